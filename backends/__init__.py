@@ -1,0 +1,1 @@
+"""How a cluster is reached: one protocol (``base``), and its adapters."""

@@ -1,0 +1,164 @@
+"""The vocabulary: partitions, replica logs and who could not be asked.
+
+Hot values are named tuples: a cluster of 200,000 partitions holds 600,000 replica logs, and a named tuple
+is built several times faster than a frozen dataclass and takes less memory.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+NO_LEADER = -1
+NO_EPOCH = -1
+UNKNOWN_OFFSET = -1
+
+
+class TopicPartition(NamedTuple):
+    """A partition's name, as Kafka's tools print it: ``topic-3``."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class PartitionState(NamedTuple):
+    """What the controller holds of one partition, as DescribeTopicPartitions v0 or Metadata shows it.
+
+    ``topic_id`` is Kafka's base64 form. ``elr`` and ``last_known_elr`` are None where the cluster does not
+    offer them (KIP-966 is off, or the call is missing): None is "not offered", an empty tuple is "nobody".
+    ``offline_replicas`` are the replicas the controller counts as offline: fenced brokers, brokers in
+    controlled shutdown and failed log dirs.
+    """
+
+    topic: str
+    partition: int
+    topic_id: str
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    elr: tuple[int, ...] | None
+    last_known_elr: tuple[int, ...] | None
+    offline_replicas: tuple[int, ...]
+
+    @property
+    def tp(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def offline(self) -> bool:
+        return self.leader == NO_LEADER
+
+
+class EpochSpan(NamedTuple):
+    """Offsets ``start`` (inclusive) to ``end`` (exclusive) of one log, written under leader epoch ``epoch``."""
+
+    epoch: int
+    start: int
+    end: int
+
+
+class Lineage(NamedTuple):
+    """The epoch spans of a log, ascending and without gaps, as far down as ``floor``.
+
+    ``last_epoch`` is the epoch of the last record; NO_EPOCH for a log that never held one. For a log whose
+    records have all been deleted (``spans`` empty, log end above 0) it is the newest epoch that the broker
+    still remembers. ``floor`` is the offset below which the lineage is not known: the log start when it was
+    asked to the bottom, higher when the question was settled earlier.
+    """
+
+    last_epoch: int
+    spans: tuple[EpochSpan, ...]
+    floor: int
+
+
+class Why(StrEnum):
+    """Why something is not known. Never an empty list, never a zero (design: backends/base)."""
+
+    NOT_ANSWERED = "not answered"
+    NOT_ALLOWED = "not allowed"
+    NOT_OFFERED = "not offered by this cluster"
+    FAILED = "failed"
+
+
+class Unknown(NamedTuple):
+    """A value that could not be had: ``why`` it could not, and ``detail`` in one line for a person."""
+
+    why: Why
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.why}: {self.detail}" if self.detail else str(self.why)
+
+
+class ReplicaLog(NamedTuple):
+    """One replica's log, as its own broker described it.
+
+    ``leader_epoch`` is the *partition's* current leader epoch as that broker knows it (the recovery tool's
+    PartitionLeaderEpoch), not the epoch of the last record: that is ``lineage.last_epoch``. ``high_watermark``
+    is what the replica last knew: after a kill often stale, a lower bound for what was committed.
+    UNKNOWN_OFFSET where an offset was not had. ``size`` in bytes, -1 unknown.
+    """
+
+    leader_epoch: int
+    log_end_offset: int
+    log_start_offset: int = UNKNOWN_OFFSET
+    high_watermark: int = UNKNOWN_OFFSET
+    lineage: Lineage | Unknown = Unknown(Why.NOT_ANSWERED, "not asked")
+    log_dir: str = ""
+    size: int = -1
+
+
+class Standing(StrEnum):
+    """Whether the controller would accept this replica as leader, as far as can be seen from outside."""
+
+    ELECTABLE = "electable"
+    FENCED = "fenced"
+    OFFLINE_REPLICA = "replica offline"
+    UNREGISTERED = "broker not registered"
+
+
+class Replica(NamedTuple):
+    """One replica of a partition: the controller's view (``standing``) beside ours (``log``)."""
+
+    broker: int
+    standing: Standing
+    log: ReplicaLog | Unknown
+
+    @property
+    def electable(self) -> bool:
+        return self.standing is Standing.ELECTABLE
+
+
+class Survey(NamedTuple):
+    """One partition with all its replicas, in assignment order.
+
+    ``min_isr`` is the effective min.insync.replicas, min(configured, replication factor) (KIP-966), or
+    Unknown. ``reassigning`` tells that a reassignment is in progress; Unknown where that could not be asked.
+    """
+
+    state: PartitionState
+    replicas: tuple[Replica, ...]
+    min_isr: int | Unknown
+    reassigning: bool | Unknown = False
+
+    @property
+    def tp(self) -> TopicPartition:
+        return self.state.tp
+
+    def replica(self, broker: int) -> Replica | None:
+        """The replica on ``broker``, or None where it has none."""
+        return next((r for r in self.replicas if r.broker == broker), None)
+
+
+class Broker(NamedTuple):
+    """A broker as the cluster lists it. ``fenced`` is None where the cluster cannot tell (before 4.0)."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    fenced: bool | None
