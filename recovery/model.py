@@ -54,7 +54,7 @@ class PartitionState(NamedTuple):
 
 
 class EpochSpan(NamedTuple):
-    """Offsets ``start`` (inclusive) to ``end`` (exclusive) of one log, written under leader epoch ``epoch``."""
+    """Offsets ``start`` (inclusive) to ``end`` (exclusive) of a log, written under leader epoch ``epoch``."""
 
     epoch: int
     start: int
@@ -97,8 +97,8 @@ class Unknown(NamedTuple):
 class ReplicaLog(NamedTuple):
     """One replica's log, as its own broker described it.
 
-    ``leader_epoch`` is the *partition's* current leader epoch as that broker knows it (the recovery tool's
-    PartitionLeaderEpoch), not the epoch of the last record: that is ``lineage.last_epoch``. ``high_watermark``
+    ``leader_epoch`` is the *partition's* current leader epoch as that broker knows it (the
+    recovery tool's PartitionLeaderEpoch), not the last record's: that is ``lineage.last_epoch``. ``high_watermark``
     is what the replica last knew: after a kill often stale, a lower bound for what was committed.
     UNKNOWN_OFFSET where an offset was not had. ``size`` in bytes, -1 unknown.
     """

@@ -1,0 +1,218 @@
+"""Values that a backend answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown
+
+
+class Contact(NamedTuple):
+    """How one broker fared when it was asked: ``address`` is where we tried, ``problem`` is None if it answered.
+
+    ``seconds`` since the survey began; ``call`` names the requests that carried the answer, and whether they
+    were Kafka's native call or stand in for it ("GetReplicaLogInfo (native)", "ListOffsets+Fetch (emulated)").
+    """
+
+    broker: int
+    address: str
+    problem: Unknown | None
+    seconds: float
+    call: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """The cluster as one caught-up broker describes it.
+
+    ``controllers`` is Unknown where the quorum cannot be described. ``elr_enabled`` is the finalised
+    ``eligible.leader.replicas.version`` ≥ 1.
+    """
+
+    cluster_id: str
+    brokers: tuple[Broker, ...]
+    asked: int
+    elr_enabled: bool | Unknown
+    release: str = ""
+
+    def broker(self, broker_id: int) -> Broker | None:
+        """The listed broker of that id, or None: not registered, or fenced where that cannot be listed."""
+        return next((b for b in self.brokers if b.id == broker_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """Partition states with what could not be seen: ``hidden`` topics exist but may not be described.
+
+    ``visible_only`` says that the list was made by asking for all topics, which leaves out in silence what
+    this caller may not see.
+    """
+
+    states: tuple[PartitionState, ...]
+    unknown: Mapping[TopicPartition, Unknown] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
+    visible_only: bool = False
+    asked: int = -1
+
+
+class Depth(StrEnum):
+    """How far down the epoch lineage of each log is asked for.
+
+    LAST: the last record's epoch only. DIVERGENCE: down to the highest epoch that each pair of replicas has
+    in common, which settles what every choice truncates. FULL: to the log start.
+    """
+
+    LAST = "last"
+    DIVERGENCE = "divergence"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyRequest:
+    """Which partitions to survey, how deep, and until when (``duration`` in seconds from the call)."""
+
+    partitions: tuple[PartitionState, ...]
+    duration: float
+    depth: Depth = Depth.DIVERGENCE
+    log_dirs: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyResult:
+    """Every partition's replicas as they answered, in the order asked for, and how each broker fared."""
+
+    surveys: tuple[Survey, ...]
+    contacts: tuple[Contact, ...]
+
+    def contact(self, broker: int) -> Contact | None:
+        """How that broker fared; None if it was not asked."""
+        return next((c for c in self.contacts if c.broker == broker), None)
+
+
+class Outcome(StrEnum):
+    """How one partition's election ended."""
+
+    ELECTED = "elected"
+    ALREADY_ONLINE = "already online"
+    OTHER_LEADER = "another leader"
+    STALE = "stale"
+    FAILED = "failed"
+    NOT_ATTEMPTED = "not attempted"
+
+
+class Election(NamedTuple):
+    """The end of one partition's election. ``leader`` and ``leader_epoch`` as read back, -1 unknown.
+
+    ``restored`` is False only where the assignment order we wrote still stands and must be put back.
+    """
+
+    tp: TopicPartition
+    outcome: Outcome
+    leader: int
+    leader_epoch: int
+    detail: str
+    restored: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Designation:
+    """A designated election to be made, with everything that must still be true when it is sent (the fences).
+
+    ``order`` holds every replica, the chosen leader first, then by rank, those that did not answer last.
+    ``candidate_logs`` maps broker to (last epoch, log end offset) for every replica that answered;
+    ``last epoch`` is None where the lineage could not be had and the ranking did not need it.
+    """
+
+    tp: TopicPartition
+    topic_id: str
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    order: tuple[int, ...]
+    candidate_logs: Mapping[int, tuple[int | None, int]]
+
+    @property
+    def leader(self) -> int:
+        return self.order[0]
+
+
+class LogDirReplica(NamedTuple):
+    """One replica in a log dir: ``size`` in bytes, ``offset_lag`` in records, ``future`` while it is moved."""
+
+    tp: TopicPartition
+    size: int
+    offset_lag: int
+    future: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogDir:
+    """A broker's log dir. ``error`` None: healthy; bytes are -1 where they are not known."""
+
+    broker: int
+    path: str
+    error: str | None
+    total_bytes: int
+    usable_bytes: int
+    replicas: tuple[LogDirReplica, ...]
+
+
+class QuorumReplica(NamedTuple):
+    """A voter or an observer as DescribeQuorum shows it; times in ms since the epoch, -1 unknown."""
+
+    id: int
+    directory_id: str | None
+    log_end_offset: int
+    last_fetch_ms: int
+    last_caught_up_ms: int
+
+
+class VoterEndpoint(NamedTuple):
+    """Where a voter listens: the listener's name, its host and port."""
+
+    voter: int
+    listener: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """The metadata quorum (KIP-853, DescribeQuorum v2)."""
+
+    leader: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumReplica, ...]
+    observers: tuple[QuorumReplica, ...]
+    endpoints: tuple[VoterEndpoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """A reassignment in progress (ListPartitionReassignments)."""
+
+    tp: TopicPartition
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+class Offered(NamedTuple):
+    """One call of the cluster: the version range that every asked broker serves, or why it is not there."""
+
+    call: str
+    versions: tuple[int, int] | Unknown
+    used_for: str
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What this cluster offers, learnt from ApiVersions, and how replica logs and elections are done on it."""
+
+    calls: tuple[Offered, ...]
+    features: Mapping[str, int]
+    replica_logs: str
+    designated_elections: str | Unknown

@@ -1,0 +1,28 @@
+"""What a backend raises. Each message is one line for a person, with what to do; none holds a secret."""
+
+from __future__ import annotations
+
+
+class BackendError(Exception):
+    """Anything that a backend could not do."""
+
+
+class Unreachable(BackendError):
+    """No broker of the cluster could be asked: exit status 3."""
+
+
+class NotAllowed(BackendError):
+    """The caller lacks a permission: exit status 3. ``operation`` and ``resource`` are Kafka's names."""
+
+    def __init__(self, operation: str, resource: str, doing: str) -> None:
+        super().__init__(f"not allowed to {doing}: needs {operation} on {resource}")
+        self.operation = operation
+        self.resource = resource
+
+
+class NotOffered(BackendError):
+    """This cluster does not have the call (or has it switched off)."""
+
+
+class Refused(BackendError):
+    """The request may not be sent: a precondition does not hold. Nothing was sent."""
