@@ -1,0 +1,181 @@
+"""Whether to elect now, and whom (design: "Rank and loss", strategies after KIP-966 "Unclean recovery")."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.model import Standing, Survey, Unknown
+from recovery.ranking import Candidate, Ranking, answered, rank
+
+
+class Strategy(StrEnum):
+    """How much must be known before a leader is chosen."""
+
+    AGGRESSIVE = "aggressive"
+    BALANCED = "balanced"
+    COMPLETE = "complete"
+    NONE = "none"
+
+
+class Verdict(StrEnum):
+    """What a decision comes to."""
+
+    ELECT = "elect"
+    ALREADY_ONLINE = "already online"
+    WAIT = "wait"
+    REFUSED = "refused"
+    NO_CANDIDATE = "no candidate"
+    REPORT_ONLY = "report only"
+
+
+class Decision(NamedTuple):
+    """The choice for one partition.
+
+    ``leader`` is -1 unless the verdict is ELECT (or ALREADY_ONLINE: the present leader). ``order`` holds
+    every replica: the chosen one first, then by rank, those that did not answer last, in assignment order.
+    ``waits_for`` are the brokers to wait for. ``other_ranking_leader`` is set where the other ranking would
+    choose somebody else.
+    """
+
+    verdict: Verdict
+    leader: int
+    order: tuple[int, ...]
+    waits_for: tuple[int, ...]
+    reason: str
+    other_ranking_leader: int | None
+
+
+def decide(survey: Survey, ranking: Ranking, strategy: Strategy) -> Decision:
+    """The choice that ``strategy`` makes among the candidates as ``ranking`` orders them."""
+    state = survey.state
+    if not state.offline:
+        return _no_election(Verdict.ALREADY_ONLINE, f"led by {state.leader}", leader=state.leader)
+    if survey.reassigning:
+        return _no_election(Verdict.REFUSED, _reassignment_reason(survey.reassigning))
+    if strategy is Strategy.NONE:
+        return _no_election(Verdict.REPORT_ONLY, "strategy none: nothing is elected")
+    ranked = rank(survey, ranking)
+    if isinstance(ranked, Unknown):
+        return _no_election(Verdict.REFUSED, str(ranked))
+    waits_for, why = _must_wait(survey, ranking, strategy, ranked)
+    if waits_for:
+        return _no_election(Verdict.WAIT, why, waits_for=waits_for)
+    chosen = next((candidate for candidate in ranked if candidate.electable), None)
+    if chosen is None:
+        return _nobody(survey, ranked)
+    order = election_order(survey, ranked, chosen.broker)
+    other = _other_choice(survey, ranking)
+    return Decision(
+        Verdict.ELECT,
+        chosen.broker,
+        order,
+        (),
+        _reason(chosen, ranked, ranking, len(survey.replicas)),
+        other if other != chosen.broker else None,
+    )
+
+
+def election_order(survey: Survey, ranked: tuple[Candidate, ...], leader: int) -> tuple[int, ...]:
+    """The assignment order to elect with: ``leader``, the others by rank, those that did not answer last."""
+    by_rank = [candidate.broker for candidate in ranked if candidate.broker != leader]
+    silent = [broker for broker in survey.state.replicas if broker != leader and broker not in by_rank]
+    return (leader, *by_rank, *silent)
+
+
+def clean_electors(survey: Survey) -> tuple[int, ...]:
+    """The brokers whose return elects a leader without an unclean election: ISR and ELR members.
+
+    Kafka elects any of them as soon as it is unfenced (KIP-966, "Leader election"). Where ISR and ELR are
+    empty a sole LastKnownELR member is elected by itself too, but it may have lost its suffix: it is not
+    listed here.
+    """
+    members = (*survey.state.isr, *(survey.state.elr or ()))
+    return tuple(broker for broker in survey.state.replicas if broker in members)
+
+
+def _must_wait(
+    survey: Survey, ranking: Ranking, strategy: Strategy, ranked: tuple[Candidate, ...]
+) -> tuple[tuple[int, ...], str]:
+    if strategy is Strategy.AGGRESSIVE:
+        return (), ""
+    state = survey.state
+    if strategy is Strategy.BALANCED and state.elr is not None:
+        clean = clean_electors(survey)
+        if clean:
+            names = _names(clean)
+            return clean, f"the return of {names} (ISR or ELR) elects a leader without an unclean election"
+        if state.last_known_elr:
+            missing = _not_ready(survey, ranking, state.last_known_elr)
+            if missing:
+                return missing, f"LastKnownELR member {_names(missing)} is not electable or did not answer"
+            return _better_but_fenced(ranked)
+    missing = tuple(r.broker for r in survey.replicas if not answered(r, ranking))
+    if missing:
+        return missing, f"replica {_names(missing)} did not answer"
+    return _better_but_fenced(ranked)
+
+
+def _better_but_fenced(ranked: tuple[Candidate, ...]) -> tuple[tuple[int, ...], str]:
+    """Waiting costs nothing and truncation is final: a better log that is only fenced is waited for."""
+    best = next((candidate for candidate in ranked if candidate.electable), None)
+    if best is None:
+        return (), ""
+    better = tuple(c.broker for c in ranked if not c.electable and c.key > best.key)
+    return (
+        better,
+        f"{_names(better)} answered with a better log than {best.broker}, but cannot be elected yet",
+    )
+
+
+def _not_ready(survey: Survey, ranking: Ranking, brokers: tuple[int, ...]) -> tuple[int, ...]:
+    ready = {r.broker for r in survey.replicas if r.electable and answered(r, ranking)}
+    return tuple(broker for broker in brokers if broker not in ready)
+
+
+def _nobody(survey: Survey, ranked: tuple[Candidate, ...]) -> Decision:
+    if not ranked:
+        reason = "no replica answered"
+    else:
+        states = ", ".join(f"{c.broker} is {_standing_words(c.standing)}" for c in ranked)
+        reason = f"no replica that answered can be elected: {states}"
+    return _no_election(Verdict.NO_CANDIDATE, reason, waits_for=survey.state.replicas)
+
+
+def _standing_words(standing: Standing) -> str:
+    return {
+        Standing.FENCED: "fenced",
+        Standing.OFFLINE_REPLICA: "offline for the controller",
+        Standing.UNREGISTERED: "not registered",
+        Standing.ELECTABLE: "electable",
+    }[standing]
+
+
+def _other_choice(survey: Survey, ranking: Ranking) -> int | None:
+    other = Ranking.SPECIFICATION if ranking is Ranking.LAST_RECORD else Ranking.LAST_RECORD
+    ranked = rank(survey, other)
+    if isinstance(ranked, Unknown):
+        return None
+    return next((candidate.broker for candidate in ranked if candidate.electable), None)
+
+
+def _reason(chosen: Candidate, ranked: tuple[Candidate, ...], ranking: Ranking, replicas: int) -> str:
+    what = "last record's epoch" if ranking is Ranking.LAST_RECORD else "leader epoch"
+    epoch, end = chosen.key
+    return f"best of {len(ranked)} of {replicas} that answered: {what} {epoch}, log end {end}"
+
+
+def _reassignment_reason(reassigning: bool | Unknown) -> str:
+    if isinstance(reassigning, Unknown):
+        return f"whether a reassignment is in progress is not known ({reassigning})"
+    return "a reassignment is in progress; finish or cancel it first"
+
+
+def _names(brokers: tuple[int, ...]) -> str:
+    return " and ".join(str(broker) for broker in brokers)
+
+
+def _no_election(
+    verdict: Verdict, reason: str, *, leader: int = -1, waits_for: tuple[int, ...] = ()
+) -> Decision:
+    return Decision(verdict, leader, (), waits_for, reason, None)
