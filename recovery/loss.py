@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from recovery.model import EpochSpan, Lineage, ReplicaLog, Survey, Unknown
+from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Survey, Unknown
 
 
 class Loss(NamedTuple):
@@ -43,69 +43,82 @@ def loss(survey: Survey, leader: int) -> Loss:
 
     Raises ValueError when ``leader`` is no replica of the partition or did not answer: nothing can be said.
     """
-    chosen = survey.replica(leader)
+    chosen = survey.log(leader)
     if chosen is None:
-        raise ValueError(f"{leader} is not a replica of {survey.tp}")
-    if isinstance(chosen.log, Unknown):
-        raise ValueError(f"{leader} did not tell its log of {survey.tp}")
+        raise ValueError(f"broker {leader} did not tell its log of {survey.tp}")
     unknown: list[int] = []
     certain: list[EpochSpan] = []
     doubtful: list[EpochSpan] = []
     for replica in survey.replicas:
+        log = replica.log
         if replica.broker == leader:
             continue
-        log = replica.log
-        if isinstance(log, Unknown):
+        if (
+            isinstance(log, Unknown)
+            or isinstance(log.lineage, Unknown)
+            or isinstance(chosen.lineage, Unknown)
+        ):
             unknown.append(replica.broker)
-        elif log != chosen.log and not _lost(log, chosen.log, certain, doubtful):
-            unknown.append(replica.broker)
+        elif log.lineage != chosen.lineage or log.log_start_offset != chosen.log_start_offset:
+            _add_lost(_Log(log, log.lineage), _Log(chosen, chosen.lineage), certain, doubtful)
     lost = union(certain)
     at_most = None if unknown else count(union([*certain, *doubtful]))
-    tail, head = _split(lost, chosen.log.log_start_offset)
+    tail, head = _split(lost, chosen.log_start_offset)
     return Loss(count(lost), at_most, tail, head, tuple(unknown))
 
 
 def divergence(one: Lineage, other: Lineage) -> int | None:
-    """The offset from which two logs differ, or None where they have no epoch in common.
+    """The offset from which two logs differ, or None where they are not known to have an epoch in common.
 
-    In the highest epoch that both logs hold, one is a prefix of the other; behind it they differ.
+    In the highest epoch that both logs hold, one is a prefix of the other; behind it they differ, and before
+    it they are the same wherever both still hold records.
     """
     ends = {span.epoch: span.end for span in one.spans}
-    shared = [min(ends[span.epoch], span.end) for span in other.spans if span.epoch in ends]
-    return shared[-1] if shared else None
+    for span in reversed(other.spans):
+        if span.epoch in ends:
+            return min(ends[span.epoch], span.end)
+    return None
 
 
-def _lost(log: ReplicaLog, chosen: ReplicaLog, certain: list[EpochSpan], doubtful: list[EpochSpan]) -> bool:
-    """Adds what ``log`` holds and ``chosen`` does not; False where the lineages do not allow to tell."""
-    if isinstance(log.lineage, Unknown) or isinstance(chosen.lineage, Unknown):
-        return False
-    kept = {span.epoch: span for span in chosen.lineage.spans}
-    # Between the chosen log's start and the floor of what was asked of it, it holds records of epochs that
-    # nobody looked up: a span there may be held or not.
-    blind_from, blind_to = chosen.log_start_offset, chosen.lineage.floor
-    for span in log.lineage.spans:
-        for piece in _without(span, kept.get(span.epoch)):
-            low, high = max(piece.start, blind_from), min(piece.end, blind_to)
-            if low >= high or span.epoch in kept:
-                certain.append(piece)
-                continue
-            doubtful.append(EpochSpan(piece.epoch, low, high))
-            certain.extend(
-                EpochSpan(piece.epoch, start, end)
-                for start, end in ((piece.start, low), (high, piece.end))
-                if start < end
-            )
-    return True
+class _Log(NamedTuple):
+    log: ReplicaLog
+    lineage: Lineage
+
+    @property
+    def start(self) -> int:
+        return self.log.log_start_offset
+
+    def spans(self) -> list[EpochSpan]:
+        """All that the log holds; what lies under the floor has no epoch that anybody looked up."""
+        floor = self.lineage.floor
+        blind = [EpochSpan(NO_EPOCH, self.start, floor)] if self.start < floor else []
+        return [*blind, *self.lineage.spans]
 
 
-def _without(span: EpochSpan, kept: EpochSpan | None) -> Iterable[EpochSpan]:
-    if kept is None:
-        return (span,)
-    pieces = (
-        EpochSpan(span.epoch, span.start, min(span.end, kept.start)),
-        EpochSpan(span.epoch, max(span.start, kept.end), span.end),
-    )
-    return [piece for piece in pieces if piece.start < piece.end]
+def _add_lost(log: _Log, chosen: _Log, certain: list[EpochSpan], doubtful: list[EpochSpan]) -> None:
+    """Adds what ``log`` holds and ``chosen`` does not."""
+    parting = divergence(log.lineage, chosen.lineage)
+    if parting is not None:
+        head = _clip(log.spans(), 0, min(parting, chosen.start))
+        certain.extend([*head, *_clip(log.spans(), parting, log.log.log_end_offset)])
+        return
+    # No epoch in common as far down as was asked. Where both logs are known the records differ; where one of
+    # them was not asked (an interrupted survey), they may be the same.
+    for span in log.spans():
+        if span.epoch == NO_EPOCH:
+            certain.extend(_clip([span], 0, chosen.start))
+            doubtful.extend(_clip([span], chosen.start, log.log.log_end_offset))
+        elif span.epoch > chosen.lineage.last_epoch:
+            certain.append(span)
+        else:
+            doubtful.extend(_clip([span], chosen.start, chosen.lineage.floor))
+            certain.extend(_clip([span], 0, chosen.start))
+            certain.extend(_clip([span], max(chosen.start, chosen.lineage.floor), log.log.log_end_offset))
+
+
+def _clip(spans: Iterable[EpochSpan], low: int, high: int) -> list[EpochSpan]:
+    clipped = (EpochSpan(span.epoch, max(span.start, low), min(span.end, high)) for span in spans)
+    return [span for span in clipped if span.start < span.end]
 
 
 def union(spans: Iterable[EpochSpan]) -> tuple[EpochSpan, ...]:
@@ -128,8 +141,7 @@ def count(spans: Iterable[EpochSpan]) -> int:
 def _split(
     spans: tuple[EpochSpan, ...], log_start: int
 ) -> tuple[tuple[EpochSpan, ...], tuple[EpochSpan, ...]]:
-    if not spans:
-        return (), ()
-    tail = [EpochSpan(s.epoch, max(s.start, log_start), s.end) for s in spans if s.end > log_start]
-    head = [EpochSpan(s.epoch, s.start, min(s.end, log_start)) for s in spans if s.start < log_start]
+    end = max((span.end for span in spans), default=0)
+    tail = _clip(spans, log_start, end)
+    head = _clip(spans, 0, log_start)
     return tuple(tail), tuple(head)

@@ -153,6 +153,11 @@ class Survey(NamedTuple):
         """The replica on ``broker``, or None where it has none."""
         return next((r for r in self.replicas if r.broker == broker), None)
 
+    def log(self, broker: int) -> ReplicaLog | None:
+        """The log that ``broker`` told, or None where it has none or did not answer."""
+        replica = self.replica(broker)
+        return replica.log if replica is not None and isinstance(replica.log, ReplicaLog) else None
+
 
 class Broker(NamedTuple):
     """A broker as the cluster lists it. ``fenced`` is None where the cluster cannot tell (before 4.0)."""

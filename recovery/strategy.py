@@ -48,13 +48,9 @@ class Decision(NamedTuple):
 
 def decide(survey: Survey, ranking: Ranking, strategy: Strategy) -> Decision:
     """The choice that ``strategy`` makes among the candidates as ``ranking`` orders them."""
-    state = survey.state
-    if not state.offline:
-        return _no_election(Verdict.ALREADY_ONLINE, f"led by {state.leader}", leader=state.leader)
-    if survey.reassigning:
-        return _no_election(Verdict.REFUSED, _reassignment_reason(survey.reassigning))
-    if strategy is Strategy.NONE:
-        return _no_election(Verdict.REPORT_ONLY, "strategy none: nothing is elected")
+    early = _nothing_to_decide(survey, strategy)
+    if early is not None:
+        return early
     ranked = rank(survey, ranking)
     if isinstance(ranked, Unknown):
         return _no_election(Verdict.REFUSED, str(ranked))
@@ -74,6 +70,17 @@ def decide(survey: Survey, ranking: Ranking, strategy: Strategy) -> Decision:
         _reason(chosen, ranked, ranking, len(survey.replicas)),
         other if other != chosen.broker else None,
     )
+
+
+def _nothing_to_decide(survey: Survey, strategy: Strategy) -> Decision | None:
+    if not survey.state.offline:
+        leader = survey.state.leader
+        return _no_election(Verdict.ALREADY_ONLINE, f"led by {leader}", leader=leader)
+    if survey.reassigning:
+        return _no_election(Verdict.REFUSED, _reassignment_reason(survey.reassigning))
+    if strategy is Strategy.NONE:
+        return _no_election(Verdict.REPORT_ONLY, "strategy none: nothing is elected")
+    return None
 
 
 def election_order(survey: Survey, ranked: tuple[Candidate, ...], leader: int) -> tuple[int, ...]:
