@@ -1,0 +1,22 @@
+"""Where settings and records live: the XDG base directories."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def state_dir() -> Path:
+    """Journals, saved plans and crash files: ``$XDG_STATE_HOME/ktriage``, by default ~/.local/state/ktriage."""
+    return _base("XDG_STATE_HOME", Path(".local/state")) / "ktriage"
+
+
+def config_dir() -> Path:
+    """The profiles: ``$XDG_CONFIG_HOME/ktriage``, by default ~/.config/ktriage."""
+    return _base("XDG_CONFIG_HOME", Path(".config")) / "ktriage"
+
+
+def _base(variable: str, default: Path) -> Path:
+    # The base directory specification has relative values ignored.
+    value = Path(os.environ.get(variable, ""))
+    return value if value.is_absolute() else Path.home() / default
