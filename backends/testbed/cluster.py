@@ -1,0 +1,200 @@
+"""A real Apache Kafka cluster on loopback: made, started, broken, mended and removed."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from backends.testbed.config import (
+    INTERNAL_LISTENER,
+    Addresses,
+    ClusterSpec,
+    node_properties,
+)
+from backends.testbed.errors import TestbedError
+from backends.testbed.jars import kafka_jars
+from backends.testbed.node import Node
+from backends.testbed.observe import Observer
+from backends.testbed.ports import PortReservation
+from backends.testbed.storage import Formatter, new_uuid
+from backends.testbed.tools import JavaRunner, Tools
+from backends.testbed.traffic import Traffic
+
+_START_SECONDS = 90.0
+
+
+class KafkaCluster:
+    """One cluster after ``spec``. As a context manager it is up inside the block and gone after it.
+
+    Its files are in ``directory``, by default a new temporary one that ``stop`` removes. Raises TestbedError (one
+    line, then the end of the log of the node that did not come up) from ``start``; nothing is left running then.
+    """
+
+    def __init__(
+        self,
+        spec: ClusterSpec = ClusterSpec(),  # noqa: B008 - frozen
+        *,
+        directory: Path | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        self.spec = spec
+        self.cluster_id = new_uuid()
+        self._say = say
+        self._given_directory = directory
+        self._directory: Path | None = None
+        self._ports: PortReservation | None = None
+        self._nodes: dict[int, Node] = {}
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def directory(self) -> Path:
+        """Where the nodes' files are. Raises TestbedError before ``start``."""
+        if self._directory is None:
+            raise TestbedError("the cluster has not been started")
+        return self._directory
+
+    @property
+    def brokers(self) -> dict[int, Node]:
+        return {node.id: node for node in self._nodes.values() if node.role == "broker"}
+
+    @property
+    def controllers(self) -> dict[int, Node]:
+        return {node.id: node for node in self._nodes.values() if node.role == "controller"}
+
+    def node(self, node_id: int) -> Node:
+        """The broker or controller of that id. Raises TestbedError if there is none."""
+        if node_id not in self._nodes:
+            raise TestbedError(f"there is no node {node_id}; there are {', '.join(map(str, self._nodes))}")
+        return self._nodes[node_id]
+
+    def bootstrap(self, listener: str | None = None) -> str:
+        """``host:port,...`` of all brokers at a client listener, by default the first."""
+        return self._addresses.of_brokers(listener or self.spec.listeners[0].name)
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        return self._addresses.of_controllers()
+
+    @cached_property
+    def observe(self) -> Observer:
+        """Reads the state back, and waits for it."""
+        return Observer(self._nodes, self.client_config())
+
+    @cached_property
+    def traffic(self) -> Traffic:
+        """Makes topics, produces and consumes."""
+        return Traffic(self.observe, self.client_config(), self._reader_config())
+
+    @cached_property
+    def tools(self) -> Tools:
+        """Java's admin tools as superuser: ``cluster.tools("kafka-topics", "--describe")``."""
+        return Tools(self._runner, self._addresses.of_brokers(INTERNAL_LISTENER), None)
+
+    def client_config(self) -> dict[str, str | int]:
+        """confluent-kafka's settings for the testbed's own superuser on the internal listener."""
+        return {
+            "bootstrap.servers": self._addresses.of_brokers(INTERNAL_LISTENER),
+            "reconnect.backoff.ms": 50,
+            "reconnect.backoff.max.ms": 500,
+            # Brokers die here all the time; what matters comes back as a result.
+            "log_level": 0,
+        }
+
+    def _reader_config(self) -> dict[str, object]:
+        return {"bootstrap_servers": self._addresses.of_brokers(INTERNAL_LISTENER)}
+
+    def start(self) -> None:
+        """Make, format and start all nodes; returns when every broker is unfenced."""
+        if self._nodes:
+            raise TestbedError("this cluster was started before; make a new one")
+        try:
+            self._lay_out()
+            self._format_and_start()
+            self.observe.wait_live(self.spec.broker_ids, _START_SECONDS)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End every node at once and remove the files; harmless in any state, and twice."""
+        for node in self._nodes.values():
+            node.kill()
+        if self._directory is not None and self._given_directory is None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+        if self._ports is not None:
+            self._ports.release()
+
+    def format_again(self, node_id: int) -> str:
+        """Wipe all log dirs of a stopped node and format it for joining the running cluster.
+
+        Returns the new directory id. A controller is formatted with ``--no-initial-controllers``: it comes back as
+        an observer, to be added as a voter.
+        """
+        node = self.node(node_id)
+        for index in range(len(node.log_dirs)):
+            node.wipe_log_dir(index)
+        self._formatter.again(node)
+        return node.directory_id
+
+    def _lay_out(self) -> None:
+        spec = self.spec
+        jars = kafka_jars(spec.version)
+        self._directory = self._given_directory or Path(tempfile.mkdtemp(prefix="ktriage-kafka-"))
+        self._directory.mkdir(parents=True, exist_ok=True)
+        listeners = (INTERNAL_LISTENER, *(listener.name for listener in spec.listeners))
+        self._ports = PortReservation(spec.controllers + spec.brokers * len(listeners))
+        ports = iter(self._ports.ports)
+        self._addresses = Addresses(
+            controllers={node: next(ports) for node in spec.controller_ids},
+            brokers={(node, name): next(ports) for node in spec.broker_ids for name in listeners},
+        )
+        self._runner = JavaRunner(jars, spec.jvm, self._directory)
+        for node_id in (*spec.controller_ids, *spec.broker_ids):
+            self._nodes[node_id] = self._make_node(node_id)
+        voters = {node: new_uuid() for node in spec.controller_ids}
+        self._formatter = Formatter(spec, self.cluster_id, self._addresses, voters, self._runner)
+
+    def _make_node(self, node_id: int) -> Node:
+        controller = node_id in self._addresses.controllers
+        count = 1 if controller else self.spec.log_dirs
+        directory = self.directory / f"node-{node_id}"
+        log_dirs = tuple(directory / f"data-{index}" for index in range(count))
+        ports = self._addresses
+        port = (
+            ports.controllers[node_id] if controller else ports.brokers[node_id, self.spec.listeners[0].name]
+        )
+        node = Node(
+            node_id, "controller" if controller else "broker", directory, log_dirs, port, self._runner
+        )
+        node.write_properties(node_properties(self.spec, ports, node_id, log_dirs, None))
+        return node
+
+    def _format_and_start(self) -> None:
+        def bring_up(node: Node) -> None:
+            self._tell(f"formatting {node.role} {node.id}")
+            self._formatter.first(node)
+            self._tell(f"starting {node.role} {node.id} on port {node.port}")
+            node.start()
+
+        # Two at a time: formatting is nearly all JVM start, and more of them only wait for each other.
+        with ThreadPoolExecutor(2, thread_name_prefix="testbed-format") as pool:
+            for future in [pool.submit(bring_up, node) for node in self._nodes.values()]:
+                future.result()
+
+    def _tell(self, line: str) -> None:
+        if self._say is not None:
+            self._say(line)

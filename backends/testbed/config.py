@@ -1,0 +1,195 @@
+"""The frozen description of a cluster for tests, and the ``server.properties`` that follow from it.
+
+Property names and their meaning: Kafka's broker and controller configuration reference, KIP-853 (dynamic
+quorum) and KIP-966 (ELR).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from backends.testbed.errors import TestbedError
+from backends.testbed.jars import DEFAULT_VERSION
+from backends.testbed.security import INTERNAL_USER, Listener, SecurityFiles, security_properties
+
+FIRST_CONTROLLER = 100
+FIRST_BROKER = 1
+CONTROLLER_LISTENER = "CONTROLLER"
+INTERNAL_LISTENER = "INTERNAL"
+LOOPBACK = "127.0.0.1"
+JVM_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Keeps a node near 250 MB and quick to start; a broker with thousands of logs wants ``-Xmx1500m`` after them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSpec:
+    """What cluster to make. Controllers have the node ids 100, 101, ... and brokers 1, 2, ...
+
+    ``elr`` is the feature eligible.leader.replicas.version=1 (4.0 and later); None means on where there is one.
+    ``quorum`` "static" uses controller.quorum.voters (kraft.version 0). ``racks`` maps node ids to racks.
+    ``broker_config``, ``controller_config`` and, for single nodes, ``node_config`` are laid over the defaults.
+    ``jvm`` are the flags of every node. With ``authorizer``, StandardAuthorizer decides; ``super_users`` may do
+    all, others (and unauthenticated clients) what ACLs allow. ``users`` maps names to passwords, for SCRAM (made
+    when the storage is formatted) and PLAIN; OAUTHBEARER and mutual TLS take names from token and certificate.
+    """
+
+    version: str = DEFAULT_VERSION
+    controllers: int = 3
+    brokers: int = 3
+    log_dirs: int = 1
+    elr: bool | None = None
+    quorum: Literal["dynamic", "static"] = "dynamic"
+    racks: Mapping[int, str] = field(default_factory=dict)
+    broker_config: Mapping[str, str] = field(default_factory=dict)
+    controller_config: Mapping[str, str] = field(default_factory=dict)
+    node_config: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    jvm: tuple[str, ...] = JVM_FLAGS
+    listeners: tuple[Listener, ...] = (Listener(),)
+    users: Mapping[str, str] = field(default_factory=dict)
+    super_users: tuple[str, ...] = ("admin",)
+    authorizer: bool = False
+
+    def __post_init__(self) -> None:
+        if self.controllers < 1 or self.brokers < 0 or self.log_dirs < 1 or not self.listeners:
+            raise TestbedError("a cluster has at least one controller, one log dir and one client listener")
+        if self.elr and not self.has_elr_feature:
+            raise TestbedError(f"Kafka {self.version} has no feature eligible.leader.replicas.version")
+
+    @property
+    def controller_ids(self) -> tuple[int, ...]:
+        return tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + self.controllers))
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        return tuple(range(FIRST_BROKER, FIRST_BROKER + self.brokers))
+
+    @property
+    def has_elr_feature(self) -> bool:
+        return int(self.version.split(".")[0]) >= 4
+
+    @property
+    def secured(self) -> bool:
+        """Whether the internal listeners authenticate too, so that ANONYMOUS needs no rights."""
+        return self.authorizer
+
+    def features(self) -> tuple[str, ...]:
+        """``name=level`` for ``kafka-storage format --feature``."""
+        if not self.has_elr_feature:
+            return ()
+        return (f"eligible.leader.replicas.version={0 if self.elr is False else 1}",)
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The loopback ports: one for each controller; one for each broker and listener name."""
+
+    controllers: Mapping[int, int]
+    brokers: Mapping[tuple[int, str], int]
+
+    def of_controllers(self) -> str:
+        return ",".join(f"{LOOPBACK}:{port}" for port in self.controllers.values())
+
+    def of_brokers(self, listener: str) -> str:
+        return ",".join(f"{LOOPBACK}:{port}" for (_, name), port in self.brokers.items() if name == listener)
+
+
+def node_properties(
+    spec: ClusterSpec,
+    addresses: Addresses,
+    node_id: int,
+    log_dirs: tuple[Path, ...],
+    files: SecurityFiles | None,
+) -> dict[str, str]:
+    """The ``server.properties`` of one node as an ordered mapping."""
+    if node_id in addresses.controllers:
+        properties = _controller(spec, addresses, node_id)
+        extra = spec.controller_config
+    else:
+        properties = _broker(spec, addresses, node_id)
+        extra = spec.broker_config
+    properties |= _quorum(spec, addresses)
+    properties["log.dirs"] = ",".join(map(str, log_dirs))
+    properties |= security_properties(
+        listeners=spec.listeners if node_id not in addresses.controllers else (),
+        internal=(INTERNAL_LISTENER, CONTROLLER_LISTENER),
+        users=spec.users,
+        super_users=(*spec.super_users, INTERNAL_USER),
+        authorizer=spec.authorizer,
+        files=files,
+    )
+    return properties | dict(extra) | dict(spec.node_config.get(node_id, {}))
+
+
+def as_text(properties: Mapping[str, str]) -> str:
+    """Java's properties format; a backslash is the only character of our values that it treats specially."""
+    return "".join(f"{key}={value}\n".replace("\\", "\\\\") for key, value in properties.items())
+
+
+def _quorum(spec: ClusterSpec, addresses: Addresses) -> dict[str, str]:
+    quick = {
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "controller.quorum.election.timeout.ms": "500",
+        "controller.quorum.fetch.timeout.ms": "1000",
+    }
+    if spec.quorum == "static":
+        voters = (f"{node}@{LOOPBACK}:{port}" for node, port in addresses.controllers.items())
+        return quick | {"controller.quorum.voters": ",".join(voters)}
+    return quick | {"controller.quorum.bootstrap.servers": addresses.of_controllers()}
+
+
+def _controller(spec: ClusterSpec, addresses: Addresses, node_id: int) -> dict[str, str]:
+    own = f"{CONTROLLER_LISTENER}://{LOOPBACK}:{addresses.controllers[node_id]}"
+    return {
+        "process.roles": "controller",
+        "node.id": str(node_id),
+        "listeners": own,
+        **({} if spec.quorum == "static" else {"advertised.listeners": own}),
+        "listener.security.protocol.map": _protocol_map(spec),
+        # The controller decides when a broker that stopped sending heartbeats is fenced.
+        "broker.session.timeout.ms": "3000",
+        "unclean.leader.election.enable": "false",
+    }
+
+
+def _broker(spec: ClusterSpec, addresses: Addresses, node_id: int) -> dict[str, str]:
+    own = ",".join(
+        f"{name}://{LOOPBACK}:{port}" for (node, name), port in addresses.brokers.items() if node == node_id
+    )
+    replication = str(min(3, spec.brokers))
+    rack = spec.racks.get(node_id)
+    return {
+        "process.roles": "broker",
+        "node.id": str(node_id),
+        **({"broker.rack": rack} if rack else {}),
+        "listeners": own,
+        "advertised.listeners": own,
+        "listener.security.protocol.map": _protocol_map(spec),
+        "inter.broker.listener.name": INTERNAL_LISTENER,
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
+        "unclean.leader.election.enable": "false",
+        "auto.create.topics.enable": "false",
+        "offsets.topic.num.partitions": "1",
+        "offsets.topic.replication.factor": replication,
+        "transaction.state.log.num.partitions": "1",
+        "transaction.state.log.replication.factor": replication,
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": replication,
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        # The cleaner's default buffer is half of a small heap.
+        "log.cleaner.dedupe.buffer.size": "4194304",
+    }
+
+
+def _protocol_map(spec: ClusterSpec) -> str:
+    internal = "SASL_PLAINTEXT" if spec.secured else "PLAINTEXT"
+    names = {CONTROLLER_LISTENER: internal, INTERNAL_LISTENER: internal}
+    names |= {listener.name: listener.protocol for listener in spec.listeners}
+    return ",".join(f"{name}:{protocol}" for name, protocol in names.items())

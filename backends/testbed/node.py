@@ -1,0 +1,151 @@
+"""One Kafka process: a broker or a controller, its files, and what can happen to it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from backends.testbed.config import as_text
+from backends.testbed.errors import NodeDied, TestbedError
+from backends.testbed.process import spawn
+from backends.testbed.tools import JavaRunner
+from backends.testbed.waits import wait_until
+
+MAIN_CLASS = "kafka.Kafka"
+
+
+class Node:
+    """A broker or controller of a cluster. Every method may be called in any state of the process.
+
+    ``directory`` holds ``server.properties``, ``server.log`` (all runs, one after the other) and the log dirs.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        *,
+        role: Literal["broker", "controller"],
+        directory: Path,
+        log_dirs: tuple[Path, ...],
+        port: int,
+        runner: JavaRunner,
+    ) -> None:
+        self.id = node_id
+        self.role = role
+        self.directory = directory
+        self.log_dirs = log_dirs
+        self.port = port
+        self.log_file = directory / "server.log"
+        self.properties_file = directory / "server.properties"
+        self.directory_id = ""
+        self._runner = runner
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.role} {self.id} on 127.0.0.1:{self.port}, {'running' if self.is_running else 'down'}>"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process is there; a paused one is."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None and self.is_running else None
+
+    def write_properties(self, properties: Mapping[str, str]) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.properties_file.write_text(as_text(properties))
+
+    def start(self, jvm: tuple[str, ...] = ()) -> None:
+        """Start the process (harmless if it runs); ``jvm`` flags come after the cluster's and so win over them.
+
+        Returns at once: wait for what you need with ``cluster.observe``.
+        """
+        if self.is_running:
+            return
+        argv = self._runner.argv(MAIN_CLASS, str(self.properties_file), jvm=jvm, node=True)
+        with self.log_file.open("ab") as log:
+            self._process = spawn(argv, cwd=self.directory, output=log)
+
+    def stop(self, timeout: float = 30.0) -> None:
+        """SIGTERM, a clean shutdown; SIGKILL when that takes longer than ``timeout`` seconds."""
+        self.resume()
+        self._signal(signal.SIGTERM)
+        if self._process is not None:
+            try:
+                self._process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL, as the kernel does when memory runs out; returns when the process is gone."""
+        self._signal(signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait()
+
+    def pause(self) -> None:
+        """SIGSTOP: the broker hangs, its connections stay open and nobody answers."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT: it goes on as if nothing had been."""
+        self._signal(signal.SIGCONT)
+
+    def restart(self, *, clean: bool = True, jvm: tuple[str, ...] = ()) -> None:
+        if clean:
+            self.stop()
+        else:
+            self.kill()
+        self.start(jvm)
+
+    def wait_exit(self, timeout: float = 30.0) -> int:
+        """The exit status of a process that is expected to end by itself."""
+        wait_until(lambda: not self.is_running, f"{self.role} {self.id} to end", timeout)
+        return self._process.returncode if self._process is not None else 0
+
+    def check_alive(self) -> None:
+        """Raises NodeDied, with the end of its log, when the process was started and is gone."""
+        if self._process is not None and not self.is_running:
+            raise NodeDied(
+                f"{self.role} {self.id} ended with status {self._process.returncode}\n{self.log_tail()}"
+            )
+
+    def log_tail(self, lines: int = 30) -> str:
+        """The last lines of the node's log, of all runs."""
+        with suppress(FileNotFoundError), self.log_file.open(errors="replace") as log:
+            return f"the end of {self.log_file}:\n" + "".join(deque(log, lines))
+        return f"{self.log_file} is not there"
+
+    def wipe_log_dir(self, index: int = 0) -> None:
+        """An empty disk in place of log dir ``index``; the node must be down. It is not formatted by this."""
+        if self.is_running:
+            raise TestbedError(f"{self.role} {self.id} is running; stop it before wiping a log dir")
+        remove_tree(self.log_dirs[index])
+        self.log_dirs[index].mkdir(parents=True)
+
+    def remove_log_dir(self, index: int) -> None:
+        """``rm -rf`` of a log dir while the node runs: the next write to it fails, as with a dead disk."""
+        remove_tree(self.log_dirs[index])
+
+    def _signal(self, number: signal.Signals) -> None:
+        # The process is our unreaped child, so its id cannot have been given to somebody else.
+        if self._process is not None and self._process.poll() is None:
+            os.kill(self._process.pid, number)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a tree in which somebody may still be making files."""
+
+    def gone() -> bool:
+        shutil.rmtree(path, ignore_errors=True)
+        return not path.exists()
+
+    wait_until(gone, f"{path} to be removed", 10.0, interval=0.02)

@@ -1,0 +1,72 @@
+"""Starting Java so that it never outlives us.
+
+Linux signals a child when the *thread* that started it ends, so every child is started by one thread that
+lives as long as the process does; a killed test run then leaves no Kafka behind.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+from backends.testbed.errors import TestbedError
+
+_PR_SET_PDEATHSIG = 1
+_LOWEST_JAVA = 17
+_SPAWNER = ThreadPoolExecutor(1, thread_name_prefix="testbed-spawn")
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def spawn(argv: list[str], *, cwd: Path, output: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start ``argv`` in a session of its own (Ctrl-C is ours to handle), ended with us by SIGKILL."""
+    parent = os.getpid()
+
+    def die_with_parent() -> None:
+        if _LIBC is not None:
+            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(1)
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            argv,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - only calls into libc, which is loaded already
+        )
+
+    return _SPAWNER.submit(start).result()
+
+
+@cache
+def java() -> str:
+    """The path of the ``java`` to use: JAVA_HOME's, else PATH's. Raises TestbedError if it is missing or old."""
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if not found or not Path(found).exists():
+        raise TestbedError("there is no java: install a Java 17 runtime, or set JAVA_HOME")
+    shown = subprocess.run(
+        [found, "-XshowSettings:properties", "-version"], capture_output=True, text=True, check=False
+    )
+    version = next(
+        (
+            line.split("=")[1].strip()
+            for line in shown.stderr.splitlines()
+            if "java.specification.version" in line
+        ),
+        "",
+    )
+    if not version.isdigit() or int(version) < _LOWEST_JAVA:
+        raise TestbedError(f"Kafka needs Java {_LOWEST_JAVA} or later; {found} is {version or 'not a Java'}")
+    return found

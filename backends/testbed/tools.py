@@ -1,0 +1,121 @@
+"""Kafka's own Java tools, run against a cluster for tests; and how Java is run at all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.testbed.errors import TestbedError, ToolFailed
+from backends.testbed.process import java
+
+MAIN_CLASSES = {
+    "kafka-acls": "kafka.admin.AclCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-dump-log": "kafka.tools.DumpLogSegments",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-storage": "kafka.tools.StorageTool",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+}
+"""The names an operator types, without ``.sh``."""
+
+_OFFLINE = frozenset({"kafka-storage", "kafka-dump-log"})
+_TOOL_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_LOG4J = """\
+log4j.rootLogger={level}, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.target=System.err
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+
+
+class ToolResult(NamedTuple):
+    """What a tool printed and with what status it ended."""
+
+    argv: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True, slots=True)
+class JavaRunner:
+    """How a class of Kafka's jars is run. ``directory`` gets the logging settings that 3.x reads."""
+
+    jars: tuple[Path, ...]
+    jvm: tuple[str, ...]
+    directory: Path
+
+    def argv(self, main_class: str, *args: str, jvm: tuple[str, ...] = (), node: bool = False) -> list[str]:
+        flags = (*(self.jvm if node else _TOOL_JVM), *jvm, *self._logging("INFO" if node else "WARN"))
+        return [java(), *flags, "-cp", os.pathsep.join(map(str, self.jars)), main_class, *args]
+
+    def _logging(self, level: str) -> tuple[str, ...]:
+        # 4.x logs by slf4j-simple, to stderr; 3.x brings reload4j, which without settings is silent.
+        settings = self.directory / f"log4j-{level.lower()}.properties"
+        if not settings.exists():
+            settings.write_text(_LOG4J.format(level=level))
+        return (
+            f"-Dorg.slf4j.simpleLogger.defaultLogLevel={level.lower()}",
+            "-Dorg.slf4j.simpleLogger.showDateTime=true",
+            "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS",
+            f"-Dlog4j.configuration=file:{settings}",
+        )
+
+    def run(self, main_class: str, *args: str, timeout: float = 60.0, check: bool = True) -> ToolResult:
+        """Run to its end. Raises ToolFailed on a status other than 0 (unless ``check`` is off) or when it hangs."""
+        argv = self.argv(main_class, *args)
+        shown = f"{main_class.rsplit('.', 1)[-1]} {' '.join(args)}"
+        try:
+            done = subprocess.run(
+                argv, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired:
+            raise ToolFailed(f"{shown} did not end within {timeout:g} s") from None
+        if check and done.returncode != 0:
+            raise ToolFailed(
+                f"{shown} ended with status {done.returncode}\n{done.stdout}{done.stderr}".rstrip()
+            )
+        return ToolResult(tuple(argv), done.returncode, done.stdout, done.stderr)
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """Java's admin tools against one cluster: ``cluster.tools("kafka-topics", "--describe")``."""
+
+    runner: JavaRunner
+    bootstrap: str
+    client_properties: Path | None
+
+    def __call__(self, name: str, *args: str, timeout: float = 60.0, check: bool = True) -> ToolResult:
+        """Run the tool; bootstrap servers and the superuser's client properties are added where it takes them."""
+        if name not in MAIN_CLASSES:
+            raise TestbedError(f"no such tool: {name}; there are {', '.join(MAIN_CLASSES)}")
+        return self.runner.run(
+            MAIN_CLASSES[name], *self._connection(name, args), *args, timeout=timeout, check=check
+        )
+
+    def _connection(self, name: str, args: tuple[str, ...]) -> tuple[str, ...]:
+        if name in _OFFLINE:
+            return ()
+        given: tuple[str, ...] = ()
+        if not any(arg.startswith("--bootstrap-") for arg in args):
+            given = ("--bootstrap-server", self.bootstrap)
+        if self.client_properties is not None and not _has_config(args):
+            option = {"kafka-leader-election": "--admin.config"}.get(name, "--command-config")
+            given += (option, str(self.client_properties))
+        return given
+
+
+def _has_config(args: tuple[str, ...]) -> bool:
+    return bool({"--command-config", "--admin.config", "--config"} & set(args))

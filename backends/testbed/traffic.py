@@ -1,0 +1,182 @@
+"""Topics and records: made, written and read, one numbered record after the other.
+
+Read with aiokafka: librdkafka's consumer always looks for its group's coordinator, and that makes the cluster
+create ``__consumer_offsets``, which a test that counts partitions does not expect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal, NamedTuple
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.cimpl import NewTopic
+
+from backends.testbed.errors import TimedOut
+from backends.testbed.observe import Observer
+
+Acks = Literal["0", "1", "all"]
+Delivered = Callable[[KafkaError | None, Message], None]
+
+
+class Sent(NamedTuple):
+    """One record and what became of it: ``offset`` is -1 and ``error`` says why when it was not acknowledged.
+
+    With acks=0 a record counts as acknowledged, without an offset, when it has left: nobody confirms it.
+    """
+
+    value: str
+    offset: int
+    error: str | None
+
+
+class Produced(NamedTuple):
+    """The records of one call in the order in which they were handed over."""
+
+    records: tuple[Sent, ...]
+
+    @property
+    def acknowledged(self) -> tuple[str, ...]:
+        """The values that the cluster promised to keep."""
+        return tuple(sent.value for sent in self.records if sent.error is None)
+
+    @property
+    def errors(self) -> frozenset[str]:
+        return frozenset(sent.error for sent in self.records if sent.error is not None)
+
+
+class Record(NamedTuple):
+    """One record as a consumer gets it; ``timestamp`` is milliseconds since the epoch."""
+
+    offset: int
+    value: str
+    timestamp: int
+
+
+class Traffic:
+    """Creates topics, produces and consumes as superuser, on the internal listener."""
+
+    def __init__(
+        self, observer: Observer, client_config: Mapping[str, str | int], reader_config: Mapping[str, object]
+    ) -> None:
+        self._observer = observer
+        self._config = dict(client_config)
+        self._reader = dict(reader_config)
+
+    def create_topic(
+        self,
+        name: str,
+        assignment: Sequence[Sequence[int]] = ((1, 2, 3),),
+        config: Mapping[str, str] | None = None,
+        timeout: float = 120.0,
+    ) -> None:
+        """Create the topic with one partition per entry of ``assignment`` (replicas in order) and wait for leaders.
+
+        Raises KafkaException with the cluster's answer, or TimedOut.
+        """
+        replicas = [list(entry) for entry in assignment]
+        topic = NewTopic(
+            name, num_partitions=len(replicas), replica_assignment=replicas, config=dict(config or {})
+        )
+        created = self._observer.admin.create_topics(
+            [topic], request_timeout=timeout, operation_timeout=timeout
+        )
+        created[name].result(timeout)
+        self._observer.wait_topic(name, len(replicas), timeout)
+
+    def produce(
+        self,
+        topic: str,
+        partition: int,
+        count: int,
+        *,
+        acks: Acks = "all",
+        prefix: str = "record",
+        size: int = 0,
+        timeout: float = 20.0,
+    ) -> Produced:
+        """Send ``prefix-0`` to ``prefix-(count-1)``, each padded to at least ``size`` characters.
+
+        A record not acknowledged within ``timeout`` seconds comes back with an error. Nothing is sent twice.
+        """
+        producer = Producer(self._config | _producer_config(acks, timeout))
+        sent: dict[int, Sent] = {}
+        for number in range(count):
+            value = f"{prefix}-{number}".ljust(size, ".")
+
+            def delivered(
+                error: KafkaError | None, message: Message, number: int = number, value: str = value
+            ) -> None:
+                offset = message.offset()
+                sent[number] = Sent(
+                    value, -1 if error or offset is None else offset, error.name() if error else None
+                )
+
+            _hand_over(producer, topic, partition, value, delivered)
+        if producer.flush(timeout + 10.0):
+            raise TimedOut(
+                f"{len(producer)} of {count} records to {topic}-{partition} got neither answer nor error"
+            )
+        return Produced(tuple(sent[number] for number in range(count)))
+
+    def consume(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+        timeout: float = 30.0,
+    ) -> tuple[Record, ...]:
+        """All records of a partition from the log start to the high watermark. Raises TimedOut or KafkaError."""
+        reading = _read(self._reader, TopicPartition(topic, partition), isolation)
+        with ThreadPoolExecutor(1) as own_loop:
+            try:
+                return own_loop.submit(asyncio.run, asyncio.wait_for(reading, timeout)).result()
+            except TimeoutError:
+                raise TimedOut(
+                    f"waited {timeout:g} s for {topic}-{partition} to be read to its end"
+                ) from None
+
+
+async def _read(config: Mapping[str, object], where: TopicPartition, isolation: str) -> tuple[Record, ...]:
+    consumer = AIOKafkaConsumer(**config, isolation_level=isolation, auto_offset_reset="earliest")
+    records: list[Record] = []
+    await consumer.start()
+    try:
+        consumer.assign([where])
+        await consumer.seek_to_beginning(where)
+        end = (await consumer.end_offsets([where]))[where]
+        while await consumer.position(where) < end:
+            for record in (await consumer.getmany(where, timeout_ms=200)).get(where, ()):
+                records.append(Record(record.offset, (record.value or b"").decode(), record.timestamp))
+    finally:
+        await consumer.stop()
+    return tuple(records)
+
+
+def _producer_config(acks: Acks, timeout: float) -> dict[str, str | int]:
+    return {
+        "acks": acks,
+        "linger.ms": 5,
+        # Retries could write a record twice, and the tests count offsets.
+        "retries": 0,
+        "message.timeout.ms": int(timeout * 1000),
+        "request.timeout.ms": int(timeout * 1000),
+        "queue.buffering.max.messages": 1_000_000,
+        # The partition is given; a single batch per request keeps the order without idempotence.
+        "max.in.flight.requests.per.connection": 1,
+    }
+
+
+def _hand_over(producer: Producer, topic: str, partition: int, value: str, delivered: Delivered) -> None:
+    while True:
+        try:
+            producer.produce(topic, value=value.encode(), partition=partition, on_delivery=delivered)
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            producer.poll(0)
+            return
