@@ -99,15 +99,16 @@ def _add_lost(log: _Log, chosen: _Log, certain: list[EpochSpan], doubtful: list[
     """Adds what ``log`` holds and ``chosen`` does not."""
     parting = divergence(log.lineage, chosen.lineage)
     if parting is not None:
-        head = _clip(log.spans(), 0, min(parting, chosen.start))
-        certain.extend([*head, *_clip(log.spans(), parting, log.log.log_end_offset)])
+        for piece in _clip(log.spans(), 0, min(parting, chosen.start)):
+            # Without its epoch a record may be one that another replica's span already counts.
+            (doubtful if piece.epoch == NO_EPOCH else certain).append(piece)
+        certain.extend(_clip(log.lineage.spans, parting, log.log.log_end_offset))
         return
     # No epoch in common as far down as was asked. Where both logs are known the records differ; where one of
     # them was not asked (an interrupted survey), they may be the same.
     for span in log.spans():
         if span.epoch == NO_EPOCH:
-            certain.extend(_clip([span], 0, chosen.start))
-            doubtful.extend(_clip([span], chosen.start, log.log.log_end_offset))
+            doubtful.append(span)
         elif span.epoch > chosen.lineage.last_epoch:
             certain.append(span)
         else:

@@ -1,0 +1,183 @@
+"""Finding a log's epoch lineage by asking, without reading a record (shared facts on Fetch v12; KIP-595).
+
+A Fetch at the log end with ``last_fetched_epoch`` E answers "out of range" where E is above the log's newest
+epoch, "no divergence" where E's records end at the log end, and otherwise the largest epoch ≤ E with its end
+offset. This module decides which E to ask next and what the answers mean; it sends nothing.
+
+Two traps: below the first epoch that is kept (retention, DeleteRecords) every E answers itself with the log
+start as its end, a phantom; and a leader that wrote nothing answers for its own epoch, which no record has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from itertools import combinations
+from typing import NamedTuple
+
+from recovery.model import NO_EPOCH, UNKNOWN_OFFSET, EpochSpan, Lineage
+
+UNBOUNDED = 1 << 31
+"""Above every leader epoch (an int32)."""
+
+
+class ProbeError(ValueError):
+    """The answers contradict each other: the log changed while it was asked, or it has no epochs."""
+
+
+class OutOfRange(Enum):
+    """The answer OFFSET_OUT_OF_RANGE: the epoch asked for is above the log's newest."""
+
+    ANSWER = "out of range"
+
+
+class Answer(NamedTuple):
+    """A Fetch answer without an error. ``diverging`` is (epoch, its end offset), or None for no divergence."""
+
+    diverging: tuple[int, int] | None
+    log_start_offset: int
+    high_watermark: int
+
+
+class Probe(NamedTuple):
+    """What is known of one log so far; values change only through :func:`advance`.
+
+    ``asks`` is the epoch to ask next, NO_EPOCH when the log is known to the bottom. ``known`` holds (epoch,
+    end offset) of the epochs found without a gap, newest first; ``above`` is the lowest epoch known to be
+    out of range, ``below`` the highest that answered with an end short of the log end (-1 none).
+    """
+
+    log_end_offset: int
+    asks: int
+    log_start_offset: int = UNKNOWN_OFFSET
+    high_watermark: int = UNKNOWN_OFFSET
+    known: tuple[tuple[int, int], ...] = ()
+    above: int = UNBOUNDED
+    below: int = NO_EPOCH
+    step: int = 1
+    bottom: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether the epoch of the last record is known."""
+        return self.bottom or bool(self.known and self.known[-1][1] < self.log_end_offset)
+
+
+def start(log_end_offset: int, leader_epoch: int, offline: bool) -> Probe:
+    """The first question about a log, given the partition's current leader epoch.
+
+    Raises ProbeError where that epoch is not known. Nobody writes under the epoch of an offline partition, so
+    there the search begins one below.
+    """
+    first = leader_epoch - 1 if offline and leader_epoch > 0 else leader_epoch
+    if log_end_offset == 0:
+        return Probe(0, NO_EPOCH, log_start_offset=0, high_watermark=0, bottom=True)
+    if first < 0:
+        raise ProbeError("the broker knows no leader epoch of the partition")
+    return Probe(log_end_offset, first)
+
+
+def advance(probe: Probe, answer: Answer | OutOfRange) -> Probe:
+    """What is known after ``answer`` to ``probe.asks``. Raises ProbeError where answers contradict."""
+    if isinstance(answer, OutOfRange):
+        return _too_high(probe)
+    probe = probe._replace(
+        log_start_offset=max(probe.log_start_offset, answer.log_start_offset),
+        high_watermark=max(probe.high_watermark, answer.high_watermark),
+    )
+    epoch, end = answer.diverging or (probe.asks, probe.log_end_offset)
+    if epoch > probe.asks or end > probe.log_end_offset:
+        raise ProbeError(f"asked for epoch {probe.asks}, got epoch {epoch} ending at {end}")
+    if probe.known:
+        return _down(probe, epoch, end)
+    emptied = probe.log_start_offset == probe.log_end_offset
+    if end == probe.log_end_offset and not emptied:
+        return _known(probe, epoch, end)
+    return _between(probe._replace(below=max(probe.below, probe.asks)), emptied)
+
+
+def _too_high(probe: Probe) -> Probe:
+    """Nothing that old: widen the step until an answer comes, then close in."""
+    if probe.known:
+        raise ProbeError(f"epoch {probe.asks} is out of range below epoch {probe.known[-1][0]}")
+    probe = probe._replace(above=probe.asks)
+    if probe.below != NO_EPOCH:
+        return _between(probe, probe.log_start_offset == probe.log_end_offset)
+    if probe.asks == 0:
+        raise ProbeError("the log holds records but no leader epoch")
+    return probe._replace(asks=max(0, probe.asks - probe.step), step=probe.step * 2)
+
+
+def _between(probe: Probe, emptied: bool) -> Probe:
+    """Bisect between an epoch that answered and one that is out of range.
+
+    In a log that was emptied every epoch below the newest answers alike, so the newest is searched for.
+    """
+    never_above = probe.above == UNBOUNDED
+    if emptied and (never_above or probe.above - probe.below <= 1):
+        return _known(probe, probe.below, probe.log_end_offset)
+    if never_above:
+        # The epoch below the offline partition's ends short of the log's end: there is a later one.
+        return probe._replace(asks=probe.asks + probe.step, step=probe.step * 2)
+    if probe.above - probe.below <= 1:
+        raise ProbeError(f"no epoch of the log reaches its end {probe.log_end_offset}")
+    return probe._replace(asks=(probe.above + probe.below) // 2)
+
+
+def _down(probe: Probe, epoch: int, end: int) -> Probe:
+    """The next older epoch, or the bottom: phantoms end at the log start."""
+    if end <= probe.log_start_offset:
+        return probe._replace(bottom=True, asks=NO_EPOCH)
+    if end > probe.known[-1][1]:
+        raise ProbeError(f"epoch {epoch} ends at {end}, above the older end {probe.known[-1][1]}")
+    return _known(probe, epoch, end)
+
+
+def _known(probe: Probe, epoch: int, end: int) -> Probe:
+    bottom = epoch == 0 or end <= probe.log_start_offset
+    asks = NO_EPOCH if bottom else epoch - 1
+    return probe._replace(known=(*probe.known, (epoch, end)), asks=asks, bottom=bottom)
+
+
+def lineage(probe: Probe) -> Lineage:
+    """The lineage as far as it is known. Raises ProbeError while the last record's epoch is not settled."""
+    if not probe.settled:
+        raise ProbeError("the last record's epoch is not known yet")
+    floor = max(probe.log_start_offset, 0) if probe.bottom else probe.known[-1][1]
+    spans = []
+    for index, (epoch, end) in enumerate(probe.known):
+        older = probe.known[index + 1][1] if index + 1 < len(probe.known) else floor
+        if older < end and (probe.bottom or index + 1 < len(probe.known)):
+            spans.append(EpochSpan(epoch, older, end))
+    newest = probe.known[0][0] if probe.known else NO_EPOCH
+    last = spans[0].epoch if spans else newest
+    return Lineage(last, tuple(reversed(spans)), floor)
+
+
+def deepen(probes: Mapping[int, Probe], full: bool) -> Sequence[int]:
+    """Which of a partition's settled logs must be asked further down, by broker.
+
+    ``full``: all that have not reached the bottom. Otherwise every pair is followed down to the highest
+    epoch that both hold, which settles what either would truncate; where the logs start at different
+    offsets, to the bottom, since the head that a choice gives up is counted by epoch too.
+    """
+    settled = {broker: probe for broker, probe in probes.items() if probe.settled}
+    starts = {probe.log_start_offset for probe in settled.values()}
+    if full or len(starts) > 1:
+        return [broker for broker, probe in settled.items() if not probe.bottom]
+    logs = {broker: lineage(probe) for broker, probe in settled.items()}
+    if len({(logs[broker].last_epoch, probe.log_end_offset) for broker, probe in settled.items()}) <= 1:
+        return []
+    epochs = {broker: {span.epoch for span in log.spans} for broker, log in logs.items()}
+    deeper: set[int] = set()
+    for one, other in combinations(settled, 2):
+        if epochs[one] & epochs[other]:
+            continue
+        lowest = {one: _lowest(settled[one]), other: _lowest(settled[other])}
+        # Only the log that ends higher can still show an epoch that the other has.
+        deeper.update(broker for broker in (one, other) if lowest[broker] == max(lowest.values()))
+    return [broker for broker in settled if broker in deeper and not settled[broker].bottom]
+
+
+def _lowest(probe: Probe) -> int:
+    return probe.known[-1][0] if probe.known else NO_EPOCH

@@ -1,0 +1,109 @@
+"""Whole logs, kept record by record: the brute-force model that lineage and loss are held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from recovery.model import EpochSpan
+from recovery.probe import Answer, OutOfRange
+
+
+@dataclass(frozen=True)
+class WholeLog:
+    """A log with every record: ``epochs[i]`` is the leader epoch of the record at offset ``i``.
+
+    Records below ``start`` are deleted. ``idle`` are epochs (epoch, offset) of leaders that wrote nothing.
+    """
+
+    epochs: tuple[int, ...]
+    start: int = 0
+    idle: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def end(self) -> int:
+        return len(self.epochs)
+
+    def records(self) -> set[tuple[int, int]]:
+        return {(self.epochs[offset], offset) for offset in range(self.start, self.end)}
+
+    def spans(self) -> tuple[EpochSpan, ...]:
+        found: list[EpochSpan] = []
+        for offset in range(self.start, self.end):
+            epoch = self.epochs[offset]
+            if found and found[-1].epoch == epoch:
+                found[-1] = EpochSpan(epoch, found[-1].start, offset + 1)
+            else:
+                found.append(EpochSpan(epoch, offset, offset + 1))
+        return tuple(found)
+
+    def cache(self) -> list[tuple[int, int]]:
+        """Kafka's leader epoch cache, (epoch, start offset), as it stands after the log start has risen."""
+        first: dict[int, int] = dict(self.idle)
+        for offset, epoch in enumerate(self.epochs):
+            first[epoch] = min(first.get(epoch, offset), offset)
+        entries = sorted(first.items())
+        dropped = [entry for entry in entries if entry[1] <= self.start]
+        kept = [entry for entry in entries if entry[1] > self.start]
+        return ([(dropped[-1][0], max(self.start, dropped[-1][1]))] if dropped else []) + kept
+
+    def fetch(self, epoch: int) -> Answer | OutOfRange:
+        """What a broker answers to a Fetch at the log end with ``last_fetched_epoch`` = ``epoch``."""
+        cache = self.cache()
+        if not cache or epoch > cache[-1][0]:
+            return OutOfRange.ANSWER
+        if epoch < cache[0][0]:
+            found, end = epoch, cache[0][1]
+        else:
+            found = max(entry[0] for entry in cache if entry[0] <= epoch)
+            later = [start for entry, start in cache if entry > found]
+            end = later[0] if later else self.end
+        diverging = (found, end) if found < epoch or end < self.end else None
+        return Answer(diverging, self.start, self.start)
+
+
+@st.composite
+def cluster_logs(draw: st.DrawFn, replicas: int = 3) -> tuple[tuple[WholeLog, ...], int]:
+    """Logs that replication can leave behind, and the current leader epoch.
+
+    Leaders follow one another; each writes some records, some replicas copy a prefix of what it has, after
+    truncating to it, as followers do. Retention raises single log starts; leaders may stay idle.
+    """
+    logs: list[list[int]] = [[] for _ in range(replicas)]
+    idle: list[dict[int, int]] = [{} for _ in range(replicas)]
+    epoch = draw(st.integers(0, 3))
+    for _ in range(draw(st.integers(1, 6))):
+        leader = draw(st.integers(0, replicas - 1))
+        written = draw(st.integers(0, 4))
+        if written == 0:
+            idle[leader][epoch] = len(logs[leader])
+        logs[leader].extend([epoch] * written)
+        for follower in range(replicas):
+            if follower == leader or not draw(st.booleans()):
+                continue
+            copied = draw(st.integers(0, len(logs[leader])))
+            kept = _follow(logs[follower], logs[leader], copied)
+            appended = logs[follower][kept:]
+            # Kafka's cache drops entries that an appended batch contradicts, and those beyond the end.
+            idle[follower] = {
+                e: o
+                for e, o in idle[follower].items()
+                if o < len(logs[follower]) and not (appended and (o >= kept or e >= appended[0]))
+            }
+        epoch += draw(st.integers(1, 9))
+    whole = tuple(
+        WholeLog(tuple(log), draw(st.integers(0, len(log))), tuple(sorted(idle[i].items())))
+        for i, log in enumerate(logs)
+    )
+    return whole, epoch
+
+
+def _follow(follower: list[int], leader: list[int], up_to: int) -> int:
+    """Truncates to the shared prefix and copies up to an offset; returns where the copy begins."""
+    shared = 0
+    while shared < min(len(follower), len(leader)) and follower[shared] == leader[shared]:
+        shared += 1
+    del follower[shared:]
+    follower.extend(leader[shared : max(shared, up_to)])
+    return shared

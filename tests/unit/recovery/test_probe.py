@@ -1,0 +1,119 @@
+"""The lineage that is found by asking is the lineage that the log has."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from recovery.model import NO_EPOCH, EpochSpan, Lineage
+from recovery.probe import Answer, OutOfRange, Probe, ProbeError, advance, deepen, lineage, start
+from tests.unit.recovery.logs import WholeLog, cluster_logs
+
+
+def ask(log: WholeLog, probe: Probe, questions: list[int]) -> Probe:
+    questions.append(probe.asks)
+    return advance(probe, log.fetch(probe.asks))
+
+
+def to_last_epoch(log: WholeLog, leader_epoch: int, offline: bool = True) -> tuple[Probe, list[int]]:
+    probe = start(log.end, leader_epoch, offline)
+    questions: list[int] = []
+    while not probe.settled:
+        probe = ask(log, probe, questions)
+    return probe, questions
+
+
+def to_the_bottom(log: WholeLog, leader_epoch: int) -> Lineage:
+    probe, questions = to_last_epoch(log, leader_epoch)
+    while not probe.bottom:
+        probe = ask(log, probe, questions)
+    return lineage(probe)
+
+
+@settings(max_examples=400)
+@given(cluster_logs())
+def test_the_whole_lineage_is_found(cluster: tuple[tuple[WholeLog, ...], int]) -> None:
+    logs, leader_epoch = cluster
+    for log in logs:
+        found = to_the_bottom(log, leader_epoch)
+        assert found.spans == log.spans()
+        assert found.floor == log.start
+        if log.start < log.end:
+            assert found.last_epoch == log.epochs[-1]
+
+
+@settings(max_examples=400)
+@given(cluster_logs())
+def test_the_last_epoch_of_an_online_partition_is_found(cluster: tuple[tuple[WholeLog, ...], int]) -> None:
+    logs, leader_epoch = cluster
+    for log in logs:
+        if log.start < log.end:
+            probe, _ = to_last_epoch(log, leader_epoch, offline=False)
+            assert lineage(probe).last_epoch == log.epochs[-1]
+
+
+def test_a_log_that_was_written_until_the_end_takes_two_questions() -> None:
+    log = WholeLog((0,) * 5 + (3,) * 5)
+    _, questions = to_last_epoch(log, leader_epoch=4)
+    assert questions == [3, 2]
+
+
+def test_many_elections_without_a_record_take_few_questions() -> None:
+    log = WholeLog((0,) * 5 + (7,) * 5)
+    _, questions = to_last_epoch(log, leader_epoch=1000)
+    assert len(questions) < 25
+
+
+def test_phantom_epochs_below_the_log_start_are_not_listed() -> None:
+    log = WholeLog((0,) * 5 + (2,) * 5 + (6,) * 5, start=7)
+    assert to_the_bottom(log, 8) == Lineage(6, (EpochSpan(2, 7, 10), EpochSpan(6, 10, 15)), 7)
+
+
+def test_a_leader_that_wrote_nothing_does_not_count() -> None:
+    log = WholeLog((0,) * 5, idle=((4, 5),))
+    assert to_the_bottom(log, 5).last_epoch == 0
+
+
+def test_an_emptied_log_keeps_the_newest_epoch_it_remembers() -> None:
+    log = WholeLog((0,) * 5 + (7,) * 5, start=10)
+    assert to_the_bottom(log, 30) == Lineage(7, (), 10)
+
+
+def test_a_log_that_never_held_a_record_has_no_epoch() -> None:
+    assert to_the_bottom(WholeLog(()), 5) == Lineage(NO_EPOCH, (), 0)
+
+
+def test_answers_that_contradict_each_other_are_an_error() -> None:
+    probe = advance(start(10, 5, offline=True), Answer(None, 0, 0))
+    with pytest.raises(ProbeError, match="out of range below"):
+        advance(probe, OutOfRange.ANSWER)
+    with pytest.raises(ProbeError, match="got epoch 9"):
+        advance(probe, Answer((9, 3), 0, 0))
+    with pytest.raises(ProbeError, match="no leader epoch"):
+        advance(start(10, 1, offline=True), OutOfRange.ANSWER)
+    with pytest.raises(ProbeError, match="not known yet"):
+        lineage(start(10, 5, offline=True))
+
+
+def probed(logs: tuple[WholeLog, ...], leader_epoch: int) -> tuple[dict[int, Probe], int]:
+    probes = {i: to_last_epoch(log, leader_epoch)[0] for i, log in enumerate(logs)}
+    rounds = 0
+    while deeper := deepen(probes, full=False):
+        rounds += 1
+        for broker in deeper:
+            probes[broker] = advance(probes[broker], logs[broker].fetch(probes[broker].asks))
+    return probes, rounds
+
+
+def test_logs_that_agree_at_their_end_are_not_asked_further() -> None:
+    log = WholeLog((0,) * 5 + (1,) * 5 + (2,) * 5 + (3,) * 5)
+    _, rounds = probed((log, log, log), 5)
+    assert rounds == 0
+
+
+def test_logs_are_asked_down_to_the_epoch_that_they_share() -> None:
+    old = WholeLog((0,) * 5 + (1,) * 5 + (2,) * 9)
+    new = WholeLog((0,) * 5 + (1,) * 5 + (2,) * 5 + (3,) * 5)
+    probes, rounds = probed((old, new), 5)
+    assert rounds == 1
+    assert lineage(probes[1]).spans == (EpochSpan(2, 10, 15), EpochSpan(3, 15, 20))
