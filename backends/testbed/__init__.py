@@ -5,7 +5,7 @@
     with KafkaCluster(ClusterSpec(brokers=3, log_dirs=2)) as cluster:      # brokers 1-3, controllers 100-102
         cluster.traffic.create_topic("orders", [[1, 2, 3]], {"min.insync.replicas": "2"})
         cluster.traffic.produce("orders", 0, 1000, acks="all").acknowledged   # values, in order
-        cluster.node(1).kill()                                             # SIGKILL; also stop, pause, resume, start
+        cluster.node(1).kill()                                           # SIGKILL; also stop, pause, resume, start
         cluster.observe.wait_fenced(1)                                     # conditions with a deadline
         cluster.tools("kafka-topics", "--describe").stdout                 # Java's own tools
         cluster.bootstrap(), cluster.bootstrap_controllers                 # host:port,...

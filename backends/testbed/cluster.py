@@ -178,7 +178,12 @@ class KafkaCluster:
             ports.controllers[node_id] if controller else ports.brokers[node_id, self.spec.listeners[0].name]
         )
         node = Node(
-            node_id, "controller" if controller else "broker", directory, log_dirs, port, self._runner
+            node_id,
+            role="controller" if controller else "broker",
+            directory=directory,
+            log_dirs=log_dirs,
+            port=port,
+            runner=self._runner,
         )
         node.write_properties(node_properties(self.spec, ports, node_id, log_dirs, None))
         return node
