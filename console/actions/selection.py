@@ -1,0 +1,111 @@
+"""From what was asked for to the partitions of the cluster: unknown ones are refused before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from backends.base.answers import Partitions
+from backends.base.errors import NotAllowed
+from backends.base.protocol import Backend
+from console.errors import InputError
+from recovery.model import PartitionState, TopicPartition, Why
+
+SHOWN = 5
+
+
+class Which(StrEnum):
+    """Which partitions of those that may be seen: every one, or those in trouble."""
+
+    ALL = "all"
+    OFFLINE = "offline"
+    UNDER_MIN_ISR = "under min ISR"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What was asked for: the partitions named, every partition of the topics named, or all; then ``which``."""
+
+    partitions: tuple[TopicPartition, ...] | None = None
+    topics: tuple[str, ...] = ()
+    which: Which = Which.ALL
+
+    @property
+    def named(self) -> bool:
+        return self.partitions is not None or bool(self.topics)
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The states of the partitions asked for, and what could not be seen.
+
+    ``hidden`` are topics that exist and that this caller may not describe; ``visible_only`` tells that the
+    cluster left out, in silence, what this caller may not see.
+    """
+
+    states: tuple[PartitionState, ...]
+    hidden: tuple[str, ...] = ()
+    visible_only: bool = False
+
+
+async def select(backend: Backend, selection: Selection) -> Selected:
+    """The partitions named, in the order given, or all of the cluster.
+
+    Raises InputError when a topic or a partition named does not exist, NotAllowed when it may not be seen.
+    ``which`` UNDER_MIN_ISR is left to the caller, who knows the configurations.
+    """
+    if selection.partitions is not None:
+        topics: tuple[str, ...] | None = tuple(dict.fromkeys(tp.topic for tp in selection.partitions))
+    else:
+        topics = selection.topics or None
+    found = await backend.partitions(topics)
+    if topics is not None:
+        _refuse_missing(found, topics)
+    states = found.states
+    if selection.partitions is not None:
+        states = _in_order(found, selection.partitions)
+    elif selection.topics:
+        _refuse_empty(found, selection.topics)
+    if selection.which is Which.OFFLINE:
+        states = tuple(state for state in states if state.offline)
+    return Selected(states, found.hidden, found.visible_only)
+
+
+def _refuse_missing(found: Partitions, topics: Collection[str]) -> None:
+    asked = set(topics)
+    hidden = [topic for topic in found.hidden if topic in asked]
+    for tp, why in found.unknown.items():
+        if tp.topic in asked and why.why is Why.NOT_ALLOWED:
+            hidden.append(tp.topic)
+    if hidden:
+        raise NotAllowed("DESCRIBE", f"topic {_few(sorted(set(hidden)))}", "see its partitions")
+    missing = {tp.topic: why for tp, why in found.unknown.items() if tp.topic in asked}
+    if missing:
+        details = sorted({str(why) for why in missing.values()})
+        raise InputError(f"unknown topic {_few(sorted(missing))} ({details[0]}); nothing was sent")
+
+
+def _refuse_empty(found: Partitions, topics: Sequence[str]) -> None:
+    there = {state.topic for state in found.states}
+    missing = [topic for topic in topics if topic not in there]
+    if missing:
+        raise InputError(f"unknown topic {_few(missing)}; nothing was sent")
+
+
+def _in_order(found: Partitions, wanted: Sequence[TopicPartition]) -> tuple[PartitionState, ...]:
+    by_name = {state.tp: state for state in found.states}
+    topics = {state.topic for state in found.states}
+    unknown_topics = list(dict.fromkeys(tp.topic for tp in wanted if tp.topic not in topics))
+    if unknown_topics:
+        raise InputError(f"unknown topic {_few(unknown_topics)}; nothing was sent")
+    missing = [tp for tp in wanted if tp not in by_name]
+    if missing:
+        raise InputError(f"no such partition: {_few(str(tp) for tp in missing)}; nothing was sent")
+    return tuple(by_name[tp] for tp in wanted)
+
+
+def _few(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = len(listed) - SHOWN
+    return ", ".join(listed[:SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,27 @@
+"""Who makes the backend for a cluster: one line a kind."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from backends.base.protocol import Backend
+from console.errors import InputError
+from console.target import Target
+
+Factory = Callable[[Target], Backend]
+
+# kind → "module:function", imported when it is asked for: a command pays for its own backend only.
+FACTORIES = {
+    "live": "console.live:backend",
+}
+
+
+def backend(target: Target) -> Backend:
+    """The backend for that cluster. Raises InputError where this build has none of that kind."""
+    place = FACTORIES.get(target.kind)
+    if place is None:
+        raise InputError(f"this build has no simulator: --simulate {target.scenario} cannot be run")
+    module, name = place.split(":")
+    factory: Factory = getattr(importlib.import_module(module), name)
+    return factory(target)

@@ -1,0 +1,80 @@
+"""The two streams. stdout carries results and nothing else; everything said beside them goes to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import TextIO
+
+from backends.base.protocol import Progress
+from console.output.progress import ProgressLine, no_progress
+
+
+class Screen:
+    """Where a command writes. A reader that goes away (``| head``) ends the output, not the work.
+
+    ``output_failed`` holds why results could not be written (a full disk, say), None while all is well.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float], stdout: TextIO | None = None, stderr: TextIO | None = None
+    ):
+        self._stdout = stdout or sys.stdout
+        self._stderr = stderr or sys.stderr
+        self._progress = ProgressLine(self._stderr, clock) if self._stderr.isatty() else None
+        self.output_failed: str | None = None
+
+    def out(self, lines: Iterable[str]) -> None:
+        """Results, to stdout."""
+        self.end_progress()
+        try:
+            for line in lines:
+                self._stdout.write(line + "\n")
+            self._stdout.flush()
+        except BrokenPipeError:
+            self._abandon_stdout()
+        except OSError as error:
+            self.output_failed = error.strerror or str(error)
+            self._abandon_stdout()
+
+    def say(self, *lines: str) -> None:
+        """To the person: on stderr, so that pipes stay clean."""
+        self.end_progress()
+        try:
+            for line in lines:
+                self._stderr.write(line + "\n")
+            self._stderr.flush()
+        except OSError:
+            self._stderr = _nowhere()
+
+    @property
+    def progress(self) -> Progress:
+        """Shows how far long work is when stderr is a terminal, and does nothing otherwise."""
+        return self._progress.show if self._progress else no_progress
+
+    def end_progress(self) -> None:
+        if self._progress:
+            self._progress.clear()
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a person can be asked: standard input and stderr are a terminal."""
+        return sys.stdin is not None and sys.stdin.isatty() and self._stderr.isatty()
+
+    def _abandon_stdout(self) -> None:
+        # Python flushes stdout once more when it ends; the old descriptor would complain again.
+        self._stdout = _nowhere()
+        try:
+            os.dup2(self._stdout.fileno(), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+        except (OSError, ValueError):
+            sys.stdout = self._stdout
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123  # lives as long as the process
+
+
+def printable(text: str) -> str:
+    """One line without control characters: what a broker sends must not move the cursor."""
+    return "".join(c if c.isprintable() else " " for c in text)

@@ -1,0 +1,115 @@
+"""Profiles of clusters, ``~/.config/ktriage/clusters.yaml``::
+
+clusters:
+  production:
+    bootstrap: kafka-1.example:9092,kafka-2.example:9092
+    command-config: ~/production.properties   # a Java client.properties file
+    colour: red                                # of the console's frame
+    read-only: true                            # nothing that changes this cluster is run
+    brokers:                                   # addresses that differ from the advertised ones
+      3: 127.0.0.1:19093
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from console.errors import InputError
+
+Colour = Literal["red", "orange", "yellow", "green", "blue", "magenta", "grey"]
+
+
+class Profile(BaseModel):
+    """One cluster by name. ``brokers`` maps a broker's id to HOST:PORT, as ``--broker`` does."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    bootstrap: str = Field(min_length=1)
+    command_config: Path | None = Field(default=None, alias="command-config")
+    colour: Colour | None = None
+    read_only: bool = Field(default=False, alias="read-only")
+    brokers: dict[int, str] = Field(default_factory=dict)
+
+    @field_validator("command_config")
+    @classmethod
+    def _expand(cls, value: Path | None) -> Path | None:
+        return value.expanduser() if value is not None else None
+
+
+class Settings(BaseModel):
+    """The whole file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    clusters: dict[str, Profile]
+
+
+def profile(name: str, path: Path) -> Profile:
+    """The profile of that name. Raises InputError: no such file or profile, or a mistake with its line."""
+    settings = load(path)
+    found = settings.clusters.get(name)
+    if found is None:
+        known = ", ".join(sorted(settings.clusters)) or "none"
+        raise InputError(f"{path}: no cluster named {name!r}; it has: {known}")
+    return found
+
+
+def load(path: Path) -> Settings:
+    """Reads and checks the file. Raises InputError with file and line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; --cluster takes its profiles from there") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from None
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        _refuse_duplicates(root, path)
+        data = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark is not None else 1
+        raise InputError(f"{path}:{line}: not YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    try:
+        return Settings.model_validate(data if data is not None else {})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = tuple(part for part in first["loc"] if part != "[key]")
+        name = ".".join(str(part) for part in where) or "the file"
+        raise InputError(f"{path}:{_line(root, where)}: {name}: {first['msg']}") from None
+
+
+def _refuse_duplicates(node: yaml.Node | None, path: Path) -> None:
+    """YAML lets the last of two equal keys win; a second profile of a name is a mistake that must be seen."""
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if key.value in seen:
+                raise InputError(f"{path}:{key.start_mark.line + 1}: {key.value!r} is there twice")
+            seen.add(str(key.value))
+            _refuse_duplicates(value, path)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _refuse_duplicates(item, path)
+
+
+def _line(node: yaml.Node | None, where: Sequence[int | str]) -> int:
+    """The line (from 1) of the deepest part of ``where`` that the file has."""
+    if node is None:
+        return 1
+    line = node.start_mark.line + 1
+    for part in where:
+        if not isinstance(node, yaml.MappingNode):
+            break
+        found = next(((k, v) for k, v in node.value if k.value == str(part)), None)
+        if found is None:
+            break
+        line, node = found[0].start_mark.line + 1, found[1]
+    return line

@@ -1,0 +1,122 @@
+"""Which cluster is meant, as the command line or a profile names it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from backends.live.addresses import Address, parse_address, parse_addresses
+from console.errors import InputError
+from console.paths import config_dir
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A cluster to be asked.
+
+    ``kind`` is "live" or "simulated". ``addresses`` maps a broker's id to the address to use where its advertised
+    address is not. ``read_only`` says why nothing may be changed, None where it may.
+    ``arguments`` are the options that name this cluster, for the next command that is printed.
+    """
+
+    kind: str
+    bootstrap: str = ""
+    command_config: Path | None = None
+    scenario: str = ""
+    addresses: Mapping[int, Address] = field(default_factory=dict)
+    read_only: str | None = None
+    colour: str | None = None
+    arguments: tuple[str, ...] = ()
+
+    def command(self, *words: str) -> str:
+        """A line to be copied into a shell: ``ktriage WORDS… --bootstrap-server …``."""
+        return shlex.join(("ktriage", *words, *self.arguments))
+
+
+def resolve(
+    bootstrap_server: str | None,
+    cluster: str | None,
+    simulate: str | None,
+    command_config: Path | None,
+    broker: Sequence[str] = (),
+) -> Target:
+    """The target that these options name. Raises InputError: none, more than one, or a mistake in one."""
+    named = [
+        option
+        for option, value in (
+            ("--bootstrap-server", bootstrap_server),
+            ("--cluster", cluster),
+            ("--simulate", simulate),
+        )
+        if value is not None
+    ]
+    if len(named) != 1:
+        problem = "no cluster is named" if not named else f"{' and '.join(named)} exclude each other"
+        raise InputError(f"{problem}: give one of --bootstrap-server, --cluster and --simulate")
+    if simulate is not None:
+        if command_config is not None or broker:
+            raise InputError("--command-config and --broker are for a real cluster, not for --simulate")
+        return Target("simulated", scenario=simulate, arguments=("--simulate", simulate))
+    extra = _extra_arguments(command_config, broker)
+    if cluster is not None:
+        return _from_profile(cluster, command_config, broker, extra)
+    assert bootstrap_server is not None
+    return Target(
+        "live",
+        bootstrap=checked_bootstrap(bootstrap_server),
+        command_config=command_config,
+        addresses=addresses(broker),
+        arguments=("--bootstrap-server", bootstrap_server, *extra),
+    )
+
+
+def _from_profile(
+    name: str, command_config: Path | None, broker: Sequence[str], extra: tuple[str, ...]
+) -> Target:
+    # Reading YAML and checking it costs a tenth of a second: only those who use a profile pay for it.
+    from console.settings import profile  # noqa: PLC0415
+
+    path = config_dir() / "clusters.yaml"
+    found = profile(name, path)
+    overrides = addresses(f"{broker_id}={address}" for broker_id, address in found.brokers.items())
+    return Target(
+        "live",
+        bootstrap=checked_bootstrap(found.bootstrap, f"{path}: clusters.{name}.bootstrap"),
+        command_config=command_config or found.command_config,
+        addresses={**overrides, **addresses(broker)},
+        read_only=f"the profile {name!r} in {path} says read-only: true" if found.read_only else None,
+        colour=found.colour,
+        arguments=("--cluster", name, *extra),
+    )
+
+
+def _extra_arguments(command_config: Path | None, broker: Sequence[str]) -> tuple[str, ...]:
+    config = ("--command-config", str(command_config)) if command_config is not None else ()
+    return (*config, *(word for given in broker for word in ("--broker", given)))
+
+
+def checked_bootstrap(text: str, where: str = "--bootstrap-server") -> str:
+    """The HOST:PORT list as given. Raises InputError with ``where`` it was given."""
+    try:
+        parse_addresses(text)
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from None
+    return text
+
+
+def addresses(given: Iterable[str]) -> Mapping[int, Address]:
+    """``ID=HOST:PORT`` options as a mapping. Raises InputError."""
+    found: dict[int, Address] = {}
+    for text in given:
+        broker, sign, address = text.partition("=")
+        if not sign or not broker.isdecimal():
+            raise InputError(f"--broker {text!r}: give ID=HOST:PORT, such as 3=kafka-3.example:9092")
+        if int(broker) in found:
+            raise InputError(f"--broker: broker {broker} is given twice")
+        try:
+            found[int(broker)] = parse_address(address)
+        except ValueError as error:
+            raise InputError(f"--broker {broker}: {error}") from None
+    return found
