@@ -1,0 +1,25 @@
+"""What the controller thinks of a replica, as far as it can be seen from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from recovery.model import Broker, PartitionState, Standing
+
+
+def standing(state: PartitionState, broker: int, brokers: Mapping[int, Broker]) -> Standing:
+    """Whether the controller would take ``broker`` as leader of the partition.
+
+    Unfenced is not enough: the broker must not be in controlled shutdown and the replica's log dir must be
+    online. Both are seen in ``offline_replicas`` only. A broker that is not listed is not registered where
+    the cluster lists fenced brokers too (DescribeCluster v2), and may be either where it does not.
+    """
+    listed = brokers.get(broker)
+    if listed is None:
+        tells_fenced = any(other.fenced is not None for other in brokers.values())
+        return Standing.UNREGISTERED if tells_fenced else Standing.FENCED
+    if listed.fenced:
+        return Standing.FENCED
+    if broker in state.offline_replicas:
+        return Standing.OFFLINE_REPLICA
+    return Standing.ELECTABLE
