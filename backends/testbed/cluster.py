@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from backends.testbed.access import Access
+from backends.testbed.certificates import Authority
 from backends.testbed.config import (
     INTERNAL_LISTENER,
     Addresses,
@@ -22,6 +24,8 @@ from backends.testbed.jars import kafka_jars
 from backends.testbed.node import Node
 from backends.testbed.observe import Observer
 from backends.testbed.ports import PortReservation
+from backends.testbed.rights import Rights
+from backends.testbed.security import SecurityFiles
 from backends.testbed.storage import Formatter, new_uuid
 from backends.testbed.tools import JavaRunner, Tools
 from backends.testbed.traffic import Traffic
@@ -49,6 +53,7 @@ class KafkaCluster:
         self._given_directory = directory
         self._directory: Path | None = None
         self._ports: PortReservation | None = None
+        self._security_files: SecurityFiles | None = None
         self._nodes: dict[int, Node] = {}
 
     def __enter__(self) -> Self:
@@ -102,12 +107,22 @@ class KafkaCluster:
     @cached_property
     def tools(self) -> Tools:
         """Java's admin tools as superuser: ``cluster.tools("kafka-topics", "--describe")``."""
-        return Tools(self._runner, self._addresses.of_brokers(INTERNAL_LISTENER), None)
+        return Tools(
+            self._runner,
+            self._addresses.of_brokers(INTERNAL_LISTENER),
+            self.access.internal_properties(),
+            self.spec.version,
+        )
+
+    @cached_property
+    def rights(self) -> Rights:
+        """Adds ACLs and SCRAM users, as superuser."""
+        return Rights(self.observe.admin)
 
     def client_config(self) -> dict[str, str | int]:
         """confluent-kafka's settings for the testbed's own superuser on the internal listener."""
         return {
-            "bootstrap.servers": self._addresses.of_brokers(INTERNAL_LISTENER),
+            **self.access.internal_settings(),
             "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 500,
             # Brokers die here all the time; what matters comes back as a result.
@@ -115,7 +130,16 @@ class KafkaCluster:
         }
 
     def _reader_config(self) -> dict[str, object]:
-        return {"bootstrap_servers": self._addresses.of_brokers(INTERNAL_LISTENER)}
+        settings = self.access.internal_settings()
+        config: dict[str, object] = {"bootstrap_servers": settings["bootstrap.servers"]}
+        if "sasl.username" in settings:
+            config |= {
+                "security_protocol": settings["security.protocol"],
+                "sasl_mechanism": settings["sasl.mechanism"],
+                "sasl_plain_username": settings["sasl.username"],
+                "sasl_plain_password": settings["sasl.password"],
+            }
+        return config
 
     def start(self) -> None:
         """Make, format and start all nodes; returns when every broker is unfenced."""
@@ -162,11 +186,20 @@ class KafkaCluster:
             controllers={node: next(ports) for node in spec.controller_ids},
             brokers={(node, name): next(ports) for node in spec.broker_ids for name in listeners},
         )
+        authority = self._make_authority()
+        self.access = Access(spec, self._addresses, self._directory, authority)
         self._runner = JavaRunner(jars, spec.jvm, self._directory)
         for node_id in (*spec.controller_ids, *spec.broker_ids):
             self._nodes[node_id] = self._make_node(node_id)
         voters = {node: new_uuid() for node in spec.controller_ids}
         self._formatter = Formatter(spec, self.cluster_id, self._addresses, voters, self._runner)
+
+    def _make_authority(self) -> Authority | None:
+        if not any(listener.encrypted for listener in self.spec.listeners):
+            return None
+        authority = Authority(self.directory / "certificates")
+        self._security_files = SecurityFiles(authority.certificate, authority.issue("broker").keystore)
+        return authority
 
     def _make_node(self, node_id: int) -> Node:
         controller = node_id in self._addresses.controllers
@@ -185,7 +218,7 @@ class KafkaCluster:
             port=port,
             runner=self._runner,
         )
-        node.write_properties(node_properties(self.spec, ports, node_id, log_dirs, None))
+        node.write_properties(node_properties(self.spec, ports, node_id, log_dirs, self._security_files))
         return node
 
     def _format_and_start(self) -> None:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from backends.testbed.errors import TestbedError
 from backends.testbed.jars import DEFAULT_VERSION
-from backends.testbed.security import INTERNAL_USER, Listener, SecurityFiles, security_properties
+from backends.testbed.security import Listener, SecurityFiles, internal_properties, listener_properties
 
 FIRST_CONTROLLER = 100
 FIRST_BROKER = 1
@@ -112,14 +112,13 @@ def node_properties(
         extra = spec.broker_config
     properties |= _quorum(spec, addresses)
     properties["log.dirs"] = ",".join(map(str, log_dirs))
-    properties |= security_properties(
-        listeners=spec.listeners if node_id not in addresses.controllers else (),
-        internal=(INTERNAL_LISTENER, CONTROLLER_LISTENER),
-        users=spec.users,
-        super_users=(*spec.super_users, INTERNAL_USER),
-        authorizer=spec.authorizer,
-        files=files,
-    )
+    if spec.secured:
+        properties |= internal_properties(
+            (INTERNAL_LISTENER, CONTROLLER_LISTENER), spec.users, spec.super_users
+        )
+    if node_id not in addresses.controllers:
+        for listener in spec.listeners:
+            properties |= listener_properties(listener, spec.users, files)
     return properties | dict(extra) | dict(spec.node_config.get(node_id, {}))
 
 

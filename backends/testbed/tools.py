@@ -12,11 +12,11 @@ from backends.testbed.errors import TestbedError, ToolFailed
 from backends.testbed.process import java
 
 MAIN_CLASSES = {
-    "kafka-acls": "kafka.admin.AclCommand",
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
-    "kafka-dump-log": "kafka.tools.DumpLogSegments",
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
@@ -26,7 +26,9 @@ MAIN_CLASSES = {
     "kafka-storage": "kafka.tools.StorageTool",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
 }
-"""The names an operator types, without ``.sh``."""
+"""The names an operator types, without ``.sh``, and where 4.x has them."""
+
+_BEFORE_4 = {"kafka-acls": "kafka.admin.AclCommand", "kafka-dump-log": "kafka.tools.DumpLogSegments"}
 
 _OFFLINE = frozenset({"kafka-storage", "kafka-dump-log"})
 _TOOL_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -96,14 +98,16 @@ class Tools:
     runner: JavaRunner
     bootstrap: str
     client_properties: Path | None
+    version: str
 
     def __call__(self, name: str, *args: str, timeout: float = 60.0, check: bool = True) -> ToolResult:
         """Run the tool; bootstrap servers and the superuser's client properties are added where it takes them."""
         if name not in MAIN_CLASSES:
             raise TestbedError(f"no such tool: {name}; there are {', '.join(MAIN_CLASSES)}")
-        return self.runner.run(
-            MAIN_CLASSES[name], *self._connection(name, args), *args, timeout=timeout, check=check
-        )
+        main_class = MAIN_CLASSES[name]
+        if int(self.version.split(".")[0]) < 4:
+            main_class = _BEFORE_4.get(name, main_class)
+        return self.runner.run(main_class, *self._connection(name, args), *args, timeout=timeout, check=check)
 
     def _connection(self, name: str, args: tuple[str, ...]) -> tuple[str, ...]:
         if name in _OFFLINE:
