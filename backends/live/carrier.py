@@ -1,0 +1,136 @@
+"""aiokafka's connection as the carrier of our requests: dialling, authentication, what its failures mean."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from typing import Any
+
+from aiokafka.conn import AIOKafkaConnection
+from aiokafka.errors import (
+    CorrelationIdError,
+    IllegalSaslStateError,
+    KafkaConnectionError,
+    KafkaError,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanismError,
+)
+
+from backends.live.addresses import Address
+from backends.live.errors import Trouble, one_line
+from backends.live.sasl import Bearer, Scram
+from backends.live.secret import Secret
+from backends.live.settings import ClientSettings
+
+# aiokafka's debug lines hold requests as they are sent, a password or a token among them.
+logging.getLogger("aiokafka.conn").disabled = True
+
+_NO_LIMIT_MS = 24 * 3600 * 1000
+"""aiokafka's own time-outs are out of the way: each of our awaits has its deadline."""
+
+_AUTHENTICATION = (SaslAuthenticationFailed, UnsupportedSaslMechanismError, IllegalSaslStateError)
+
+
+class Carrier(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no types
+    """A connection to one IP address. ``talking`` once TCP and TLS stand and a first request was written."""
+
+    def __init__(self, ip: str, address: Address, settings: ClientSettings, token: Secret | None) -> None:
+        sasl = settings.sasl
+        self._bearer = Bearer(token, sasl.extensions) if sasl and token else None
+        super().__init__(
+            ip,
+            address.port,
+            client_id=settings.client_id,
+            request_timeout_ms=_NO_LIMIT_MS,
+            ssl_context=settings.tls.context(address.host) if settings.tls else None,
+            security_protocol=settings.security_protocol,
+            sasl_mechanism=sasl.mechanism if sasl else None,
+            sasl_plain_username=sasl.username if sasl else None,
+            sasl_plain_password=sasl.password.reveal() if sasl and sasl.password else None,
+            sasl_oauth_token_provider=self._bearer,
+        )
+        self.talking = False
+
+    def send(self, request: Any, expect_response: bool = True) -> Any:
+        """Write a request; the awaitable gives its answer."""
+        self.talking = True
+        return super().send(request, expect_response)
+
+    def authenticator_oauth(self) -> Bearer | None:
+        """aiokafka's hook: its own takes the broker's refusal for success."""
+        return self._bearer
+
+    def authenticator_scram(self) -> Scram:
+        """aiokafka's hook."""
+        return Scram(
+            loop=self._loop,
+            sasl_plain_password=self._sasl_plain_password,
+            sasl_plain_username=self._sasl_plain_username,
+            sasl_mechanism=self._sasl_mechanism,
+        )
+
+    def drop(self) -> None:
+        """Close at once: no TLS farewell, which a hung peer would leave us waiting for."""
+        writer: asyncio.StreamWriter | None = self._writer
+        self.close()
+        if writer is not None:
+            writer.transport.abort()
+
+
+def explain(error: BaseException, settings: ClientSettings) -> tuple[Trouble, str]:
+    """What an exception of the carrier means, and one line that says so. Holds no secret."""
+    cause = error.__cause__ if isinstance(error, KafkaConnectionError) else None
+    error = cause if isinstance(cause, Exception) else error
+    if isinstance(error, _AUTHENTICATION):
+        return Trouble.AUTHENTICATION, f"authentication failed: {_said(error)}"
+    if isinstance(error, CorrelationIdError):
+        return Trouble.UNDECODABLE, "answered something else than was asked"
+    if isinstance(error, (EOFError, KafkaConnectionError)):
+        return Trouble.CLOSED, f"connection closed by peer{_closed_hint(settings)}"
+    if isinstance(error, ssl.SSLError):
+        return Trouble.TLS, f"TLS: {_tls_words(error)}"
+    if isinstance(error, OSError):
+        return _explain_os(error, settings)
+    return Trouble.UNDECODABLE, f"answer not understood: {_said(error)}"
+
+
+def _explain_os(error: OSError, settings: ClientSettings) -> tuple[Trouble, str]:
+    words = one_line(error.strerror or type(error).__name__)
+    match error:
+        case socket.gaierror():
+            told = Trouble.UNRESOLVED, f"name not resolved: {words}"
+        case ConnectionRefusedError():
+            told = Trouble.REFUSED, "connection refused"
+        case OSError(errno=errno.EHOSTUNREACH | errno.ENETUNREACH | errno.EHOSTDOWN | errno.EADDRNOTAVAIL):
+            told = Trouble.NO_ROUTE, f"no route: {words}"
+        case TimeoutError():
+            told = Trouble.CONNECT_TIMEOUT, "connect timed out"
+        case ConnectionError():
+            told = Trouble.CLOSED, f"connection closed by peer{_closed_hint(settings)}"
+        case _:
+            told = Trouble.CLOSED, f"connection lost: {words}"
+    return told
+
+
+def _said(error: BaseException) -> str:
+    # The broker's own words; aiokafka puts the connection itself there where the broker said nothing.
+    words = [a for a in error.args if isinstance(a, str) and a]
+    return one_line(words[0] if words else type(error).__name__)
+
+
+def _tls_words(error: ssl.SSLError) -> str:
+    reason = error.reason or type(error).__name__
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate is not accepted: {one_line(error.verify_message)}"
+    if reason in ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF_WHILE_READING", "RECORD_LAYER_FAILURE"):
+        return f"{reason} (does this listener speak TLS?)"
+    if "CERTIFICATE_REQUIRED" in reason or "BAD_CERTIFICATE" in reason or "HANDSHAKE_FAILURE" in reason:
+        return f"{reason} (does the broker want another client certificate? ssl.keystore.*)"
+    return reason
+
+
+def _closed_hint(settings: ClientSettings) -> str:
+    return f" (security.protocol is {settings.security_protocol}: is that what this listener wants?)"

@@ -1,0 +1,11 @@
+"""Kafka's ids as Kafka writes them."""
+
+from __future__ import annotations
+
+import base64
+from uuid import UUID
+
+
+def kafka_id(value: UUID | None) -> str:
+    """A topic or directory id in Kafka's form: 22 characters of URL-safe base64; empty for the zero id."""
+    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii") if value else ""

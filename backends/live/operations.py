@@ -1,0 +1,36 @@
+"""Authorised operations: the bit field in which a broker says what this caller may do, without anything sent."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_NOT_ASKED = -(2**31)
+_CODES = {
+    "READ": 3,
+    "WRITE": 4,
+    "CREATE": 5,
+    "DELETE": 6,
+    "ALTER": 7,
+    "DESCRIBE": 8,
+    "CLUSTER_ACTION": 9,
+    "DESCRIBE_CONFIGS": 10,
+    "ALTER_CONFIGS": 11,
+    "IDEMPOTENT_WRITE": 12,
+}
+
+
+class Operations(NamedTuple):
+    """The operations allowed on one resource, by Kafka's names (AclOperation codes as bit positions)."""
+
+    allowed: frozenset[str]
+
+    @classmethod
+    def of(cls, bits: int) -> Operations | None:
+        """Read the bit field; None where the broker left it out (not asked for, or not told)."""
+        if bits == _NOT_ASKED:
+            return None
+        return cls(frozenset(name for name, code in _CODES.items() if bits >> code & 1))
+
+    def allows(self, operation: str) -> bool:
+        """True where ``operation`` is allowed."""
+        return operation in self.allowed

@@ -1,0 +1,66 @@
+"""Asking several, and being content with the first that answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from backends.base.errors import BackendError, NotAllowed
+
+T = TypeVar("T")
+
+
+class NobodyAnswered(BackendError):
+    """All that were asked failed; ``errors`` in the order in which they did."""
+
+    def __init__(self, errors: Sequence[BackendError]) -> None:
+        super().__init__("; ".join(dict.fromkeys(str(e) for e in errors)) or "nobody to ask")
+        self.errors = tuple(errors)
+
+
+async def first_answer(
+    asks: Sequence[Callable[[], Awaitable[T]]], *, patience: float, leave: set[asyncio.Task[T]] | None = None
+) -> T:
+    """Start the first ask, and the next whenever one failed or ``patience`` seconds have passed.
+
+    Returns the first answer. The others are cancelled, or put into ``leave`` where cancelling would cost
+    something: they then end by themselves. Raises NotAllowed as soon as one does (the others would too),
+    NobodyAnswered when all have failed.
+    """
+    waiting = list(reversed(asks))
+    running: set[asyncio.Task[T]] = set()
+    errors: list[BackendError] = []
+    try:
+        while waiting or running:
+            if waiting:
+                running.add(asyncio.ensure_future(_run(waiting.pop())))
+            done, running = await asyncio.wait(
+                running, timeout=patience if waiting else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in done:
+                error = task.exception()
+                if error is None:
+                    return task.result()
+                if isinstance(error, NotAllowed) or not isinstance(error, BackendError):
+                    raise error
+                errors.append(error)
+        raise NobodyAnswered(errors)
+    finally:
+        for task in running:
+            if leave is None:
+                task.cancel()
+            else:
+                leave.add(task)
+                task.add_done_callback(leave.discard)
+            task.add_done_callback(retrieve)
+
+
+async def _run(ask: Callable[[], Awaitable[T]]) -> T:
+    return await ask()
+
+
+def retrieve(task: asyncio.Task[T]) -> None:
+    """Look at a task's error, so that asyncio does not report one that nobody waits for."""
+    if not task.cancelled():
+        task.exception()

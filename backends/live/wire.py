@@ -1,0 +1,96 @@
+"""kio's messages in the shape that aiokafka's connection carries.
+
+aiokafka asks a request for ``prepare``, ``build_request_header``, ``encode``, ``parse_response_header`` and
+``RESPONSE_TYPE.decode``; kio has typed messages for every call that is needed here, and a native decoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
+from typing import Any, TypeVar
+
+from kio.index import load_response_schema
+from kio.serial import entity_reader, entity_writer
+from kio.static.primitive import i32
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+API_VERSIONS = 18
+Versions = Mapping[int, tuple[int, int]]
+"""Api key to the lowest and highest version that a broker serves."""
+
+R = TypeVar("R", bound=ResponsePayload)
+
+
+@dataclass(frozen=True, slots=True)
+class RawAnswer:
+    """An answer's bytes, still undecoded behind its header, which ends at ``offset``."""
+
+    data: bytes
+    offset: int
+
+    @classmethod
+    def decode(cls, buffer: BytesIO) -> RawAnswer:
+        """What is left of ``buffer`` behind the header (aiokafka's hook)."""
+        return cls(buffer.getvalue(), buffer.tell())
+
+    def read(self, response_type: type[R]) -> R:
+        """Decode. Raises whatever kio raises where the bytes do not fit."""
+        entity, _ = entity_reader(response_type)(memoryview(self.data), self.offset)
+        return entity
+
+
+class _Header:
+    """An encoded request header (aiokafka's hook)."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def encode(self) -> bytes:
+        return self._data
+
+
+class CarriedRequest:
+    """One request, encoded when it is made: a value that does not fit fails before anything is sent."""
+
+    RESPONSE_TYPE = RawAnswer
+
+    def __init__(self, request: RequestPayload) -> None:
+        self._request = request
+        body = BytesIO()
+        entity_writer(type(request))(body, request)
+        self._body = body.getvalue()
+        response = _response_type(request.__api_key__, request.__version__)
+        self._read_header = entity_reader(response.__header_schema__)
+
+    def prepare(self, _versions: Versions) -> CarriedRequest:
+        return self
+
+    def build_request_header(self, correlation_id: int, client_id: str) -> _Header:
+        header_type: Any = self._request.__header_schema__
+        header = header_type(
+            request_api_key=self._request.__api_key__,
+            request_api_version=self._request.__version__,
+            correlation_id=i32(correlation_id),
+            client_id=client_id,
+        )
+        buffer = BytesIO()
+        entity_writer(header_type)(buffer, header)
+        return _Header(buffer.getvalue())
+
+    def encode(self) -> bytes:
+        return self._body
+
+    def parse_response_header(self, buffer: BytesIO) -> Any:
+        header, size = self._read_header(buffer.getvalue(), 0)
+        buffer.seek(size)
+        return header
+
+
+@cache
+def _response_type(api_key: int, version: int) -> type[ResponsePayload]:
+    return load_response_schema(api_key, version)
