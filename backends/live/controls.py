@@ -1,0 +1,69 @@
+"""The few calls that a designated election is made of, as the batch needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from backends.base.answers import ClusterInfo
+from recovery.model import PartitionState, TopicPartition, Unknown
+
+
+class Refusal(Protocol):
+    """Why one partition's election was not held."""
+
+    @property
+    def passing(self) -> bool:
+        """Whether trying again may help."""
+        ...
+
+    @property
+    def not_needed(self) -> bool:
+        """ELECTION_NOT_NEEDED: the partition has a leader."""
+        ...
+
+    def __str__(self) -> str: ...
+
+
+class Controls(Protocol):
+    """Implemented by the live adapter over its connections; each call may raise BackendError.
+
+    An error whose ``sent`` is True means that the request may have been carried out.
+    """
+
+    async def cluster(self) -> ClusterInfo:
+        """The brokers as a caught-up broker lists them now."""
+        ...
+
+    async def states(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
+        """The partitions' state now, from a caught-up broker; what does not exist any more is left out."""
+        ...
+
+    async def reassigning(self, partitions: Sequence[TopicPartition]) -> frozenset[TopicPartition]:
+        """Those with a reassignment in progress. Raises where that cannot be asked."""
+        ...
+
+    async def changed_logs(
+        self, fences: Mapping[TopicPartition, Mapping[int, tuple[int | None, int]]]
+    ) -> Mapping[TopicPartition, Mapping[int, str | Unknown]]:
+        """Ask each replica again whether its log is still as the fence has it: (last epoch, log end) by broker.
+
+        Only what is not so is returned: a str says what changed, an Unknown why it could not be asked.
+        """
+        ...
+
+    async def write_orders(
+        self, orders: Mapping[TopicPartition, tuple[int, ...]]
+    ) -> Mapping[TopicPartition, Refusal | None]:
+        """AlterPartitionReassignments with the same replicas in another order; None: accepted, else why not."""
+        ...
+
+    async def elect_unclean(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, Refusal | None]:
+        """ElectLeaders UNCLEAN; None: an election was held."""
+        ...
+
+    async def blocks_on_dead_last_known_leader(self) -> bool:
+        """Whether this cluster has KAFKA-19522 (before 4.1) with the ELR feature on."""
+        ...

@@ -1,0 +1,107 @@
+"""Designated elections on clusters that do not have them: reorder, elect, read back, restore.
+
+ElectLeaders UNCLEAN takes the first live replica in assignment order, and the same replicas in another order
+are accepted on an offline partition at once (shared facts, "A designated election on today's clusters"). So
+the chosen replica is put first, the rest by rank, the election is held, and the order is put back.
+
+AlterPartitionReassignments compares nothing: had the replica set changed meanwhile, the old one would start a
+reassignment that deletes replicas. Hence every write is preceded by a read, and what changed is left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from backends.base.answers import Designation, Election, Outcome
+from backends.base.errors import BackendError
+from backends.base.protocol import Progress, Recorder, Stop
+from backends.live.batch import Batch
+from backends.live.controls import Controls
+from recovery.model import TopicPartition
+
+BATCH = 1_000
+"""Partitions in one ElectLeaders request (the recovery tool's specification, "Designated Leader Elections")."""
+
+BACKOFF = 1.0
+"""Seconds before a passing failure is tried again."""
+
+
+async def designate(
+    controls: Controls,
+    rows: Sequence[Designation],
+    recorder: Recorder,
+    *,
+    attempts: int,
+    stop: Stop,
+    progress: Progress | None = None,
+) -> tuple[Election, ...]:
+    """Elect the designated leaders batch by batch; one result a row, in the order given.
+
+    ``attempts`` retries are made of rows that failed in passing; every one repeats all checks. Raises
+    BackendError only where nothing at all was sent.
+    """
+    ended: dict[TopicPartition, Election] = {}
+    waiting = list(rows)
+    for attempt in range(attempts + 1):
+        if attempt:
+            await asyncio.sleep(BACKOFF)
+        tell = None if progress is None else partial(progress, "electing")
+        waiting = await _round(Round(controls, recorder, stop, tell, len(rows)), waiting, ended)
+        if not waiting or stop:
+            break
+    for row in waiting:
+        ended.setdefault(row.tp, Election(row.tp, Outcome.NOT_ATTEMPTED, -1, -1, "stopped before its turn"))
+    return tuple(ended[row.tp] for row in rows)
+
+
+class Round(NamedTuple):
+    """What every attempt shares; ``tell`` is called with (rows ended, ``total`` rows)."""
+
+    controls: Controls
+    recorder: Recorder
+    stop: Stop
+    tell: Callable[[int, int], None] | None
+    total: int
+
+
+async def _round(
+    job: Round, rows: Sequence[Designation], ended: dict[TopicPartition, Election]
+) -> list[Designation]:
+    """One attempt at each row; returns those that may be tried again, with their last failure in ``ended``."""
+    again: list[Designation] = []
+    for first in range(0, len(rows), BATCH):
+        if job.stop:
+            return [*again, *rows[first:]]
+        batch = Batch(job.controls, rows[first : first + BATCH], job.recorder)
+        ended.update(await batch.run())
+        again.extend(row for row in batch.rows if row.tp in batch.passing)
+        if job.tell is not None:
+            job.tell(len(ended) - len(again), job.total)
+    return again
+
+
+async def restore_orders(
+    controls: Controls, rows: Sequence[Designation], recorder: Recorder
+) -> tuple[Election, ...]:
+    """Put back the assignment of rows whose present order is exactly the one written, and of no other."""
+    ended: dict[TopicPartition, Election] = {}
+    for first in range(0, len(rows), BATCH):
+        chunk = rows[first : first + BATCH]
+        batch = Batch(controls, chunk, recorder)
+        try:
+            problems: Mapping[TopicPartition, str] = await batch.restore(chunk)
+            states = await controls.states([row.tp for row in chunk])
+        except BackendError as error:
+            problems, states = dict.fromkeys((row.tp for row in chunk), str(error)), {}
+        for row in chunk:
+            state = states.get(row.tp)
+            problem = problems.get(row.tp)
+            leader, epoch = (state.leader, state.leader_epoch) if state else (-1, -1)
+            right = leader == row.leader
+            outcome = Outcome.ELECTED if right else Outcome.OTHER_LEADER if leader >= 0 else Outcome.FAILED
+            detail = problem or "assignment order restored"
+            ended[row.tp] = Election(row.tp, outcome, leader, epoch, detail, restored=problem is None)
+    return tuple(ended[row.tp] for row in rows)

@@ -1,0 +1,55 @@
+"""What must still be true when a designated election is sent (design: "fence"), row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from recovery.model import PartitionState, Standing
+
+
+class Fence(NamedTuple):
+    """The state that a choice was made on: the partition's, and each candidate's log.
+
+    ``candidate_logs`` maps broker to (epoch of the last record or None where the ranking did not need it,
+    log end offset).
+    """
+
+    topic_id: str
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    candidate_logs: Mapping[int, tuple[int | None, int]]
+
+
+def state_changed(fence: Fence, state: PartitionState) -> str | None:
+    """Why the partition is no longer the one that was looked at, in one line; None while it is.
+
+    An online partition is not judged here: whoever leads it now, there is nothing to elect.
+    """
+    if state.topic_id != fence.topic_id:
+        return f"the topic was deleted and made again (id {state.topic_id}, was {fence.topic_id})"
+    if state.replicas != fence.replicas:
+        return f"the assignment is {list(state.replicas)}, was {list(fence.replicas)}"
+    if state.leader_epoch != fence.leader_epoch:
+        return f"the leader epoch is {state.leader_epoch}, was {fence.leader_epoch}"
+    return None
+
+
+def needs_reorder(
+    replicas: tuple[int, ...], order: tuple[int, ...], standings: Mapping[int, Standing]
+) -> bool:
+    """Whether the assignment must be rewritten so that Kafka's election follows ``order``.
+
+    Kafka takes the first electable replica in assignment order; replicas that cannot be elected do not count.
+    """
+    electable = [broker for broker in order if standings.get(broker) is Standing.ELECTABLE]
+    present = [broker for broker in replicas if standings.get(broker) is Standing.ELECTABLE]
+    return electable != present
+
+
+def blocked_by_last_known_leader(state: PartitionState, standings: Mapping[int, Standing]) -> int | None:
+    """The dead sole LastKnownELR member that keeps older controllers from electing (KAFKA-19522), or None."""
+    if state.isr or state.elr or not state.last_known_elr or len(state.last_known_elr) != 1:
+        return None
+    member = state.last_known_elr[0]
+    return None if standings.get(member) is Standing.ELECTABLE else member
