@@ -1,0 +1,76 @@
+# Everything is set up by the targets themselves; a fresh machine needs Python 3.11+, Java 17+ and make.
+#   make demo    the stale long tail on a real Kafka, recovered before your eyes
+#   make test    lint, types, import rules and every test (real Kafka included)
+#   make setup   the tool alone, in .venv/bin/ktriage
+#   make bench   speed and memory beside Kafka's own tools; writes benchmarks/results.md
+#   make lock    resolve the dependencies again (needs uv)
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?=
+
+.PHONY: setup demo test lint unit live bench lock clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n '2,7s/^#  *//p' Makefile
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "ktriage needs Python 3.11 or newer; $$($(PYTHON) --version) was found. Try: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) \
+	    || { echo "no virtual environment could be made; on Debian: apt install python3-venv" >&2; exit 1; }
+	@touch $@
+
+$(VENV)/.tool: $(VENV)/.made requirements/tool.txt pyproject.toml
+	@echo "installing ktriage into $(VENV)" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/tool.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.testbed: $(VENV)/.tool requirements/testbed.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/testbed.txt
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.tool requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+java:
+	@java -version >/dev/null 2>&1 \
+	    || { echo "Java 17 or newer is needed to run Kafka; on Debian: apt install openjdk-17-jre-headless" >&2; exit 1; }
+.PHONY: java help
+
+setup: $(VENV)/.tool
+
+demo: $(VENV)/.testbed java
+	@$(BIN)/python -m console.demo
+
+test: lint unit live
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/mypy
+
+unit: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
+
+live: $(VENV)/.dev java
+	$(BIN)/python -m pytest tests/live $(PYTEST_ARGS)
+
+bench: $(VENV)/.dev java
+	$(BIN)/python -m benchmarks
+
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    pyproject.toml requirements/build.in -o requirements/tool.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    --extra testbed -c requirements/tool.txt pyproject.toml requirements/build.in -o requirements/testbed.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    --extra testbed --extra dev -c requirements/testbed.txt pyproject.toml requirements/build.in -o requirements/dev.txt
+
+clean:
+	rm -rf $(VENV) build *.egg-info
