@@ -173,10 +173,13 @@ def deepen(probes: Mapping[int, Probe], full: bool) -> Sequence[int]:
     for one, other in combinations(settled, 2):
         if epochs[one] & epochs[other]:
             continue
-        lowest = {one: _lowest(settled[one]), other: _lowest(settled[other])}
-        # Only the log that ends higher can still show an epoch that the other has.
-        deeper.update(broker for broker in (one, other) if lowest[broker] == max(lowest.values()))
-    return [broker for broker in settled if broker in deeper and not settled[broker].bottom]
+        unfinished = [broker for broker in (one, other) if not settled[broker].bottom]
+        lowest = {broker: _lowest(settled[broker]) for broker in (one, other)}
+        # Only the log that ends higher can still show an epoch that the other has. Where it cannot, nothing
+        # is shared, and the other is counted to its bottom.
+        higher = [broker for broker in unfinished if lowest[broker] == max(lowest.values())]
+        deeper.update(higher or unfinished)
+    return [broker for broker in settled if broker in deeper]
 
 
 def _lowest(probe: Probe) -> int:

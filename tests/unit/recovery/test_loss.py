@@ -41,7 +41,7 @@ def survey_of(
     return Survey(state, replicas, 2)
 
 
-@settings(max_examples=600)
+@settings(max_examples=400)
 @given(cluster_logs(), st.data())
 def test_loss_is_what_other_logs_hold_and_the_chosen_does_not(
     cluster: tuple[tuple[WholeLog, ...], int], data: st.DataObject
