@@ -1,0 +1,150 @@
+"""Making a plan from what was seen and what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from recovery.loss import loss
+from recovery.model import NO_LEADER, Lineage, ReplicaLog, Standing, Survey, TopicPartition, Unknown
+from recovery.plan.marks import Mark
+from recovery.plan.values import BarePlan, Header, NotElected, Plan, PlanCandidate, PlanError, PlanRow
+from recovery.ranking import Candidate, Ranking, rank
+from recovery.strategy import Decision, Strategy, Verdict, decide, election_order
+
+_NO_MARKS: Mapping[str, tuple[Mark, ...]] = {}
+
+
+def make_plan(
+    header: Header,
+    choices: Iterable[tuple[Survey, Decision]],
+    marks: Mapping[str, tuple[Mark, ...]] = _NO_MARKS,
+) -> Plan:
+    """The plan of those choices, in their order; ``marks`` by topic.
+
+    Raises PlanError where two choices are of one partition, or a decision names a leader that did not answer.
+    """
+    rows: list[PlanRow] = []
+    not_elected: list[NotElected] = []
+    seen: set[TopicPartition] = set()
+    for survey, decision in choices:
+        tp = survey.tp
+        if tp in seen:
+            raise PlanError(f"{tp} was chosen for twice")
+        seen.add(tp)
+        if decision.verdict is Verdict.ELECT:
+            rows.append(_row(survey, decision, header.ranking, marks.get(tp.topic, ())))
+        else:
+            not_elected.append(
+                NotElected(
+                    tp, decision.verdict, decision.waits_for, one_line(decision.reason), decision.leader
+                )
+            )
+    return Plan(header, tuple(rows), tuple(not_elected))
+
+
+def plan_of_bare(
+    header: Header,
+    bare: BarePlan,
+    surveys: Iterable[Survey],
+    marks: Mapping[str, tuple[Mark, ...]] = _NO_MARKS,
+) -> Plan:
+    """A bare file's leaders with the fences of fresh ``surveys``.
+
+    A row that cannot be elected as asked is in ``not_elected`` with the reason; nobody else is chosen for it.
+    """
+    found = {survey.tp: survey for survey in surveys}
+    plan = make_plan(
+        header,
+        (
+            (found[row.tp], designate(found[row.tp], row.leader, header.ranking))
+            for row in bare.rows
+            if row.tp in found
+        ),
+        marks,
+    )
+    missing = tuple(
+        NotElected(row.tp, Verdict.REFUSED, (), "the partition does not exist or may not be seen")
+        for row in bare.rows
+        if row.tp not in found
+    )
+    return Plan(plan.header, plan.rows, plan.not_elected + missing)
+
+
+def designate(survey: Survey, leader: int, ranking: Ranking) -> Decision:
+    """The decision to elect ``leader`` because somebody says so; REFUSED with the reason where it cannot be."""
+    decision = decide(survey, ranking, Strategy.AGGRESSIVE)
+    if decision.leader == leader or decision.verdict is not Verdict.ELECT:
+        return decision
+    ranked = rank(survey, ranking)
+    problem = str(ranked) if isinstance(ranked, Unknown) else _cannot_lead(survey, ranked, leader)
+    if isinstance(ranked, Unknown) or problem:
+        return Decision(Verdict.REFUSED, NO_LEADER, (), (), problem, None)
+    other = decision.other_ranking_leader
+    return Decision(
+        Verdict.ELECT,
+        leader,
+        election_order(survey, ranked, leader),
+        (),
+        by_hand_reason(leader, decision.leader),
+        other if other != leader else None,
+    )
+
+
+def by_hand_reason(leader: int, best: int) -> str:
+    """Why ``leader`` stands in a plan that somebody edited."""
+    if leader == best:
+        return f"{leader} is designated by hand, and ranks best of those that can be elected"
+    return f"{leader} is designated by hand; {best} ranks best of those that can be elected"
+
+
+def _cannot_lead(survey: Survey, ranked: tuple[Candidate, ...], leader: int) -> str:
+    replica = survey.replica(leader)
+    if replica is None:
+        return f"broker {leader} has no replica; the replicas are on {list(survey.state.replicas)}"
+    if leader not in {candidate.broker for candidate in ranked}:
+        return f"broker {leader} did not tell its log"
+    return (
+        "" if replica.electable else f"broker {leader} cannot be elected: {standing_words(replica.standing)}"
+    )
+
+
+def standing_words(standing: Standing) -> str:
+    """The standing as part of a sentence."""
+    return "offline for the controller" if standing is Standing.OFFLINE_REPLICA else str(standing)
+
+
+def one_line(text: str) -> str:
+    """``text`` as a plan may hold it: printable, on one line."""
+    text = " ".join(text.split())
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _row(survey: Survey, decision: Decision, ranking: Ranking, marks: tuple[Mark, ...]) -> PlanRow:
+    ranked = rank(survey, ranking)
+    if isinstance(ranked, Unknown) or decision.leader not in {c.broker for c in ranked}:
+        raise PlanError(f"{survey.tp}: broker {decision.leader} did not tell its log")
+    state = survey.state
+    return PlanRow(
+        survey.tp,
+        state.topic_id,
+        state.leader_epoch,
+        state.replicas,
+        decision.order,
+        tuple(_candidate(survey, c.broker, c.standing, c.log) for c in ranked),
+        one_line(decision.reason),
+        marks,
+        decision.other_ranking_leader,
+    )
+
+
+def _candidate(survey: Survey, broker: int, standing: Standing, log: ReplicaLog) -> PlanCandidate:
+    return PlanCandidate(
+        broker,
+        standing,
+        log.leader_epoch,
+        log.lineage.last_epoch if isinstance(log.lineage, Lineage) else None,
+        log.log_end_offset,
+        log.log_start_offset,
+        log.high_watermark,
+        loss(survey, broker),
+    )

@@ -1,0 +1,150 @@
+"""The plan's values (design: "The plan file")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from recovery.loss import Loss
+from recovery.model import NO_LEADER, Standing, TopicPartition
+from recovery.plan.marks import Mark
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy, Verdict
+
+FORMAT_VERSION = 1
+
+WARNING = (
+    "Released Kafka tools ignore designatedLeader: kafka-leader-election --election-type unclean elects the"
+    " first live replica, whatever this file says. Apply it with: ktriage apply"
+)
+
+
+class PlanError(ValueError):
+    """A plan that cannot be read, made or changed as asked. The message is one line for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Where a plan comes from. ``made_at`` is aware, in UTC; identifiers and time are handed in."""
+
+    plan_id: str
+    cluster_id: str
+    made_at: datetime
+    made_by: str
+    tool_version: str
+    ranking: Ranking
+    strategy: Strategy
+
+
+class PlanCandidate(NamedTuple):
+    """A replica that answered when the plan was made.
+
+    ``last_epoch`` (of the last record, -1 an empty log, None where the lineage could not be had) and
+    ``log_end`` are its fence. ``leader_epoch`` is the partition's as that broker knew it. ``log_start`` and
+    ``high_watermark`` are -1 where they were not had. ``loss`` is what electing this replica destroys.
+    """
+
+    broker: int
+    standing: Standing
+    leader_epoch: int
+    last_epoch: int | None
+    log_end: int
+    log_start: int
+    high_watermark: int
+    loss: Loss
+
+    @property
+    def electable(self) -> bool:
+        return self.standing is Standing.ELECTABLE
+
+    def key(self, ranking: Ranking) -> tuple[int, int] | None:
+        """What ranks it (:mod:`recovery.ranking`), or None where ``last-record`` has no epoch to compare."""
+        if ranking is Ranking.SPECIFICATION:
+            return self.leader_epoch, self.log_end
+        return None if self.last_epoch is None else (self.last_epoch, self.log_end)
+
+
+class PlanRow(NamedTuple):
+    """One designated election, with its fences.
+
+    ``replicas`` is the assignment as it must be put back, ``order`` the assignment to elect with: the chosen
+    leader first, then by rank, those that did not answer last. ``candidates`` are best first.
+    ``other_ranking_leader`` is whom the other ranking would choose, None where both agree.
+    """
+
+    tp: TopicPartition
+    topic_id: str
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    order: tuple[int, ...]
+    candidates: tuple[PlanCandidate, ...]
+    reason: str
+    marks: tuple[Mark, ...] = ()
+    other_ranking_leader: int | None = None
+
+    @property
+    def leader(self) -> int:
+        return self.order[0]
+
+    @property
+    def chosen(self) -> PlanCandidate:
+        return next(c for c in self.candidates if c.broker == self.order[0])
+
+    @property
+    def loss(self) -> Loss:
+        """What this row destroys when it goes as planned."""
+        return self.chosen.loss
+
+    @property
+    def successor(self) -> PlanCandidate | None:
+        """Who would be elected if the chosen one dropped out: the next in the order that can be."""
+        able = {c.broker: c for c in self.candidates if c.electable}
+        return next((able[broker] for broker in self.order[1:] if broker in able), None)
+
+    @property
+    def silent(self) -> tuple[int, ...]:
+        """The replicas that did not answer, in assignment order."""
+        told = {c.broker for c in self.candidates}
+        return tuple(broker for broker in self.replicas if broker not in told)
+
+    def candidate(self, broker: int) -> PlanCandidate | None:
+        """The candidate on ``broker``, or None where that broker has no replica or did not answer."""
+        return next((c for c in self.candidates if c.broker == broker), None)
+
+
+class NotElected(NamedTuple):
+    """A partition for which nobody is to be elected, and why; ``leader`` is set where it is online."""
+
+    tp: TopicPartition
+    verdict: Verdict
+    waits_for: tuple[int, ...]
+    reason: str
+    leader: int = NO_LEADER
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The choice for every partition asked about. ``not_elected`` stands apart: no tool may elect it."""
+
+    header: Header
+    rows: tuple[PlanRow, ...]
+    not_elected: tuple[NotElected, ...] = ()
+
+    def row(self, tp: TopicPartition) -> PlanRow | None:
+        """The row of that partition, or None where the plan elects nobody for it."""
+        return next((row for row in self.rows if row.tp == tp), None)
+
+
+class BareRow(NamedTuple):
+    """A partition and its designated leader, and nothing to check them against."""
+
+    tp: TopicPartition
+    leader: int
+
+
+@dataclass(frozen=True, slots=True)
+class BarePlan:
+    """The recovery tool's own output file (unclean-recovery-tool, ``--manual-recovery-output-file``)."""
+
+    rows: tuple[BareRow, ...]

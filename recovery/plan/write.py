@@ -1,0 +1,146 @@
+"""A plan as text (design: "The plan file").
+
+One partition a line, so that ``diff`` and a reviewer see one change as one line. Text is put together by hand
+and not by :mod:`json`: 200,000 partitions are written in about a second.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import chain
+
+from recovery.loss import Loss
+from recovery.model import NO_LEADER, EpochSpan
+from recovery.plan.values import (
+    FORMAT_VERSION,
+    WARNING,
+    BarePlan,
+    Header,
+    NotElected,
+    Plan,
+    PlanCandidate,
+    PlanRow,
+)
+
+_text = json.dumps
+
+
+def to_json(plan: Plan) -> str:
+    """The plan file's text; reading it gives an equal plan."""
+    head = f'{{"warning": {_text(WARNING)},\n{_header(plan.header)},\n'
+    partitions = f'"partitions": [\n{_lines(map(_row, plan.rows))}],\n'
+    return f'{head}{partitions}"notElected": [\n{_lines(map(_not_elected, plan.not_elected))}]}}\n'
+
+
+def bare_json(bare: BarePlan) -> str:
+    """The recovery tool's own output file: no fences, nothing but the leaders."""
+    rows = (
+        f'{{"topic": {_text(row.tp.topic)}, "partition": {row.tp.partition}, "designatedLeader": {row.leader}}}'
+        for row in bare.rows
+    )
+    return f'{{"partitions": [\n{_lines(rows)}]}}\n'
+
+
+def digest(plan: Plan) -> str:
+    """SHA-256 (64 hex digits) of what a second person reviews: everything that is read from a plan file.
+
+    White space, the order of keys, unknown keys and the warning do not change it; the order of rows does,
+    for ``--first N`` goes by it.
+    """
+    summed = sha256()
+    for line in chain(
+        (_header(plan.header),), map(_row, plan.rows), ("notElected",), map(_not_elected, plan.not_elected)
+    ):
+        summed.update(line.encode())
+        summed.update(b"\n")
+    return summed.hexdigest()
+
+
+def _lines(rows: Iterable[str]) -> str:
+    joined = ",\n".join(rows)
+    return joined + "\n" if joined else ""
+
+
+def _header(header: Header) -> str:
+    fields = {
+        "formatVersion": FORMAT_VERSION,
+        "planId": header.plan_id,
+        "clusterId": header.cluster_id,
+        "madeAt": utc_text(header.made_at),
+        "madeBy": header.made_by,
+        "toolVersion": header.tool_version,
+        "ranking": header.ranking.value,
+        "strategy": header.strategy.value,
+    }
+    return ",\n".join(f"{_text(key)}: {_text(value)}" for key, value in fields.items())
+
+
+def utc_text(when: datetime) -> str:
+    """The moment as the file has it: ISO 8601, UTC, to the microsecond where it has any."""
+    return when.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _row(row: PlanRow) -> str:
+    return f"{{{', '.join(_row_fields(row))}}}"
+
+
+def _row_fields(row: PlanRow) -> Iterator[str]:
+    successor = row.successor
+    yield f'"topic": {_text(row.tp.topic)}, "partition": {row.tp.partition}, "designatedLeader": {row.leader}'
+    yield f'"topicId": {_text(row.topic_id)}, "leaderEpoch": {row.leader_epoch}'
+    yield f'"replicas": {[*row.replicas]}, "order": {[*row.order]}'
+    # Derived, for whoever reads the file; not read back.
+    yield f'"successor": {"null" if successor is None else successor.broker}'
+    if row.other_ranking_leader is not None:
+        yield f'"otherRankingLeader": {row.other_ranking_leader}'
+    if row.marks:
+        yield f'"marks": {_text(row.marks)}'
+    yield f'"reason": {_text(row.reason)}, "candidates": [{", ".join(map(_candidate, row.candidates))}]'
+
+
+def _candidate(candidate: PlanCandidate) -> str:
+    broker, standing, leader_epoch, last_epoch, log_end, log_start, high_watermark, loss = candidate
+    return (
+        f'{{"broker": {broker}, "standing": "{standing.value}", "leaderEpoch": {leader_epoch},'
+        f' "lastEpoch": {_optional(last_epoch)}, "logEnd": {log_end}, "logStart": {log_start},'
+        f' "highWatermark": {high_watermark}, "loss": {_loss(loss)}}}'
+    )
+
+
+def _loss(loss: Loss) -> str:
+    if loss == _NOTHING:
+        return '{"atLeast": 0, "atMost": 0}'
+    fields = [f'"atLeast": {loss.at_least}, "atMost": {_optional(loss.at_most)}']
+    if loss.tail:
+        fields.append(f'"tail": {_spans(loss.tail)}')
+    if loss.head:
+        fields.append(f'"head": {_spans(loss.head)}')
+    if loss.unanswered:
+        fields.append(f'"unanswered": {[*loss.unanswered]}')
+    if loss.first_ms is not None:
+        fields.append(f'"firstMs": {loss.first_ms}')
+    if loss.last_ms is not None:
+        fields.append(f'"lastMs": {loss.last_ms}')
+    return f"{{{', '.join(fields)}}}"
+
+
+_NOTHING = Loss(0, 0, (), (), ())
+
+
+def _spans(spans: Sequence[EpochSpan]) -> str:
+    return str([[*span] for span in spans])
+
+
+def _optional(number: int | None) -> str:
+    return "null" if number is None else str(number)
+
+
+def _not_elected(row: NotElected) -> str:
+    leader = f', "leader": {row.leader}' if row.leader != NO_LEADER else ""
+    return (
+        f'{{"topic": {_text(row.tp.topic)}, "partition": {row.tp.partition}, "verdict": "{row.verdict.value}",'
+        f' "waitsFor": {[*row.waits_for]}{leader}, "reason": {_text(row.reason)}}}'
+    )
