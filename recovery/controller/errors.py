@@ -1,0 +1,39 @@
+"""The errors a controller answers with, by Kafka's names, and why."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class ControllerError(StrEnum):
+    """Kafka's error names."""
+
+    BROKER_ID_NOT_REGISTERED = "BROKER_ID_NOT_REGISTERED"
+    ELECTION_NOT_NEEDED = "ELECTION_NOT_NEEDED"
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = "ELIGIBLE_LEADERS_NOT_AVAILABLE"
+    FENCED_LEADER_EPOCH = "FENCED_LEADER_EPOCH"
+    INELIGIBLE_REPLICA = "INELIGIBLE_REPLICA"
+    INVALID_CONFIG = "INVALID_CONFIG"
+    INVALID_REPLICA_ASSIGNMENT = "INVALID_REPLICA_ASSIGNMENT"
+    INVALID_REPLICATION_FACTOR = "INVALID_REPLICATION_FACTOR"
+    INVALID_REQUEST = "INVALID_REQUEST"
+    INVALID_UPDATE_VERSION = "INVALID_UPDATE_VERSION"
+    NEW_LEADER_ELECTED = "NEW_LEADER_ELECTED"
+    NO_REASSIGNMENT_IN_PROGRESS = "NO_REASSIGNMENT_IN_PROGRESS"
+    NOT_CONTROLLER = "NOT_CONTROLLER"
+    PREFERRED_LEADER_NOT_AVAILABLE = "PREFERRED_LEADER_NOT_AVAILABLE"
+    REQUEST_LIMIT_REACHED = "REQUEST_LIMIT_REACHED"
+    STALE_BROKER_EPOCH = "STALE_BROKER_EPOCH"
+    UNKNOWN_TOPIC_ID = "UNKNOWN_TOPIC_ID"
+    UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+class Refusal(NamedTuple):
+    """A request that was refused: the error and one line for a person."""
+
+    error: ControllerError
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.error}: {self.reason}"

@@ -1,0 +1,167 @@
+"""The one transition function of a partition: what the controller writes when a change is asked for.
+
+It computes a change from a partition's registration, a proposal and the rules, and from nothing else. The order
+of the rules matters and is Kafka's: a reassignment completes, the ELR follows the proposed ISR, a leader is
+elected from both, and the rest follows from who was elected.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from recovery.controller.election import Elected, elect
+from recovery.controller.registration import (
+    NO_CHANGE,
+    UNASSIGNED_DIRECTORY,
+    LeaderRecoveryState,
+    PartitionChange,
+    Registration,
+)
+from recovery.controller.rules import Rules
+from recovery.controller.targets import Proposal, Targets, targets_of, without
+from recovery.model import NO_LEADER
+
+_T = TypeVar("_T")
+
+
+def transition(partition: Registration, proposal: Proposal, rules: Rules) -> PartitionChange | None:
+    """The change that ``proposal`` comes to, None where there is none (KIP-966, "Eligible Leader Replicas").
+
+    One thing differs from shipped 4.3: where a partition without a leader loses a replica in a reassignment,
+    Kafka may write -1 into LastKnownELR, as if nobody were a broker. That is left out.
+    """
+    targets = complete_reassignment(targets_of(partition, proposal), proposal.min_isr, rules)
+    targets = update_elr(partition, targets, proposal, rules)
+    elected = elect(partition, targets, proposal, rules)
+    targets = _after_election(partition, targets, elected, rules)
+    leader = _leader_written(partition, targets, elected, rules)
+    change = PartitionChange(
+        leader=leader,
+        isr=_if_changed(partition.isr, targets.isr),
+        elr=_if_other_members(partition.elr, targets.elr),
+        last_known_elr=_last_known_elr_written(partition, targets, leader, rules),
+        leader_recovery_state=_recovery_state_written(partition, proposal, elected, rules),
+        replicas=_if_changed(partition.replicas, targets.replicas),
+        removing=_if_changed(partition.removing, targets.removing),
+        adding=_if_changed(partition.adding, targets.adding),
+        directories=_directories_written(partition, proposal, targets),
+    )
+    return None if change == NO_CHANGE else change
+
+
+def complete_reassignment(targets: Targets, min_isr: int, rules: Rules) -> Targets:
+    """``targets`` with the reassignment done, where the ISR allows it.
+
+    The added replicas must be in the ISR, and the whole target where the replication factor shrinks: to complete
+    with fewer would take in-sync replicas away. KIP-966 asks for an ISR of min ISR too.
+    """
+    if not targets.removing and not targets.adding:
+        return targets
+    isr = without(targets.isr, targets.removing)
+    replicas = without(targets.replicas, targets.removing)
+    if not isr or not replicas or not _needed(targets, replicas, rules) <= set(isr):
+        return targets
+    if rules.kip966_reassignment and len(isr) < min(min_isr, len(replicas)):
+        return targets
+    return targets._replace(isr=isr, replicas=replicas, removing=(), adding=())
+
+
+def _needed(targets: Targets, replicas: tuple[int, ...], rules: Rules) -> set[int]:
+    if rules.reassignment_waits_for_all:
+        return set(replicas)
+    if len(targets.adding) < len(targets.removing):
+        return {*targets.adding, *replicas}
+    return set(targets.adding)
+
+
+def update_elr(partition: Registration, targets: Targets, proposal: Proposal, rules: Rules) -> Targets:
+    """``targets`` with the ELR that the proposed ISR leaves (KIP-966, "ELR update").
+
+    At min ISR the ELR is empty. Below it the members stay, those that leave the ISR join, and those that are in
+    the ISR again, or were shut down uncleanly, leave.
+    """
+    if not rules.elr:
+        return targets
+    if len(targets.isr) >= proposal.min_isr:
+        return targets._replace(elr=(), last_known_elr=())
+    known = {*targets.elr, *partition.isr}
+    elr = known.difference(targets.isr, proposal.unclean_shutdown)
+    last_known = known.union(targets.last_known_elr).difference(targets.isr, elr)
+    if rules.kip966_reassignment:
+        elr.intersection_update(targets.replicas)
+        last_known.intersection_update(targets.replicas)
+    return targets._replace(elr=tuple(sorted(elr)), last_known_elr=tuple(sorted(last_known)))
+
+
+def _after_election(partition: Registration, targets: Targets, elected: Elected, rules: Rules) -> Targets:
+    if elected.leader != partition.leader:
+        if elected.unclean:
+            # Nobody else is known to hold what the new leader holds.
+            targets = targets._replace(isr=(elected.leader,), elr=(), last_known_elr=())
+        elif elected.leader in targets.elr:
+            targets = targets._replace(
+                isr=(elected.leader,), elr=without(targets.elr, frozenset((elected.leader,)))
+            )
+    if not rules.elr:
+        # Without the ELR the last in-sync replica stays in the ISR: it alone remembers who may be elected.
+        targets = targets._replace(isr=targets.isr or partition.isr, elr=(), last_known_elr=())
+    return targets
+
+
+def _leader_written(partition: Registration, targets: Targets, elected: Elected, rules: Rules) -> int | None:
+    if elected.leader != partition.leader:
+        return elected.leader
+    if not set(partition.replicas) <= set(targets.replicas):
+        # A removed replica must be fenced off by a new leader epoch.
+        return partition.leader
+    if rules.leader_epoch_bump_on_isr_shrink and not set(partition.isr) <= set(targets.isr):
+        return partition.leader
+    return None
+
+
+def _last_known_elr_written(
+    partition: Registration, targets: Targets, leader: int | None, rules: Rules
+) -> tuple[int, ...] | None:
+    if rules.last_known_elr_members:
+        return _if_other_members(partition.last_known_elr, targets.last_known_elr)
+    if not rules.elr or leader is None:
+        return None
+    if leader == NO_LEADER and not partition.last_known_elr and partition.has_leader:
+        return (partition.leader,)
+    if leader != NO_LEADER and partition.last_known_elr:
+        return ()
+    return None
+
+
+def _recovery_state_written(
+    partition: Registration, proposal: Proposal, elected: Elected, rules: Rules
+) -> LeaderRecoveryState | None:
+    wanted = proposal.leader_recovery_state
+    if wanted not in (None, partition.leader_recovery_state):
+        return wanted
+    became_unclean = elected.unclean and elected.leader != partition.leader
+    if not became_unclean or not rules.leader_recovery:
+        return None
+    recovering = LeaderRecoveryState.RECOVERING
+    return None if partition.leader_recovery_state is recovering else recovering
+
+
+def _directories_written(
+    partition: Registration, proposal: Proposal, targets: Targets
+) -> tuple[str, ...] | None:
+    if not partition.directories:
+        return None
+    known = {
+        **dict(proposal.new_directories),
+        **dict(zip(partition.replicas, partition.directories, strict=True)),
+    }
+    directories = tuple(known.get(replica, UNASSIGNED_DIRECTORY) for replica in targets.replicas)
+    return _if_changed(partition.directories, directories)
+
+
+def _if_changed(before: tuple[_T, ...], after: tuple[_T, ...]) -> tuple[_T, ...] | None:
+    return None if after == before else after
+
+
+def _if_other_members(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...] | None:
+    return None if set(after) == set(before) else after
