@@ -14,7 +14,6 @@ from aiokafka.errors import (
     CorrelationIdError,
     IllegalSaslStateError,
     KafkaConnectionError,
-    KafkaError,
     SaslAuthenticationFailed,
     UnsupportedSaslMechanismError,
 )

@@ -87,6 +87,11 @@ class BrokerConnection:
         return place(self.address, self.broker)
 
     @property
+    def request_timeout(self) -> float:
+        """Seconds that a request may take where it is not said otherwise."""
+        return self._settings.request_timeout
+
+    @property
     def peer(self) -> Address:
         """The IP address and port that were dialled."""
         return Address(self._carrier.host, self._carrier.port)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from backends.base.errors import BackendError, NotAllowed, NotOffered
+from backends.base.errors import BackendError, NotAllowed, NotOffered, Unreachable
 from recovery.model import Unknown, Why
 
 if TYPE_CHECKING:
@@ -80,6 +80,14 @@ def one_line(text: object, limit: int = 200) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
+class NobodyReached(Unreachable):
+    """No broker could be asked. ``sent`` as in :class:`BrokerError`."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
 class Permission(NamedTuple):
     """What a call needs: Kafka's operation and resource, as its authorizer logs them."""
 
@@ -131,6 +139,8 @@ def as_unknown(error: BackendError) -> Unknown:
     match error:
         case BrokerError():
             return error.unknown
+        case Unreachable():
+            return Unknown(Why.NOT_ANSWERED, str(error))
         case NotAllowed():
             return Unknown(Why.NOT_ALLOWED, str(error))
         case NotOffered():

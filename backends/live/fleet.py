@@ -9,11 +9,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from backends.base.answers import Quorum
-from backends.base.errors import BackendError, Unreachable
+from backends.base.errors import BackendError
 from backends.live.addresses import Address
 from backends.live.cluster import ClusterDescription, describe_cluster
 from backends.live.connection import BrokerConnection
-from backends.live.errors import BrokerError, Trouble, as_unknown
+from backends.live.errors import BrokerError, NobodyReached, Trouble, as_unknown
 from backends.live.identity import check_cluster, check_node
 from backends.live.quorum import describe_quorum
 from backends.live.race import NobodyAnswered, first_answer, retrieve
@@ -77,7 +77,7 @@ class Fleet:
         try:
             seed, described = await first_answer(seeds, patience=0.0)
         except NobodyAnswered as error:
-            raise Unreachable(f"no bootstrap server could be asked: {error}") from None
+            raise NobodyReached(f"no bootstrap server could be asked: {error}", sent=False) from None
         self.cluster_id = described.cluster_id
         self._learn(described)
         await self._adopt(seed)
@@ -151,7 +151,7 @@ class Fleet:
         except NobodyAnswered as error:
             self._quorum = None
             if all(isinstance(e, BrokerError) for e in error.errors):
-                raise Unreachable(f"no broker could be asked: {error}") from None
+                raise NobodyReached(f"no broker could be asked: {error}", sent=again) from None
             raise next(e for e in reversed(error.errors) if not isinstance(e, BrokerError)) from None
 
     async def refresh(self) -> Told[ClusterDescription]:

@@ -1,0 +1,262 @@
+"""Partition states: DescribeTopicPartitions page by page, Metadata where that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from backends.base.answers import LogDir, Partitions
+from backends.base.errors import BackendError
+from backends.live.cluster import ELR_FEATURE
+from backends.live.connection import BrokerConnection
+from backends.live.errors import on_topic, unknown
+from backends.live.ids import kafka_id
+from recovery.model import PartitionState, TopicPartition, Unknown, Why
+
+if TYPE_CHECKING:
+    from kio.schema.describe_topic_partitions.v0.response import (
+        Cursor,
+        DescribeTopicPartitionsResponse,
+        DescribeTopicPartitionsResponseTopic,
+    )
+    from kio.schema.errors import ErrorCode
+    from kio.schema.metadata.v12.response import MetadataResponseTopic
+
+METADATA = 3
+DESCRIBE_TOPIC_PARTITIONS = 75
+PAGE = 2_000
+"""Partitions a page: what a broker gives at most (max.request.partition.size.limit)."""
+NAMES = 500
+"""Topic names a request: they are sent again with every page."""
+WHOLE_TOPIC = -1
+"""The partition under which ``Partitions.unknown`` tells of a topic as a whole."""
+
+_UNKNOWN_TOPIC = 3
+_TOPIC_AUTHORIZATION_FAILED = 29
+_LISTENER_NOT_FOUND = 72
+
+
+async def describe_partitions(
+    conn: BrokerConnection,
+    topics: Sequence[str] | None = None,
+    *,
+    page: int = PAGE,
+    timeout: float | None = None,
+) -> Partitions:
+    """All partitions that the caller may see, or those of ``topics``; ``timeout`` is that of each request.
+
+    A topic that may not be described is in ``hidden``; that one, or one that does not exist, is in ``unknown``
+    under partition WHOLE_TOPIC. A partition is in ``unknown``, and not among the states, where this broker
+    cannot tell its leader because that one has no such listener. Needs DESCRIBE on each topic.
+    Raises BrokerError, BackendError.
+    """
+    features = conn.features
+    gathered = _Gathered(elr_offered=features is None or features.get(ELR_FEATURE, 0) >= 1)
+    names = None if topics is None else list(dict.fromkeys(topics))
+    if conn.highest(DESCRIBE_TOPIC_PARTITIONS, (0,)) is None:
+        await _by_metadata(conn, names, gathered, timeout)
+    elif names is None:
+        await _by_pages(conn, [], gathered, page, timeout)
+    else:
+        names.sort()  # the broker pages through them in this order
+        for start in range(0, len(names), NAMES):
+            await _by_pages(conn, names[start : start + NAMES], gathered, page, timeout)
+    return Partitions(
+        tuple(gathered.states),
+        gathered.unknown,
+        tuple(sorted(gathered.hidden)),
+        visible_only=topics is None,
+        asked=-1 if conn.broker is None else conn.broker,
+    )
+
+
+class _Gathered:
+    """States so far. Equal tuples are kept once: most partitions share their replicas with others."""
+
+    def __init__(self, *, elr_offered: bool) -> None:
+        self.states: list[PartitionState] = []
+        self.unknown: dict[TopicPartition, Unknown] = {}
+        self.hidden: set[str] = set()
+        self._tuples: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._nobody: tuple[int, ...] | None = () if elr_offered else None
+
+    def refused(self, topic: str, code: ErrorCode, call: str) -> bool:
+        """Note a topic's error; True where it has one."""
+        if not code:
+            return False
+        why = unknown(code, call, on_topic("DESCRIBE", topic))
+        if code == _UNKNOWN_TOPIC:
+            why = Unknown(Why.FAILED, f"topic {topic} does not exist")
+        self.unknown[TopicPartition(topic, WHOLE_TOPIC)] = why
+        if code == _TOPIC_AUTHORIZATION_FAILED:
+            self.hidden.add(topic)
+        return True
+
+    def add_described(self, topic: DescribeTopicPartitionsResponseTopic) -> None:
+        """Take over one topic's partitions of a page."""
+        name = str(topic.name or "")
+        if self.refused(name, topic.error_code, "DescribeTopicPartitions"):
+            return
+        topic_id, once, nobody = kafka_id(topic.topic_id), self._tuples.setdefault, self._nobody
+        for p in topic.partitions:
+            if p.error_code == _LISTENER_NOT_FOUND:
+                self._no_listener(name, p.partition_index)
+                continue
+            elr, last = p.eligible_leader_replicas, p.last_known_elr  # empty too where ELR is switched off
+            self.states.append(
+                PartitionState(
+                    name,
+                    p.partition_index,
+                    topic_id,
+                    p.leader_id,
+                    p.leader_epoch,
+                    once(p.replica_nodes, p.replica_nodes),
+                    once(p.isr_nodes, p.isr_nodes),
+                    once(elr, elr) if elr else nobody,
+                    once(last, last) if last else nobody,
+                    once(p.offline_replicas, p.offline_replicas),
+                )
+            )
+
+    def add_metadata(self, topic: MetadataResponseTopic) -> None:
+        """Take over one topic of a Metadata answer, which knows no ELR."""
+        name = str(topic.name or "")
+        if self.refused(name, topic.error_code, "Metadata"):
+            return
+        topic_id, once = kafka_id(topic.topic_id), self._tuples.setdefault
+        for p in topic.partitions:
+            if p.error_code == _LISTENER_NOT_FOUND:
+                self._no_listener(name, p.partition_index)
+                continue
+            self.states.append(
+                PartitionState(
+                    name,
+                    p.partition_index,
+                    topic_id,
+                    p.leader_id,
+                    p.leader_epoch,
+                    once(p.replica_nodes, p.replica_nodes),
+                    once(p.isr_nodes, p.isr_nodes),
+                    None,
+                    None,
+                    once(p.offline_replicas, p.offline_replicas),
+                )
+            )
+
+    def _no_listener(self, topic: str, partition: int) -> None:
+        detail = "its leader has no listener of the kind that was asked, so that its id is not told"
+        self.unknown[TopicPartition(topic, partition)] = Unknown(Why.FAILED, detail)
+
+
+async def _by_pages(
+    conn: BrokerConnection, names: Sequence[str], gathered: _Gathered, page: int, timeout: float | None
+) -> None:
+    """Follow the cursor to the end. Raises BackendError where it does not move forward."""
+    cursor: tuple[str, int] | None = None
+    while True:
+        answer = await _page(conn, names, cursor, page, timeout)
+        for topic in answer.topics:
+            gathered.add_described(topic)
+        following = _position(answer.next_cursor)
+        if following is None:
+            return
+        if cursor is not None and following <= cursor:
+            raise BackendError(f"{conn.where}: DescribeTopicPartitions does not get beyond {following[0]}")
+        cursor = following
+
+
+async def _page(
+    conn: BrokerConnection,
+    names: Sequence[str],
+    cursor: tuple[str, int] | None,
+    page: int,
+    timeout: float | None,
+) -> DescribeTopicPartitionsResponse:
+    from kio.schema.describe_topic_partitions.v0.request import (
+        Cursor,
+        DescribeTopicPartitionsRequest,
+        TopicRequest,
+    )
+    from kio.schema.describe_topic_partitions.v0.response import DescribeTopicPartitionsResponse
+    from kio.schema.types import TopicName
+    from kio.static.primitive import i32
+
+    start = Cursor(topic_name=TopicName(cursor[0]), partition_index=i32(cursor[1])) if cursor else None
+    request = DescribeTopicPartitionsRequest(
+        topics=tuple(TopicRequest(name=TopicName(name)) for name in names),
+        response_partition_limit=i32(page),
+        cursor=start,
+    )
+    return await conn.send(request, DescribeTopicPartitionsResponse, timeout=timeout)
+
+
+def _position(cursor: Cursor | None) -> tuple[str, int] | None:
+    return None if cursor is None else (str(cursor.topic_name), int(cursor.partition_index))
+
+
+async def _by_metadata(
+    conn: BrokerConnection, names: Sequence[str] | None, gathered: _Gathered, timeout: float | None
+) -> None:
+    from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+    from kio.schema.metadata.v12.response import MetadataResponse
+    from kio.schema.types import TopicName
+
+    conn.require(METADATA, (12,), "Metadata")
+    batches: list[Sequence[str] | None] = (
+        [None] if names is None else [names[i : i + NAMES] for i in range(0, len(names), NAMES)]
+    )
+    for batch in batches:
+        topics = (
+            None
+            if batch is None
+            else tuple(MetadataRequestTopic(topic_id=None, name=TopicName(n)) for n in batch)
+        )
+        request = MetadataRequest(
+            topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+        )
+        for topic in (await conn.send(request, MetadataResponse, timeout=timeout)).topics:
+            gathered.add_metadata(topic)
+
+
+def unseen_topics(
+    partitions: Partitions, log_dirs: Mapping[int, tuple[LogDir, ...] | Unknown]
+) -> tuple[str, ...]:
+    """Topics that brokers hold replicas of and that are not among ``partitions``: hidden, or deleted meanwhile.
+
+    Listing all topics leaves out in silence what the caller may not see; DescribeLogDirs does not.
+    """
+    held = {
+        replica.tp.topic
+        for dirs in log_dirs.values()
+        if not isinstance(dirs, Unknown)
+        for log_dir in dirs
+        for replica in log_dir.replicas
+    }
+    return tuple(sorted(held.difference((s.topic for s in partitions.states), _named(partitions.unknown))))
+
+
+def _named(unknown_partitions: Iterable[TopicPartition]) -> set[str]:
+    return {tp.topic for tp in unknown_partitions}
+
+
+async def with_hidden(
+    conn: BrokerConnection, partitions: Partitions, unseen: Sequence[str], *, timeout: float | None = None
+) -> Partitions:
+    """Ask for ``unseen`` by name and add what comes of it: hidden topics, or states seen too late before.
+
+    A topic that does not exist any more adds nothing. Raises BrokerError, BackendError.
+    """
+    if not unseen:
+        return partitions
+    told = await describe_partitions(conn, unseen, timeout=timeout)
+    hidden = set(told.hidden)
+    return replace(
+        partitions,
+        states=partitions.states + told.states,
+        unknown={
+            **partitions.unknown,
+            **{tp: why for tp, why in told.unknown.items() if tp.topic in hidden or tp.partition >= 0},
+        },
+        hidden=tuple(sorted(hidden.union(partitions.hidden))),
+    )

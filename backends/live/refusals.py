@@ -1,0 +1,52 @@
+"""Why the controller did not do what was asked for one partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from backends.live.errors import one_line
+from recovery.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kio.schema.errors import ErrorCode
+
+_ELECTION_NOT_NEEDED = 84
+_PASSING = frozenset((7, 41, 80, 83))
+_FINAL = frozenset((3, 84))  # retriable for a client with old metadata; the controller's word is final
+
+
+class PartitionRefusal(NamedTuple):
+    """A partition's error code in an answer: ``code`` 0 where the answer left the partition out."""
+
+    code: int
+    name: str
+    message: str
+    passing: bool
+
+    @property
+    def not_needed(self) -> bool:
+        """ELECTION_NOT_NEEDED: the partition has a leader."""
+        return self.code == _ELECTION_NOT_NEEDED
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message}" if self.message else self.name
+
+
+LEFT_OUT = PartitionRefusal(0, "not answered", "the controller's answer leaves this partition out", True)
+
+
+def refusal(code: ErrorCode, message: str | None) -> PartitionRefusal | None:
+    """An error code as a refusal; None for 0. ``passing`` where Kafka says that trying again may help."""
+    if not code:
+        return None
+    passing = code in _PASSING or (code.retriable and code not in _FINAL)
+    return PartitionRefusal(int(code), code.name.upper(), one_line(message or ""), passing)
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Partition indexes by topic, as requests want them."""
+    topics: dict[str, list[int]] = {}
+    for tp in partitions:
+        topics.setdefault(tp.topic, []).append(tp.partition)
+    return topics
