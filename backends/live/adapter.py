@@ -1,0 +1,227 @@
+"""The live adapter: a running Kafka cluster behind the protocol of backends/base."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from backends.base.answers import (
+    Capabilities,
+    ClusterInfo,
+    Designation,
+    Election,
+    LogDir,
+    Outcome,
+    Partitions,
+    Quorum,
+    Reassignment,
+    SurveyRequest,
+    SurveyResult,
+)
+from backends.base.errors import BackendError
+from backends.base.protocol import Progress, Recorder, Stop
+from backends.live.addresses import Address
+from backends.live.configs import describe_topic_configs
+from backends.live.connection import BrokerConnection
+from backends.live.control import LiveControls
+from backends.live.designate import designate, restore_orders
+from backends.live.elections import elect_leaders
+from backends.live.errors import as_unknown
+from backends.live.fleet import Fleet
+from backends.live.listing import Listing
+from backends.live.partitions import describe_partitions
+from backends.live.quorum import describe_quorum
+from backends.live.reassign import list_reassignments
+from backends.live.settings import ClientSettings
+from backends.live.survey import SurveyRun
+from backends.live.versions import capabilities
+from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
+
+MIN_ISR = "min.insync.replicas"
+LIST_REASSIGNMENTS_AT_ONCE = 5_000
+"""Beyond so many partitions all reassignments are listed, which is a shorter request."""
+
+
+class LiveBackend:
+    """Implements :class:`backends.base.protocol.Backend` over kio messages."""
+
+    simulated = False
+
+    def __init__(self, settings: ClientSettings, overrides: Mapping[int, Address] | None = None) -> None:
+        self._settings = settings
+        self._fleet = Fleet(settings, overrides)
+        self._controls = LiveControls(self._fleet)
+        self._listing = Listing(self._fleet)
+
+    @property
+    def title(self) -> str:
+        """The bootstrap servers."""
+        return ",".join(str(address) for address in self._settings.bootstrap)
+
+    async def open(self) -> ClusterInfo:
+        """Find the cluster; then look at it through a broker that has the latest metadata."""
+        await self._fleet.open()
+        return await self.cluster()
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        await self._fleet.close()
+
+    async def cluster(self) -> ClusterInfo:
+        """The brokers now."""
+        return await self._controls.cluster()
+
+    async def capabilities(self) -> Capabilities:
+        """What the brokers that can be reached serve, together."""
+        brokers = [broker.id for broker in self._fleet.brokers]
+        found = await asyncio.gather(
+            *(self._fleet.connection(broker) for broker in brokers), return_exceptions=True
+        )
+        reached = {b: c for b, c in zip(brokers, found, strict=True) if isinstance(c, BrokerConnection)}
+        features = next((c.features for c in reached.values() if c.features is not None), None)
+        return capabilities({broker: conn.api_keys for broker, conn in reached.items()}, features)
+
+    async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
+        """Partition states from a caught-up broker; for all topics, compared with what the log dirs hold."""
+        if topics is None:
+            return await self._listing.everything()
+        told = await self._fleet.any(lambda conn: describe_partitions(conn, topics))
+        return told.value
+
+    async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
+        """Effective topic configurations; Unknown, topic by topic, where they may not be asked for."""
+        if not topics:
+            return {}
+        try:
+            told = await self._fleet.any(lambda conn: describe_topic_configs(conn, topics))
+        except BackendError as error:
+            return dict.fromkeys(topics, as_unknown(error))
+        return told.value
+
+    async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
+        """Ask every replica's broker; min ISR and reassignments are asked for meanwhile."""
+        cluster = await self.cluster()
+        beside = self._listing.note_dirs if request.log_dirs else _nothing_beside
+        run = SurveyRun(
+            _Connections(self._fleet),
+            request,
+            cluster,
+            look_again=self.cluster,
+            beside=beside,
+            progress=progress,
+        )
+        topics = list(dict.fromkeys(state.topic for state in request.partitions))
+        configs, reassigning, _ = await asyncio.gather(
+            self.topic_configs(topics), self._reassigning(request.partitions), run.run()
+        )
+        brokers = {broker.id: broker for broker in self._fleet.brokers}
+        dirs = self._listing.sizes() if request.log_dirs else {}
+        surveys = []
+        for state in request.partitions:
+            row = run.rows[state.tp]
+            busy = reassigning if isinstance(reassigning, Unknown) else state.tp in reassigning
+            surveys.append(
+                Survey(state, row.replicas(brokers, dirs), _min_isr(configs[state.topic], state), busy)
+            )
+        return SurveyResult(tuple(surveys), tuple(run.contacts[broker] for broker in sorted(run.contacts)))
+
+    async def _reassigning(self, states: Sequence[PartitionState]) -> frozenset[TopicPartition] | Unknown:
+        few = [state.tp for state in states] if len(states) <= LIST_REASSIGNMENTS_AT_ONCE else None
+        found = await self.reassignments(few)
+        return found if isinstance(found, Unknown) else frozenset(row.tp for row in found)
+
+    async def log_dirs(
+        self, brokers: Sequence[int] | None = None
+    ) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
+        """Every log dir, all brokers asked at once; who does not answer is Unknown."""
+        return await self._listing.log_dirs(brokers)
+
+    async def quorum(self) -> Quorum | Unknown:
+        """The quorum now."""
+        try:
+            return (await self._fleet.any(describe_quorum)).value
+        except BackendError as error:
+            return as_unknown(error)
+
+    async def reassignments(
+        self, partitions: Sequence[TopicPartition] | None = None
+    ) -> tuple[Reassignment, ...] | Unknown:
+        """Reassignments in progress."""
+        try:
+            return (await self._fleet.any(lambda conn: list_reassignments(conn, partitions))).value
+        except BackendError as error:
+            return as_unknown(error)
+
+    async def elect(
+        self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
+    ) -> tuple[Election, ...]:
+        """Preferred or unclean elections as Kafka holds them; the leaders are read back afterwards."""
+        kind = "preferred" if preferred else "unclean"
+        entry = recorder.before(
+            "elect", {"election": kind, "partitions": "all" if partitions is None else list(partitions)}
+        )
+        try:
+            told = await self._fleet.any(
+                lambda conn: elect_leaders(conn, partitions, preferred=preferred), again=False
+            )
+        except BackendError as error:
+            recorder.after(entry, {"unknown": {tp: str(error) for tp in partitions or ()}})
+            raise
+        refused = {tp: str(refusal) for tp, refusal in told.value.items() if refusal is not None}
+        recorder.after(entry, {"applied": [tp for tp in told.value if tp not in refused], "refused": refused})
+        states = await self._controls.states(list(told.value))
+        return tuple(_held(tp, refusal, states.get(tp)) for tp, refusal in told.value.items())
+
+    async def designate(
+        self,
+        rows: Sequence[Designation],
+        recorder: Recorder,
+        *,
+        attempts: int,
+        stop: Stop,
+        progress: Progress | None = None,
+    ) -> tuple[Election, ...]:
+        """By reorder, elect and restore: no release has the native call."""
+        return await designate(
+            self._controls, rows, recorder, attempts=attempts, stop=stop, progress=progress
+        )
+
+    async def restore_orders(self, rows: Sequence[Designation], recorder: Recorder) -> tuple[Election, ...]:
+        """Put back what an interrupted run left reordered."""
+        return await restore_orders(self._controls, rows, recorder)
+
+
+class _Connections:
+    """What a survey needs of the fleet."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+
+    async def connection(self, broker: int) -> BrokerConnection:
+        return await self._fleet.connection(broker)
+
+    def address(self, broker: int) -> str:
+        address = self._fleet.address(broker)
+        return "address not known" if address is None else str(address)
+
+
+async def _nothing_beside(broker: int, connection: BrokerConnection) -> None:
+    """No log dirs wanted."""
+
+
+def _min_isr(config: Mapping[str, str] | Unknown, state: PartitionState) -> int | Unknown:
+    if isinstance(config, Unknown):
+        return config
+    value = config.get(MIN_ISR, "")
+    if not value.isdecimal():
+        return Unknown(Why.FAILED, f"{MIN_ISR} of topic {state.topic} is {value!r}")
+    return min(int(value), len(state.replicas))
+
+
+def _held(tp: TopicPartition, refusal: object | None, state: PartitionState | None) -> Election:
+    leader, epoch = (state.leader, state.leader_epoch) if state else (-1, -1)
+    if refusal is None:
+        return Election(tp, Outcome.ELECTED, leader, epoch, "")
+    if getattr(refusal, "not_needed", False):
+        return Election(tp, Outcome.ALREADY_ONLINE, leader, epoch, str(refusal))
+    return Election(tp, Outcome.FAILED, leader, epoch, str(refusal))

@@ -1,0 +1,107 @@
+"""Log dirs of all brokers, and the list of all partitions held against them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from backends.base.answers import LogDir, Partitions
+from backends.base.errors import BackendError
+from backends.live.connection import BrokerConnection
+from backends.live.errors import BrokerError, as_unknown
+from backends.live.fleet import Fleet
+from backends.live.logdirs import describe_log_dirs
+from backends.live.partitions import describe_partitions, unseen_topics, with_hidden
+from recovery.model import TopicPartition, Unknown
+
+LISTING_TIMEOUT = 2.0
+"""Seconds that the list of all partitions waits for log dirs; a broker that is silent is left out of it."""
+
+FRESH_FOR = 5.0
+"""Seconds for which a survey does without asking the same connection for its log dirs again."""
+
+Dirs = Mapping[int, Mapping[TopicPartition, tuple[str, int]]]
+
+
+class _Told(NamedTuple):
+    connection: int
+    at: float
+    dirs: tuple[LogDir, ...]
+
+
+class Listing:
+    """Asks for log dirs; the newest answer of each broker is kept for the sizes in a survey."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._newest: dict[int, _Told] = {}
+
+    async def everything(self) -> Partitions:
+        """All partitions that the caller may see, with the topics that only the brokers' log dirs show."""
+        told, dirs = await asyncio.gather(
+            self._fleet.any(describe_partitions), self._of_brokers_that_should_be_up()
+        )
+        unseen = unseen_topics(told.value, dirs)
+        if not unseen:
+            return told.value
+        return (await self._fleet.any(lambda conn: with_hidden(conn, told.value, unseen))).value
+
+    async def _of_brokers_that_should_be_up(self) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
+        brokers = [broker.id for broker in self._fleet.brokers if not broker.fenced]
+        tasks = {broker: asyncio.ensure_future(self._ask(broker)) for broker in brokers}
+        if not tasks:
+            return {}
+        done, late = await asyncio.wait(tasks.values(), timeout=LISTING_TIMEOUT)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+        return {broker: task.result() for broker, task in tasks.items() if task in done}
+
+    async def log_dirs(self, brokers: Sequence[int] | None) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
+        """Of the brokers named, or of all that are listed."""
+        wanted = [broker.id for broker in self._fleet.brokers] if brokers is None else list(brokers)
+        answers = await asyncio.gather(*(self._ask(broker) for broker in wanted))
+        return dict(zip(wanted, answers, strict=True))
+
+    async def _ask(self, broker: int) -> tuple[LogDir, ...] | Unknown:
+        try:
+            connection = await self._fleet.connection(broker)
+            found = await describe_log_dirs(connection)
+        except BackendError as error:
+            return as_unknown(error)
+        self._keep(broker, connection, found)
+        return found
+
+    def _keep(self, broker: int, connection: BrokerConnection, found: tuple[LogDir, ...]) -> None:
+        now = asyncio.get_running_loop().time()
+        self._newest[broker] = _Told(connection.identity, now, found)
+
+    async def note_dirs(self, broker: int, connection: BrokerConnection) -> None:
+        """Ask for the log dirs beside a survey, unless this very connection has just told them.
+
+        What is not allowed or not offered costs the sizes only. Raises BrokerError.
+        """
+        kept = self._newest.get(broker)
+        now = asyncio.get_running_loop().time()
+        if kept is not None and kept.connection == connection.identity and now - kept.at < FRESH_FOR:
+            return
+        try:
+            self._keep(broker, connection, await describe_log_dirs(connection))
+        except BrokerError:
+            raise
+        except BackendError:
+            self._newest.pop(broker, None)
+
+    def sizes(self) -> Dirs:
+        """Per broker and partition the log dir and the size; a replica that is being moved counts where it is."""
+        return {broker: dict(_sizes(told.dirs)) for broker, told in self._newest.items()}
+
+
+def _sizes(dirs: Sequence[LogDir]) -> Iterable[tuple[TopicPartition, tuple[str, int]]]:
+    return (
+        (replica.tp, (log_dir.path, replica.size))
+        for log_dir in dirs
+        for replica in log_dir.replicas
+        if not replica.future
+    )
