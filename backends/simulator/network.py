@@ -1,0 +1,152 @@
+"""The network between brokers, controllers and the operator: latency, loss, cuts and delays.
+
+Between two nodes messages arrive in the order in which they were sent, as over one TCP connection. A message
+that is lost, cut off, or sent to a node that is down or restarts meanwhile never arrives: callers have
+deadlines (:mod:`backends.simulator.rpc`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from backends.simulator.loop import MILLISECOND, Loop
+
+
+class Role(StrEnum):
+    """What a node is."""
+
+    BROKER = "broker"
+    CONTROLLER = "controller"
+    OPERATOR = "operator"
+
+
+class Node(NamedTuple):
+    """A node of the network; prints as ``broker-1``."""
+
+    role: Role
+    id: int
+
+    def __str__(self) -> str:
+        return "operator" if self.role is Role.OPERATOR else f"{self.role.value}-{self.id}"
+
+
+OPERATOR = Node(Role.OPERATOR, 0)
+
+
+def broker(node_id: int) -> Node:
+    return Node(Role.BROKER, node_id)
+
+
+def controller(node_id: int) -> Node:
+    return Node(Role.CONTROLLER, node_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """How the network behaves everywhere: each message takes ``latency`` plus up to ``jitter`` microseconds, and is
+    lost with probability ``loss``.
+    """
+
+    latency: int = MILLISECOND // 2
+    jitter: int = MILLISECOND // 2
+    loss: float = 0.0
+
+
+Receive = Callable[[Node, Any], None]
+
+
+class _Attached(NamedTuple):
+    receive: Receive
+    incarnation: int
+
+
+class Network:
+    """Carries messages between attached nodes. Links are directed; ``cut`` and ``heal`` take both directions."""
+
+    def __init__(self, loop: Loop, weather: Weather | None = None) -> None:
+        self.loop = loop
+        self.weather = weather or Weather()
+        self.sent = 0
+        self.lost = 0
+        self._attached: dict[Node, _Attached] = {}
+        self._incarnations = 0
+        self._cut: set[tuple[Node, Node]] = set()
+        self._delay: dict[tuple[Node, Node], int] = {}
+        self._last: dict[tuple[Node, Node], int] = {}
+
+    def attach(self, node: Node, receive: Receive) -> None:
+        """``node`` is up; what was sent to an earlier incarnation of it is lost."""
+        self._incarnations += 1
+        self._attached[node] = _Attached(receive, self._incarnations)
+
+    def detach(self, node: Node) -> None:
+        """``node`` is down; may be called in any state."""
+        self._attached.pop(node, None)
+
+    def up(self, node: Node) -> bool:
+        return node in self._attached
+
+    def send(self, source: Node, target: Node, message: Any) -> None:
+        """Send one message; whether it arrives is not told."""
+        self.sent += 1
+        link = (source, target)
+        attached = self._attached.get(target)
+        if attached is None or link in self._cut or self._is_lost():
+            self.lost += 1
+            return
+        weather = self.weather
+        delay = weather.latency + self._delay.get(link, 0)
+        if weather.jitter:
+            delay += self.loop.random.randrange(weather.jitter)
+        arrival = max(self.loop.now + delay, self._last.get(link, 0))
+        self._last[link] = arrival
+        self.loop.call_at(arrival, self._deliver, link, attached.incarnation, message)
+
+    def _is_lost(self) -> bool:
+        return self.weather.loss > 0 and self.loop.random.random() < self.weather.loss
+
+    def _deliver(self, link: tuple[Node, Node], incarnation: int, message: Any) -> None:
+        source, target = link
+        attached = self._attached.get(target)
+        if attached is None or attached.incarnation != incarnation or link in self._cut:
+            self.lost += 1
+            return
+        attached.receive(source, message)
+
+    def cut(self, left: Iterable[Node], right: Iterable[Node], *, one_way: bool = False) -> None:
+        """Nothing passes between a node of ``left`` and one of ``right``; what is in flight is lost too.
+
+        With ``one_way`` only what goes from left to right is cut.
+        """
+        self._cut.update(self._links(left, right, one_way))
+
+    def heal(self, left: Iterable[Node], right: Iterable[Node], *, one_way: bool = False) -> None:
+        """Undo ``cut`` between these nodes, whichever cut it was."""
+        self._cut.difference_update(self._links(left, right, one_way))
+
+    def heal_all(self) -> None:
+        self._cut.clear()
+        self._delay.clear()
+
+    def delay(self, source: Node, target: Node, extra: int) -> None:
+        """What ``source`` sends to ``target`` from now on takes ``extra`` microseconds longer; 0 ends it.
+
+        Messages on the slow link still arrive in order, behind those sent before.
+        """
+        if extra:
+            self._delay[source, target] = extra
+        else:
+            self._delay.pop((source, target), None)
+
+    def connected(self, source: Node, target: Node) -> bool:
+        """Whether both are up and nothing is cut between them, in either direction."""
+        whole = (source, target) not in self._cut and (target, source) not in self._cut
+        return whole and self.up(source) and self.up(target)
+
+    @staticmethod
+    def _links(left: Iterable[Node], right: Iterable[Node], one_way: bool) -> list[tuple[Node, Node]]:
+        pairs = [(one, other) for one in left for other in right if one != other]
+        return pairs if one_way else [*pairs, *((other, one) for one, other in pairs)]

@@ -1,0 +1,95 @@
+"""Requests and answers over the network, with deadlines: an answer comes once, late ones are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from backends.simulator.loop import Loop, Timer
+from backends.simulator.network import Network, Node
+
+
+class Request(NamedTuple):
+    """``body`` with the caller's correlation id."""
+
+    correlation: int
+    body: Any
+
+
+class Reply(NamedTuple):
+    """The answer to the request of that correlation id."""
+
+    correlation: int
+    body: Any
+
+
+Answer = Callable[[Any], None]
+"""Sends the answer to one request; may be called later than the handler, and at most once."""
+
+Handler = Callable[[Node, Any, Answer], None]
+"""Called with (who asks, the request's body, how to answer)."""
+
+
+class Endpoint:
+    """One node's end of the network: serves requests with ``handle``, and asks others.
+
+    An endpoint lives as long as the process that it stands for: ``close`` on a crash, and make a new one on
+    restart. A closed endpoint neither sends nor receives, and none of its callers hear any more.
+    """
+
+    def __init__(self, loop: Loop, network: Network, node: Node, handle: Handler) -> None:
+        self.node = node
+        self._loop = loop
+        self._network = network
+        self._handle = handle
+        self._correlation = 0
+        self._pending: dict[int, tuple[Callable[[Any], None], Timer]] = {}
+        self.closed = False
+        network.attach(node, self._receive)
+
+    def close(self) -> None:
+        """The process is gone; may be called twice."""
+        if self.closed:
+            return
+        self.closed = True
+        self._network.detach(self.node)
+        for _, timer in self._pending.values():
+            timer.cancel()
+        self._pending.clear()
+
+    def ask(self, target: Node, body: Any, timeout: int, then: Callable[[Any], None]) -> None:
+        """Send a request; ``then`` is called once: with the answer's body, or with None after ``timeout``."""
+        if self.closed:
+            return
+        self._correlation += 1
+        correlation = self._correlation
+        timer = self._loop.call_later(timeout, self._expire, correlation)
+        self._pending[correlation] = (then, timer)
+        self._network.send(self.node, target, Request(correlation, body))
+
+    def tell(self, target: Node, body: Any) -> None:
+        """Send a request whose answer nobody waits for."""
+        if not self.closed:
+            self._network.send(self.node, target, Request(0, body))
+
+    def _expire(self, correlation: int) -> None:
+        then, _ = self._pending.pop(correlation)
+        then(None)
+
+    def _receive(self, source: Node, message: Any) -> None:
+        if isinstance(message, Reply):
+            waiting = self._pending.pop(message.correlation, None)
+            if waiting is not None:
+                then, timer = waiting
+                timer.cancel()
+                then(message.body)
+            return
+        request: Request = message
+        self._handle(source, request.body, self._answering(source, request.correlation))
+
+    def _answering(self, source: Node, correlation: int) -> Answer:
+        def answer(body: Any) -> None:
+            if correlation and not self.closed:
+                self._network.send(self.node, source, Reply(correlation, body))
+
+        return answer
