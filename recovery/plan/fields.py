@@ -6,16 +6,17 @@ What is wrong is told as a path and what was expected there: ``partitions[3].can
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
-from recovery.model import EpochSpan, TopicPartition
+from recovery.model import NO_EPOCH, EpochSpan, TopicPartition
 
 MAX_INT32 = (1 << 31) - 1
 MAX_INT64 = (1 << 63) - 1
 
 Object = Mapping[str, object]
+Bounds = Sequence[tuple[str, int, int]]
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
 
@@ -47,6 +48,17 @@ def integer(fields: Object, key: str, low: int = 0, high: int = MAX_INT64) -> in
     if type(value) is int and low <= value <= high:
         return value
     raise _expected(fields, key, f"an integer from {low} to {high}")
+
+
+def integers(fields: Object, bounds: Bounds) -> list[int]:
+    """Several integers at once, in the order of ``bounds``: (key, low, high) each."""
+    values = []
+    for key, low, high in bounds:
+        value = fields.get(key)
+        if type(value) is not int or not low <= value <= high:
+            raise _expected(fields, key, f"an integer from {low} to {high}")
+        values.append(value)
+    return values
 
 
 def optional_integer(fields: Object, key: str, low: int = 0, high: int = MAX_INT64) -> int | None:
@@ -114,19 +126,20 @@ def as_object(value: object) -> Object:
 
 
 def spans(fields: Object, key: str) -> tuple[EpochSpan, ...]:
-    """The ``[epoch, start, end]`` spans at ``key``; none where the key is missing."""
-    if key not in fields:
-        return ()
-    found = []
-    for value in items(fields, key):
-        numbers = value if type(value) is list else []
-        if len(numbers) != len(EpochSpan._fields) or any(type(number) is not int for number in numbers):
-            raise Wrong(f".{key}", f"expected [epoch, start, end], not {shown(value)}")
-        span = EpochSpan(*numbers)
-        if not (-1 <= span.epoch <= MAX_INT32 and 0 <= span.start < span.end <= MAX_INT64):
-            raise Wrong(f".{key}", f"expected an epoch and rising offsets, not {shown(value)}")
-        found.append(span)
-    return tuple(found)
+    """The ``[epoch, start, end]`` spans at ``key``."""
+    return tuple([_span(key, value) for value in items(fields, key)])
+
+
+def _span(key: str, value: object) -> EpochSpan:
+    if type(value) is list and len(value) == len(EpochSpan._fields):
+        epoch, start, end = value
+        if (
+            type(epoch) is type(start) is type(end) is int
+            and NO_EPOCH <= epoch <= MAX_INT32
+            and 0 <= start < end <= MAX_INT64
+        ):
+            return EpochSpan(epoch, start, end)
+    raise Wrong(f".{key}", f"expected [epoch, start, end] with rising offsets, not {shown(value)}")
 
 
 def topic_partition(fields: Object) -> TopicPartition:

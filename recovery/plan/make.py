@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from recovery.loss import loss
-from recovery.model import NO_LEADER, Lineage, ReplicaLog, Standing, Survey, TopicPartition, Unknown
+from recovery.loss import Loss, loss
+from recovery.model import NO_LEADER, Lineage, Standing, Survey, TopicPartition, Unknown
 from recovery.plan.marks import Mark
 from recovery.plan.values import BarePlan, Header, NotElected, Plan, PlanCandidate, PlanError, PlanRow
 from recovery.ranking import Candidate, Ranking, rank
@@ -124,27 +124,44 @@ def _row(survey: Survey, decision: Decision, ranking: Ranking, marks: tuple[Mark
     if isinstance(ranked, Unknown) or decision.leader not in {c.broker for c in ranked}:
         raise PlanError(f"{survey.tp}: broker {decision.leader} did not tell its log")
     state = survey.state
+    losses: _Losses = {}
     return PlanRow(
         survey.tp,
         state.topic_id,
         state.leader_epoch,
         state.replicas,
         decision.order,
-        tuple(_candidate(survey, c.broker, c.standing, c.log) for c in ranked),
+        tuple([_candidate(survey, candidate, losses) for candidate in ranked]),
         one_line(decision.reason),
         marks,
         decision.other_ranking_leader,
     )
 
 
-def _candidate(survey: Survey, broker: int, standing: Standing, log: ReplicaLog) -> PlanCandidate:
+# Equal logs lose the same, and most replicas of a partition are equal.
+_Losses = dict[tuple[Lineage, int, int], Loss]
+
+
+def _candidate(survey: Survey, candidate: Candidate, losses: _Losses) -> PlanCandidate:
+    log = candidate.log
     return PlanCandidate(
-        broker,
-        standing,
+        candidate.broker,
+        candidate.standing,
         log.leader_epoch,
         log.lineage.last_epoch if isinstance(log.lineage, Lineage) else None,
         log.log_end_offset,
         log.log_start_offset,
         log.high_watermark,
-        loss(survey, broker),
+        _loss(survey, candidate, losses),
     )
+
+
+def _loss(survey: Survey, candidate: Candidate, losses: _Losses) -> Loss:
+    log = candidate.log
+    if isinstance(log.lineage, Unknown):
+        return loss(survey, candidate.broker)
+    key = (log.lineage, log.log_start_offset, log.log_end_offset)
+    known = losses.get(key)
+    if known is None:
+        known = losses[key] = loss(survey, candidate.broker)
+    return known

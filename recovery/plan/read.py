@@ -5,23 +5,24 @@ Strict: what is wrong is one line that says where and what was expected. Keys th
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from recovery.loss import Loss
 from recovery.model import NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, Standing, TopicPartition
-from recovery.plan import relaxed
+from recovery.plan.document import read_document
 from recovery.plan.edit import led_by
 from recovery.plan.fields import (
     MAX_INT32,
+    MAX_INT64,
     Object,
     Wrong,
     as_object,
     brokers,
     choice,
     integer,
+    integers,
     items,
     objects,
     optional_integer,
@@ -48,51 +49,26 @@ from recovery.strategy import Strategy, Verdict
 _OURS = ("formatVersion", "planId", "clusterId", "ranking", "notElected")
 
 
-def from_json(document: str) -> Plan | BarePlan:
+def from_json(text: str) -> Plan | BarePlan:
     """The plan in a file's text; a BarePlan where it has leaders but none of our header.
 
     A row whose ``designatedLeader`` was edited by hand is put in order for the new leader, and is refused
     where that broker cannot be elected. Raises PlanError.
     """
-    fields = _parsed(document)
-    ours = any(key in fields for key in _OURS)
     try:
-        return _plan(fields) if ours else _bare(fields)
+        if any(f'"{key}"' in text for key in _OURS):
+            return _plan(read_document(text, {"partitions": _row, "notElected": _not_elected}))
+        return _bare(read_document(text, {"partitions": _bare_row}))
     except Wrong as wrong:
         raise PlanError(str(wrong)) from None
-
-
-def _parsed(document: str) -> Object:
-    try:
-        return as_object(json.loads(document, object_pairs_hook=_once, parse_constant=_refuse))
-    except json.JSONDecodeError as error:
-        if not document.strip():
-            raise PlanError("the file is empty") from None
-        raise PlanError(f"line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from None
-    except RecursionError:
-        raise PlanError("not a plan: nested too deep") from None
-    except Wrong as wrong:
-        raise PlanError(str(wrong)) from None
-    except ValueError:
-        # A key twice, NaN, a number of thousands of digits: the slow reader knows the place.
-        relaxed.parse(document, bare_keys=False)
-        raise PlanError("not JSON") from None
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise ValueError
-    return fields
-
-
-def _refuse(_constant: str) -> object:
-    raise ValueError
 
 
 class _Row(Protocol):
     @property
     def tp(self) -> TopicPartition: ...
+
+
+R = TypeVar("R", bound=_Row)
 
 
 def _plan(fields: Object) -> Plan:
@@ -102,32 +78,38 @@ def _plan(fields: Object) -> Plan:
             ".formatVersion", f"this version of the tool reads {FORMAT_VERSION}, the file has {version}"
         )
     header = _header(fields)
-    rows = objects(fields, "partitions", lambda row: _row(row, header.ranking))
-    _refuse_twice("partitions", rows, set())
-    not_elected = objects(fields, "notElected", _not_elected)
-    _refuse_twice("notElected", not_elected, {row.tp for row in rows})
-    if not rows and not not_elected:
+    seen: set[TopicPartition] = set()
+    rows = tuple(
+        [
+            _led(index, row, header.ranking)
+            for index, row in enumerate(_each_once(fields, "partitions", _Designated, seen))
+        ]
+    )
+    not_elected = tuple(_each_once(fields, "notElected", NotElected, seen))
+    if not seen:
         raise Wrong(".partitions", "the plan names no partition")
     return Plan(header, rows, not_elected)
 
 
 def _bare(fields: Object) -> BarePlan:
-    rows = objects(
-        fields,
-        "partitions",
-        lambda row: BareRow(topic_partition(row), integer(row, "designatedLeader", 0, MAX_INT32)),
-    )
+    rows = tuple(_each_once(fields, "partitions", BareRow, set()))
     if not rows:
         raise Wrong(".partitions", "the file names no partition")
-    _refuse_twice("partitions", rows, set())
     return BarePlan(rows)
 
 
-def _refuse_twice(key: str, rows: Iterable[_Row], seen: set[TopicPartition]) -> None:
-    for index, row in enumerate(rows):
+def _bare_row(fields: Object) -> BareRow:
+    return BareRow(topic_partition(fields), integer(fields, "designatedLeader", 0, MAX_INT32))
+
+
+def _each_once(fields: Object, key: str, kind: type[R], seen: set[TopicPartition]) -> Iterator[R]:
+    """The rows that a reader made of the list at ``key``, no partition twice."""
+    for index, row in enumerate(items(fields, key)):
+        assert isinstance(row, kind)
         if row.tp in seen:
             raise Wrong(f".{key}[{index}]", f"{row.tp} stands in the file twice")
         seen.add(row.tp)
+        yield row
 
 
 def _header(fields: Object) -> Header:
@@ -153,7 +135,18 @@ def _moment(fields: Object, key: str) -> datetime:
     raise Wrong(f".{key}", f"expected a time like 2026-01-31T12:00:00Z, not {shown(value)}")
 
 
-def _row(fields: Object, ranking: Ranking) -> PlanRow:
+class _Designated(NamedTuple):
+    """A row as the file has it: its order may still be that of the leader before an edit."""
+
+    row: PlanRow
+    leader: int
+
+    @property
+    def tp(self) -> TopicPartition:
+        return self.row.tp
+
+
+def _row(fields: Object) -> _Designated:
     tp = topic_partition(fields)
     try:
         leader = integer(fields, "designatedLeader", 0, MAX_INT32)
@@ -171,9 +164,9 @@ def _row(fields: Object, ranking: Ranking) -> PlanRow:
             _marks(fields) if "marks" in fields else (),
             integer(fields, "otherRankingLeader", 0, MAX_INT32) if "otherRankingLeader" in fields else None,
         )
-        return _led(row, leader, ranking)
     except Wrong as wrong:
         raise Wrong(wrong.path, f"{wrong.problem} ({tp})") from None
+    return _Designated(row, leader)
 
 
 def _check_order(replicas: tuple[int, ...], order: tuple[int, ...], leader: int) -> None:
@@ -183,15 +176,16 @@ def _check_order(replicas: tuple[int, ...], order: tuple[int, ...], leader: int)
         raise Wrong(".order", f"expected the replicas {list(replicas)} in some order, not {list(order)}")
 
 
-def _led(row: PlanRow, leader: int, ranking: Ranking) -> PlanRow:
-    """The row with ``leader`` first; checked like an edit, whoever made it."""
+def _led(index: int, designated: _Designated, ranking: Ranking) -> PlanRow:
+    """The row with its leader first; checked like an edit, whoever made it."""
+    row, leader = designated
     candidate = row.candidate(leader)
     if candidate is not None and candidate.electable and row.leader == leader:
         return row
     try:
         return led_by(row, leader, ranking)
     except PlanError as error:
-        raise Wrong(".designatedLeader", str(error)) from None
+        raise Wrong(f".partitions[{index}].designatedLeader", f"{error} ({row.tp})") from None
 
 
 def _candidates(fields: Object, replicas: tuple[int, ...]) -> tuple[PlanCandidate, ...]:
@@ -205,15 +199,25 @@ def _candidates(fields: Object, replicas: tuple[int, ...]) -> tuple[PlanCandidat
     return candidates
 
 
+_CANDIDATE = (
+    ("broker", 0, MAX_INT32),
+    ("leaderEpoch", NO_EPOCH, MAX_INT32),
+    ("logEnd", 0, MAX_INT64),
+    ("logStart", UNKNOWN_OFFSET, MAX_INT64),
+    ("highWatermark", UNKNOWN_OFFSET, MAX_INT64),
+)
+
+
 def _candidate(fields: Object) -> PlanCandidate:
+    broker, leader_epoch, log_end, log_start, high_watermark = integers(fields, _CANDIDATE)
     return PlanCandidate(
-        integer(fields, "broker", 0, MAX_INT32),
+        broker,
         choice(fields, "standing", Standing),
-        integer(fields, "leaderEpoch", NO_EPOCH, MAX_INT32),
+        leader_epoch,
         optional_integer(fields, "lastEpoch", NO_EPOCH, MAX_INT32),
-        integer(fields, "logEnd"),
-        integer(fields, "logStart", UNKNOWN_OFFSET),
-        integer(fields, "highWatermark", UNKNOWN_OFFSET),
+        log_end,
+        log_start,
+        high_watermark,
         _loss(fields.get("loss")),
     )
 
@@ -222,12 +226,11 @@ def _loss(value: object) -> Loss:
     try:
         fields = as_object(value)
         at_least = integer(fields, "atLeast")
-        at_most = optional_integer(fields, "atMost", at_least)
         return Loss(
             at_least,
-            at_most,
-            spans(fields, "tail"),
-            spans(fields, "head"),
+            optional_integer(fields, "atMost", at_least),
+            spans(fields, "tail") if "tail" in fields else (),
+            spans(fields, "head") if "head" in fields else (),
             brokers(fields, "unanswered") if "unanswered" in fields else (),
             integer(fields, "firstMs") if "firstMs" in fields else None,
             integer(fields, "lastMs") if "lastMs" in fields else None,

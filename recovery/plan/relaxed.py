@@ -26,20 +26,16 @@ _WORDS = {"true": True, "false": False, "null": None}
 _END = "the end of the file"
 
 
-def parse(document: str, *, bare_keys: bool = True) -> object:
-    """The value in ``document``. Raises PlanError with line and column.
-
-    ``bare_keys`` False reads strict JSON, trailing commas refused too.
-    """
-    return _Reader(document, bare_keys).whole()
+def parse(document: str) -> object:
+    """The value in ``document``. Raises PlanError with line and column."""
+    return _Reader(document).whole()
 
 
 class _Reader:
     """Reads one document from left to right; ``_lexeme`` is the token being looked at."""
 
-    def __init__(self, document: str, bare_keys: bool) -> None:
+    def __init__(self, document: str) -> None:
         self._document = document
-        self._relaxed = bare_keys
         self._at = 0
         self._end = 0
         self._kind = ""
@@ -110,15 +106,13 @@ class _Reader:
     def _comma(self, closing: str) -> None:
         if self._lexeme == ",":
             self._next()
-            if self._lexeme == closing and not self._relaxed:
-                self._fail("a value")
         elif self._lexeme != closing:
             self._fail(f'"," or "{closing}"')
 
     def _key(self) -> str:
         if self._kind == "text":
             return self._text()
-        if self._kind == "word" and self._relaxed:
+        if self._kind == "word":
             key = self._lexeme
             self._next()
             return key

@@ -14,6 +14,7 @@ from recovery.strategy import Strategy, Verdict
 
 FORMAT_VERSION = 1
 
+# A part of the format: another text would be another digest for the same plan.
 WARNING = (
     "Released Kafka tools ignore designatedLeader: kafka-leader-election --election-type unclean elects the"
     " first live replica, whatever this file says. Apply it with: ktriage apply"

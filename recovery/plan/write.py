@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from itertools import chain
 
 from recovery.loss import Loss
 from recovery.model import NO_LEADER, EpochSpan
@@ -45,18 +44,17 @@ def bare_json(bare: BarePlan) -> str:
 
 
 def digest(plan: Plan) -> str:
-    """SHA-256 (64 hex digits) of what a second person reviews: everything that is read from a plan file.
+    """SHA-256 (64 hex digits) of the plan's text as :func:`to_json` writes it.
 
-    White space, the order of keys, unknown keys and the warning do not change it; the order of rows does,
-    for ``--first N`` goes by it.
+    So it is what ``sha256sum`` says of a file that nobody touched, and white space, the order of keys and
+    keys that are not ours do not change it. The order of rows does: ``--first N`` goes by it.
     """
-    summed = sha256()
-    for line in chain(
-        (_header(plan.header),), map(_row, plan.rows), ("notElected",), map(_not_elected, plan.not_elected)
-    ):
-        summed.update(line.encode())
-        summed.update(b"\n")
-    return summed.hexdigest()
+    return text_digest(to_json(plan))
+
+
+def text_digest(written: str) -> str:
+    """The same, of a text that :func:`to_json` just wrote."""
+    return sha256(written.encode()).hexdigest()
 
 
 def _lines(rows: Iterable[str]) -> str:
