@@ -12,8 +12,9 @@ import sys
 import traceback
 from collections.abc import Sequence
 from datetime import datetime
-from importlib import metadata
 from pathlib import Path
+
+from console.version import version
 
 _HIDDEN = "[redacted]"
 _PEM = re.compile(r"-----BEGIN [^-]*-----.*?(-----END [^-]*-----|\Z)", re.DOTALL)
@@ -54,11 +55,3 @@ def describe(error: BaseException, argv: Sequence[str], now: datetime) -> str:
         stack,
     ]
     return redact("\n".join(lines))
-
-
-def version() -> str:
-    """The installed version, or "unknown" when it runs from a tree that is not installed."""
-    try:
-        return metadata.version("ktriage")
-    except metadata.PackageNotFoundError:
-        return "unknown"

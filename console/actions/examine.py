@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
-from backends.base.answers import ClusterInfo, Contact, Depth, SurveyRequest
+from backends.base.answers import ClusterInfo, Contact, Depth, Quorum, SurveyRequest, SurveyResult
 from backends.base.protocol import Backend, Progress
 from console.actions.selection import Selected, Selection, Which, select
-from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
-
-A = TypeVar("A")
-B = TypeVar("B")
-C = TypeVar("C")
+from recovery.model import PartitionState, Survey, Unknown, Why
+from recovery.plan.marks import Mark, marks
 
 Configs = Mapping[str, Mapping[str, str] | Unknown]
 
@@ -33,47 +30,50 @@ class Picture:
     """The partitions asked for as they are, one survey each, in the order asked for.
 
     ``marks`` tells per topic what an unclean election takes from it beside records. ``hidden`` and
-    ``visible_only`` as in :class:`console.actions.selection.Selected`.
+    ``visible_only`` as in :class:`console.actions.selection.Selected`. ``quorum`` is None where it was not asked.
     """
 
     cluster: ClusterInfo
     surveys: tuple[Survey, ...]
     contacts: tuple[Contact, ...]
-    marks: Mapping[str, tuple[str, ...]]
+    marks: Mapping[str, tuple[Mark, ...]]
     hidden: tuple[str, ...]
     visible_only: bool
     selection: Selection
+    quorum: Quorum | Unknown | None = None
 
 
 async def examine(
     backend: Backend,
+    cluster: ClusterInfo,
     selection: Selection,
     depths: Depths,
     progress: Progress | None = None,
+    *,
+    quorum: bool = False,
 ) -> Picture:
-    """Opens the backend, finds the partitions and surveys them. Raises InputError and BackendError."""
-    cluster = await backend.open()
+    """Finds the partitions and surveys them, on an open backend. Raises InputError and BackendError."""
     selected = await select(backend, selection)
-    configs: Configs = {}
     if selection.which is Which.UNDER_MIN_ISR:
         configs = await backend.topic_configs(_topics(selected.states))
         states = tuple(state for state in selected.states if is_under_min_isr(state, configs))
         selected = Selected(states, selected.hidden, selected.visible_only)
-    surveys: tuple[Survey, ...] = ()
-    contacts: tuple[Contact, ...] = ()
-    if selected.states:
-        request = SurveyRequest(selected.states, depths.duration, depths.depth, depths.log_dirs)
-        moving, fetched, result = await together(
-            backend.reassignments([state.tp for state in selected.states]),
-            backend.topic_configs(_topics(selected.states)),
-            backend.survey(request, progress),
-        )
-        configs = fetched
-        in_progress = moving if isinstance(moving, Unknown) else frozenset(row.tp for row in moving)
-        surveys = tuple(_completed(survey, configs, in_progress) for survey in result.surveys)
-        contacts = result.contacts
-    marks = {topic: marks_of(topic, configs.get(topic)) for topic in _topics(selected.states)}
-    return Picture(cluster, surveys, contacts, marks, selected.hidden, selected.visible_only, selection)
+    request = SurveyRequest(selected.states, depths.duration, depths.depth, depths.log_dirs)
+    async with tasks() as group:
+        quorum_asked = group.create_task(backend.quorum()) if quorum else None
+        configs_asked = group.create_task(backend.topic_configs(_topics(selected.states)))
+        result = await backend.survey(request, progress) if selected.states else SurveyResult((), ())
+    configs = configs_asked.result()
+    return Picture(
+        cluster,
+        result.surveys,
+        result.contacts,
+        {topic: marks(topic, configs.get(topic)) for topic in _topics(selected.states)},
+        selected.hidden,
+        selected.visible_only,
+        selection,
+        quorum_asked.result() if quorum_asked else None,
+    )
 
 
 def is_under_min_isr(state: PartitionState, configs: Configs) -> bool:
@@ -84,46 +84,22 @@ def is_under_min_isr(state: PartitionState, configs: Configs) -> bool:
 
 def effective_min_isr(state: PartitionState, config: Mapping[str, str] | Unknown | None) -> int | Unknown:
     """min(min.insync.replicas, replication factor) (KIP-966), or why it is not known."""
-    if config is None:
-        return Unknown(Why.NOT_ANSWERED, "the topic's configuration was not asked for")
-    if isinstance(config, Unknown):
-        return config
+    if config is None or isinstance(config, Unknown):
+        return config or Unknown(Why.NOT_ANSWERED, "the topic's configuration")
     value = config.get("min.insync.replicas", "")
     if not value.isdecimal():
         return Unknown(Why.FAILED, "the topic's configuration has no min.insync.replicas")
     return min(int(value), len(state.replicas))
 
 
-def marks_of(topic: str, config: Mapping[str, str] | Unknown | None) -> tuple[str, ...]:
-    """What makes a topic lose more, or other things, than the offsets counted (design: "Rank and loss")."""
-    marks = ["internal"] if topic.startswith("__") else []
-    if topic == "__transaction_state":
-        marks.append("transactions")
-    if config is None or isinstance(config, Unknown):
-        return (*marks, "configuration not known")
-    if "compact" in config.get("cleanup.policy", ""):
-        marks.append("compacted")
-    if config.get("remote.storage.enable") == "true":
-        marks.append("tiered")
-    return tuple(marks)
-
-
-async def together(
-    one: Coroutine[Any, Any, A], two: Coroutine[Any, Any, B], three: Coroutine[Any, Any, C]
-) -> tuple[A, B, C]:
-    """All three at once; when one fails the others are cancelled, and its own error is raised."""
+@asynccontextmanager
+async def tasks() -> AsyncIterator[asyncio.TaskGroup]:
+    """A task group that raises the first failure itself, not a group of them."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = group.create_task(one), group.create_task(two), group.create_task(three)
+            yield group
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from None
-    return tasks[0].result(), tasks[1].result(), tasks[2].result()
-
-
-def _completed(survey: Survey, configs: Configs, moving: frozenset[TopicPartition] | Unknown) -> Survey:
-    reassigning = moving if isinstance(moving, Unknown) else survey.tp in moving
-    min_isr = effective_min_isr(survey.state, configs.get(survey.state.topic))
-    return survey._replace(min_isr=min_isr, reassigning=reassigning)
 
 
 def _topics(states: Sequence[PartitionState]) -> tuple[str, ...]:

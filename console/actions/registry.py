@@ -1,0 +1,35 @@
+"""The actions by name: what help, completion, read-only and (later) the console's keys are made from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Action(NamedTuple):
+    """One action. ``changes``: it can send what changes a cluster, and read-only refuses it.
+
+    ``module`` holds its command, imported when it is called: a command pays for its own imports only.
+    """
+
+    name: str
+    summary: str
+    changes: bool
+    module: str
+
+
+ACTIONS = (
+    Action(
+        "check", "What can be reached, called and seen of a cluster, before trouble comes.", False, "check"
+    ),
+    Action("replicas", "Every replica's log, as its own broker describes it.", False, "replicas"),
+    Action("plan", "Choose a leader for each offline partition and write a plan file.", False, "plan"),
+    Action("review", "Show a plan: what it loses, and the requests that will be sent.", False, "review"),
+    Action("apply", "Elect the leaders of a plan, after checking every fence.", True, "apply"),
+    Action("verify", "Whether the partitions of a plan are led, usable and replicated.", False, "verify"),
+    Action("recover", "Recover offline partitions in one go (kafka-unclean-recovery).", True, "recover"),
+    Action("elect", "Preferred, unclean and designated elections (kafka-elect-leaders).", True, "elect"),
+    Action("resume", "Finish what an earlier run left half done.", True, "resume"),
+    Action("journal", "Show what was sent to a cluster from this host.", False, "journal"),
+)
+
+BY_NAME = {found.name: found for found in ACTIONS}

@@ -1,0 +1,94 @@
+"""The tree of commands, each imported when it is called."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from console.actions.registry import ACTIONS, BY_NAME
+from console.cli.quick import quicken
+from console.version import version as installed
+
+HELP = """\
+Triage and recovery for Apache Kafka: what is broken, what does each choice lose, what exactly will be sent.
+
+\b
+Examples:
+  ktriage check --bootstrap-server kafka-1:9092
+  ktriage replicas --bootstrap-server kafka-1:9092 --all-offline-partitions
+  ktriage plan --bootstrap-server kafka-1:9092 recovery.json
+  ktriage review recovery.json
+  ktriage apply --bootstrap-server kafka-1:9092 recovery.json
+  ktriage verify --bootstrap-server kafka-1:9092 recovery.json
+"""
+
+
+class LazyGroup(TyperGroup):
+    """Imports a command's module when that command is called or completed, and no other."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return quicken(super().get_params(ctx))
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return list(BY_NAME)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:  # noqa: ARG002
+        return single(cmd_name) if cmd_name in BY_NAME else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(action.name, action.summary) for action in ACTIONS])
+
+
+class QuickCommand(TyperCommand):
+    """A command whose values are converted without pydantic."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return quicken(super().get_params(ctx))
+
+
+def tree() -> TyperGroup:
+    """``ktriage`` with all its commands."""
+    app = typer.Typer(
+        cls=LazyGroup,
+        help=HELP,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        invoke_without_command=True,
+        context_settings=_SETTINGS,
+    )
+    app.callback()(_ktriage)
+    command = typer.main.get_command(app)
+    assert isinstance(command, TyperGroup)
+    return command
+
+
+def single(name: str) -> TyperCommand:
+    """One command by itself."""
+    action = BY_NAME[name]
+    module = importlib.import_module(f"console.cli.{action.module}_command")
+    app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+    app.command(name, cls=QuickCommand, short_help=action.summary, context_settings=_SETTINGS)(module.command)
+    command = typer.main.get_command(app)
+    assert isinstance(command, TyperCommand)
+    return command
+
+
+_SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 110}
+
+
+def _ktriage(
+    ctx: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+    ] = False,
+) -> None:
+    if version:
+        typer.echo(f"ktriage {installed()}")
+        raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+        raise typer.Exit

@@ -1,0 +1,117 @@
+"""The entry points: ``ktriage``, ``kafka-unclean-recovery`` and ``kafka-elect-leaders``.
+
+Whatever happens ends here: as an exit status and, where something went wrong, one line that says what to do.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+from typer.exceptions import Exit, TyperException
+
+from backends.base.errors import BackendError
+from console.cli.commands import single, tree
+from console.cli.run import Program
+from console.cli.status import Status, status_of
+from console.errors import ConsoleError
+from console.output.screen import Screen, printable
+from console.signals import Stopped, Supervisor, status_of_signal
+
+if TYPE_CHECKING:
+    from typer.core import TyperCommand, TyperGroup
+
+
+def main() -> NoReturn:
+    """``ktriage``."""
+    _enter("ktriage", tree())
+
+
+def kafka_unclean_recovery() -> NoReturn:
+    """``kafka-unclean-recovery``: the same as ``ktriage recover``."""
+    _enter("kafka-unclean-recovery", single("recover"))
+
+
+def kafka_elect_leaders() -> NoReturn:
+    """``kafka-elect-leaders``: the same as ``ktriage elect``."""
+    _enter("kafka-elect-leaders", single("elect"))
+
+
+def _enter(name: str, command: TyperCommand | TyperGroup) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets its escape, not a crash in the middle of a recovery.
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    program = _program(name, sys.argv[1:])
+    status = run(command, program)
+    if program.screen.output_failed:
+        program.screen.say(f"{name}: the results could not be written: {program.screen.output_failed}")
+        status = status or Status.PARTLY
+    sys.exit(status)
+
+
+def _program(name: str, arguments: list[str]) -> Program:
+    program: Program
+
+    def last_words(_signum: int) -> str:
+        resume = f"; to finish or undo it: {program.resume}" if program.resume else ""
+        return f"\n{name}: stopped at once, what was in flight may be unfinished{resume}\n"
+
+    program = Program(name, (name, *arguments), Screen(time.monotonic), Supervisor(last_words))
+    program.supervisor.install()
+    return program
+
+
+def run(command: TyperCommand | TyperGroup, program: Program) -> int:
+    """Runs the command with the program's arguments; every way out is an exit status."""
+    screen = program.screen
+    try:
+        status = command.main(
+            args=list(program.argv[1:]), prog_name=program.name, standalone_mode=False, obj=program
+        )
+    except TyperException as error:
+        status = _usage(error, program)
+    except (Exit, typer.Abort) as error:
+        status = getattr(error, "exit_code", Status.PARTLY)
+    except Stopped as stopped:
+        state = "what was in flight may be unfinished" if stopped.in_flight else "nothing was in flight"
+        screen.say(f"{program.name}: stopped by {stopped}; {state}")
+        if stopped.in_flight and program.resume:
+            screen.say(f"  {program.resume}")
+        status = status_of_signal(stopped.signum)
+    except (ConsoleError, BackendError) as error:
+        screen.say(f"{program.name}: {printable(str(error))}")
+        status = status_of(error)
+    except Exception as error:  # the last line of defence: no traceback reaches the user
+        status = _crashed(error, program)
+    stop = program.supervisor.stop
+    return status_of_signal(stop.signum) if stop.signum is not None else int(status or Status.DONE)
+
+
+def _usage(error: TyperException, program: Program) -> int:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else program.name
+    message = printable(" ".join(error.format_message().split()))
+    program.screen.say(f"{path}: {message} (see {path} --help)")
+    return Status.USAGE
+
+
+def _crashed(error: Exception, program: Program) -> int:
+    # Only a crash pays for these.
+    from datetime import UTC, datetime  # noqa: PLC0415
+
+    from console.crash import redact, write_crash  # noqa: PLC0415
+    from console.paths import state_dir  # noqa: PLC0415
+
+    what = f"an error that should not happen ({type(error).__name__})"
+    try:
+        path = write_crash(error, program.argv, state_dir() / "crashes", datetime.now(UTC))
+    except OSError as failed:
+        program.screen.say(
+            redact(f"{program.name}: {what}; its report could not be written ({failed.strerror})")
+        )
+    else:
+        program.screen.say(f"{program.name}: {what}; its report is in {path}")
+    return Status.PARTLY

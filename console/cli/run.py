@@ -1,0 +1,101 @@
+"""What every command runs in: the cluster, the streams, the signals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from backends.base.protocol import Backend
+from console.errors import InputError
+from console.output.screen import Screen
+from console.signals import StopRequest, Supervisor
+from console.target import Target
+
+T = TypeVar("T")
+
+
+class Output(StrEnum):
+    """How results are written."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+@dataclass(slots=True)
+class Program:
+    """The process: its name and arguments, its streams, its signals.
+
+    ``resume`` is the command that a second signal prints before the process leaves at once.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    screen: Screen
+    supervisor: Supervisor
+    resume: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One command on one cluster; ``named`` is None only where a command does without a cluster."""
+
+    program: Program
+    named: Target | None
+    json: bool
+
+    @property
+    def target(self) -> Target:
+        if self.named is None:
+            raise InputError("this needs a cluster: give --bootstrap-server, --cluster or --simulate")
+        return self.named
+
+    @property
+    def screen(self) -> Screen:
+        return self.program.screen
+
+    def refuse_if_read_only(self) -> None:
+        """Raises InputError where the profile forbids what changes the cluster."""
+        if self.target.read_only:
+            raise InputError(f"this would change the cluster, and {self.target.read_only}; nothing was sent")
+
+    def work(self, job: Callable[[Backend, StopRequest], Awaitable[T]]) -> T:
+        """Runs ``job`` on the cluster and lets go of it. Raises what the job raises, and Stopped."""
+        from console.backends import backend  # noqa: PLC0415  # not before a cluster is asked
+
+        cluster = backend(self.target)
+
+        async def supervised(stop: StopRequest) -> T:
+            try:
+                return await job(cluster, stop)
+            finally:
+                await cluster.close()
+
+        return self.program.supervisor.run(supervised)
+
+    def next(self, *words: str) -> None:
+        """Prints the command that comes next, on stderr, ready to be copied."""
+        self.screen.say(f"next: {self.target.command(*words)}")
+
+    async def confirm(self, question: str, answer: str) -> bool:
+        """Asks on the terminal; True only when exactly ``answer`` is typed."""
+        return (await self.ask(question)).strip() == answer
+
+    async def ask(self, question: str) -> str:
+        """One line that a person types, empty at the end of input. A signal ends the waiting."""
+        from console.cli.terminal import read_line  # noqa: PLC0415  # where somebody is asked only
+
+        self.screen.say(question)
+        return await read_line(0)
+
+
+def user_name() -> str:
+    """Who runs this, for plans and journals; the number where there is no name."""
+    import getpass  # noqa: PLC0415  # where something is recorded only
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

@@ -1,0 +1,110 @@
+"""A picture of partitions: counts, the worst ones, and who did not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from backends.base.answers import Quorum
+from console.actions.examine import Picture
+from console.output.document import document
+from console.output.replicas import contact_lines, partition_lines, replica_table
+from console.output.screen import printable
+from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json
+from recovery.model import Survey, Unknown
+
+
+def picture_lines(picture: Picture, limit: int) -> Iterator[str]:
+    """The picture as text; ``limit`` partitions at most, worst first, or all in the order asked for (0)."""
+    yield from count_lines(picture)
+    surveys = worst(picture.surveys, limit) if limit else picture.surveys
+    if not surveys:
+        return
+    yield ""
+    yield from partition_lines(surveys)
+    yield ""
+    yield from replica_table(surveys, picture.contacts)
+    left = len(picture.surveys) - len(surveys)
+    if left:
+        yield f"… and {left:,} more partitions (--rows 0, or --output json, shows all)"
+
+
+def count_lines(picture: Picture) -> Iterator[str]:
+    """What the cluster is and how many of what were found."""
+    cluster = picture.cluster
+    fenced = sum(1 for broker in cluster.brokers if broker.fenced)
+    yield f"cluster {cluster.cluster_id}: {len(cluster.brokers)} brokers" + (
+        f", {fenced} fenced" if fenced else ""
+    )
+    if picture.quorum is not None:
+        yield _quorum_line(picture.quorum)
+    counts = counted(picture)
+    seen = " that this caller may see" if picture.visible_only or picture.hidden else ""
+    what = {"all": "partitions", "offline": "offline partitions", "under min ISR": "partitions under min ISR"}
+    yield (
+        f"{counts['partitions']:,} {what[picture.selection.which]}{seen}: {counts['offline']:,} offline,"
+        f" {counts['underMinIsr']:,} under min ISR;"
+        f" {counts['replicas']:,} replicas: {counts['answered']:,} answered,"
+        f" {counts['replicas'] - counts['answered']:,} did not"
+    )
+    yield from hidden_lines(picture)
+    yield from contact_lines(picture.contacts)
+
+
+def hidden_lines(picture: Picture) -> Iterator[str]:
+    """The topics that exist and may not be seen: they may hold offline partitions."""
+    if picture.hidden:
+        names = ", ".join(picture.hidden[:5]) + (", …" if len(picture.hidden) > 5 else "")
+        yield f"{len(picture.hidden):,} topics may not be seen (needs DESCRIBE on topic {names})"
+
+
+def counted(picture: Picture) -> dict[str, int]:
+    """The counts of a picture, by their names in JSON. A min ISR that is not known counts as 1."""
+    logs = [replica.log for survey in picture.surveys for replica in survey.replicas]
+    return {
+        "partitions": len(picture.surveys),
+        "offline": sum(1 for survey in picture.surveys if survey.state.offline),
+        "underMinIsr": sum(1 for survey in picture.surveys if _missing_in_sync(survey) > 0),
+        "replicas": len(logs),
+        "answered": sum(1 for log in logs if not isinstance(log, Unknown)),
+        "hiddenTopics": len(picture.hidden),
+    }
+
+
+def worst(surveys: tuple[Survey, ...], limit: int) -> list[Survey]:
+    """The partitions in the most trouble: offline, then what lacks in-sync replicas, then who did not answer."""
+
+    def trouble(survey: Survey) -> tuple[bool, int, int]:
+        silent = sum(1 for replica in survey.replicas if isinstance(replica.log, Unknown))
+        return not survey.state.offline, -_missing_in_sync(survey), -silent
+
+    return sorted(surveys, key=trouble)[:limit]
+
+
+def picture_document(picture: Picture) -> Iterator[str]:
+    """``ktriage.replicas/1``."""
+    calls = {contact.broker: contact.call for contact in picture.contacts}
+    quorum = picture.quorum
+    return document(
+        "replicas",
+        {
+            "cluster": cluster_json(picture.cluster),
+            "quorum": quorum_json(quorum) if quorum is not None else None,
+            "counts": counted(picture),
+            "visibleOnly": picture.visible_only,
+            "hiddenTopics": list(picture.hidden),
+            "contacts": [contact_json(contact) for contact in picture.contacts],
+            "partitions": [survey_json(survey, calls) for survey in picture.surveys],
+        },
+    )
+
+
+def _missing_in_sync(survey: Survey) -> int:
+    needed = 1 if isinstance(survey.min_isr, Unknown) else survey.min_isr
+    return max(0, needed - len(survey.state.isr))
+
+
+def _quorum_line(quorum: Quorum | Unknown) -> str:
+    if isinstance(quorum, Unknown):
+        return f"quorum: {printable(str(quorum))}"
+    voters = ", ".join(str(voter.id) for voter in quorum.voters)
+    return f"quorum: led by {quorum.leader} (epoch {quorum.leader_epoch}), voters {voters}"

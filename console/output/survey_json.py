@@ -1,0 +1,124 @@
+"""Partitions, replica logs and brokers as JSON (docs/output.md): Kafka's words, in camelCase as in its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from backends.base.answers import ClusterInfo, Contact, Quorum, QuorumReplica
+from console.output.replicas import membership
+from recovery.model import EpochSpan, Lineage, Replica, Survey, Unknown
+
+
+def unknown_json(value: Unknown) -> dict[str, object]:
+    return {"unknown": value.why.value, "detail": value.detail}
+
+
+def spans_json(spans: Iterable[EpochSpan]) -> list[dict[str, int]]:
+    return [{"epoch": span.epoch, "start": span.start, "end": span.end} for span in spans]
+
+
+def survey_json(survey: Survey, calls: Mapping[int, str]) -> dict[str, object]:
+    """A partition with all its replicas (docs/output.md, "partition")."""
+    state = survey.state
+    return {
+        "topic": state.topic,
+        "partition": state.partition,
+        "topicId": state.topic_id,
+        "leader": state.leader,
+        "leaderEpoch": state.leader_epoch,
+        "replicas": list(state.replicas),
+        "isr": list(state.isr),
+        "elr": _members(state.elr),
+        "lastKnownElr": _members(state.last_known_elr),
+        "offlineReplicas": list(state.offline_replicas),
+        "minIsr": _value(survey.min_isr),
+        "reassigning": _value(survey.reassigning),
+        "logs": [_log_json(survey, replica, calls) for replica in survey.replicas],
+    }
+
+
+def _log_json(survey: Survey, replica: Replica, calls: Mapping[int, str]) -> dict[str, object]:
+    log = replica.log
+    row: dict[str, object] = {
+        "broker": replica.broker,
+        "standing": replica.standing.value,
+        "in": list(membership(survey.state, replica.broker)),
+    }
+    if isinstance(log, Unknown):
+        return {**row, **unknown_json(log)}
+    lineage = log.lineage
+    return {
+        **row,
+        "lastEpoch": lineage.last_epoch if isinstance(lineage, Lineage) else None,
+        "logEndOffset": log.log_end_offset,
+        "logStartOffset": log.log_start_offset,
+        "highWatermark": log.high_watermark,
+        "leaderEpoch": log.leader_epoch,
+        "lineage": lineage_json(lineage),
+        "logDir": log.log_dir or None,
+        "size": log.size,
+        "call": calls.get(replica.broker),
+    }
+
+
+def lineage_json(lineage: Lineage | Unknown) -> dict[str, object]:
+    """The epoch spans down to ``floor``, or why they are not known."""
+    if isinstance(lineage, Unknown):
+        return unknown_json(lineage)
+    return {"lastEpoch": lineage.last_epoch, "floor": lineage.floor, "spans": spans_json(lineage.spans)}
+
+
+def contact_json(contact: Contact) -> dict[str, object]:
+    problem = None if contact.problem is None else unknown_json(contact.problem)
+    return {
+        "broker": contact.broker,
+        "address": contact.address,
+        "problem": problem,
+        "seconds": round(contact.seconds, 3),
+        "call": contact.call,
+    }
+
+
+def _members(brokers: tuple[int, ...] | None) -> list[int] | None:
+    return None if brokers is None else list(brokers)
+
+
+def _value(value: int | bool | Unknown) -> object:
+    return unknown_json(value) if isinstance(value, Unknown) else value
+
+
+def cluster_json(cluster: ClusterInfo) -> dict[str, object]:
+    """The cluster, and who described it."""
+    return {
+        "clusterId": cluster.cluster_id,
+        "describedBy": cluster.asked,
+        "release": cluster.release or None,
+        "elr": _value(cluster.elr_enabled),
+        "brokers": [
+            {"id": b.id, "host": b.host, "port": b.port, "rack": b.rack, "fenced": b.fenced}
+            for b in cluster.brokers
+        ],
+    }
+
+
+def quorum_json(quorum: Quorum | Unknown) -> dict[str, object]:
+    """The metadata quorum, or why it is not known."""
+    if isinstance(quorum, Unknown):
+        return unknown_json(quorum)
+    return {
+        "leader": quorum.leader,
+        "leaderEpoch": quorum.leader_epoch,
+        "highWatermark": quorum.high_watermark,
+        "voters": [_quorum_replica(replica) for replica in quorum.voters],
+        "observers": [_quorum_replica(replica) for replica in quorum.observers],
+    }
+
+
+def _quorum_replica(replica: QuorumReplica) -> dict[str, object]:
+    return {
+        "id": replica.id,
+        "directoryId": replica.directory_id,
+        "logEndOffset": replica.log_end_offset,
+        "lastFetchMs": replica.last_fetch_ms,
+        "lastCaughtUpMs": replica.last_caught_up_ms,
+    }
