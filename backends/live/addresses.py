@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
+
+from backends.live.daemon import in_daemon_thread
 
 DEFAULT_PORT = 9092
 _MAX_PORT = 65535
@@ -54,35 +54,18 @@ def parse_addresses(text: str) -> tuple[Address, ...]:
 async def resolve(address: Address) -> tuple[str, ...]:
     """The IP addresses of the host, in the resolver's order; an IP address is its own answer.
 
-    Raises socket.gaierror. Each look-up has a daemon thread of its own: one that hangs holds up neither
-    the other look-ups nor the end of the process, as it would in asyncio's executor.
+    Raises socket.gaierror.
     """
     if _is_ip(address.host):
         return (address.host,)
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[tuple[str, ...]] = loop.create_future()
 
-    def settle(found: tuple[str, ...] | OSError) -> None:
-        if answer.done():
-            return
-        if isinstance(found, OSError):
-            answer.set_exception(found)
-        else:
-            answer.set_result(found)
-
-    def look_up() -> None:
-        found: tuple[str, ...] | OSError
+    def look_up() -> tuple[str, ...]:
         try:
-            found = _distinct(socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM))
-        except OSError as error:
-            found = error
+            return _distinct(socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM))
         except UnicodeError:
-            found = socket.gaierror(socket.EAI_NONAME, "not a host name")
-        with suppress(RuntimeError):  # the loop has been closed meanwhile: nobody waits any more
-            loop.call_soon_threadsafe(settle, found)
+            raise socket.gaierror(socket.EAI_NONAME, "not a host name") from None
 
-    threading.Thread(target=look_up, name=f"resolve {address.host}", daemon=True).start()
-    return await answer
+    return await in_daemon_thread(look_up, f"resolve {address.host}")
 
 
 def _distinct(found: Iterable[tuple[object, object, object, object, tuple[object, ...]]]) -> tuple[str, ...]:
