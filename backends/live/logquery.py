@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic
@@ -32,6 +32,7 @@ LATEST = i64(-1)
 AT_MOST = 2_000
 """Partitions in one request."""
 
+ONE_BYTE = i32(1)
 NO_WAIT = i32Timedelta.parse(timedelta(0))
 
 PASSING = frozenset(
@@ -69,7 +70,8 @@ async def log_ends(
 ) -> dict[TopicPartition, LogEnd | Trouble]:
     """The log end of each partition's replica on this broker. Raises BrokerError.
 
-    ``partitions`` must be sorted by topic.
+    ``partitions`` must be sorted by topic. (kio's integers check themselves when they are made, which costs more
+    than all else here; the values come from Kafka, so they are cast.)
     """
     request = ListOffsetsRequest(
         replica_id=DEBUGGING_REPLICA,
@@ -78,7 +80,8 @@ async def log_ends(
             ListOffsetsTopic(
                 name=TopicName(topic),
                 partitions=tuple(
-                    ListOffsetsPartition(partition_index=i32(tp.partition), timestamp=LATEST) for tp in group
+                    ListOffsetsPartition(partition_index=cast("i32", tp.partition), timestamp=LATEST)
+                    for tp in group
                 ),
             )
             for topic, group in groupby(partitions, key=lambda tp: tp.topic)
@@ -106,16 +109,16 @@ async def probe_epochs(
     request = FetchRequest(
         max_wait=NO_WAIT,
         min_bytes=i32(0),
-        max_bytes=i32(1),
+        max_bytes=ONE_BYTE,
         topics=tuple(
             FetchTopic(
                 topic=TopicName(topic),
                 partitions=tuple(
                     FetchPartition(
-                        partition=i32(tp.partition),
-                        fetch_offset=i64(log_end),
-                        last_fetched_epoch=i32(epoch),
-                        partition_max_bytes=i32(1),
+                        partition=cast("i32", tp.partition),
+                        fetch_offset=cast("i64", log_end),
+                        last_fetched_epoch=cast("i32", epoch),
+                        partition_max_bytes=ONE_BYTE,
                     )
                     for tp, (log_end, epoch) in group
                 ),

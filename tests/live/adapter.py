@@ -27,14 +27,16 @@ class Record:
 
     def __init__(self) -> None:
         self.actions: list[str] = []
-        self.ends: list[Mapping[str, object]] = []
+        self.details: list[Mapping[str, object]] = []
+        self.ends: dict[str, Mapping[str, object]] = {}
 
     def before(self, action: str, detail: Mapping[str, object]) -> str:
         self.actions.append(action)
+        self.details.append(detail)
         return str(len(self.actions))
 
     def after(self, entry: str, result: Mapping[str, object]) -> None:
-        self.ends.append(result)
+        self.ends[entry] = result
 
 
 @asynccontextmanager
