@@ -122,6 +122,35 @@ def _clip(spans: Iterable[EpochSpan], low: int, high: int) -> list[EpochSpan]:
     return [span for span in clipped if span.start < span.end]
 
 
+class Witness(NamedTuple):
+    """A replica that holds a record, by broker and offset."""
+
+    broker: int
+    offset: int
+
+
+def witnesses(survey: Survey, lost: Loss) -> tuple[Witness, Witness] | None:
+    """Who holds the first and the last record of what is lost behind the divergence; None: nobody, or nothing.
+
+    Their timestamps are what ``first_ms`` and ``last_ms`` are filled with.
+    """
+    if not lost.tail:
+        return None
+    first = _holder(survey, lost.tail[0].epoch, lost.tail[0].start)
+    last = _holder(survey, lost.tail[-1].epoch, lost.tail[-1].end - 1)
+    return None if first is None or last is None else (first, last)
+
+
+def _holder(survey: Survey, epoch: int, offset: int) -> Witness | None:
+    for replica in survey.replicas:
+        log = survey.log(replica.broker)
+        if log is None or isinstance(log.lineage, Unknown):
+            continue
+        if any(span.epoch == epoch and span.start <= offset < span.end for span in log.lineage.spans):
+            return Witness(replica.broker, offset)
+    return None
+
+
 def union(spans: Iterable[EpochSpan]) -> tuple[EpochSpan, ...]:
     """The spans joined per epoch, ascending by (epoch, start), overlaps counted once."""
     merged: list[EpochSpan] = []

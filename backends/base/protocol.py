@@ -17,6 +17,7 @@ from backends.base.answers import (
     SurveyRequest,
     SurveyResult,
 )
+from recovery.loss import Witness
 from recovery.model import TopicPartition, Unknown
 
 Progress = Callable[[str, int, int], None]
@@ -87,6 +88,15 @@ class Backend(Protocol):
         """Ask each replica's own broker how far its log goes (GetReplicaLogInfo, or what stands for it).
 
         Comes back when every replica is settled, and at the latest when the duration is over.
+        """
+        ...
+
+    async def record_times(
+        self, records: Sequence[tuple[TopicPartition, Witness]]
+    ) -> Mapping[tuple[TopicPartition, Witness], tuple[int, int]]:
+        """First and newest timestamp (ms since the epoch) of the batch that holds each record.
+
+        What cannot be had is left out; it never raises for single records.
         """
         ...
 

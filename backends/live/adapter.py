@@ -21,6 +21,7 @@ from backends.base.answers import (
 from backends.base.errors import BackendError
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.live.addresses import Address
+from backends.live.batchtimes import batch_times
 from backends.live.configs import describe_topic_configs
 from backends.live.connection import BrokerConnection
 from backends.live.control import LiveControls
@@ -35,9 +36,12 @@ from backends.live.reassign import list_reassignments
 from backends.live.settings import ClientSettings
 from backends.live.survey import SurveyRun
 from backends.live.versions import capabilities
+from recovery.loss import Witness
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 
 MIN_ISR = "min.insync.replicas"
+TIMES_TIMEOUT = 3.0
+"""Seconds for one batch's timestamps."""
 LIST_REASSIGNMENTS_AT_ONCE = 5_000
 """Beyond so many partitions all reassignments are listed, which is a shorter request."""
 
@@ -129,6 +133,32 @@ class LiveBackend:
         few = [state.tp for state in states] if len(states) <= LIST_REASSIGNMENTS_AT_ONCE else None
         found = await self.reassignments(few)
         return found if isinstance(found, Unknown) else frozenset(row.tp for row in found)
+
+    async def record_times(
+        self, records: Sequence[tuple[TopicPartition, Witness]]
+    ) -> Mapping[tuple[TopicPartition, Witness], tuple[int, int]]:
+        """Asked of the replicas that hold the records, all brokers at once."""
+        by_broker: dict[int, list[tuple[TopicPartition, Witness]]] = {}
+        for record in records:
+            by_broker.setdefault(record[1].broker, []).append(record)
+        found: dict[tuple[TopicPartition, Witness], tuple[int, int]] = {}
+        await asyncio.gather(*(self._times_on(broker, mine, found) for broker, mine in by_broker.items()))
+        return found
+
+    async def _times_on(
+        self,
+        broker: int,
+        records: Sequence[tuple[TopicPartition, Witness]],
+        found: dict[tuple[TopicPartition, Witness], tuple[int, int]],
+    ) -> None:
+        try:
+            connection = await self._fleet.connection(broker)
+            for tp, witness in records:
+                times = await batch_times(connection, tp, witness.offset, TIMES_TIMEOUT)
+                if times is not None:
+                    found[tp, witness] = times
+        except BackendError:
+            return  # a timestamp is a help to the reader, not a condition
 
     async def log_dirs(
         self, brokers: Sequence[int] | None = None
