@@ -109,6 +109,11 @@ class PlanRow(NamedTuple):
         told = {c.broker for c in self.candidates}
         return tuple(broker for broker in self.replicas if broker not in told)
 
+    @property
+    def candidate_logs(self) -> dict[int, tuple[int | None, int]]:
+        """The candidates' fences: broker to (last record's epoch, log end offset)."""
+        return {c.broker: (c.last_epoch, c.log_end) for c in self.candidates}
+
     def candidate(self, broker: int) -> PlanCandidate | None:
         """The candidate on ``broker``, or None where that broker has no replica or did not answer."""
         return next((c for c in self.candidates if c.broker == broker), None)

@@ -1,0 +1,93 @@
+"""A plan for an incident channel: at most 40 lines (design: "The plan file")."""
+
+from __future__ import annotations
+
+from recovery.plan.review import Summary, loss_text, lost_ranges, summarise, worst
+from recovery.plan.values import Plan, PlanRow
+from recovery.plan.write import digest, utc_text
+
+WORST = 10
+
+
+def markdown(plan: Plan, file: str, next_command: str) -> str:
+    """Cluster, counts, loss, the worst ten, the digest and the next command, in at most 40 lines."""
+    header, summary = plan.header, summarise(plan)
+    lines = [
+        f"## Recovery plan for {_count(summary.elect, 'partition')} of {_count(summary.topics, 'topic')}",
+        "",
+        f"- Cluster: `{_code(header.cluster_id)}`",
+        f"- Made: {utc_text(header.made_at)} by {_plain(header.made_by)}, ktriage {_plain(header.tool_version)}"
+        f", ranking `{header.ranking}`, strategy `{header.strategy}`",
+        *_counts(summary),
+        "",
+        *_worst(plan, summary),
+        f"Plan `{_code(header.plan_id)}` in `{_code(file)}`, SHA-256 `{digest(plan)}`",
+        "",
+        f"Next: `{_code(next_command)}`",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _counts(summary: Summary) -> list[str]:
+    lines = [
+        f"- To elect: {summary.elect:,}; certain to lose nothing: {summary.lossless:,};"
+        f" may lose something: {summary.may_lose:,}",
+        f"- Offsets lost: {summary.loss}" + _unbounded(summary),
+    ]
+    if summary.not_elected:
+        counts = ", ".join(f"{verdict} {count:,}" for verdict, count in sorted(summary.not_elected.items()))
+        lines.append(f"- Nobody is elected for {sum(summary.not_elected.values()):,}: {counts}")
+    if summary.disagree:
+        lines.append(f"- The other ranking would choose another leader for {summary.disagree:,}")
+    return lines
+
+
+def _unbounded(summary: Summary) -> str:
+    if not summary.unbounded:
+        return ""
+    return f" ({_count(summary.unbounded, 'partition')} with no known upper bound)"
+
+
+def _worst(plan: Plan, summary: Summary) -> list[str]:
+    rows = worst(plan, WORST)
+    if not rows:
+        return []
+    what = (
+        f"The worst {len(rows)} of {summary.may_lose:,}" if summary.may_lose > len(rows) else "Those that may"
+    )
+    return [
+        f"{what}:" if summary.may_lose > len(rows) else "Those that may lose something:",
+        "",
+        "| partition | leader | offsets lost | which | if it drops out | marks |",
+        "|---|---|---|---|---|---|",
+        *(_table_row(row) for row in rows),
+        "",
+    ]
+
+
+def _table_row(row: PlanRow) -> str:
+    successor = row.successor
+    then = "nobody" if successor is None else f"{successor.broker}: {loss_text(successor.loss)}"
+    cells = [
+        f"`{row.tp}`",
+        str(row.leader),
+        loss_text(row.loss),
+        lost_ranges(row.loss),
+        then,
+        ", ".join(row.marks),
+    ]
+    return f"| {' | '.join(_plain(cell) if cell[:1] != '`' else cell for cell in cells)} |"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _code(text: str) -> str:
+    return " ".join(text.split()).replace("`", "'")
+
+
+def _plain(text: str) -> str:
+    for mark in "\\|*_<>[]`#":
+        text = text.replace(mark, f"\\{mark}")
+    return " ".join(text.split())

@@ -1,0 +1,152 @@
+"""A plan as a person reviews it: counts, the worst rows, and every row as a line of a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from heapq import nlargest
+from typing import NamedTuple
+
+from recovery.loss import Loss
+from recovery.model import EpochSpan, TopicPartition
+from recovery.plan.values import Plan, PlanRow
+from recovery.strategy import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A plan in counts of partitions, and its loss in offsets.
+
+    ``may_lose`` is every row of which it is not certain that nothing is lost: the number that is typed to
+    confirm. ``unbounded`` of them have no known upper bound; then ``at_most`` is None. ``disagree`` counts
+    rows whose leader is not whom the other ranking would choose.
+    """
+
+    topics: int
+    elect: int
+    not_elected: Mapping[Verdict, int]
+    lossless: int
+    may_lose: int
+    unbounded: int
+    at_least: int
+    at_most: int | None
+    disagree: int
+
+    @property
+    def loss(self) -> str:
+        """The loss of the whole plan in words."""
+        return range_text(self.at_least, self.at_most)
+
+
+class ReviewRow(NamedTuple):
+    """One row in words; ``last_epoch`` and ``log_end`` are the chosen log's."""
+
+    tp: TopicPartition
+    leader: int
+    last_epoch: int | None
+    log_end: int
+    loss: str
+    lost_ranges: str
+    successor: int | None
+    successor_loss: str
+    marks: str
+    note: str
+
+
+def summarise(plan: Plan) -> Summary:
+    """The plan in counts."""
+    losses = [row.loss for row in plan.rows]
+    lossless = sum(loss.none for loss in losses)
+    unbounded = sum(loss.at_most is None for loss in losses)
+    return Summary(
+        len({row.tp.topic for row in plan.rows}),
+        len(plan.rows),
+        Counter(row.verdict for row in plan.not_elected),
+        lossless,
+        len(losses) - lossless,
+        unbounded,
+        sum(loss.at_least for loss in losses),
+        None if unbounded else sum(loss.at_most or 0 for loss in losses),
+        sum(row.other_ranking_leader is not None for row in plan.rows),
+    )
+
+
+def worst(plan: Plan, count: int) -> tuple[PlanRow, ...]:
+    """The rows that may lose something, worst first: what is certain before what is doubtful."""
+    losing = [row for row in plan.rows if not row.loss.none]
+    return tuple(nlargest(count, losing, key=lambda row: _weight(row.loss)))
+
+
+def _weight(loss: Loss) -> tuple[int, bool, int]:
+    return loss.at_least, loss.at_most is None, loss.at_most or 0
+
+
+def loss_text(loss: Loss) -> str:
+    """How many offsets, in words."""
+    return range_text(loss.at_least, loss.at_most)
+
+
+def range_text(at_least: int, at_most: int | None) -> str:
+    """A range of offsets in words; None is unknown, never none."""
+    if at_most is None:
+        return f"at least {at_least:,}, at most unknown" if at_least else "unknown"
+    if at_most == 0:
+        return "nothing"
+    return f"{at_least:,}" if at_least == at_most else f"{at_least:,} to {at_most:,}"
+
+
+def lost_ranges(loss: Loss) -> str:
+    """Which offsets, with the times of the first and the last where they are known."""
+    parts = [*_span_texts("", loss.tail), *_span_texts("head ", loss.head)]
+    if loss.unanswered:
+        parts.append(f"unknown on {', '.join(map(str, loss.unanswered))}")
+    if loss.first_ms is not None and loss.last_ms is not None:
+        parts.append(f"from {_moment(loss.first_ms)} to {_moment(loss.last_ms)}")
+    return "; ".join(parts)
+
+
+def _span_texts(what: str, spans: Sequence[EpochSpan]) -> list[str]:
+    return [
+        f"{what}{start}-{end - 1}" + (f" of epoch {epoch}" if epoch >= 0 else "")
+        for epoch, start, end in spans
+    ]
+
+
+def _moment(ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return f"{ms} ms"
+
+
+def review_rows(plan: Plan) -> tuple[ReviewRow, ...]:
+    """Every row in words, in the plan's order."""
+    return tuple(review_row(row) for row in plan.rows)
+
+
+def review_row(row: PlanRow) -> ReviewRow:
+    """One row in words."""
+    chosen, successor = row.chosen, row.successor
+    return ReviewRow(
+        row.tp,
+        row.leader,
+        chosen.last_epoch,
+        chosen.log_end,
+        loss_text(chosen.loss),
+        lost_ranges(chosen.loss),
+        None if successor is None else successor.broker,
+        "" if successor is None else loss_text(successor.loss),
+        ", ".join(row.marks),
+        _note(row),
+    )
+
+
+def _note(row: PlanRow) -> str:
+    notes = [row.reason]
+    if row.other_ranking_leader is not None:
+        notes.append(f"the other ranking would choose {row.other_ranking_leader}")
+    if row.silent:
+        notes.append(f"no answer from {', '.join(map(str, row.silent))}")
+    return "; ".join(notes)

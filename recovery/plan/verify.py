@@ -1,0 +1,167 @@
+"""Whether a plan came out as it was meant (design: ``verify``).
+
+The right leader, readable and writable, and fully replicated are three different things: below min ISR the
+high watermark stands still. And a right leader can have lost records in the moment between the last check and
+the election: then its new epoch starts below the log end that was fenced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.model import NO_LEADER, ReplicaLog, Survey, TopicPartition, Unknown, Why
+from recovery.plan.values import BarePlan, BareRow, Plan, PlanCandidate, PlanRow
+
+
+class Leading(StrEnum):
+    """Who leads, measured against the plan."""
+
+    RIGHT = "right leader"
+    OTHER = "another leader"
+    OFFLINE = "offline"
+    NOT_SEEN = "not seen"
+
+
+class Order(StrEnum):
+    """The assignment as it stands: back in its own order, still in ours, or changed by somebody else."""
+
+    RESTORED = "restored"
+    NOT_RESTORED = "not restored"
+    CHANGED = "changed"
+    NOT_KNOWN = "not known"
+
+
+class RowState(NamedTuple):
+    """What has become of one row.
+
+    ``usable``: ISR ≥ min ISR. ``gap`` counts the offsets below the fenced log end of whoever leads that are
+    gone from its log all the same; above 0 is a failure. ``missing`` says what is not as it should be.
+    """
+
+    tp: TopicPartition
+    leader: int
+    leading: Leading
+    usable: bool | Unknown
+    replicated: bool
+    order: Order
+    gap: int | Unknown
+    missing: tuple[str, ...]
+
+    @property
+    def good(self) -> bool:
+        """The election came out as planned: nothing of ours is left to do."""
+        gone = self.gap if isinstance(self.gap, int) else 0
+        return self.leading is Leading.RIGHT and gone == 0 and self.order in (Order.RESTORED, Order.NOT_KNOWN)
+
+    @property
+    def complete(self) -> bool:
+        """Good, readable and writable, every replica in sync, nothing left unknown."""
+        gap_unknown = isinstance(self.gap, Unknown) and self.gap.why is not Why.NOT_OFFERED
+        return self.good and self.usable is True and self.replicated and not gap_unknown
+
+
+def verify(plan: Plan | BarePlan, surveys: Iterable[Survey]) -> tuple[RowState, ...]:
+    """Every row of the plan against fresh ``surveys``, in the plan's order.
+
+    The surveys should go deep enough to show the new epoch's start (Depth.DIVERGENCE or FULL).
+    """
+    found = {survey.tp: survey for survey in surveys}
+    return tuple(_row_state(row, found.get(row.tp)) for row in plan.rows)
+
+
+def _row_state(row: PlanRow | BareRow, survey: Survey | None) -> RowState:
+    if survey is None or (isinstance(row, PlanRow) and survey.state.topic_id != row.topic_id):
+        what = "the partition is not to be seen" if survey is None else "the topic was deleted and made again"
+        unseen = Unknown(Why.NOT_ANSWERED, what)
+        return RowState(row.tp, NO_LEADER, Leading.NOT_SEEN, unseen, False, Order.NOT_KNOWN, unseen, (what,))
+    leading = _leading(row.leader, survey)
+    usable = _usable(survey)
+    order = _order(row, survey)
+    gap = _gap(row, survey)
+    return RowState(
+        row.tp,
+        survey.state.leader,
+        leading,
+        usable,
+        set(survey.state.isr) == set(survey.state.replicas),
+        order,
+        gap,
+        tuple(_missing(row, survey, leading, order, gap)),
+    )
+
+
+def _leading(planned: int, survey: Survey) -> Leading:
+    if survey.state.offline:
+        return Leading.OFFLINE
+    return Leading.RIGHT if survey.state.leader == planned else Leading.OTHER
+
+
+def _usable(survey: Survey) -> bool | Unknown:
+    if survey.state.offline:
+        return False
+    if isinstance(survey.min_isr, Unknown):
+        return survey.min_isr
+    return len(survey.state.isr) >= survey.min_isr
+
+
+def _order(row: PlanRow | BareRow, survey: Survey) -> Order:
+    if isinstance(row, BareRow):
+        return Order.NOT_KNOWN
+    replicas = survey.state.replicas
+    if replicas == row.replicas:
+        return Order.RESTORED
+    return Order.NOT_RESTORED if replicas == row.order else Order.CHANGED
+
+
+def _gap(row: PlanRow | BareRow, survey: Survey) -> int | Unknown:
+    """How far the leader's log, as it is, falls short of its fence."""
+    leader = survey.state.leader
+    if isinstance(row, BareRow):
+        return Unknown(Why.NOT_OFFERED, "a bare file has no fences")
+    if survey.state.offline:
+        return 0
+    candidate, log = row.candidate(leader), survey.log(leader)
+    if candidate is None:
+        return Unknown(Why.NOT_ANSWERED, f"broker {leader} did not answer when the plan was made")
+    if log is None:
+        return Unknown(Why.NOT_ANSWERED, f"broker {leader} does not tell its log")
+    return _shortfall(candidate, log, row.leader_epoch)
+
+
+def _shortfall(candidate: PlanCandidate, log: ReplicaLog, fenced_epoch: int) -> int | Unknown:
+    kept = log.log_end_offset
+    if isinstance(log.lineage, Unknown):
+        return log.lineage if kept >= candidate.log_end else candidate.log_end - kept
+    # Records of a later epoch were not there when the log was fenced: where they begin, the old log ends.
+    kept = min([kept, *(span.start for span in log.lineage.spans if span.epoch > fenced_epoch)])
+    if kept >= candidate.log_end and log.lineage.floor > candidate.log_end:
+        floor = log.lineage.floor
+        return Unknown(Why.NOT_ANSWERED, f"broker {candidate.broker}'s log is known only from {floor} on")
+    return max(0, candidate.log_end - kept)
+
+
+def _missing(
+    row: PlanRow | BareRow, survey: Survey, leading: Leading, order: Order, gap: int | Unknown
+) -> Iterable[str]:
+    state = survey.state
+    if leading is Leading.OFFLINE:
+        yield "no leader"
+    elif leading is Leading.OTHER:
+        yield f"led by {state.leader}, not by {row.leader}"
+    if isinstance(gap, int) and gap:
+        yield f"the log of leader {state.leader} lost {gap} offsets between the check and the election"
+    elif isinstance(gap, Unknown) and isinstance(row, PlanRow):
+        yield f"whether leader {state.leader} kept its log is not known ({gap})"
+    if isinstance(survey.min_isr, Unknown):
+        yield f"min ISR is not known ({survey.min_isr})"
+    elif len(state.isr) < survey.min_isr:
+        yield f"ISR {len(state.isr)} of min ISR {survey.min_isr}"
+    behind = [broker for broker in state.replicas if broker not in state.isr]
+    if behind:
+        yield f"not in ISR: {', '.join(map(str, behind))}"
+    if isinstance(row, PlanRow) and order is Order.NOT_RESTORED:
+        yield f"assignment order is {list(state.replicas)}, not yet put back to {list(row.replicas)}"
+    elif isinstance(row, PlanRow) and order is Order.CHANGED:
+        yield f"assignment was {list(row.replicas)}, somebody made it {list(state.replicas)}"
