@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -12,23 +10,26 @@ from types import TracebackType
 from typing import Self
 
 from backends.testbed.access import Access
+from backends.testbed.archive import class_archive
 from backends.testbed.certificates import Authority
 from backends.testbed.config import (
     INTERNAL_LISTENER,
+    JVM_FLAGS,
     Addresses,
     ClusterSpec,
     node_properties,
 )
-from backends.testbed.errors import TestbedError
-from backends.testbed.jars import kafka_jars
+from backends.testbed.errors import NodeDied, TestbedError, TimedOut
+from backends.testbed.jars import kafka_jars, to_stderr
 from backends.testbed.node import Node
 from backends.testbed.observe import Observer
 from backends.testbed.ports import PortReservation
 from backends.testbed.rights import Rights
-from backends.testbed.security import SecurityFiles
+from backends.testbed.security import INTERNAL_PASSWORD, INTERNAL_USER, SecurityFiles
 from backends.testbed.storage import Formatter, new_uuid
 from backends.testbed.tools import JavaRunner, Tools
 from backends.testbed.traffic import Traffic
+from backends.testbed.workdir import WorkDirectory
 
 _START_SECONDS = 90.0
 
@@ -51,7 +52,7 @@ class KafkaCluster:
         self.cluster_id = new_uuid()
         self._say = say
         self._given_directory = directory
-        self._directory: Path | None = None
+        self._work: WorkDirectory | None = None
         self._ports: PortReservation | None = None
         self._security_files: SecurityFiles | None = None
         self._nodes: dict[int, Node] = {}
@@ -68,9 +69,9 @@ class KafkaCluster:
     @property
     def directory(self) -> Path:
         """Where the nodes' files are. Raises TestbedError before ``start``."""
-        if self._directory is None:
+        if self._work is None:
             raise TestbedError("the cluster has not been started")
-        return self._directory
+        return self._work.path
 
     @property
     def brokers(self) -> dict[int, Node]:
@@ -97,7 +98,9 @@ class KafkaCluster:
     @cached_property
     def observe(self) -> Observer:
         """Reads the state back, and waits for it."""
-        return Observer(self._nodes, self.client_config())
+        ports = {node: self._addresses.brokers[node, INTERNAL_LISTENER] for node in self.spec.broker_ids}
+        credentials = (INTERNAL_USER, INTERNAL_PASSWORD) if self.spec.secured else None
+        return Observer(self._nodes, ports, credentials, self.client_config())
 
     @cached_property
     def traffic(self) -> Traffic:
@@ -148,19 +151,43 @@ class KafkaCluster:
         try:
             self._lay_out()
             self._format_and_start()
-            self.observe.wait_live(self.spec.broker_ids, _START_SECONDS)
+            self._wait_up()
         except BaseException:
             self.stop()
             raise
+
+    def _wait_up(self) -> None:
+        if not self.spec.brokers:
+            return
+        try:
+            self.observe.wait_live(self.spec.broker_ids, _START_SECONDS)
+        except TimedOut as error:
+            tails = (node.log_tail(12) for node in self._nodes.values())
+            raise NodeDied("\n".join((str(error), *tails))) from None
 
     def stop(self) -> None:
         """End every node at once and remove the files; harmless in any state, and twice."""
         for node in self._nodes.values():
             node.kill()
-        if self._directory is not None and self._given_directory is None:
-            shutil.rmtree(self._directory, ignore_errors=True)
+        if self._work is not None:
+            self._work.release()
         if self._ports is not None:
             self._ports.release()
+
+    def mend(self) -> None:
+        """Every node running and every broker unfenced again: resumed, restarted, with empty disks for lost ones.
+
+        What an incident did to topics and their logs stays done.
+        """
+        for node in self._nodes.values():
+            node.resume()
+            if any(not log_dir.is_dir() for log_dir in node.log_dirs):
+                node.kill()
+            if not node.is_running:
+                for log_dir in node.log_dirs:
+                    log_dir.mkdir(exist_ok=True)
+                node.start()
+        self._wait_up()
 
     def format_again(self, node_id: int) -> str:
         """Wipe all log dirs of a stopped node and format it for joining the running cluster.
@@ -177,8 +204,8 @@ class KafkaCluster:
     def _lay_out(self) -> None:
         spec = self.spec
         jars = kafka_jars(spec.version)
-        self._directory = self._given_directory or Path(tempfile.mkdtemp(prefix="ktriage-kafka-"))
-        self._directory.mkdir(parents=True, exist_ok=True)
+        archive = class_archive(jars, JVM_FLAGS, to_stderr)
+        self._work = WorkDirectory(self._given_directory)
         listeners = (INTERNAL_LISTENER, *(listener.name for listener in spec.listeners))
         self._ports = PortReservation(spec.controllers + spec.brokers * len(listeners))
         ports = iter(self._ports.ports)
@@ -187,8 +214,8 @@ class KafkaCluster:
             brokers={(node, name): next(ports) for node in spec.broker_ids for name in listeners},
         )
         authority = self._make_authority()
-        self.access = Access(spec, self._addresses, self._directory, authority)
-        self._runner = JavaRunner(jars, spec.jvm, self._directory)
+        self.access = Access(spec, self._addresses, self.directory, authority)
+        self._runner = JavaRunner(jars, spec.jvm, self.directory, archive)
         for node_id in (*spec.controller_ids, *spec.broker_ids):
             self._nodes[node_id] = self._make_node(node_id)
         voters = {node: new_uuid() for node in spec.controller_ids}

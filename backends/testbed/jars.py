@@ -84,7 +84,7 @@ def kafka_jars(
 
     Raises TestbedError, one line, when a jar is not to be had; those that were fetched stay.
     """
-    say = say or _to_stderr
+    say = say or to_stderr
     directory = directory or cache_directory(version)
     jars = read_lock(version)
     missing = [jar for jar in jars if _digest(directory / jar.filename) != jar.sha256]
@@ -94,7 +94,8 @@ def kafka_jars(
     return tuple(directory / jar.filename for jar in jars)
 
 
-def _to_stderr(line: str) -> None:
+def to_stderr(line: str) -> None:
+    """Progress that is no part of a command's output."""
     print(line, file=sys.stderr, flush=True)
 
 

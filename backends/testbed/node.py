@@ -45,6 +45,7 @@ class Node:
         self.log_file = directory / "server.log"
         self.properties_file = directory / "server.properties"
         self.directory_id = ""
+        self.is_paused = False
         self._runner = runner
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -88,16 +89,19 @@ class Node:
     def kill(self) -> None:
         """SIGKILL, as the kernel does when memory runs out; returns when the process is gone."""
         self._signal(signal.SIGKILL)
+        self.is_paused = False
         if self._process is not None:
             self._process.wait()
 
     def pause(self) -> None:
         """SIGSTOP: the broker hangs, its connections stay open and nobody answers."""
         self._signal(signal.SIGSTOP)
+        self.is_paused = self.is_running
 
     def resume(self) -> None:
         """SIGCONT: it goes on as if nothing had been."""
         self._signal(signal.SIGCONT)
+        self.is_paused = False
 
     def restart(self, *, clean: bool = True, jvm: tuple[str, ...] = ()) -> None:
         if clean:

@@ -5,32 +5,62 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from kio.schema.describe_topic_partitions.v0.request import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from kio.schema.describe_topic_partitions.v0.response import (
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+)
+from kio.schema.metadata.v12.request import MetadataRequest
+from kio.schema.metadata.v12.response import MetadataResponse
+from kio.schema.types import TopicName
+from kio.static.protocol import RequestPayload, ResponsePayload
 
+from backends.testbed.asking import Connection, NoAnswer
 from backends.testbed.node import Node
 from backends.testbed.waits import wait_until
 
 _ANSWER_SECONDS = 3.0
 T = TypeVar("T")
+R = TypeVar("R", bound=ResponsePayload)
 
 
 class PartitionState(NamedTuple):
-    """One partition as metadata shows it; ``leader`` is -1 when there is none, ``replicas`` in assignment order."""
+    """One partition as DescribeTopicPartitions shows it; ``leader`` is -1 when there is none.
+
+    ``replicas`` are in assignment order; ``offline`` are those whose broker is fenced or whose log dir failed.
+    """
 
     leader: int
+    leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+    offline: tuple[int, ...]
 
 
 class Observer:
-    """Reads the state back through any live broker, and waits for states with a deadline in seconds.
+    """Asks the first broker that runs, hangs not and answers; waits for states with a deadline in seconds.
 
-    A wait ends early with NodeDied when a node that should run has ended, else with TimedOut.
+    A wait that fails raises TimedOut, which says what was seen instead. ``ports`` are those of the internal
+    listener, ``credentials`` a user and a password for PLAIN where it asks for them.
     """
 
-    def __init__(self, nodes: Mapping[int, Node], client_config: Mapping[str, str | int]) -> None:
+    def __init__(
+        self,
+        nodes: Mapping[int, Node],
+        ports: Mapping[int, int],
+        credentials: tuple[str, str] | None,
+        client_config: Mapping[str, str | int],
+    ) -> None:
         self._nodes = nodes
+        self._ports = ports
+        self._credentials = credentials
         self._admin = AdminClient(dict(client_config))
 
     @property
@@ -39,31 +69,45 @@ class Observer:
         return self._admin
 
     def live_brokers(self) -> frozenset[int]:
-        """Ids of the registered brokers that are not fenced. Raises KafkaException when nobody answers."""
-        return frozenset(self._admin.list_topics(timeout=_ANSWER_SECONDS).brokers)
+        """Ids of the registered brokers that are not fenced. Raises NoAnswer when nobody answers."""
+        request = MetadataRequest(
+            topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
+        )
+        return frozenset(broker.node_id for broker in self._ask(request, MetadataResponse).brokers)
 
     def partitions(self, topic: str) -> dict[int, PartitionState]:
-        """The topic's partitions by number; empty while the topic is not known."""
-        metadata = self._admin.list_topics(topic, timeout=_ANSWER_SECONDS).topics[topic]
-        return {
-            number: PartitionState(found.leader, tuple(found.replicas), tuple(found.isrs))
-            for number, found in sorted(metadata.partitions.items())
-        }
+        """The topic's partitions by number; empty while the topic is not known. Raises NoAnswer."""
+        states: dict[int, PartitionState] = {}
+        cursor: Cursor | None = None
+        while True:
+            request = DescribeTopicPartitionsRequest(
+                topics=(TopicRequest(name=TopicName(topic)),), cursor=cursor
+            )
+            page = self._ask(request, DescribeTopicPartitionsResponse)
+            states |= {
+                found.partition_index: _state(found) for part in page.topics for found in part.partitions
+            }
+            if page.next_cursor is None:
+                return states
+            cursor = Cursor(
+                topic_name=page.next_cursor.topic_name, partition_index=page.next_cursor.partition_index
+            )
 
     def partition(self, topic: str, partition: int) -> PartitionState:
         """One partition. Raises KeyError while it is not known."""
         return self.partitions(topic)[partition]
 
     def wait_live(self, brokers: Iterable[int], timeout: float = 60.0) -> None:
-        """Until every one of the brokers is unfenced."""
+        """Until every one of the brokers is unfenced. NodeDied when one of them, or any other node, has ended."""
         wanted = frozenset(brokers)
-        self._wait(
-            lambda: wanted <= self.live_brokers(),
-            f"brokers {_ids(wanted)} to be unfenced",
-            timeout,
-            self._show_live,
-            alive=wanted,
-        )
+        running = [node for node in self._nodes.values() if node.is_running or node.id in wanted]
+
+        def all_live() -> bool:
+            for node in running:
+                node.check_alive()
+            return wanted <= self.live_brokers()
+
+        self._wait(all_live, f"brokers {_ids(wanted)} to be unfenced", timeout, self._show_live)
 
     def wait_fenced(self, *brokers: int, timeout: float = 30.0) -> None:
         """Until none of the brokers is unfenced, as a remaining live broker sees it."""
@@ -138,29 +182,64 @@ class Observer:
             lambda: f"{sum(map(each, self.partitions(topic).values()))} of them",
         )
 
-    def _wait(
-        self,
-        condition: Callable[[], T | None],
-        what: str,
-        timeout: float,
-        seen: Callable[[], object],
-        alive: Iterable[int] = (),
-    ) -> T:
-        def checked() -> T | None:
-            for node in alive:
-                self._nodes[node].check_alive()
-            return condition()
+    def wait_on_disk(self, topic: str, timeout: float = 60.0) -> None:
+        """Until every running broker has made the logs of its replicas, some time after the controller's answer."""
+        states = self.partitions(topic)
 
+        def missing() -> int:
+            made = {broker: self._logs_of(broker) for broker in self._nodes}
+            return sum(
+                f"{topic}-{number}" not in made[broker]
+                for number, state in states.items()
+                for broker in state.replicas
+                if self._nodes[broker].is_running
+            )
+
+        self._wait(
+            lambda: not missing(), f"all logs of {topic} to be made", timeout, lambda: f"{missing()} missing"
+        )
+
+    def _logs_of(self, broker: int) -> frozenset[str]:
+        log_dirs = self._nodes[broker].log_dirs
+        return frozenset(log.name for log_dir in log_dirs if log_dir.is_dir() for log in log_dir.iterdir())
+
+    def _wait(
+        self, condition: Callable[[], T | None], what: str, timeout: float, seen: Callable[[], object]
+    ) -> T:
         def described() -> object:
             try:
                 return seen()
-            except (KafkaException, KeyError) as error:
+            except (NoAnswer, KeyError) as error:
                 return error
 
-        return wait_until(checked, what, timeout, passing=(KafkaException, KeyError), seen=described)
+        return wait_until(condition, what, timeout, passing=(NoAnswer, KeyError), seen=described)
+
+    def _ask(self, request: RequestPayload, answer: type[R]) -> R:
+        refusals = []
+        for broker, port in self._ports.items():
+            node = self._nodes[broker]
+            if node.is_running and not node.is_paused:
+                try:
+                    with Connection(port, self._credentials, _ANSWER_SECONDS) as connection:
+                        return connection.ask(request, answer)
+                except NoAnswer as error:
+                    refusals.append(str(error))
+        raise NoAnswer("; ".join(refusals) or "no broker is running")
 
     def _show_live(self) -> str:
         return f"unfenced are {_ids(self.live_brokers())}"
+
+
+def _state(found: DescribeTopicPartitionsResponsePartition) -> PartitionState:
+    return PartitionState(
+        found.leader_id,
+        found.leader_epoch,
+        tuple(found.replica_nodes),
+        tuple(found.isr_nodes),
+        tuple(found.eligible_leader_replicas or ()),
+        tuple(found.last_known_elr or ()),
+        tuple(found.offline_replicas),
+    )
 
 
 def _ids(ids: Iterable[int]) -> str:

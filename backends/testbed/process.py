@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from backends.testbed.errors import TestbedError
 
@@ -49,24 +50,31 @@ def spawn(argv: list[str], *, cwd: Path, output: IO[bytes]) -> subprocess.Popen[
     return _SPAWNER.submit(start).result()
 
 
-@cache
+class _Java(NamedTuple):
+    path: str
+    version: str
+
+
 def java() -> str:
     """The path of the ``java`` to use: JAVA_HOME's, else PATH's. Raises TestbedError if it is missing or old."""
+    return _java().path
+
+
+def java_version() -> str:
+    """That Java's full version, like ``17.0.15+6-Debian-1``, fit for a file name."""
+    return re.sub(r"[^\w.+-]", "_", _java().version)
+
+
+@cache
+def _java() -> _Java:
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if not found or not Path(found).exists():
         raise TestbedError("there is no java: install a Java 17 runtime, or set JAVA_HOME")
-    shown = subprocess.run(
-        [found, "-XshowSettings:properties", "-version"], capture_output=True, text=True, check=False
-    )
-    version = next(
-        (
-            line.split("=")[1].strip()
-            for line in shown.stderr.splitlines()
-            if "java.specification.version" in line
-        ),
-        "",
-    )
+    argv = [found, "-XshowSettings:properties", "-version"]
+    shown = subprocess.run(argv, capture_output=True, text=True, check=False).stderr
+    values = dict(line.strip().partition(" = ")[::2] for line in shown.splitlines() if " = " in line)
+    version = values.get("java.specification.version", "")
     if not version.isdigit() or int(version) < _LOWEST_JAVA:
         raise TestbedError(f"Kafka needs Java {_LOWEST_JAVA} or later; {found} is {version or 'not a Java'}")
-    return found
+    return _Java(found, values.get("java.runtime.version", version))

@@ -32,6 +32,8 @@ _BEFORE_4 = {"kafka-acls": "kafka.admin.AclCommand", "kafka-dump-log": "kafka.to
 
 _OFFLINE = frozenset({"kafka-storage", "kafka-dump-log"})
 _TOOL_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# A remark of the JVM itself must not stand among a tool's output.
+_JVM_LOG = ("-Xlog:disable", "-Xlog:all=warning:stderr")
 _LOG4J = """\
 log4j.rootLogger={level}, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
@@ -52,14 +54,20 @@ class ToolResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JavaRunner:
-    """How a class of Kafka's jars is run. ``directory`` gets the logging settings that 3.x reads."""
+    """How a class of Kafka's jars is run: nodes with the flags ``jvm``, tools with few.
+
+    ``directory`` gets the logging settings that 3.x reads; ``archive`` holds the classes ready made.
+    """
 
     jars: tuple[Path, ...]
     jvm: tuple[str, ...]
     directory: Path
+    archive: Path | None = None
 
     def argv(self, main_class: str, *args: str, jvm: tuple[str, ...] = (), node: bool = False) -> list[str]:
-        flags = (*(self.jvm if node else _TOOL_JVM), *jvm, *self._logging("INFO" if node else "WARN"))
+        shared = (f"-XX:SharedArchiveFile={self.archive}",) if self.archive else ()
+        flags = (*_JVM_LOG, *shared, *(self.jvm if node else _TOOL_JVM), *jvm)
+        flags += self._logging("INFO" if node else "WARN")
         return [java(), *flags, "-cp", os.pathsep.join(map(str, self.jars)), main_class, *args]
 
     def _logging(self, level: str) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ class Traffic:
         config: Mapping[str, str] | None = None,
         timeout: float = 120.0,
     ) -> None:
-        """Create the topic with one partition per entry of ``assignment`` (replicas in order) and wait for leaders.
+        """Create the topic, one partition per entry of ``assignment`` (replicas in order); wait for leaders, logs.
 
         Raises KafkaException with the cluster's answer, or TimedOut.
         """
@@ -86,6 +86,7 @@ class Traffic:
         )
         created[name].result(timeout)
         self._observer.wait_topic(name, len(replicas), timeout)
+        self._observer.wait_on_disk(name, timeout)
 
     def produce(
         self,

@@ -1,0 +1,250 @@
+"""Incidents played on a real cluster, step by step, to the state in which an engineer is called.
+
+Each takes a topic that exists, all of its brokers running, and ``min.insync.replicas`` not above 2; each tells
+every step to ``narrate`` and returns who is alive and what the cluster had promised to keep. Brokers die by
+SIGKILL, so they come back unclean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from confluent_kafka import ElectionType, TopicPartition
+
+from backends.testbed.cluster import KafkaCluster
+from backends.testbed.errors import TestbedError
+
+Narrate = Callable[[str], None]
+_ANSWER_SECONDS = 15.0
+
+
+def silent(_line: str) -> None:
+    """Tells nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """The state an incident ends in: ``topic-partition`` is offline.
+
+    ``alive`` and ``dead`` are its replicas' brokers. ``promised`` are the values acknowledged with acks=all, in
+    order: a good recovery keeps them where a live replica has them. ``unpromised`` were acknowledged by a leader
+    alone (acks=1).
+    """
+
+    topic: str
+    partition: int
+    alive: tuple[int, ...]
+    dead: tuple[int, ...]
+    promised: tuple[str, ...]
+    unpromised: tuple[str, ...] = ()
+
+
+class Turn(NamedTuple):
+    """One broker leads alone and takes ``records`` with acks=1."""
+
+    broker: int
+    records: int
+
+
+def stale_long_tail(
+    cluster: KafkaCluster, topic: str, partition: int = 0, narrate: Narrate = silent
+) -> Incident:
+    """The longest log is stale: length would choose it, and destroy acknowledged records.
+
+    Of the replicas [a, b, c], all with the same 1,000 records, a takes 500 alone and dies (log end 1500, last
+    epoch 0); b is elected uncleanly and takes 300 with acks=all that c has too (log end 1300, last epoch 2); b
+    and c die, a and b come back. Both report the same current leader epoch.
+    """
+    stage = _Stage(cluster, topic, partition, narrate)
+    first, second, third = stage.replicas(3)
+    promised = stage.produce(1000, "all", "common", f"brokers {first}, {second} and {third} hold it all")
+    stage.kill(second, third)
+    stage.wait_isr(first)
+    tail = stage.produce(500, "1", "tail", f"only broker {first} holds them")
+    stage.kill(first)
+    stage.elect_alone(second)
+    stage.start(third)
+    stage.wait_isr(second, third)
+    promised += stage.produce(300, "all", "kept", f"brokers {second} and {third} hold them")
+    stage.kill(second)
+    cluster.observe.wait_leader(topic, partition, third)
+    stage.kill(third)
+    stage.start(first, second)
+    stage.wait_offline(f"{first} has the longer log, {second} the newer records, {third} stays dead")
+    return Incident(topic, partition, (first, second), (third,), promised, tail)
+
+
+def isr_dead(
+    cluster: KafkaCluster,
+    topic: str,
+    partitions: Sequence[int] = (0,),
+    *,
+    survivor: int = 3,
+    records: int = 100,
+    narrate: Narrate = silent,
+) -> tuple[Incident, ...]:
+    """Every ISR member is dead; ``survivor``, which fell out of the ISR before, is alive with an older log.
+
+    ``records`` are written to each partition before, and again after it fell out. All partitions must have the
+    survivor among their replicas, and the dead ones are all other replicas of any of them.
+    """
+    stages = [_Stage(cluster, topic, partition, narrate) for partition in partitions]
+    members = {stage.partition: stage.replicas(None) for stage in stages}
+    if not stages or not all(survivor in replicas and len(replicas) > 1 for replicas in members.values()):
+        raise TestbedError(
+            f"broker {survivor} must be one of at least two replicas of each partition of {topic}"
+        )
+    dead = tuple(sorted({broker for replicas in members.values() for broker in replicas} - {survivor}))
+    promised = {
+        stage.partition: stage.produce(records, "all", "common", "all replicas hold them") for stage in stages
+    }
+    stages[0].kill(survivor)
+    for stage in stages:
+        stage.wait_isr(*(broker for broker in members[stage.partition] if broker != survivor))
+        promised[stage.partition] += stage.produce(records, "all", "kept", f"broker {survivor} misses them")
+    stages[0].kill(*dead)
+    stages[0].start(survivor)
+    for stage in stages:
+        stage.wait_offline(f"only broker {survivor} is alive, and it misses acknowledged records")
+    return tuple(
+        Incident(
+            topic,
+            stage.partition,
+            (survivor,),
+            tuple(broker for broker in members[stage.partition] if broker != survivor),
+            promised[stage.partition],
+        )
+        for stage in stages
+    )
+
+
+def logs_in_turn(
+    cluster: KafkaCluster, topic: str, turns: Sequence[Turn], partition: int = 0, narrate: Narrate = silent
+) -> Incident:
+    """Replicas whose logs all part after the same 1,000 records: each broker of ``turns`` led alone once.
+
+    The last to lead stays dead (alive, it would be elected by itself); the others come back, so that with three
+    turns two different logs are alive, and three with four turns.
+    """
+    stage = _Stage(cluster, topic, partition, narrate)
+    replicas = stage.replicas(None)
+    order = [turn.broker for turn in turns]
+    if len(order) < 2 or set(order) != set(replicas) or len(set(order)) != len(order):
+        raise TestbedError(
+            f"each of the replicas {replicas} of {topic}-{partition} takes one turn, not {order}"
+        )
+    promised = stage.produce(1000, "all", "common", "all replicas hold them")
+    unpromised: tuple[str, ...] = ()
+    for number, (broker, records) in enumerate(turns):
+        if number == 0:
+            stage.kill(*order[1:])
+            stage.wait_isr(broker)
+        else:
+            stage.elect_alone(broker)
+        unpromised += stage.produce(records, "1", f"turn-{broker}", f"only broker {broker} holds them")
+        stage.kill(broker)
+    stage.start(*order[:-1])
+    stage.wait_offline(f"the logs of {order[:-1]} all differ, {order[-1]} stays dead")
+    return Incident(topic, partition, tuple(order[:-1]), (order[-1],), promised, unpromised)
+
+
+def three_logs(cluster: KafkaCluster, topic: str, partition: int = 0, narrate: Narrate = silent) -> Incident:
+    """Three different logs (ends 1500, 1300, 1100; last epochs 0, 2, 4): the longest is the oldest.
+
+    With three replicas the third log's broker stays dead; with four all three are alive and the fourth is dead.
+    """
+    order = cluster.observe.partition(topic, partition).replicas
+    turns = [Turn(broker, records) for broker, records in zip(order, (500, 300, 100, 10), strict=False)]
+    return logs_in_turn(cluster, topic, turns, partition, narrate)
+
+
+def failed_disk(
+    cluster: KafkaCluster, broker: int, log_dir: int = 1, narrate: Narrate = silent
+) -> frozenset[str]:
+    """``rm -rf`` of a log dir under a running broker; returns the ``topic-partition`` names that it held.
+
+    The broker finds out with its next write there, if by nothing else then by its high watermark checkpoint,
+    within 5 s (the default), when a partition is in it. Losing log dir 0, the metadata's, stops the broker.
+    """
+    node = cluster.node(broker)
+    held = frozenset(
+        path.name
+        for path in node.log_dirs[log_dir].iterdir()
+        if path.is_dir() and not path.name.startswith("__cluster")
+    )
+    node.remove_log_dir(log_dir)
+    narrate(f"log dir {log_dir} of broker {broker} is gone, with {len(held)} replicas")
+    return held
+
+
+def elect_unclean(cluster: KafkaCluster, topic: str, partition: int) -> None:
+    """An unclean election as an operator with Kafka's own tool would make it."""
+    admin = cluster.observe.admin
+    where = [TopicPartition(topic, partition)]
+    # confluent-kafka 2.16.1 raises SystemError as soon as a timeout is handed over here.
+    future = admin.elect_leaders(ElectionType.UNCLEAN, where)
+    for position, error in future.result(_ANSWER_SECONDS).items():
+        if error is not None:
+            raise TestbedError(f"unclean election of {position.topic}-{position.partition}: {error}")
+
+
+class _Stage:
+    """One partition on stage: every step is done, waited for and told."""
+
+    def __init__(self, cluster: KafkaCluster, topic: str, partition: int, narrate: Narrate) -> None:
+        self.cluster = cluster
+        self.topic = topic
+        self.partition = partition
+        self.narrate = narrate
+        self._name = f"{topic}-{partition}"
+
+    def replicas(self, count: int | None) -> tuple[int, ...]:
+        found = self.cluster.observe.partition(self.topic, self.partition).replicas
+        if count is not None and len(found) != count:
+            raise TestbedError(f"{self._name} has the replicas {found}; this incident needs {count}")
+        return found
+
+    def produce(self, count: int, acks: str, prefix: str, where: str) -> tuple[str, ...]:
+        sent = self.cluster.traffic.produce(
+            self.topic, self.partition, count, acks="all" if acks == "all" else "1", prefix=prefix
+        )
+        if len(sent.acknowledged) != count:
+            raise TestbedError(
+                f"{self._name} took {len(sent.acknowledged)} of {count}: {sorted(sent.errors)}"
+            )
+        self.narrate(f"{count} records acknowledged by {self._name} with acks={acks}: {where}")
+        return sent.acknowledged
+
+    def kill(self, *brokers: int) -> None:
+        for broker in brokers:
+            self.cluster.node(broker).kill()
+        self.narrate(f"{_listed(brokers)} killed")
+        if any(node.is_running for node in self.cluster.brokers.values()):
+            self.cluster.observe.wait_fenced(*brokers)
+
+    def start(self, *brokers: int) -> None:
+        for broker in brokers:
+            self.cluster.node(broker).start()
+        self.cluster.observe.wait_live(brokers)
+        self.narrate(f"{_listed(brokers)} back")
+
+    def elect_alone(self, broker: int) -> None:
+        self.start(broker)
+        self.cluster.observe.wait_offline(self.topic, self.partition)
+        elect_unclean(self.cluster, self.topic, self.partition)
+        self.cluster.observe.wait_leader(self.topic, self.partition, broker)
+        self.narrate(f"broker {broker} elected uncleanly to lead {self._name}")
+
+    def wait_isr(self, *brokers: int) -> None:
+        self.cluster.observe.wait_isr(self.topic, self.partition, brokers)
+
+    def wait_offline(self, how: str) -> None:
+        self.cluster.observe.wait_offline(self.topic, self.partition)
+        self.narrate(f"{self._name} is offline: {how}")
+
+
+def _listed(brokers: Sequence[int]) -> str:
+    names = " and ".join(map(str, brokers))
+    return f"brokers {names} are" if len(brokers) > 1 else f"broker {names} is"

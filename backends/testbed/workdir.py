@@ -1,0 +1,53 @@
+"""Directories for clusters' files, and the removal of those whose owner was killed before it could."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import tempfile
+from pathlib import Path
+from typing import IO
+
+_PREFIX = "ktriage-kafka-"
+_LOCK = "owner.lock"
+_TAKEN = "taken\n"
+
+
+class WorkDirectory:
+    """A new temporary directory (or the one given, which stays), marked as in use for as long as we live."""
+
+    def __init__(self, given: Path | None = None) -> None:
+        _remove_orphans()
+        self._temporary = given is None
+        self.path = given or Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = (self.path / _LOCK).open("w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        # Only now is the directory taken: an empty lock file belongs to one that is just being made.
+        self._lock.write(_TAKEN)
+        self._lock.flush()
+
+    def release(self) -> None:
+        """Remove a temporary directory; harmless twice."""
+        if self._temporary:
+            shutil.rmtree(self.path, ignore_errors=True)
+        self._lock.close()
+
+
+def _remove_orphans() -> None:
+    for lock_file in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_LOCK}"):
+        try:
+            with lock_file.open() as lock:
+                if _is_free(lock) and lock.read() == _TAKEN:
+                    shutil.rmtree(lock_file.parent, ignore_errors=True)
+        except OSError:
+            # Somebody else's, or gone meanwhile.
+            continue
+
+
+def _is_free(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

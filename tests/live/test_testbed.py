@@ -1,0 +1,132 @@
+"""The testbed itself: what it says happened has happened to a real cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from backends.testbed import ClusterSpec, KafkaCluster, NodeDied, TimedOut, wait_until
+from backends.testbed.disk import read_log
+from backends.testbed.incidents import failed_disk, stale_long_tail
+from backends.testbed.workdir import WorkDirectory
+from recovery.model import EpochSpan
+
+CLUSTER = ClusterSpec(log_dirs=2, racks={1: "a", 2: "b", 3: "c"})
+MIN_ISR_2 = {"min.insync.replicas": "2"}
+
+
+def test_all_nodes_come_up_with_the_elr_feature(whole_cluster: KafkaCluster) -> None:
+    assert whole_cluster.observe.live_brokers() == {1, 2, 3}
+    quorum = whole_cluster.tools("kafka-metadata-quorum", "describe", "--status").stdout
+    for controller in whole_cluster.controllers.values():
+        assert f'"id": {controller.id}, "directoryId": "{controller.directory_id}"' in quorum
+    features = whole_cluster.tools("kafka-features", "describe").stdout
+    elr = next(line for line in features.splitlines() if "eligible.leader.replicas.version" in line)
+    assert "FinalizedVersionLevel: 1" in elr
+
+
+def test_a_killed_broker_is_fenced_and_comes_back_into_the_isr(whole_cluster: KafkaCluster) -> None:
+    observe = whole_cluster.observe
+    whole_cluster.traffic.create_topic("orders", [[1, 2, 3]], MIN_ISR_2)
+    whole_cluster.node(1).kill()
+    assert not whole_cluster.node(1).is_running
+    observe.wait_fenced(1)
+    assert observe.partition("orders", 0).leader != 1
+    sent = whole_cluster.traffic.produce("orders", 0, 50)
+    whole_cluster.node(1).start()
+    observe.wait_isr("orders", 0, [1, 2, 3])
+    assert tuple(record.value for record in whole_cluster.traffic.consume("orders", 0)) == sent.acknowledged
+
+
+def test_a_paused_broker_hangs_and_goes_on(whole_cluster: KafkaCluster) -> None:
+    broker = whole_cluster.node(2)
+    broker.pause()
+    whole_cluster.observe.wait_fenced(2)
+    assert broker.is_running
+    broker.resume()
+    whole_cluster.observe.wait_live([2])
+
+
+def test_the_stale_long_tail_ends_as_its_story_says(whole_cluster: KafkaCluster) -> None:
+    whole_cluster.traffic.create_topic("tail", [[1, 2, 3]], MIN_ISR_2)
+    told: list[str] = []
+    incident = stale_long_tail(whole_cluster, "tail", narrate=told.append)
+    assert (incident.alive, incident.dead) == ((1, 2), (3,))
+    assert (len(incident.promised), len(incident.unpromised)) == (1300, 500)
+    assert "tail-0 is offline" in told[-1]
+    stale, newer = (read_log(whole_cluster.node(broker), "tail", 0) for broker in (1, 2))
+    assert stale.spans == (EpochSpan(0, 0, 1500),)
+    assert newer.spans == (EpochSpan(0, 0, 1000), EpochSpan(2, 1000, 1300))
+    described = whole_cluster.tools("kafka-topics", "--describe", "--topic", "tail").stdout
+    assert "Leader: none" in described
+    assert "Elr: 3\tLastKnownElr: 3" in described
+
+
+def test_a_removed_log_dir_is_offline_and_the_broker_lives_on(whole_cluster: KafkaCluster) -> None:
+    whole_cluster.traffic.create_topic("disks", [[3]] * 8)
+    held = failed_disk(whole_cluster, 3)
+    assert any(name.startswith("disks-") for name in held)
+    lost = {int(name.removeprefix("disks-")) for name in held if name.startswith("disks-")}
+
+    def offline() -> set[int]:
+        states = whole_cluster.observe.partitions("disks")
+        return {number for number, state in states.items() if state.leader == -1}
+
+    wait_until(
+        lambda: offline() == lost, f"partitions {sorted(lost)} of disks to be offline", 20.0, seen=offline
+    )
+    assert whole_cluster.node(3).is_running
+    assert "KafkaStorageException" in whole_cluster.tools("kafka-log-dirs", "--describe").stdout
+
+
+def test_a_node_that_does_not_come_up_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    broken = KafkaCluster(
+        ClusterSpec(controllers=1, brokers=1, jvm=("-XX:NoSuchFlag",)), directory=tmp_path / "broken"
+    )
+    with pytest.raises(NodeDied, match="ended with status 1") as caught:
+        broken.start()
+    assert "Unrecognized VM option" in str(caught.value)
+    assert not any(node.is_running for node in (*broken.brokers.values(), *broken.controllers.values()))
+    broken.stop()
+
+
+PARENT = """
+import sys
+from backends.testbed import ClusterSpec, KafkaCluster
+cluster = KafkaCluster(ClusterSpec(controllers=1, brokers=0))
+cluster.start()
+print(cluster.node(100).pid, cluster.directory, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_killed_test_run_leaves_no_kafka_behind(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        pid, directory = parent.stdout.readline().split()
+        parent.send_signal(signal.SIGKILL)
+    wait_until(lambda: not _exists(int(pid)), f"the orphaned controller {pid} to be gone", 10.0)
+    assert Path(directory).is_dir()
+    WorkDirectory(tmp_path).release()
+    assert not Path(directory).exists()
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        # Gone, and only not yet reaped by whoever inherited it, counts as gone.
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def test_a_wait_that_fails_says_what_was_seen() -> None:
+    with pytest.raises(TimedOut, match=r"waited 0 s for a miracle; seen instead: 3"):
+        wait_until(lambda: None, "a miracle", 0.0, seen=lambda: 3)
