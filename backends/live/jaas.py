@@ -11,7 +11,7 @@ from backends.live.secret import Secret
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 _TOKEN = re.compile(
     r"""(?P<skip>[\x00-\x20]+|//[^\r\n]*|/\*.*?\*/)
-      | (?P<word>[A-Za-z0-9._$\-\xa0-\uffff]+)
+      | (?P<word>[A-Za-z_$\xa0-\uffff][A-Za-z0-9._$\-\xa0-\uffff]*)
       | (?P<quoted>"(?:\\.|[^"\\\r\n])*"|'(?:\\.|[^'\\\r\n])*')
       | (?P<mark>[=;])""",
     re.VERBOSE | re.DOTALL,

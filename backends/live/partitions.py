@@ -12,6 +12,7 @@ from backends.live.cluster import ELR_FEATURE
 from backends.live.connection import BrokerConnection
 from backends.live.errors import on_topic, unknown
 from backends.live.ids import kafka_id
+from backends.live.operations import Operations
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
 if TYPE_CHECKING:
@@ -71,6 +72,21 @@ async def describe_partitions(
     )
 
 
+async def topic_operations(
+    conn: BrokerConnection, *, timeout: float | None = None
+) -> Mapping[str, Operations | None]:
+    """What the caller may do with each topic that it may describe; None where the broker does not tell.
+
+    Raises BrokerError, BackendError.
+    """
+    gathered = _Gathered(elr_offered=True)
+    if conn.highest(DESCRIBE_TOPIC_PARTITIONS, (0,)) is None:
+        await _by_metadata(conn, None, gathered, timeout, operations=True)
+    else:
+        await _by_pages(conn, [], gathered, PAGE, timeout)
+    return gathered.operations
+
+
 class _Gathered:
     """States so far. Equal tuples are kept once: most partitions share their replicas with others."""
 
@@ -78,6 +94,7 @@ class _Gathered:
         self.states: list[PartitionState] = []
         self.unknown: dict[TopicPartition, Unknown] = {}
         self.hidden: set[str] = set()
+        self.operations: dict[str, Operations | None] = {}
         self._tuples: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._nobody: tuple[int, ...] | None = () if elr_offered else None
 
@@ -98,6 +115,7 @@ class _Gathered:
         name = str(topic.name or "")
         if self.refused(name, topic.error_code, "DescribeTopicPartitions"):
             return
+        self.operations[name] = Operations.of(topic.topic_authorized_operations)
         topic_id, once, nobody = kafka_id(topic.topic_id), self._tuples.setdefault, self._nobody
         for p in topic.partitions:
             if p.error_code == _LISTENER_NOT_FOUND:
@@ -124,6 +142,7 @@ class _Gathered:
         name = str(topic.name or "")
         if self.refused(name, topic.error_code, "Metadata"):
             return
+        self.operations[name] = Operations.of(topic.topic_authorized_operations)
         topic_id, once = kafka_id(topic.topic_id), self._tuples.setdefault
         for p in topic.partitions:
             if p.error_code == _LISTENER_NOT_FOUND:
@@ -196,7 +215,12 @@ def _position(cursor: Cursor | None) -> tuple[str, int] | None:
 
 
 async def _by_metadata(
-    conn: BrokerConnection, names: Sequence[str] | None, gathered: _Gathered, timeout: float | None
+    conn: BrokerConnection,
+    names: Sequence[str] | None,
+    gathered: _Gathered,
+    timeout: float | None,
+    *,
+    operations: bool = False,
 ) -> None:
     from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
     from kio.schema.metadata.v12.response import MetadataResponse
@@ -213,7 +237,7 @@ async def _by_metadata(
             else tuple(MetadataRequestTopic(topic_id=None, name=TopicName(n)) for n in batch)
         )
         request = MetadataRequest(
-            topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+            topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=operations
         )
         for topic in (await conn.send(request, MetadataResponse, timeout=timeout)).topics:
             gathered.add_metadata(topic)

@@ -66,8 +66,10 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
                 continue
             first = number
         continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
-        parts.append(line[:-1] if continued else line)
-        if not continued:
+        line = line[:-1] if continued else line
+        if line or parts:  # a lone backslash starts nothing: a comment may follow it
+            parts.append(line)
+        if parts and not continued:
             yield first, "".join(parts)
             parts = []
     if parts:

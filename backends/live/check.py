@@ -1,0 +1,210 @@
+"""A look at a cluster in peace time: what is reachable from here, what is offered, what we may do.
+
+Nothing that is sent changes anything. Permissions are read from the bit fields in which brokers tell a caller
+what it may do; where DESCRIBE on the cluster is missing they tell nothing, and an ElectLeaders of no partition
+and a DescribeConfigs show the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from backends.base.answers import Capabilities, ClusterInfo, LogDir, Partitions
+from backends.base.errors import BackendError, NotAllowed
+from backends.live.addresses import Address
+from backends.live.cluster import cluster_info, describe_cluster
+from backends.live.configs import describe_broker_configs
+from backends.live.connection import BrokerConnection, place
+from backends.live.elections import elect_leaders
+from backends.live.errors import CLUSTER_RESOURCE, as_unknown
+from backends.live.fleet import SEED, Fleet
+from backends.live.logdirs import describe_log_dirs
+from backends.live.operations import Operations
+from backends.live.partitions import topic_operations, unseen_topics, with_hidden
+from backends.live.versions import GET_REPLICA_LOG_INFO, capabilities
+from recovery.model import Unknown, Why
+
+TOPICS = "Topic:*"
+
+_CLUSTER_RIGHTS = {
+    "DESCRIBE": "log dirs, the quorum, reassignments in progress, topics that may not be seen",
+    "ALTER": "elections, reordering an assignment, adding and removing voters",
+    "DESCRIBE_CONFIGS": "making sure which broker answers at an address",
+    "CLUSTER_ACTION": "the native calls (GetReplicaLogInfo, ElectLeaders v3)",
+}
+_TOPIC_RIGHTS = {
+    "DESCRIBE": "partitions and log end offsets",
+    "READ": "the epoch of the last record, lineage, log start",
+    "DESCRIBE_CONFIGS": "min.insync.replicas, the kind of topic",
+}
+
+
+class Reach(NamedTuple):
+    """How one broker is reached from here: ``problem`` None where it answered.
+
+    ``overridden``: the address is from --broker, not as advertised. ``verified``: the node told its id itself.
+    ``caught_up``: the quorum's leader sees it at the head of the metadata; None: not known.
+    """
+
+    broker: int
+    address: str
+    overridden: bool
+    problem: Unknown | None
+    verified: bool
+    caught_up: bool | None
+    fenced: bool | None
+
+
+class Right(NamedTuple):
+    """Whether the caller has a permission. ``missing`` names topics that lack it, of ``looked_at`` (0: cluster)."""
+
+    operation: str
+    resource: str
+    used_for: str
+    granted: bool | Unknown
+    missing: tuple[str, ...] = ()
+    looked_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What ``ktriage check`` shows. ``hidden`` topics exist and may not be described; Unknown: not told."""
+
+    cluster: ClusterInfo
+    reach: tuple[Reach, ...]
+    capabilities: Capabilities
+    rights: tuple[Right, ...]
+    hidden: tuple[str, ...] | Unknown
+
+
+async def check(fleet: Fleet) -> Checked:
+    """Look at the cluster of an open fleet. Raises BackendError only where no broker can be asked at all."""
+    told = await fleet.refresh()
+    ids = sorted({b.id for b in fleet.brokers} | set(fleet.overrides))
+    quorum = await fleet.quorum()
+    reach = await asyncio.gather(*(_reach(fleet, broker, fleet.caught_up(quorum)) for broker in ids))
+    conn = await fleet.connection(told.broker)
+    open_ids = [broker for broker in ids if fleet.current(broker) is not None]
+    served = {broker: (await fleet.connection(broker)).api_keys for broker in open_ids} or {
+        SEED: conn.api_keys
+    }
+    offered = capabilities(served, conn.features)
+    operations = await _topics(conn)
+    hidden = await _hidden(fleet, conn, open_ids, operations)
+    rights = [*await _cluster_rights(conn, _native(served)), *_topic_rights(operations, hidden)]
+    return Checked(
+        cluster_info(told.value, told.broker, conn.features), tuple(reach), offered, tuple(rights), hidden
+    )
+
+
+async def _reach(fleet: Fleet, broker: int, caught_up: frozenset[int] | None) -> Reach:
+    problem: Unknown | None = None
+    verified = False
+    try:
+        verified = (await fleet.connection(broker)).verified
+    except BackendError as error:
+        problem = as_unknown(error)
+    address: Address | None = fleet.address(broker)
+    listed = next((b for b in fleet.brokers if b.id == broker), None)
+    return Reach(
+        broker,
+        str(address) if address else place(None, None),
+        broker in fleet.overrides,
+        problem,
+        verified,
+        None if caught_up is None else broker in caught_up,
+        listed.fenced if listed else None,
+    )
+
+
+def _native(served: Mapping[int, Mapping[int, tuple[int, int]]]) -> bool:
+    return any(GET_REPLICA_LOG_INFO in keys for keys in served.values())
+
+
+async def _topics(conn: BrokerConnection) -> Mapping[str, Operations | None] | Unknown:
+    try:
+        return await topic_operations(conn)
+    except BackendError as error:
+        return as_unknown(error)
+
+
+async def _hidden(
+    fleet: Fleet,
+    conn: BrokerConnection,
+    brokers: list[int],
+    operations: Mapping[str, Operations | None] | Unknown,
+) -> tuple[str, ...] | Unknown:
+    """Topics in the brokers' log dirs that a listing leaves out."""
+    if isinstance(operations, Unknown):
+        return operations
+
+    async def ask(broker: int) -> tuple[LogDir, ...] | Unknown:
+        try:
+            return await describe_log_dirs(await fleet.connection(broker))
+        except BackendError as error:
+            return as_unknown(error)
+
+    held = dict(zip(brokers, await asyncio.gather(*map(ask, brokers)), strict=True))
+    refused = [answer for answer in held.values() if isinstance(answer, Unknown)]
+    if len(refused) == len(held):
+        return refused[0] if refused else Unknown(Why.NOT_ANSWERED, "no broker was asked for its log dirs")
+    unseen = [topic for topic in unseen_topics(Partitions(()), held) if topic not in operations]
+    try:
+        return (await with_hidden(conn, Partitions(()), unseen)).hidden
+    except BackendError as error:
+        return as_unknown(error)
+
+
+async def _cluster_rights(conn: BrokerConnection, native: bool) -> list[Right]:
+    try:
+        allowed = (await describe_cluster(conn, operations=True)).operations
+    except BackendError as error:
+        told: bool | Unknown = as_unknown(error)
+        return [Right(name, CLUSTER_RESOURCE, use, told) for name, use in _CLUSTER_RIGHTS.items()]
+    rights = []
+    for name, use in _CLUSTER_RIGHTS.items():
+        if name == "CLUSTER_ACTION" and not native:
+            continue
+        granted: bool | Unknown = allowed is not None and allowed.allows(name)
+        if allowed is None or not allowed.allowed:  # without DESCRIBE the brokers tell nothing of the others
+            granted = name != "DESCRIBE" and await _tried(conn, name)
+        rights.append(Right(name, CLUSTER_RESOURCE, use, granted))
+    return rights
+
+
+async def _tried(conn: BrokerConnection, operation: str) -> bool | Unknown:
+    """Find out by a request that changes nothing."""
+    try:
+        if operation == "ALTER":
+            await elect_leaders(conn, (), preferred=True)
+            return True
+        if operation == "DESCRIBE_CONFIGS" and conn.broker is not None:
+            answer = await describe_broker_configs(conn, conn.broker, ("node.id",))
+            return answer.why is not Why.NOT_ALLOWED if isinstance(answer, Unknown) else True
+    except NotAllowed:
+        return False
+    except BackendError as error:
+        return as_unknown(error)
+    return Unknown(Why.NOT_ALLOWED, "not told without DESCRIBE on the cluster")
+
+
+def _topic_rights(
+    operations: Mapping[str, Operations | None] | Unknown, hidden: tuple[str, ...] | Unknown
+) -> list[Right]:
+    if isinstance(operations, Unknown):
+        return [Right(name, TOPICS, use, operations) for name, use in _TOPIC_RIGHTS.items()]
+    unseen = hidden if isinstance(hidden, tuple) else ()
+    rights = []
+    for name, use in _TOPIC_RIGHTS.items():
+        lacking = tuple(t for t, allowed in operations.items() if allowed and not allowed.allows(name))
+        missing = tuple(sorted({*lacking, *unseen}))
+        granted: bool | Unknown = not missing
+        if not missing and isinstance(hidden, Unknown):
+            granted = Unknown(
+                Why.NOT_ALLOWED, f"on every topic that may be seen; the others: {hidden.detail}"
+            )
+        rights.append(Right(name, TOPICS, use, granted, missing, len(operations) + len(unseen)))
+    return rights
