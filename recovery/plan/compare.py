@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
+from recovery.fences import state_changed
 from recovery.model import Lineage, Survey, TopicPartition, Unknown
 from recovery.plan.make import standing_words
 from recovery.plan.values import Plan, PlanRow
@@ -32,8 +33,8 @@ class Now(StrEnum):
     UNANSWERED = "did not answer now"
 
 
-class Fence(StrEnum):
-    """What makes a row stale."""
+class Moved(StrEnum):
+    """The fence that makes a row stale."""
 
     CLUSTER_ID = "cluster id"
     PARTITION = "partition"
@@ -50,7 +51,7 @@ class RowCheck(NamedTuple):
 
     tp: TopicPartition
     now: Now
-    fence: Fence | None
+    fence: Moved | None
     detail: str
     notes: tuple[str, ...] = ()
 
@@ -65,7 +66,7 @@ def compare(plan: Plan, surveys: Iterable[Survey], cluster_id: str) -> tuple[Row
     planned = plan.header.cluster_id
     if cluster_id != planned:
         detail = f"the plan is for cluster {planned}, this is {cluster_id}"
-        return tuple(RowCheck(row.tp, Now.STALE, Fence.CLUSTER_ID, detail) for row in plan.rows)
+        return tuple(RowCheck(row.tp, Now.STALE, Moved.CLUSTER_ID, detail) for row in plan.rows)
     found = {survey.tp: survey for survey in surveys}
     return tuple(check_row(row, found.get(row.tp), plan.header.ranking) for row in plan.rows)
 
@@ -73,10 +74,10 @@ def compare(plan: Plan, surveys: Iterable[Survey], cluster_id: str) -> tuple[Row
 def check_row(row: PlanRow, survey: Survey | None, ranking: Ranking) -> RowCheck:
     """One row against its partition as it is; None: it was not found."""
     if survey is None:
-        return _stale(row, Fence.PARTITION, "the partition does not exist or may not be seen")
+        return _stale(row, Moved.PARTITION, "the partition does not exist or may not be seen")
     state = survey.state
     if state.topic_id != row.topic_id:
-        return _stale(row, Fence.TOPIC_ID, "the topic was deleted and made again since the plan")
+        return _stale(row, Moved.TOPIC_ID, "the topic was deleted and made again since the plan")
     if not state.offline:
         chosen = " as planned" if state.leader == row.leader else f", not by {row.leader} as planned"
         return RowCheck(row.tp, Now.ONLINE, None, f"led by {state.leader}{chosen}")
@@ -86,7 +87,7 @@ def check_row(row: PlanRow, survey: Survey | None, ranking: Ranking) -> RowCheck
     return _electable_now(row, survey)
 
 
-def _stale(row: PlanRow, fence: Fence, detail: str) -> RowCheck:
+def _stale(row: PlanRow, fence: Moved, detail: str) -> RowCheck:
     return RowCheck(row.tp, Now.STALE, fence, detail)
 
 
@@ -94,18 +95,17 @@ def _moved_state(row: PlanRow, survey: Survey) -> RowCheck | None:
     state = survey.state
     if isinstance(survey.reassigning, Unknown):
         detail = f"whether a reassignment is in progress is not known ({survey.reassigning})"
-        return _stale(row, Fence.REASSIGNMENT, detail)
+        return _stale(row, Moved.REASSIGNMENT, detail)
     if survey.reassigning:
-        return _stale(row, Fence.REASSIGNMENT, "a reassignment is in progress")
-    if state.replicas != row.replicas:
-        detail = f"replicas {list(row.replicas)} became {list(state.replicas)}"
-        if state.replicas == row.order:
-            detail += ", the order that this plan writes: a run was interrupted, resume it"
-        return _stale(row, Fence.ASSIGNMENT, detail)
-    if state.leader_epoch != row.leader_epoch:
-        detail = f"leader epoch {row.leader_epoch} became {state.leader_epoch}: somebody led in between"
-        return _stale(row, Fence.LEADER_EPOCH, detail)
-    return None
+        return _stale(row, Moved.REASSIGNMENT, "a reassignment is in progress")
+    changed = state_changed(row.fence, state)
+    if changed is None:
+        return None
+    if state.replicas == row.replicas:
+        return _stale(row, Moved.LEADER_EPOCH, f"{changed}: somebody led in between")
+    if state.replicas == row.order:
+        changed += ", the order that this plan writes: a run was interrupted, resume it"
+    return _stale(row, Moved.ASSIGNMENT, changed)
 
 
 def _moved_log(row: PlanRow, survey: Survey) -> RowCheck | None:
@@ -115,11 +115,11 @@ def _moved_log(row: PlanRow, survey: Survey) -> RowCheck | None:
             continue
         if log.log_end_offset != candidate.log_end:
             what = f"the log of broker {candidate.broker} ended at {candidate.log_end}"
-            return _stale(row, Fence.CANDIDATE_LOG, f"{what}, now at {log.log_end_offset}")
+            return _stale(row, Moved.CANDIDATE_LOG, f"{what}, now at {log.log_end_offset}")
         now = log.lineage.last_epoch if isinstance(log.lineage, Lineage) else None
         if now is not None and candidate.last_epoch is not None and now != candidate.last_epoch:
             what = f"the last record's epoch on broker {candidate.broker} was {candidate.last_epoch}"
-            return _stale(row, Fence.CANDIDATE_LOG, f"{what}, now {now}")
+            return _stale(row, Moved.CANDIDATE_LOG, f"{what}, now {now}")
     return None
 
 
@@ -138,7 +138,7 @@ def _better_log(row: PlanRow, survey: Survey, ranking: Ranking) -> RowCheck | No
             continue
         if key > chosen:
             what = f"broker {broker} was silent when the plan was made and answers now with a better log"
-            return _stale(row, Fence.BETTER_LOG, f"{what}: epoch {key[0]}, log end {key[1]}")
+            return _stale(row, Moved.BETTER_LOG, f"{what}: epoch {key[0]}, log end {key[1]}")
     return None
 
 

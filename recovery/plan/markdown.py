@@ -32,7 +32,7 @@ def _counts(summary: Summary) -> list[str]:
     lines = [
         f"- To elect: {summary.elect:,}; certain to lose nothing: {summary.lossless:,};"
         f" may lose something: {summary.may_lose:,}",
-        f"- Offsets lost: {summary.loss}" + _unbounded(summary),
+        f"- Offsets lost: {summary.loss}" + _unknown(summary),
     ]
     if summary.not_elected:
         counts = ", ".join(f"{verdict} {count:,}" for verdict, count in sorted(summary.not_elected.items()))
@@ -42,21 +42,21 @@ def _counts(summary: Summary) -> list[str]:
     return lines
 
 
-def _unbounded(summary: Summary) -> str:
-    if not summary.unbounded:
+def _unknown(summary: Summary) -> str:
+    if not summary.unknown:
         return ""
-    return f" ({_count(summary.unbounded, 'partition')} with no known upper bound)"
+    return f" ({_count(summary.unknown, 'partition')} with no known upper bound)"
 
 
 def _worst(plan: Plan, summary: Summary) -> list[str]:
     rows = worst(plan, WORST)
     if not rows:
         return []
-    what = (
-        f"The worst {len(rows)} of {summary.may_lose:,}" if summary.may_lose > len(rows) else "Those that may"
-    )
+    shown = "Those that may lose something"
+    if summary.may_lose > len(rows):
+        shown = f"The worst {len(rows)} of {summary.may_lose:,} that may lose something"
     return [
-        f"{what}:" if summary.may_lose > len(rows) else "Those that may lose something:",
+        f"{shown}:",
         "",
         "| partition | leader | offsets lost | which | if it drops out | marks |",
         "|---|---|---|---|---|---|",
@@ -68,15 +68,8 @@ def _worst(plan: Plan, summary: Summary) -> list[str]:
 def _table_row(row: PlanRow) -> str:
     successor = row.successor
     then = "nobody" if successor is None else f"{successor.broker}: {loss_text(successor.loss)}"
-    cells = [
-        f"`{row.tp}`",
-        str(row.leader),
-        loss_text(row.loss),
-        lost_ranges(row.loss),
-        then,
-        ", ".join(row.marks),
-    ]
-    return f"| {' | '.join(_plain(cell) if cell[:1] != '`' else cell for cell in cells)} |"
+    losses = loss_text(row.loss), lost_ranges(row.loss), then, ", ".join(row.marks)
+    return f"| `{row.tp}` | {row.leader} | {' | '.join(map(_plain, losses))} |"
 
 
 def _count(number: int, what: str) -> str:

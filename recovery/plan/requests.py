@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from recovery.fences import needs_reorder
+from recovery.model import Standing
 from recovery.plan.values import Plan, PlanRow
 
 BATCH = 1000
@@ -33,18 +35,25 @@ class Request(NamedTuple):
 
 
 def requests(plan: Plan, native: bool, batch: int = BATCH, timeout_ms: int = 60_000) -> Iterator[Request]:
-    """Every request, in the order they go out; a row whose fences fail by then is left out of its batch."""
+    """Every request, in the order they go out.
+
+    As the cluster stood when the plan was made: a row whose fences fail by then is left out of its batch.
+    """
     for start in range(0, len(plan.rows), batch):
         rows = plan.rows[start : start + batch]
         if native:
             yield _designate(rows, timeout_ms)
             continue
-        moved = [row for row in rows if row.order != row.replicas]
+        moved = [row for row in rows if needs_reorder(row.replicas, row.order, _standings(row))]
         if moved:
             yield _reassign(moved, "put the chosen leader first", lambda row: row.order, timeout_ms)
         yield _elect(rows, timeout_ms)
         if moved:
             yield _reassign(moved, "restore the assignment order", lambda row: row.replicas, timeout_ms)
+
+
+def _standings(row: PlanRow) -> Mapping[int, Standing]:
+    return {candidate.broker: candidate.standing for candidate in row.candidates}
 
 
 def _reassign(

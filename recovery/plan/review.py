@@ -20,7 +20,7 @@ class Summary:
     """A plan in counts of partitions, and its loss in offsets.
 
     ``may_lose`` is every row of which it is not certain that nothing is lost: the number that is typed to
-    confirm. ``unbounded`` of them have no known upper bound; then ``at_most`` is None. ``disagree`` counts
+    confirm. ``unknown`` of them have no known upper bound; then ``at_most`` is None. ``disagree`` counts
     rows whose leader is not whom the other ranking would choose.
     """
 
@@ -29,7 +29,7 @@ class Summary:
     not_elected: Mapping[Verdict, int]
     lossless: int
     may_lose: int
-    unbounded: int
+    unknown: int
     at_least: int
     at_most: int | None
     disagree: int
@@ -59,16 +59,16 @@ def summarise(plan: Plan) -> Summary:
     """The plan in counts."""
     losses = [row.loss for row in plan.rows]
     lossless = sum(loss.none for loss in losses)
-    unbounded = sum(loss.at_most is None for loss in losses)
+    unknown = sum(loss.at_most is None for loss in losses)
     return Summary(
         len({row.tp.topic for row in plan.rows}),
         len(plan.rows),
         Counter(row.verdict for row in plan.not_elected),
         lossless,
         len(losses) - lossless,
-        unbounded,
+        unknown,
         sum(loss.at_least for loss in losses),
-        None if unbounded else sum(loss.at_most or 0 for loss in losses),
+        None if unknown else sum(loss.at_most or 0 for loss in losses),
         sum(row.other_ranking_leader is not None for row in plan.rows),
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from recovery.fences import Fence
 from recovery.loss import Loss
 from recovery.model import NO_LEADER, Standing, TopicPartition
 from recovery.plan.marks import Mark
@@ -110,9 +111,10 @@ class PlanRow(NamedTuple):
         return tuple(broker for broker in self.replicas if broker not in told)
 
     @property
-    def candidate_logs(self) -> dict[int, tuple[int | None, int]]:
-        """The candidates' fences: broker to (last record's epoch, log end offset)."""
-        return {c.broker: (c.last_epoch, c.log_end) for c in self.candidates}
+    def fence(self) -> Fence:
+        """What must still be true when the election is sent."""
+        logs = {c.broker: (c.last_epoch, c.log_end) for c in self.candidates}
+        return Fence(self.topic_id, self.leader_epoch, self.replicas, logs)
 
     def candidate(self, broker: int) -> PlanCandidate | None:
         """The candidate on ``broker``, or None where that broker has no replica or did not answer."""

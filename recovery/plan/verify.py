@@ -18,8 +18,8 @@ from recovery.plan.values import BarePlan, BareRow, Plan, PlanCandidate, PlanRow
 class Leading(StrEnum):
     """Who leads, measured against the plan."""
 
-    RIGHT = "right leader"
-    OTHER = "another leader"
+    RIGHT = "right"
+    OTHER = "other"
     OFFLINE = "offline"
     NOT_SEEN = "not seen"
 

@@ -1,0 +1,228 @@
+"""Writing the journal: one line before and one after each thing that is sent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import quote
+
+from console.crash import redact
+from console.journal.errors import JournalError
+from console.journal.lines import (
+    after_members,
+    before_members,
+    command_line,
+    encode,
+    moment,
+    partition_list,
+)
+from console.journal.lock import Lock
+from console.paths import state_dir
+from console.planfile import sync_directory
+from recovery.model import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Who runs what, and why; ``reason`` is what the operator typed, empty where none was asked."""
+
+    run_id: str
+    command: Sequence[str]
+    user: str
+    host: str
+    pid: int
+    reason: str
+    tool_version: str
+
+
+class Journal:
+    """One run's file, and the lock on its cluster; a :class:`backends.base.protocol.Recorder`."""
+
+    def __init__(self, run: Run, clock: Callable[[], datetime], file: _LineFile, lock: Lock) -> None:
+        self._run = run
+        self._clock = clock
+        self._file = file
+        self._lock = lock
+        self._entries = 0
+        self._unwritten = b""
+
+    @classmethod
+    def open(
+        cls, cluster_id: str, run: Run, clock: Callable[[], datetime], root: Path | None = None
+    ) -> Journal:
+        """Takes the cluster's lock on this host and starts a file.
+
+        Raises JournalLocked where another run holds it, JournalError where nothing can be recorded.
+        """
+        directory = cluster_directory(cluster_id, root)
+        about: dict[str, object] = {
+            "run": run.run_id,
+            "clusterId": cluster_id,
+            "command": command_line(run.command),
+            "user": run.user,
+            "host": run.host,
+            "pid": run.pid,
+            "reason": redact(run.reason),
+            "toolVersion": run.tool_version,
+        }
+        try:
+            _make_directories(directory)
+        except OSError as error:
+            raise JournalError(f"{directory}: cannot be made: {error.strerror}") from None
+        lock = Lock.take(directory / "lock", {"at": moment(clock()), **about})
+        try:
+            file = _LineFile(_next_file(directory, run.run_id))
+            journal = cls(run, clock, file, lock)
+            file.append(encode("run", clock(), about))
+        except BaseException:
+            lock.release()
+            raise
+        return journal
+
+    @property
+    def path(self) -> Path:
+        """The run's own file."""
+        return self._file.path
+
+    def before(self, action: str, detail: Mapping[str, object]) -> str:
+        """Records an intention and returns the entry's id once it is on disk.
+
+        Raises JournalError where it is not; then nothing may be sent.
+        """
+        entry = f"{self._run.run_id}/{self._entries + 1}"
+        line = encode("before", self._clock(), before_members(entry, action, detail))
+        self._file.append(self._unwritten + line)
+        self._unwritten = b""
+        self._entries += 1
+        return entry
+
+    def after(self, entry: str, result: Mapping[str, object]) -> None:
+        """Records how an entry ended.
+
+        Does not raise on a full disk, for what was sent was sent and something may have to be undone: the line
+        goes out before the next one. Until then the entry reads as unfinished.
+        """
+        self._write_or_keep(encode("after", self._clock(), after_members(entry, result)))
+
+    def settle(self, why: str, entries: Iterable[str] = (), rows: Iterable[TopicPartition] = ()) -> None:
+        """Records that entries, and reorders of ``rows``, of earlier runs have no open end any more."""
+        members: dict[str, object] = {
+            "why": redact(why),
+            "entries": list(entries),
+            "rows": partition_list(rows),
+        }
+        self._write_or_keep(encode("settled", self._clock(), members))
+
+    def close(self, status: int | None = None) -> None:
+        """Ends the run's file with its exit status, and lets go of the lock; may be called twice.
+
+        Raises JournalError where the last lines could not be written.
+        """
+        if self._file.closed:
+            return
+        try:
+            self._file.append(self._unwritten + encode("end", self._clock(), {"status": status}))
+        finally:
+            self._file.close()
+            self._lock.release()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            with contextlib.suppress(JournalError):
+                self.close()
+
+    def _write_or_keep(self, line: bytes) -> None:
+        self._unwritten += line
+        with contextlib.suppress(JournalError):
+            self._file.append(self._unwritten)
+            self._unwritten = b""
+
+
+class _LineFile:
+    """A file that only grows by whole lines, each on disk when :meth:`append` returns."""
+
+    def __init__(self, path: Path) -> None:
+        """Creates the file. Raises JournalError."""
+        self.path = path
+        self._size = 0
+        self._torn = ""
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+            self._descriptor: int | None = os.open(path, flags, 0o600)
+            sync_directory(path.parent)
+        except OSError as error:
+            raise JournalError(f"{path}: cannot be made: {error.strerror}") from None
+
+    @property
+    def closed(self) -> bool:
+        return self._descriptor is None
+
+    def append(self, lines: bytes) -> None:
+        """Writes whole lines and waits for the disk. Raises JournalError; then the file is as it was."""
+        if self._descriptor is None or self._torn:
+            raise JournalError(f"{self.path}: cannot be written: {self._torn or 'it is closed'}")
+        try:
+            self._write(self._descriptor, lines)
+        except OSError as error:
+            self._cut(self._descriptor)
+            raise JournalError(f"{self.path}: cannot be written: {error.strerror}") from None
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            # After a failed fsync nobody knows what is on disk, and a second one would claim success.
+            self._torn = f"the disk failed ({error.strerror})"
+            raise JournalError(f"{self.path}: cannot be written: {self._torn}") from None
+        self._size += len(lines)
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    @staticmethod
+    def _write(descriptor: int, lines: bytes) -> None:
+        left = memoryview(lines)
+        while left:
+            left = left[os.write(descriptor, left) :]
+
+    def _cut(self, descriptor: int) -> None:
+        """Takes a line back that was written in part: a broken line may only be the last."""
+        try:
+            os.ftruncate(descriptor, self._size)
+        except OSError as error:
+            self._torn = f"a broken line could not be taken back ({error.strerror})"
+
+
+def cluster_directory(cluster_id: str, root: Path | None = None) -> Path:
+    """Where a cluster's journal lives, under ``root`` (default: the state directory)."""
+    # A cluster id is Kafka's base64 as a rule, but an operator may have chosen any text.
+    name = quote(cluster_id, safe="").replace(".", "%2E")
+    if not name:
+        raise JournalError("the cluster has no id: what is sent to it cannot be recorded")
+    return (root or state_dir()) / name
+
+
+def _make_directories(path: Path) -> None:
+    missing = [part for part in (path, *path.parents) if not part.exists()]
+    for part in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            part.mkdir(mode=0o700)
+        sync_directory(part.parent)
+
+
+def _next_file(directory: Path, run_id: str) -> Path:
+    """Numbered, so that the order of runs does not hang on a clock."""
+    numbers = [int(path.name[:6]) for path in directory.glob("[0-9]" * 6 + "-*.jsonl")]
+    return directory / f"{max(numbers, default=0) + 1:06d}-{quote(run_id, safe='')}.jsonl"

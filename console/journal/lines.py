@@ -1,0 +1,126 @@
+"""A journal line: one JSON object. Secrets are taken out here, whatever the caller hands in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from backends.base.answers import Designation
+from console.crash import redact
+from console.journal.errors import JournalError
+from recovery.model import TopicPartition
+
+FORMAT_VERSION = 1
+REDACTED = "[redacted]"
+
+_SECRET_KEY = re.compile(r"(?i)passw|passphrase|secret|token|jaas|credential|private.?key|assertion")
+
+ROW_LISTS = ("applied", "refused", "unknown")
+"""How the rows of an entry ended; a row in none of them is unknown."""
+
+
+def encode(kind: str, at: datetime, members: Mapping[str, object]) -> bytes:
+    """The line, with its newline."""
+    line = {"v": FORMAT_VERSION, "kind": kind, "at": moment(at), **members}
+    return json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def moment(at: datetime) -> str:
+    """A time as the journal writes it: UTC, in milliseconds."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def command_line(arguments: Sequence[str]) -> list[str]:
+    """The arguments without what may be a secret: in one argument, or behind an option's name."""
+    shown = []
+    previous = ""
+    for argument in arguments:
+        follows = previous.startswith("-") and "=" not in previous and _SECRET_KEY.search(previous)
+        shown.append(REDACTED if follows else redact(argument))
+        previous = argument
+    return shown
+
+
+def before_members(entry: str, action: str, detail: Mapping[str, object]) -> dict[str, object]:
+    """An intention; Designation rows are kept exactly, so that they can be restored from it."""
+    rest = dict(detail)
+    rows = rest.get("rows")
+    members: dict[str, object] = {"entry": entry, "action": action}
+    if isinstance(rows, Sequence) and rows and all(isinstance(row, Designation) for row in rows):
+        del rest["rows"]
+        members["rows"] = [designation_fields(row) for row in rows]
+    return {**members, "detail": plain(rest)}
+
+
+def after_members(entry: str, result: Mapping[str, object]) -> dict[str, object]:
+    """An end: ``applied`` is a list of partitions, ``refused`` and ``unknown`` map partitions to the reason."""
+    rest = dict(result)
+    members: dict[str, object] = {"entry": entry}
+    for key in ROW_LISTS:
+        rows = rest.pop(key, ())
+        if isinstance(rows, Mapping):
+            members[key] = [[*tp, redact(str(why))] for tp, why in rows.items()]
+        elif isinstance(rows, Iterable):
+            members[key] = partition_list(rows)
+    return {**members, "result": plain(rest)}
+
+
+def partition_list(rows: Iterable[TopicPartition]) -> list[list[object]]:
+    """Partitions as ``[topic, partition]``."""
+    return [[*tp] for tp in rows]
+
+
+def designation_fields(row: Designation) -> dict[str, object]:
+    """A row as a line holds it; :func:`designation` reads it back."""
+    return {
+        "topic": row.tp.topic,
+        "partition": row.tp.partition,
+        "topicId": row.topic_id,
+        "leaderEpoch": row.leader_epoch,
+        "replicas": row.replicas,
+        "order": row.order,
+        "logs": {str(broker): log for broker, log in row.candidate_logs.items()},
+    }
+
+
+def designation(members: Mapping[str, Any]) -> Designation:
+    """The row of a line. Raises JournalError where it is not one."""
+    try:
+        row = Designation(
+            TopicPartition(members["topic"], members["partition"]),
+            members["topicId"],
+            members["leaderEpoch"],
+            tuple(members["replicas"]),
+            tuple(members["order"]),
+            {int(broker): (epoch, end) for broker, (epoch, end) in members["logs"].items()},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise JournalError(f"a row that cannot be read ({error})") from None
+    if not row.order or sorted(row.order) != sorted(row.replicas):
+        raise JournalError(f"a row of {row.tp} whose order is not its replicas")
+    return row
+
+
+def plain(value: object) -> object:
+    """Any value as JSON, without secrets."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _member(str(key), item) for key, item in value.items()}
+    if isinstance(value, bytes | bytearray | memoryview):
+        return REDACTED
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [plain(item) for item in value]
+    return redact(str(value))
+
+
+def _member(name: str, value: object) -> object:
+    return REDACTED if _SECRET_KEY.search(name) else plain(value)

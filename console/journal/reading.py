@@ -1,0 +1,151 @@
+"""Reading the journal: fields that are not known are passed over, a broken line is not, unless it is the last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from backends.base.answers import Designation
+from console.journal.errors import JournalError
+from console.journal.journal import cluster_directory
+from console.journal.lines import FORMAT_VERSION, ROW_LISTS, designation
+from recovery.model import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """Something that was about to be sent. ``rows`` are its designated elections, if it was about any."""
+
+    entry: str
+    at: str
+    action: str
+    rows: tuple[Designation, ...]
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """How an entry ended."""
+
+    entry: str
+    at: str
+    applied: frozenset[TopicPartition]
+    refused: Mapping[TopicPartition, str]
+    unknown: Mapping[TopicPartition, str]
+    result: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a later run found done, or no longer ours."""
+
+    at: str
+    why: str
+    entries: frozenset[str]
+    rows: frozenset[TopicPartition]
+
+
+Event = Before | After | Settled
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One run as its file tells it. ``header`` is empty for a run that ended before its first line.
+
+    ``ended`` tells whether the run closed its file; ``status`` is its exit status, None where not said.
+    """
+
+    path: Path
+    header: Mapping[str, Any]
+    events: tuple[Event, ...]
+    ended: bool
+    status: int | None
+
+    @property
+    def run_id(self) -> str:
+        return str(self.header.get("run", ""))
+
+
+def read_runs(cluster_id: str, root: Path | None = None) -> tuple[RunRecord, ...]:
+    """Every run recorded for the cluster on this host, oldest first. Raises JournalError."""
+    directory = cluster_directory(cluster_id, root)
+    return tuple(read_run(path) for path in sorted(directory.glob("*.jsonl")))
+
+
+def read_run(path: Path) -> RunRecord:
+    """One run's file. Raises JournalError with the line: unreadable, broken, or of a newer format."""
+    header: Mapping[str, Any] = {}
+    events: list[Event] = []
+    ended, status = False, None
+    for number, line in _lines(path):
+        try:
+            kind = _kind(line)
+            if kind == "run":
+                header = line
+            elif kind == "end":
+                ended, status = True, line.get("status")
+            elif kind in _EVENTS:
+                events.append(_EVENTS[kind](line))
+        except JournalError as error:
+            raise JournalError(f"{path}: line {number}: {error}") from None
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise JournalError(f"{path}: line {number}: broken ({type(error).__name__}: {error})") from None
+    return RunRecord(path, header, tuple(events), ended, status)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Any]]:
+    try:
+        whole, _, torn = path.read_bytes().rpartition(b"\n")
+    except OSError as error:
+        raise JournalError(f"{path}: cannot be read: {error.strerror}") from None
+    lines = whole.split(b"\n") if whole else []
+    for number, line in enumerate(lines, 1):
+        try:
+            yield number, json.loads(line)
+        except ValueError:
+            # A power loss can leave the last line broken: it never counted as written.
+            if number < len(lines) or torn:
+                raise JournalError(f"{path}: line {number}: broken, it is not JSON") from None
+
+
+def _kind(line: Any) -> str:
+    version = line["v"]
+    if type(version) is not int or version > FORMAT_VERSION:
+        raise JournalError(f"journal format {version}: this version of the tool reads {FORMAT_VERSION}")
+    return str(line["kind"])
+
+
+def _before(line: Mapping[str, Any]) -> Before:
+    rows = tuple(designation(row) for row in line.get("rows", ()))
+    return Before(line["entry"], line["at"], line["action"], rows, line.get("detail", {}))
+
+
+def _after(line: Mapping[str, Any]) -> After:
+    applied, refused, unknown = (line.get(key, ()) for key in ROW_LISTS)
+    return After(
+        line["entry"],
+        line["at"],
+        frozenset(TopicPartition(row[0], row[1]) for row in applied),
+        _reasons(refused),
+        _reasons(unknown),
+        line.get("result", {}),
+    )
+
+
+def _reasons(rows: Any) -> dict[TopicPartition, str]:
+    return {TopicPartition(row[0], row[1]): str(row[2]) if len(row) > 2 else "" for row in rows}
+
+
+def _settled(line: Mapping[str, Any]) -> Settled:
+    rows = frozenset(TopicPartition(row[0], row[1]) for row in line.get("rows", ()))
+    return Settled(line["at"], str(line.get("why", "")), frozenset(line.get("entries", ())), rows)
+
+
+_EVENTS: Mapping[str, Callable[[Mapping[str, Any]], Event]] = {
+    "before": _before,
+    "after": _after,
+    "settled": _settled,
+}

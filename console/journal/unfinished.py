@@ -1,0 +1,118 @@
+"""What earlier runs left open: reordered assignments not put back, and things sent whose end is not recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from backends.base.answers import Designation
+from console.journal.reading import After, Before, RunRecord, Settled, read_runs
+from recovery.model import TopicPartition
+
+REORDER, RESTORE = "reorder", "restore"
+
+
+class OpenOrder(NamedTuple):
+    """An assignment that may still stand in the order written for an election.
+
+    ``applied``: whether the cluster said that it took the order; None: it is not known.
+    """
+
+    run_id: str
+    entry: str
+    at: str
+    designation: Designation
+    applied: bool | None
+
+
+class OpenEntry(NamedTuple):
+    """Something else that was about to be sent, with no end recorded."""
+
+    run_id: str
+    entry: str
+    at: str
+    action: str
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What is open. Whoever reads it holds the lock, or a run that is still going is among it."""
+
+    orders: tuple[OpenOrder, ...]
+    entries: tuple[OpenEntry, ...]
+
+    @property
+    def nothing(self) -> bool:
+        return not self.orders and not self.entries
+
+
+def unfinished(cluster_id: str, root: Path | None = None) -> Unfinished:
+    """What the runs recorded for the cluster on this host left open. Raises JournalError."""
+    return left_open(read_runs(cluster_id, root))
+
+
+def left_open(runs: Iterable[RunRecord]) -> Unfinished:
+    """What those runs, oldest first, left open between them."""
+    book = _Book()
+    for run in runs:
+        for event in run.events:
+            if isinstance(event, Before):
+                book.before(run.run_id, event)
+            elif isinstance(event, After):
+                book.after(event)
+            else:
+                book.settled(event)
+    return book.open()
+
+
+class _Book:
+    """What is open so far; orders by partition, for a partition may have been reordered by several runs."""
+
+    def __init__(self) -> None:
+        self._orders: dict[TopicPartition, list[OpenOrder]] = {}
+        self._entries: dict[str, OpenEntry] = {}
+        self._restoring: dict[str, tuple[Designation, ...]] = {}
+
+    def open(self) -> Unfinished:
+        orders = tuple(order for orders in self._orders.values() for order in orders)
+        return Unfinished(orders, tuple(self._entries.values()))
+
+    def before(self, run_id: str, event: Before) -> None:
+        if event.action == REORDER:
+            for row in event.rows:
+                order = OpenOrder(run_id, event.entry, event.at, row, None)
+                self._orders.setdefault(row.tp, []).append(order)
+        elif event.action == RESTORE:
+            self._restoring[event.entry] = event.rows
+        else:
+            self._entries[event.entry] = OpenEntry(run_id, event.entry, event.at, event.action, event.detail)
+
+    def after(self, event: After) -> None:
+        self._entries.pop(event.entry, None)
+        for tp in event.refused:
+            self._keep(tp, lambda order: order.entry != event.entry)
+        for tp in event.applied:
+            self._orders[tp] = [
+                order._replace(applied=True) if order.entry == event.entry else order
+                for order in self._orders.get(tp, ())
+            ]
+        for row in self._restoring.pop(event.entry, ()):
+            if row.tp in event.applied:
+                self._restored(row)
+
+    def settled(self, event: Settled) -> None:
+        for entry in event.entries:
+            self._entries.pop(entry, None)
+        for tp in event.rows:
+            self._orders.pop(tp, None)
+
+    def _restored(self, row: Designation) -> None:
+        # A later run may have taken our order for the original: its restore does not undo ours.
+        written = (row.order, row.replicas)
+        self._keep(row.tp, lambda order: (order.designation.order, order.designation.replicas) != written)
+
+    def _keep(self, tp: TopicPartition, wanted: Callable[[OpenOrder], bool]) -> None:
+        self._orders[tp] = [order for order in self._orders.get(tp, ()) if wanted(order)]
