@@ -36,6 +36,7 @@ class Listing:
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
         self._newest: dict[int, _Told] = {}
+        self._asking: dict[int, asyncio.Task[tuple[LogDir, ...] | Unknown]] = {}
 
     async def everything(self) -> Partitions:
         """All partitions that the caller may see, with the topics that only the brokers' log dirs show."""
@@ -65,6 +66,14 @@ class Listing:
         return dict(zip(wanted, answers, strict=True))
 
     async def _ask(self, broker: int) -> tuple[LogDir, ...] | Unknown:
+        """The log dirs of that broker; callers that want them at the same time share one request."""
+        task = self._asking.get(broker)
+        if task is None:
+            task = self._asking[broker] = asyncio.ensure_future(self._describe(broker))
+            task.add_done_callback(lambda _: self._asking.pop(broker, None))
+        return await asyncio.shield(task)
+
+    async def _describe(self, broker: int) -> tuple[LogDir, ...] | Unknown:
         try:
             connection = await self._fleet.connection(broker)
             found = await describe_log_dirs(connection)

@@ -21,6 +21,7 @@ ACTIONS = (
     Action(
         "check", "What can be reached, called and seen of a cluster, before trouble comes.", False, "check"
     ),
+    Action("status", "The whole cluster on one screen: what is broken, the worst first.", False, "overview"),
     Action("replicas", "Every replica's log, as its own broker describes it.", False, "replicas"),
     Action("plan", "Choose a leader for each offline partition and write a plan file.", False, "plan"),
     Action("review", "Show a plan: what it loses, and the requests that will be sent.", False, "review"),

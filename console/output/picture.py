@@ -63,7 +63,7 @@ def counted(picture: Picture) -> dict[str, int]:
     return {
         "partitions": len(picture.surveys),
         "offline": sum(1 for survey in picture.surveys if survey.state.offline),
-        "underMinIsr": sum(1 for survey in picture.surveys if _missing_in_sync(survey) > 0),
+        "underMinIsr": sum(1 for survey in picture.surveys if missing_in_sync(survey) > 0),
         "replicas": len(logs),
         "answered": sum(1 for log in logs if not isinstance(log, Unknown)),
         "hiddenTopics": len(picture.hidden),
@@ -75,7 +75,7 @@ def worst(surveys: tuple[Survey, ...], limit: int) -> list[Survey]:
 
     def trouble(survey: Survey) -> tuple[bool, int, int]:
         silent = sum(1 for replica in survey.replicas if isinstance(replica.log, Unknown))
-        return not survey.state.offline, -_missing_in_sync(survey), -silent
+        return not survey.state.offline, -missing_in_sync(survey), -silent
 
     return sorted(surveys, key=trouble)[:limit]
 
@@ -98,7 +98,8 @@ def picture_document(picture: Picture) -> Iterator[str]:
     )
 
 
-def _missing_in_sync(survey: Survey) -> int:
+def missing_in_sync(survey: Survey) -> int:
+    """How many replicas the ISR lacks to reach min ISR; where that is not known, to reach 1."""
     needed = 1 if isinstance(survey.min_isr, Unknown) else survey.min_isr
     return max(0, needed - len(survey.state.isr))
 

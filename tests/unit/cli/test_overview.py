@@ -1,0 +1,159 @@
+"""``ktriage status``: what an operator reads on the one screen, and what a program reads in the JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from backends.base.answers import (
+    ClusterInfo,
+    Contact,
+    LogDir,
+    Partitions,
+    Quorum,
+    QuorumReplica,
+)
+from console.actions.overview import Overview, lagging_observers, not_asked, voters
+from console.output.overview import overview_document, overview_lines
+from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why
+from tests.unit.recovery.surveys import NO_READ, SILENT, log, survey
+
+WELL = log((0, 0, 10))
+BROKERS = tuple(Broker(i, f"kafka-{i}", 9092, None, False) for i in (1, 2, 3))
+LED = QuorumReplica(100, "d100", 500, 90_000, 90_000)
+
+
+def quorum(*others: QuorumReplica, observers: tuple[QuorumReplica, ...] = (), leader: int = 100) -> Quorum:
+    return Quorum(leader, 7, 499, (LED, *others), observers, ())
+
+
+def dirs(broker: int, error: str | None = None) -> tuple[LogDir, ...]:
+    return (LogDir(broker, "/data", error, -1 if error else 100, -1 if error else 50, ()),)
+
+
+def view(
+    *surveys: Survey,
+    brokers: tuple[Broker, ...] = BROKERS,
+    silent: Mapping[int, Unknown] | None = None,
+    log_dirs: Mapping[int, tuple[LogDir, ...] | Unknown] | None = None,
+    told_quorum: Quorum | Unknown | None = None,
+    hidden: tuple[str, ...] = (),
+    unknown: Mapping[TopicPartition, Unknown] | None = None,
+) -> Overview:
+    problems = silent or {}
+    contacts = tuple(
+        Contact(b.id, f"{b.host}:9092", problems.get(b.id), 0.1, "ListOffsets+Fetch (emulated)")
+        for b in brokers
+    )
+    states = tuple(s.state for s in surveys)
+    return Overview(
+        ClusterInfo("cluster-a", brokers, 1, True, "4.3"),
+        Partitions(states, unknown or {}, hidden, visible_only=True),
+        surveys,
+        contacts,
+        {b.id: dirs(b.id) for b in brokers} | dict(log_dirs or {}),
+        told_quorum or quorum(),
+    )
+
+
+def partition(number: int, row: Survey) -> Survey:
+    """The survey under another partition's number."""
+    state: PartitionState = row.state._replace(partition=number)
+    return row._replace(state=state)
+
+
+def text(seen: Overview, limit: int = 10) -> str:
+    return "\n".join(overview_lines(seen, limit))
+
+
+ONLINE = survey({1: WELL, 2: WELL, 3: WELL}, leader=1, isr=(1, 2, 3))
+OFFLINE = survey({1: WELL, 2: WELL, 3: SILENT}, elr=(3,), last_known_elr=(3,))
+
+
+def test_a_cluster_in_good_order_fits_a_few_lines_and_lists_no_partition() -> None:
+    seen = text(view(ONLINE))
+    assert "1 partitions that this caller may see: 0 offline, 0 under min ISR" in seen
+    assert "t-0" not in seen
+    assert not_asked(view(ONLINE)) == ()
+
+
+def test_the_worst_partition_comes_first_and_the_rest_is_counted() -> None:
+    fewer = survey({1: WELL, 2: WELL, 3: WELL}, leader=1, isr=(1,))
+    seen = text(view(partition(1, fewer), partition(2, ONLINE), partition(3, OFFLINE)), limit=1)
+    assert "1 offline, 2 under min ISR, 2 not fully replicated, 1 with ELR in use" in seen
+    assert "t-3" in seen
+    assert "t-1" not in seen
+    assert "… and 1 more partitions in trouble" in seen
+
+
+def test_a_fenced_broker_that_is_down_is_a_finding_and_not_a_failure_to_ask() -> None:
+    fenced = (*BROKERS[:2], BROKERS[2]._replace(fenced=True))
+    seen = view(OFFLINE, brokers=fenced, silent={3: SILENT}, log_dirs={3: SILENT})
+    assert "1 fenced, 1 unreachable from here" in text(seen)
+    assert "fenced  not answered: connection refused" in text(seen)
+    assert not_asked(seen) == ()
+
+
+def test_a_broker_that_should_be_up_and_cannot_be_reached_is_named_once() -> None:
+    seen = view(ONLINE, silent={3: SILENT}, log_dirs={3: SILENT})
+    assert not_asked(seen) == ("broker 3 at kafka-3:9092: not answered: connection refused",)
+
+
+def test_what_may_not_be_seen_is_said_and_never_counted_as_well() -> None:
+    refused = Unknown(Why.NOT_ALLOWED, "needs DESCRIBE on the cluster")
+    unread = WELL._replace(lineage=NO_READ)
+    row = survey({1: unread, 2: unread, 3: WELL}, leader=1, isr=(1, 2, 3))._replace(min_isr=refused)
+    seen = view(row, told_quorum=refused, log_dirs={1: refused}, hidden=("secret",))
+    lines = not_asked(seen)
+    assert any("needs DESCRIBE on topic secret" in line for line in lines)
+    assert "quorum: not allowed: needs DESCRIBE on the cluster" in lines
+    assert "log dirs of broker 1: not allowed: needs DESCRIBE on the cluster" in lines
+    assert "min ISR of 1 partitions: not allowed: needs DESCRIBE on the cluster" in lines
+    assert "last epochs of 2 replicas: not allowed: needs READ on topic t" in lines
+    assert "quorum: not allowed" in text(seen)
+
+
+def test_a_partition_whose_leader_cannot_be_told_is_not_lost() -> None:
+    no_listener = {TopicPartition("t", 4): Unknown(Why.FAILED, "its leader has no such listener")}
+    assert not_asked(view(ONLINE, unknown=no_listener)) == ("t-4: failed: its leader has no such listener",)
+
+
+def test_voters_and_observers_that_lag_are_shown_the_worst_first() -> None:
+    late = QuorumReplica(102, "d102", 100, 1_000, 60_000)
+    near = QuorumReplica(101, "d101", 498, 89_000, 89_900)
+    gone = QuorumReplica(3, None, 20, 1_000, 10_000)
+    told = quorum(near, late, observers=(gone, near._replace(id=1)))
+    assert [voter.replica.id for voter in voters(told)] == [102, 101, 100]
+    assert [(observer.replica.id, observer.lag) for observer in lagging_observers(told)] == [(3, 480)]
+    seen = text(view(ONLINE, told_quorum=told))
+    assert "2 observers: 1 behind" in seen
+    assert "400 offsets behind  caught up 30.0 s before the leader" in seen
+
+
+def test_a_failed_log_dir_is_named_with_its_broker() -> None:
+    seen = text(view(ONLINE, log_dirs={2: dirs(2, "KAFKA_STORAGE_ERROR")}))
+    assert "log dirs: 1 failed" in seen
+    assert "broker 2  /data  KAFKA_STORAGE_ERROR" in seen
+
+
+def test_json_holds_every_partition_with_every_log_and_all_else() -> None:
+    failed: dict[int, tuple[LogDir, ...] | Unknown] = {2: dirs(2, "KAFKA_STORAGE_ERROR"), 3: SILENT}
+    told = json.loads(
+        "\n".join(overview_document(view(partition(0, ONLINE), partition(1, OFFLINE), log_dirs=failed)))
+    )
+    assert told["schema"] == "ktriage.status/1"
+    assert told["counts"]["offline"] == 1
+    offline = told["partitions"][1]
+    assert (offline["leader"], offline["elr"], offline["lastKnownElr"]) == (-1, [3], [3])
+    assert [(row.get("lastEpoch"), row.get("logEndOffset")) for row in offline["logs"]] == [
+        (0, 10),
+        (0, 10),
+        (None, None),
+    ]
+    assert offline["logs"][2]["unknown"] == "not answered"
+    assert [row.get("error", "unknown") for row in told["logDirs"]] == [
+        None,
+        "KAFKA_STORAGE_ERROR",
+        "unknown",
+    ]
+    assert told["quorum"]["leader"] == 100
