@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from backends.base.protocol import Backend
 from console.actions.examine import Picture
+from console.actions.times import with_times
 from recovery.model import Survey, TopicPartition
 from recovery.plan.make import make_plan
 from recovery.plan.values import Header, Plan
@@ -39,10 +41,11 @@ class Choices:
         return Counter(row.decision.verdict for row in self.rows)
 
 
-def choose(picture: Picture, header: Header) -> Choices:
+async def choose(backend: Backend, picture: Picture, header: Header) -> Choices:
     """Decides for every partition, by the ranking and the strategy of the header."""
     rows = tuple(_choice(survey, header.ranking, header.strategy) for survey in picture.surveys)
-    return Choices(picture, rows, make_plan(header, rows, picture.marks))
+    plan = make_plan(header, rows, picture.marks)
+    return Choices(picture, rows, await with_times(backend, plan, picture.surveys))
 
 
 def _choice(survey: Survey, ranking: Ranking, strategy: Strategy) -> Choice:

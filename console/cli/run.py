@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -89,13 +88,3 @@ class Run:
 
         self.screen.say(question)
         return await read_line(0)
-
-
-def user_name() -> str:
-    """Who runs this, for plans and journals; the number where there is no name."""
-    import getpass  # noqa: PLC0415  # where something is recorded only
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())

@@ -13,8 +13,9 @@ def unknown_json(value: Unknown) -> dict[str, object]:
     return {"unknown": value.why.value, "detail": value.detail}
 
 
-def spans_json(spans: Iterable[EpochSpan]) -> list[dict[str, int]]:
-    return [{"epoch": span.epoch, "start": span.start, "end": span.end} for span in spans]
+def spans_json(spans: Iterable[EpochSpan]) -> list[list[int]]:
+    """Each span as the plan file has it: [epoch, first offset, offset after the last]."""
+    return [list(span) for span in spans]
 
 
 def survey_json(survey: Survey, calls: Mapping[int, str]) -> dict[str, object]:

@@ -1,0 +1,144 @@
+"""Holding the elections of a plan, and looking at what came of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from backends.base.answers import Depth, Designation, Election, Outcome, SurveyRequest
+from backends.base.errors import BackendError
+from backends.base.protocol import Backend, Progress, Recorder
+from console.planfile import designations
+from console.signals import StopRequest
+from recovery.model import Survey, TopicPartition
+from recovery.plan.values import Plan, PlanRow
+from recovery.plan.verify import RowState, verify
+
+SUCCESS = frozenset({Outcome.ELECTED, Outcome.ALREADY_ONLINE})
+LOOK_SECONDS = 10.0
+
+
+class Result(NamedTuple):
+    """One row of a plan and how its election ended. ``state`` is what was seen afterwards, None if nothing was."""
+
+    row: PlanRow
+    election: Election
+    state: RowState | None
+
+    @property
+    def lost_offsets(self) -> bool:
+        """The new leader's epoch starts below the fenced log end: offsets that were planned to stay are gone."""
+        return self.state is not None and isinstance(self.state.gap, int) and self.state.gap > 0
+
+    @property
+    def succeeded(self) -> bool:
+        return self.election.outcome in SUCCESS and self.election.restored and not self.lost_offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Elected:
+    """What came of a plan's elections, in the plan's order. ``not_seen`` says why nothing was looked at after."""
+
+    results: tuple[Result, ...]
+    not_seen: str | None = None
+
+    @property
+    def counts(self) -> Mapping[Outcome, int]:
+        return Counter(result.election.outcome for result in self.results)
+
+    @property
+    def failures(self) -> tuple[Result, ...]:
+        return tuple(result for result in self.results if not result.succeeded)
+
+    @property
+    def unrestored(self) -> tuple[Result, ...]:
+        """Rows whose assignment still stands in the order that was written for the election."""
+        return tuple(result for result in self.results if not result.election.restored)
+
+
+async def carry_out(
+    backend: Backend,
+    plan: Plan,
+    recorder: Recorder,
+    *,
+    attempts: int,
+    stop: StopRequest,
+    progress: Progress | None = None,
+    stop_after: int | None = None,
+) -> Elected:
+    """Elects every row of the plan, then reads back.
+
+    ``stop_after`` failures end it: no batch holds more rows than failures are left, so that number is never
+    exceeded. Raises BackendError only where nothing at all was sent.
+    """
+    rows = designations(plan)
+    with stop.in_flight():
+        job = _Job(backend, recorder, attempts, stop, progress)
+        elections = await (job.all(rows) if stop_after is None else job.until(rows, stop_after))
+        try:
+            states = await look_after(backend, plan, progress)
+            not_seen = None
+        except BackendError as error:
+            states, not_seen = {}, str(error)
+    results = tuple(
+        Result(row, election, states.get(row.tp)) for row, election in zip(plan.rows, elections, strict=True)
+    )
+    return Elected(results, not_seen)
+
+
+class _Job(NamedTuple):
+    backend: Backend
+    recorder: Recorder
+    attempts: int
+    stop: StopRequest
+    progress: Progress | None
+
+    async def all(self, rows: Sequence[Designation]) -> tuple[Election, ...]:
+        return await self.backend.designate(
+            rows, self.recorder, attempts=self.attempts, stop=self.stop, progress=self.progress
+        )
+
+    async def until(self, rows: Sequence[Designation], most_failures: int) -> tuple[Election, ...]:
+        """As :meth:`all`, ended by so many failures: no batch is larger than what is left of them."""
+        ended: list[Election] = []
+        failed = 0
+        while len(ended) < len(rows) and failed < most_failures and not self.stop:
+            batch = rows[len(ended) : len(ended) + most_failures - failed]
+            try:
+                ended.extend(await self._replace(progress=None).all(batch))
+            except BackendError as error:
+                if not ended:
+                    raise
+                ended.extend(Election(row.tp, Outcome.FAILED, -1, -1, str(error)) for row in batch)
+            failed = sum(1 for election in ended if election.outcome not in SUCCESS)
+            if self.progress is not None:
+                self.progress("electing", len(ended), len(rows))
+        why = "stopped before its turn" if self.stop else f"not sent after {failed} failures"
+        left = (Election(row.tp, Outcome.NOT_ATTEMPTED, -1, -1, why) for row in rows[len(ended) :])
+        return (*ended, *left)
+
+
+async def look_after(
+    backend: Backend, plan: Plan, progress: Progress | None = None
+) -> Mapping[TopicPartition, RowState]:
+    """The plan's partitions as they are now: led by whom, usable, replicated. Raises BackendError."""
+    surveys = await survey_rows(backend, [row.tp for row in plan.rows], progress)
+    return {state.tp: state for state in verify(plan, surveys)}
+
+
+async def survey_rows(
+    backend: Backend,
+    partitions: Sequence[TopicPartition],
+    progress: Progress | None = None,
+    seconds: float = LOOK_SECONDS,
+) -> tuple[Survey, ...]:
+    """A fresh survey of those partitions that still exist; the others are left out. Raises BackendError."""
+    wanted = set(partitions)
+    found = await backend.partitions(tuple(dict.fromkeys(tp.topic for tp in partitions)))
+    states = tuple(state for state in found.states if state.tp in wanted)
+    if not states:
+        return ()
+    request = SurveyRequest(states, seconds, Depth.DIVERGENCE, log_dirs=False)
+    return (await backend.survey(request, progress)).surveys

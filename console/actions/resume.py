@@ -1,0 +1,135 @@
+"""Finishing what an earlier run left half done: assignment orders that still stand as the election needed them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from backends.base.answers import Designation, Partitions, Reassignment
+from backends.base.protocol import Backend
+from console.journal.journal import Journal
+from console.journal.unfinished import Unfinished
+from recovery.model import PartitionState, TopicPartition, Unknown, Why
+
+
+class Fate(StrEnum):
+    """What became of an assignment that a run may have left in the order of its election."""
+
+    RESTORED = "restored"
+    LEFT = "still open"
+    ALREADY = "in its own order already"
+    FOREIGN = "changed by somebody else"
+
+
+class Row(NamedTuple):
+    """One partition's fate, with the reason where there is one."""
+
+    tp: TopicPartition
+    fate: Fate
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Every partition that was looked at, once, and how many other requests were closed."""
+
+    rows: tuple[Row, ...] = ()
+    entries: int = 0
+
+    def of(self, *fates: Fate) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.fate in fates)
+
+    @property
+    def open(self) -> bool:
+        return any(row.fate is Fate.LEFT for row in self.rows)
+
+
+async def settle(backend: Backend, found: Unfinished, journal: Journal) -> Settled:
+    """Looks at every open order and restores it only where it is exactly the one that was written.
+
+    Requests whose end was not known are closed: what they may have left is in the orders. Raises
+    BackendError where nothing could be asked.
+    """
+    settled = await restore(backend, [order.designation for order in found.orders], journal)
+    journal.settle(
+        "a later run looked at it",
+        entries=[entry.entry for entry in found.entries],
+        rows=[row.tp for row in settled.rows if row.fate is not Fate.LEFT],
+    )
+    return replace(settled, entries=len(found.entries))
+
+
+async def restore(backend: Backend, rows: Sequence[Designation], journal: Journal) -> Settled:
+    """Restores the orders of those rows that still stand as they were written, and tells about the others.
+
+    ``rows`` are oldest first. Where several runs reordered one partition, the newest is undone first.
+    """
+    fates: dict[TopicPartition, Row] = {}
+    for together in _newest_first(rows):
+        for row in await _restore_once(backend, together, journal):
+            known = fates.get(row.tp)
+            if known is None or _WEIGHT[row.fate] < _WEIGHT[known.fate]:
+                fates[row.tp] = row
+    return Settled(tuple(fates.values()))
+
+
+def _newest_first(rows: Sequence[Designation]) -> Iterator[list[Designation]]:
+    """The newest order of each partition, then the one before it where there is one, and so on."""
+    waiting: dict[TopicPartition, list[Designation]] = {}
+    for row in rows:
+        waiting.setdefault(row.tp, []).append(row)
+    while waiting:
+        yield [orders.pop() for orders in waiting.values()]
+        waiting = {tp: orders for tp, orders in waiting.items() if orders}
+
+
+async def _restore_once(backend: Backend, rows: Sequence[Designation], journal: Journal) -> tuple[Row, ...]:
+    found = await backend.partitions(tuple(dict.fromkeys(row.tp.topic for row in rows)))
+    moving = await backend.reassignments([row.tp for row in rows])
+    states = {state.tp: state for state in found.states}
+    looks = {row.tp: _look(row, states.get(row.tp), found, moving) for row in rows}
+    ours = [row for row in rows if looks[row.tp] is None]
+    elections = await backend.restore_orders(ours, journal) if ours else ()
+    written = tuple(Row(e.tp, Fate.RESTORED if e.restored else Fate.LEFT, e.detail) for e in elections)
+    return (*written, *(look for look in looks.values() if look is not None))
+
+
+# What counts where several orders of one partition were looked at.
+_WEIGHT = {fate: weight for weight, fate in enumerate(Fate)}
+
+
+def _look(
+    row: Designation,
+    state: PartitionState | None,
+    found: Partitions,
+    moving: tuple[Reassignment, ...] | Unknown,
+) -> Row | None:
+    """Why the order is not to be written back; None: it stands exactly as it was written, and is."""
+    if state is None:
+        return _unseen(row.tp, found)
+    if state.topic_id != row.topic_id:
+        return Row(row.tp, Fate.FOREIGN, "the topic was deleted and made again")
+    if isinstance(moving, Unknown):
+        why = f"whether a reassignment is in progress is not known ({moving})"
+        return Row(row.tp, Fate.LEFT, why)
+    if any(busy.tp == row.tp for busy in moving):
+        return Row(row.tp, Fate.LEFT, "a reassignment is in progress")
+    return _compared(row, state.replicas)
+
+
+def _compared(row: Designation, replicas: tuple[int, ...]) -> Row | None:
+    if replicas == row.replicas:
+        return Row(row.tp, Fate.ALREADY, "")
+    if replicas == row.order:
+        return None
+    now = list(replicas)
+    return Row(row.tp, Fate.FOREIGN, f"the assignment is {now}: not as it was, and not as it was written")
+
+
+def _unseen(tp: TopicPartition, found: Partitions) -> Row:
+    why = next((why for name, why in found.unknown.items() if name.topic == tp.topic), None)
+    if tp.topic in found.hidden or (why is not None and why.why in (Why.NOT_ALLOWED, Why.NOT_ANSWERED)):
+        return Row(tp, Fate.LEFT, "it may not be seen" + (f" ({why})" if why else ""))
+    return Row(tp, Fate.FOREIGN, "the partition does not exist any more")

@@ -1,0 +1,49 @@
+"""When the records were written that a choice destroys: the first and the last of each, where they can be had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from backends.base.protocol import Backend
+from recovery.loss import Loss, Witness, witnesses
+from recovery.model import Survey, TopicPartition
+from recovery.plan.review import worst
+from recovery.plan.values import Plan, PlanRow
+
+# Each time is a request of its own: for the rows that a person looks at, not for thousands.
+TIMED_ROWS = 200
+
+Times = Mapping[tuple[TopicPartition, Witness], tuple[int, int]]
+
+
+async def with_times(backend: Backend, plan: Plan, surveys: tuple[Survey, ...]) -> Plan:
+    """The plan with timestamps in the losses of its worst rows, for every candidate of them."""
+    rows = {row.tp: row for row in worst(plan, TIMED_ROWS)}
+    if not rows:
+        return plan
+    of = {survey.tp: survey for survey in surveys if survey.tp in rows}
+    asked = dict.fromkeys(
+        (tp, witness)
+        for tp, row in rows.items()
+        for candidate in row.candidates
+        for witness in witnesses(of[tp], candidate.loss) or ()
+    )
+    times = await backend.record_times(tuple(asked))
+    return replace(
+        plan, rows=tuple(_timed(row, of[row.tp], times) if row.tp in rows else row for row in plan.rows)
+    )
+
+
+def _timed(row: PlanRow, survey: Survey, times: Times) -> PlanRow:
+    return row._replace(
+        candidates=tuple(c._replace(loss=_timed_loss(c.loss, survey, times)) for c in row.candidates)
+    )
+
+
+def _timed_loss(lost: Loss, survey: Survey, times: Times) -> Loss:
+    found = witnesses(survey, lost)
+    if found is None:
+        return lost
+    first, last = (times.get((survey.tp, witness)) for witness in found)
+    return lost._replace(first_ms=first[0] if first else None, last_ms=last[1] if last else None)

@@ -1,0 +1,78 @@
+"""``ktriage plan``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from console.cli.options import (
+    AllOffline,
+    DurationMs,
+    Partitions,
+    PathToJsonFile,
+    RankingOption,
+    Rows,
+    StrategyOption,
+    Topics,
+    connected,
+)
+from console.cli.run import Run
+from console.cli.selecting import selection
+from console.cli.status import STATUS_HELP
+from console.errors import InputError
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+HELP = f"""\
+Asks every surviving replica of the offline partitions how far its log goes, chooses a leader for each and writes
+the choice to a new file, with everything that must still be true when it is applied. Nothing is changed. Where
+waiting may cost nothing (a member of ISR or ELR may come back), nobody is chosen, and it is said whom to wait for.
+
+\b
+Examples:
+  ktriage plan --bootstrap-server kafka-1:9092 recovery.json
+  ktriage plan --cluster production --topic orders --strategy aggressive orders.json
+
+{STATUS_HELP}"""
+
+
+def plan(
+    run: Run,
+    *,
+    file: Annotated[Path, typer.Argument(metavar="PLAN", help="The new plan file.", show_default=False)],
+    all_offline_partitions: AllOffline = False,
+    topic: Topics = None,
+    partition: Partitions = None,
+    path_to_json_file: PathToJsonFile = None,
+    recovery_duration_ms: DurationMs = 30_000,
+    ranking: RankingOption = Ranking.LAST_RECORD,
+    strategy: StrategyOption = Strategy.BALANCED,
+    rows: Rows = 20,
+) -> int:
+    if strategy is Strategy.NONE:
+        raise InputError("--strategy none chooses nobody: look with ktriage replicas instead")
+    named = bool(topic or partition or path_to_json_file)
+    if named and all_offline_partitions:
+        raise InputError("--all-offline-partitions excludes --topic and --path-to-json-file")
+    # Without a choice every offline partition is meant; a topic alone means its offline ones.
+    chosen = selection(topic, partition, path_to_json_file, offline=not (partition or path_to_json_file))
+    from console.cli.recovering import Request, recover  # noqa: PLC0415  # not for --help
+
+    return recover(
+        run,
+        Request(
+            "plan",
+            chosen,
+            ranking,
+            strategy,
+            seconds=recovery_duration_ms / 1000,
+            file=file,
+            rows=rows,
+        ),
+    )
+
+
+plan.__doc__ = HELP
+command = connected(plan)

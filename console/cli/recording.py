@@ -1,0 +1,68 @@
+"""What a run records of itself: the plan's header, the saved plan, the journal."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+
+from console.cli.run import Program
+from console.journal.journal import Journal, cluster_directory
+from console.journal.journal import Run as JournalRun
+from console.planfile import default_name, write_new
+from console.version import version
+from recovery.plan.values import Header, Plan
+from recovery.plan.write import to_json
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def user() -> str:
+    """Who runs this; the number where it has no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def header(cluster_id: str, ranking: Ranking, strategy: Strategy) -> Header:
+    """A new plan's header, made here and now."""
+    return Header(
+        plan_id=str(uuid.uuid4()),
+        cluster_id=cluster_id,
+        made_at=now(),
+        made_by=f"{user()}@{platform.node()}",
+        tool_version=version(),
+        ranking=ranking,
+        strategy=strategy,
+    )
+
+
+def open_journal(program: Program, cluster_id: str, reason: str) -> Journal:
+    """Takes the lock of the cluster on this host. Raises JournalError, JournalLocked."""
+    run = JournalRun(
+        run_id=str(uuid.uuid4()),
+        command=program.argv,
+        user=user(),
+        host=platform.node(),
+        pid=os.getpid(),
+        reason=reason,
+        tool_version=version(),
+    )
+    return Journal.open(cluster_id, run, now)
+
+
+def save_plan(plan: Plan) -> Path:
+    """Keeps the plan under the state directory before it is carried out; returns where."""
+    directory = cluster_directory(plan.header.cluster_id) / "plans"
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path: Path = directory / default_name(plan)
+    write_new(path, to_json(plan))
+    return path

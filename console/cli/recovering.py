@@ -1,0 +1,137 @@
+"""The course of a recovery: look, choose, show, and elect or write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from backends.base.protocol import Backend
+from console.actions.carry_out import carry_out
+from console.actions.choose import Choices, choose
+from console.actions.examine import Depths, examine
+from console.actions.recover import Recovery
+from console.actions.selection import Selection
+from console.cli.recording import header, save_plan
+from console.cli.run import Run
+from console.cli.settling import journalled
+from console.cli.status import Status
+from console.errors import InputError
+from console.output.picture import hidden_lines
+from console.output.recovery import chosen_lines, ended_lines, recovery_document
+from console.planfile import write_new
+from console.signals import StopRequest
+from recovery.plan.write import to_json
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to do. ``file``: write the plan there; ``send``: elect; ``dry_run``: neither, but keep the plan."""
+
+    command: str
+    selection: Selection
+    ranking: Ranking
+    strategy: Strategy
+    seconds: float = 30.0
+    attempts: int = 3
+    show: bool = False
+    file: Path | None = None
+    send: bool = False
+    dry_run: bool = False
+    rows: int = 20
+    reason: str = ""
+
+
+def recover(run: Run, request: Request) -> int:
+    """Runs the recovery and prints it; returns the exit status."""
+    if request.file is not None:
+        refuse_existing(request.file)
+    if request.send:
+        run.refuse_if_read_only()
+    kept: list[Path] = []
+
+    async def job(backend: Backend, stop: StopRequest) -> Recovery:
+        cluster = await backend.open()
+        if not request.send:
+            return Recovery(await _look(run, backend, request), None)
+        async with journalled(run, backend, cluster.cluster_id, request.reason, stop) as journal:
+            choices = await _look(run, backend, request)
+            if not choices.plan.rows:
+                return Recovery(choices, None)
+            kept.append(save_plan(choices.plan))
+            run.screen.say(f"the plan is saved in {kept[0]}")
+            elected = await carry_out(
+                backend,
+                choices.plan,
+                journal,
+                attempts=request.attempts,
+                stop=stop,
+                progress=run.screen.progress,
+            )
+            return Recovery(choices, elected)
+
+    recovery = run.work(job)
+    file = kept[0] if kept else _keep(request, recovery)
+    if run.json:
+        run.screen.out(recovery_document(request.command, recovery, file, request.show))
+    else:
+        run.screen.out(ended_lines(recovery, request.rows))
+    return _conclude(run, request, recovery, file)
+
+
+async def _look(run: Run, backend: Backend, request: Request) -> Choices:
+    cluster = await backend.cluster()
+    picture = await examine(backend, cluster, request.selection, Depths(request.seconds), run.screen.progress)
+    choices = await choose(backend, picture, header(cluster.cluster_id, request.ranking, request.strategy))
+    if not run.json:
+        run.screen.out(chosen_lines(choices, request.show, request.rows))
+    return choices
+
+
+def _keep(request: Request, recovery: Recovery) -> Path | None:
+    """Writes the plan where it is wanted; a plan that elects nobody is not worth a file."""
+    plan = recovery.choices.plan
+    if not plan.rows:
+        return None
+    if request.file is not None:
+        write_new(request.file, to_json(plan))
+        return request.file
+    return save_plan(plan) if request.dry_run else None
+
+
+def _conclude(run: Run, request: Request, recovery: Recovery, file: Path | None) -> int:
+    elects = request.send or request.dry_run or request.file is not None
+    failures = recovery.failures if elects else ()
+    for tp, reason in failures:
+        run.screen.say(f"not recovered: {tp}: {reason}")
+    picture = recovery.choices.picture
+    hidden = picture.hidden if not picture.selection.named else ()
+    if hidden:
+        run.screen.say(*hidden_lines(picture))
+    if request.file is not None and file is None:
+        run.screen.say(f"{request.file} was not written: there is nobody to elect")
+    _next(run, request, recovery, file)
+    return Status.PARTLY if failures or hidden else Status.DONE
+
+
+def _next(run: Run, request: Request, recovery: Recovery, file: Path | None) -> None:
+    elected = recovery.elected
+    if elected is not None and elected.unrestored:
+        run.next("resume")
+    elif elected is not None and file is not None:
+        again = any(not result.succeeded for result in elected.results)
+        run.next("apply" if again else "verify", str(file))
+    elif file is not None:
+        run.screen.say(f"the plan is in {file}")
+        run.next("review", str(file))
+    elif recovery.choices.plan.rows and not request.send:
+        run.next("plan", "--all-offline-partitions", "recovery.json")
+
+
+def refuse_existing(path: Path) -> None:
+    """Raises InputError where there is something at ``path``: no file is ever overwritten."""
+    if path.is_symlink() or path.exists():
+        raise InputError(
+            f"{path} exists already; choose another name, no file is overwritten; nothing was sent"
+        )

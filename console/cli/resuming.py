@@ -1,0 +1,42 @@
+"""The course of ``ktriage resume``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backends.base.protocol import Backend
+from console.actions.resume import Fate, Settled, restore, settle
+from console.cli.planning import designations_for
+from console.cli.recording import open_journal
+from console.cli.run import Run
+from console.cli.status import Status
+from console.journal.unfinished import unfinished
+from console.output.settled import settled_document, settled_lines, unfinished_lines
+from console.signals import StopRequest
+
+
+def finish(run: Run, plan: Path | None) -> int:
+    """Puts back what the journal, or the plan of another host, says may still be reordered."""
+    run.refuse_if_read_only()
+    rows_of = designations_for(plan) if plan is not None else None
+
+    async def job(backend: Backend, stop: StopRequest) -> Settled:
+        cluster = await backend.open()
+        run.program.resume = run.target.command("resume")
+        rows = rows_of(cluster.cluster_id) if rows_of is not None else ()
+        with open_journal(run.program, cluster.cluster_id, "resume") as journal, stop.in_flight():
+            found = unfinished(cluster.cluster_id)
+            run.screen.say(*unfinished_lines(found))
+            settled = await settle(backend, found, journal)
+            known = {row.tp for row in settled.rows}
+            others = await restore(backend, [row for row in rows if row.tp not in known], journal)
+        return Settled((*settled.rows, *others.rows), settled.entries)
+
+    settled = run.work(job)
+    run.screen.out(settled_document(settled) if run.json else settled_lines(settled))
+    open_rows = settled.of(Fate.LEFT, Fate.FOREIGN)
+    for row in open_rows:
+        run.screen.say(f"not restored: {row.tp}: {row.why}")
+    if plan is not None:
+        run.next("apply", str(plan))
+    return Status.PARTLY if open_rows else Status.DONE

@@ -1,0 +1,19 @@
+"""From a target to the live adapter."""
+
+from __future__ import annotations
+
+from backends.live.adapter import LiveBackend
+from backends.live.addresses import parse_addresses
+from backends.live.clientconfig import load_settings
+from backends.live.properties import PropertiesError
+from console.errors import InputError
+from console.target import Target
+
+
+def backend(target: Target) -> LiveBackend:
+    """The adapter for a running cluster. Raises InputError for a client.properties file that cannot be used."""
+    try:
+        settings = load_settings(target.command_config, parse_addresses(target.bootstrap))
+    except PropertiesError as error:
+        raise InputError(str(error)) from None
+    return LiveBackend(settings, target.addresses)

@@ -1,0 +1,135 @@
+"""Plans, elections and what was seen afterwards as JSON (docs/output.md). Keys as in the plan file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from console.actions.carry_out import Elected, Result
+from console.output.survey_json import spans_json, unknown_json
+from recovery.loss import Loss
+from recovery.model import TopicPartition, Unknown
+from recovery.plan.review import Summary
+from recovery.plan.values import NotElected, Plan, PlanRow
+from recovery.plan.verify import RowState
+from recovery.plan.write import digest, utc_text
+
+
+def plan_head(plan: Plan) -> dict[str, object]:
+    """Which plan it is."""
+    header = plan.header
+    return {
+        "planId": header.plan_id,
+        "clusterId": header.cluster_id,
+        "madeAt": utc_text(header.made_at),
+        "madeBy": header.made_by,
+        "ranking": header.ranking.value,
+        "strategy": header.strategy.value,
+        "digest": digest(plan),
+    }
+
+
+def summary_json(summary: Summary) -> dict[str, object]:
+    """The plan in counts; ``atMost`` null where no bound is known."""
+    return {
+        "elect": summary.elect,
+        "notElected": {verdict.value: count for verdict, count in summary.not_elected.items()},
+        "lossless": summary.lossless,
+        "mayLose": summary.may_lose,
+        "atLeast": summary.at_least,
+        "atMost": summary.at_most,
+        "rankingsDisagree": summary.disagree,
+    }
+
+
+def loss_json(loss: Loss) -> dict[str, object]:
+    """A range of offsets (docs/output.md, "loss")."""
+    return {
+        "atLeast": loss.at_least,
+        "atMost": loss.at_most,
+        "tail": spans_json(loss.tail),
+        "head": spans_json(loss.head),
+        "unanswered": list(loss.unanswered),
+        "firstMs": loss.first_ms,
+        "lastMs": loss.last_ms,
+    }
+
+
+def row_json(row: PlanRow) -> dict[str, object]:
+    """One designated election as it is planned."""
+    successor = row.successor
+    return {
+        **tp_json(row.tp),
+        "designatedLeader": row.leader,
+        "loss": loss_json(row.loss),
+        "successor": successor.broker if successor else None,
+        "successorLoss": loss_json(successor.loss) if successor else None,
+        "otherRankingLeader": row.other_ranking_leader,
+        "marks": [mark.value for mark in row.marks],
+        "reason": row.reason,
+    }
+
+
+def not_elected_json(row: NotElected) -> dict[str, object]:
+    """A partition that nobody is elected for."""
+    return {
+        **tp_json(row.tp),
+        "verdict": row.verdict.value,
+        "waitsFor": list(row.waits_for),
+        "leader": row.leader,
+        "reason": row.reason,
+    }
+
+
+def result_json(result: Result) -> dict[str, object]:
+    """How one election ended, and what was seen afterwards."""
+    election = result.election
+    return {
+        **tp_json(election.tp),
+        "designatedLeader": result.row.leader,
+        "outcome": election.outcome.value,
+        "succeeded": result.succeeded,
+        "leader": election.leader,
+        "leaderEpoch": election.leader_epoch,
+        "orderRestored": election.restored,
+        "loss": loss_json(result.row.loss),
+        "detail": election.detail,
+        "seen": state_json(result.state) if result.state is not None else None,
+    }
+
+
+def elected_json(elected: Elected) -> dict[str, object]:
+    """The elections in counts."""
+    return {
+        "outcomes": {outcome.value: count for outcome, count in elected.counts.items()},
+        "failures": len(elected.failures),
+        "notSeen": elected.not_seen,
+    }
+
+
+def state_json(state: RowState) -> dict[str, object]:
+    """What has become of one row (``ktriage verify``)."""
+    return {
+        **tp_json(state.tp),
+        "leader": state.leader,
+        "leading": state.leading.value,
+        "usable": _known(state.usable),
+        "replicated": state.replicated,
+        "order": state.order.value,
+        "gap": _known(state.gap),
+        "good": state.good,
+        "complete": state.complete,
+        "missing": list(state.missing),
+    }
+
+
+def failures_json(failures: Iterable[tuple[TopicPartition, str]]) -> list[dict[str, object]]:
+    """What was asked for and not done, with the reason."""
+    return [{**tp_json(tp), "reason": reason} for tp, reason in failures]
+
+
+def tp_json(tp: TopicPartition) -> dict[str, object]:
+    return {"topic": tp.topic, "partition": tp.partition}
+
+
+def _known(value: bool | int | Unknown) -> object:
+    return unknown_json(value) if isinstance(value, Unknown) else value

@@ -1,0 +1,186 @@
+"""A plan's rows, what they lose, and what became of them, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from backends.base.answers import Outcome
+from console.actions.carry_out import Elected, Result
+from console.output.replicas import ids
+from console.output.screen import printable
+from console.output.table import Column, table
+from recovery.model import Unknown
+from recovery.plan.review import Summary, loss_text, review_row, summarise, worst
+from recovery.plan.values import NotElected, Plan, PlanRow
+from recovery.plan.verify import Order, RowState
+from recovery.strategy import Verdict
+
+_PLANNED = (
+    Column("PARTITION"),
+    Column("LEADER", right=True),
+    Column("LAST EPOCH", right=True),
+    Column("LOG END", right=True),
+    Column("OFFSETS LOST"),
+    Column("WHICH"),
+    Column("IF IT DROPS OUT"),
+    Column("THEN LOST"),
+    Column("TOPIC"),
+    Column("NOTE"),
+)
+
+
+def plan_lines(plan: Plan, limit: int) -> Iterator[str]:
+    """Counts, the worst rows (``limit``, 0: all in the plan's order), and who is waited for."""
+    yield from summary_lines(summarise(plan), plan)
+    rows = _shown(plan, limit)
+    if rows:
+        yield ""
+        yield from planned_table(rows)
+        yield from _more(len(plan.rows) - len(rows))
+    waiting = [row for row in plan.not_elected if row.verdict is not Verdict.ALREADY_ONLINE]
+    if waiting:
+        yield ""
+        yield from not_elected_table(waiting[:limit] if limit else waiting)
+        yield from _more(len(waiting) - limit if limit else 0)
+
+
+def summary_lines(summary: Summary, plan: Plan) -> Iterator[str]:
+    """How many are elected, and what that loses at least and at most."""
+    header = plan.header
+    yield f"ranking {header.ranking}, strategy {header.strategy}"
+    others = ", ".join(f"{count:,} {verdict}" for verdict, count in summary.not_elected.items() if count)
+    yield f"{summary.elect:,} to elect" + (f"; {others}" if others else "")
+    if not summary.elect:
+        return
+    unbounded = f" ({summary.unknown:,} of them with no known bound)" if summary.unknown else ""
+    yield (
+        f"of these {summary.lossless:,} lose nothing for certain, {summary.may_lose:,} may lose something"
+        f"{unbounded}; offsets lost: {summary.loss}"
+    )
+    if summary.disagree:
+        yield f"in {summary.disagree:,} the two rankings choose different leaders: see NOTE"
+
+
+def planned_table(rows: Iterable[PlanRow]) -> Iterator[str]:
+    """The rows as they would be elected."""
+    return table(_PLANNED, [tuple(_cell(value) for value in review_row(row)) for row in rows])
+
+
+def _shown(plan: Plan, limit: int) -> Sequence[PlanRow]:
+    """The worst rows first; where fewer than ``limit`` lose anything, others fill up."""
+    if not limit:
+        return plan.rows
+    first = worst(plan, limit)
+    taken = {row.tp for row in first}
+    return (*first, *(row for row in plan.rows if row.tp not in taken))[:limit]
+
+
+def not_elected_table(rows: Iterable[NotElected]) -> Iterator[str]:
+    """The partitions that nobody is elected for: waiting may cost nothing, truncation is final."""
+    columns = (Column("PARTITION"), Column("NOT ELECTED"), Column("WAITS FOR"), Column("WHY"))
+    return table(
+        columns,
+        [(str(r.tp), str(r.verdict), ids(r.waits_for), printable(r.reason)) for r in rows],
+    )
+
+
+def elected_lines(elected: Elected, limit: int) -> Iterator[str]:
+    """What came of the elections: counts, then what went wrong, then the rest."""
+    yield outcome_counts(elected.counts)
+    if elected.not_seen:
+        yield f"not looked at afterwards: {printable(elected.not_seen)}"
+    else:
+        yield from state_counts([r.state for r in elected.results if r.state is not None])
+    ordered = sorted(elected.results, key=lambda result: result.succeeded)
+    shown = ordered[:limit] if limit else ordered
+    if shown:
+        yield ""
+        yield from result_table(shown)
+        yield from _more(len(ordered) - len(shown))
+
+
+def outcome_counts(counts: Mapping[Outcome, int]) -> str:
+    """How many ended how, in one line."""
+    total = sum(counts.values())
+    parts = [f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts.get(outcome)]
+    return f"{total:,} elections: " + (", ".join(parts) or "none")
+
+
+def state_counts(states: Sequence[RowState]) -> Iterator[str]:
+    """Led, usable and replicated are three things."""
+    if states:
+        usable = sum(1 for state in states if state.usable is True)
+        replicated = sum(1 for state in states if state.replicated)
+        right = sum(1 for state in states if state.good)
+        yield (
+            f"seen afterwards: {right:,} under the right leader, {usable:,} readable and writable"
+            f" (ISR at min ISR), {replicated:,} fully replicated"
+        )
+
+
+def result_table(results: Sequence[Result]) -> Iterator[str]:
+    columns = (
+        Column("PARTITION"),
+        Column("OUTCOME"),
+        Column("LEADER", right=True),
+        Column("LEADER EPOCH", right=True),
+        Column("OFFSETS LOST"),
+        Column("STILL MISSING"),
+        Column("DETAIL"),
+    )
+    return table(columns, [_result_cells(result) for result in results])
+
+
+def _result_cells(result: Result) -> tuple[str, ...]:
+    election, state = result.election, result.state
+    elected = election.outcome is Outcome.ELECTED
+    return (
+        str(election.tp),
+        str(election.outcome),
+        str(election.leader) if election.leader >= 0 else "",
+        str(election.leader_epoch) if election.leader_epoch >= 0 else "",
+        loss_text(result.row.loss) if elected else "",
+        ", ".join(state.missing) if state is not None else "",
+        printable(election.detail),
+    )
+
+
+def state_table(states: Iterable[RowState]) -> Iterator[str]:
+    """Rows of ``verify``: who leads, and what is still missing."""
+    columns = (
+        Column("PARTITION"),
+        Column("LEADER", right=True),
+        Column("LED BY"),
+        Column("USABLE"),
+        Column("REPLICATED"),
+        Column("ORDER"),
+        Column("STILL MISSING"),
+    )
+    rows = [
+        (
+            str(state.tp),
+            str(state.leader) if state.leader >= 0 else "none",
+            str(state.leading),
+            yes_no(state.usable),
+            yes_no(state.replicated),
+            "" if state.order is Order.RESTORED else str(state.order),
+            ", ".join(state.missing),
+        )
+        for state in states
+    ]
+    return table(columns, rows)
+
+
+def yes_no(value: bool | Unknown) -> str:
+    if isinstance(value, Unknown):
+        return printable(str(value))
+    return "yes" if value else "no"
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else printable(str(value))
+
+
+def _more(left: int) -> Iterator[str]:
+    if left > 0:
+        yield f"… and {left:,} more (--rows 0, or --output json, shows all)"

@@ -1,0 +1,69 @@
+"""``kafka-unclean-recovery`` as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from console.actions.choose import Choices
+from console.actions.recover import Recovery
+from console.output.document import document
+from console.output.picture import count_lines, counted
+from console.output.plan_json import (
+    elected_json,
+    failures_json,
+    not_elected_json,
+    plan_head,
+    result_json,
+    row_json,
+    summary_json,
+)
+from console.output.plan_table import elected_lines, plan_lines
+from console.output.replicas import partition_lines, replica_table
+from console.output.survey_json import cluster_json, contact_json, survey_json
+from recovery.plan.review import summarise
+
+
+def chosen_lines(choices: Choices, show: bool, rows: int) -> Iterator[str]:
+    """What was seen and chosen; ``show``: every replica of every partition asked for."""
+    picture = choices.picture
+    yield from count_lines(picture)
+    if show and picture.surveys:
+        yield ""
+        yield from partition_lines(picture.surveys)
+        yield ""
+        yield from replica_table(picture.surveys, picture.contacts)
+    if choices.rows:
+        yield ""
+        yield from plan_lines(choices.plan, rows)
+
+
+def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:
+    """What came of the elections."""
+    if recovery.elected is not None:
+        yield ""
+        yield from elected_lines(recovery.elected, rows)
+
+
+def recovery_document(command: str, recovery: Recovery, file: Path | None, show: bool) -> Iterator[str]:
+    """``ktriage.recover/1``, and ``ktriage.elect/1`` where the elections were chosen here."""
+    choices, elected = recovery.choices, recovery.elected
+    picture, plan = choices.picture, choices.plan
+    calls = {contact.broker: contact.call for contact in picture.contacts}
+    fields: dict[str, object] = {
+        "cluster": cluster_json(picture.cluster),
+        "plan": plan_head(plan),
+        "planFile": str(file) if file is not None else None,
+        "counts": {**counted(picture), **summary_json(summarise(plan))},
+        "hiddenTopics": list(picture.hidden),
+        "contacts": [contact_json(contact) for contact in picture.contacts],
+        "partitions": [row_json(row) for row in plan.rows],
+        "notElected": [not_elected_json(row) for row in plan.not_elected],
+    }
+    if show:
+        fields["replicas"] = [survey_json(survey, calls) for survey in picture.surveys]
+    if elected is not None:
+        fields["elected"] = elected_json(elected)
+        fields["elections"] = [result_json(result) for result in elected.results]
+    fields["failures"] = failures_json(recovery.failures)
+    return document(command, fields)

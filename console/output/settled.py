@@ -1,0 +1,61 @@
+"""What an earlier run left open, and what finishing it came to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from console.actions.resume import Fate, Settled
+from console.journal.unfinished import Unfinished
+from console.output.document import document
+from console.output.plan_json import tp_json
+from console.output.screen import printable
+from console.output.table import Column, table
+
+SHOWN = 5
+
+
+def unfinished_lines(found: Unfinished) -> Iterator[str]:
+    """What an earlier run left, in a few lines."""
+    if found.orders:
+        names = ", ".join(str(order.designation.tp) for order in found.orders[:SHOWN])
+        more = f" and {len(found.orders) - SHOWN:,} more" if len(found.orders) > SHOWN else ""
+        yield (
+            f"an earlier run ({found.orders[0].at}) may have left {len(found.orders):,} assignments in the order"
+            f" of an election: {names}{more}"
+        )
+    for entry in found.entries[:SHOWN]:
+        yield f"an earlier run ({entry.at}) sent a request whose end is not known: {entry.action}"
+
+
+def settled_lines(settled: Settled) -> Iterator[str]:
+    """Counts, then every partition that could not be put back."""
+    counts = Counter(row.fate for row in settled.rows)
+    if not settled.rows and not settled.entries:
+        yield "nothing is unfinished"
+        return
+    yield f"{len(settled.rows):,} assignments: " + (
+        ", ".join(f"{counts[fate]:,} {fate}" for fate in Fate if counts[fate]) or "none"
+    )
+    if settled.entries:
+        yield f"{settled.entries:,} requests of earlier runs closed"
+    open_rows = settled.of(Fate.LEFT, Fate.FOREIGN)
+    if open_rows:
+        yield ""
+        columns = (Column("PARTITION"), Column("ORDER"), Column("WHY"))
+        yield from table(columns, [(str(r.tp), str(r.fate), printable(r.why)) for r in open_rows])
+
+
+def settled_document(settled: Settled) -> Iterator[str]:
+    """``ktriage.resume/1``."""
+    counts = Counter(row.fate for row in settled.rows)
+    return document(
+        "resume",
+        {
+            "counts": {fate.value: counts[fate] for fate in Fate},
+            "requestsClosed": settled.entries,
+            "assignments": [
+                {**tp_json(row.tp), "order": row.fate.value, "reason": row.why} for row in settled.rows
+            ],
+        },
+    )
