@@ -4,8 +4,12 @@ A Fetch at the log end with ``last_fetched_epoch`` E answers "out of range" wher
 epoch, "no divergence" where E's records end at the log end, and otherwise the largest epoch ≤ E with its end
 offset. This module decides which E to ask next and what the answers mean; it sends nothing.
 
-Two traps: below the first epoch that is kept (retention, DeleteRecords) every E answers itself with the log
-start as its end, a phantom; and a leader that wrote nothing answers for its own epoch, which no record has.
+Three traps: below the first epoch that is kept (retention, DeleteRecords) every E answers itself with the log
+start as its end, a phantom; a leader that wrote nothing answers for its own epoch, which no record has; and a
+broker that was killed between DeleteRecords and its next log start checkpoint comes back with the old log
+start, but without the epochs below the new one, so that phantoms end above the log start. Those are told by
+two of them with the same end, which two real epochs never have. A single one cannot be told: what was deleted
+and lies there again may then count as epoch 0.
 """
 
 from __future__ import annotations
@@ -44,7 +48,8 @@ class Probe(NamedTuple):
 
     ``asks`` is the epoch to ask next, NO_EPOCH when the log is known to the bottom. ``known`` holds (epoch,
     end offset) of the epochs found without a gap, newest first; ``above`` is the lowest epoch known to be
-    out of range, ``below`` the highest that answered with an end short of the log end (-1 none).
+    out of range, ``below`` the highest that answered with an end short of the log end (-1 none). Below
+    ``forgotten`` the broker remembers no epochs, although it may still hold records.
     """
 
     log_end_offset: int
@@ -56,6 +61,17 @@ class Probe(NamedTuple):
     below: int = NO_EPOCH
     step: int = 1
     bottom: bool = False
+    forgotten: int = UNKNOWN_OFFSET
+
+    @property
+    def floor(self) -> int:
+        """The offset below which nothing can be learnt, as far as is known by now."""
+        return max(self.log_start_offset, self.forgotten)
+
+    @property
+    def emptied(self) -> bool:
+        """Whether no record has an epoch that the broker remembers."""
+        return self.floor == self.log_end_offset
 
     @property
     def settled(self) -> bool:
@@ -90,10 +106,9 @@ def advance(probe: Probe, answer: Answer | OutOfRange) -> Probe:
         raise ProbeError(f"asked for epoch {probe.asks}, got epoch {epoch} ending at {end}")
     if probe.known:
         return _down(probe, epoch, end)
-    emptied = probe.log_start_offset == probe.log_end_offset
-    if end == probe.log_end_offset and not emptied:
+    if end == probe.log_end_offset and not probe.emptied:
         return _known(probe, epoch, end)
-    return _between(probe._replace(below=max(probe.below, probe.asks)), emptied)
+    return _between(probe._replace(below=max(probe.below, probe.asks)))
 
 
 def _too_high(probe: Probe) -> Probe:
@@ -102,19 +117,19 @@ def _too_high(probe: Probe) -> Probe:
         raise ProbeError(f"epoch {probe.asks} is out of range below epoch {probe.known[-1][0]}")
     probe = probe._replace(above=probe.asks)
     if probe.below != NO_EPOCH:
-        return _between(probe, probe.log_start_offset == probe.log_end_offset)
+        return _between(probe)
     if probe.asks == 0:
         raise ProbeError("the log holds records but no leader epoch")
     return probe._replace(asks=max(0, probe.asks - probe.step), step=probe.step * 2)
 
 
-def _between(probe: Probe, emptied: bool) -> Probe:
+def _between(probe: Probe) -> Probe:
     """Bisect between an epoch that answered and one that is out of range.
 
     In a log that was emptied every epoch below the newest answers alike, so the newest is searched for.
     """
     never_above = probe.above == UNBOUNDED
-    if emptied and (never_above or probe.above - probe.below <= 1):
+    if probe.emptied and (never_above or probe.above - probe.below <= 1):
         return _known(probe, probe.below, probe.log_end_offset)
     if never_above:
         # The epoch below the offline partition's ends short of the log's end: there is a later one.
@@ -128,13 +143,24 @@ def _down(probe: Probe, epoch: int, end: int) -> Probe:
     """The next older epoch, or the bottom: phantoms end at the log start."""
     if end <= probe.log_start_offset:
         return probe._replace(bottom=True, asks=NO_EPOCH)
-    if end > probe.known[-1][1]:
-        raise ProbeError(f"epoch {epoch} ends at {end}, above the older end {probe.known[-1][1]}")
+    newer = probe.known[-1][1]
+    if end > newer:
+        raise ProbeError(f"epoch {epoch} ends at {end}, above the newer epoch's end {newer}")
+    # Only the newest epoch can share its end with another one: that of a leader that wrote nothing.
+    if end == newer and epoch == probe.asks and (end < probe.log_end_offset or len(probe.known) > 1):
+        return _forgotten(probe, end)
     return _known(probe, epoch, end)
 
 
+def _forgotten(probe: Probe, end: int) -> Probe:
+    """The broker remembers no epoch below ``end``: what answered for the last epoch asked was a phantom too."""
+    if end < probe.log_end_offset:
+        return probe._replace(known=probe.known[:-1], forgotten=end, bottom=True, asks=NO_EPOCH)
+    return _between(probe._replace(known=(), forgotten=end, below=probe.known[0][0]))
+
+
 def _known(probe: Probe, epoch: int, end: int) -> Probe:
-    bottom = epoch == 0 or end <= probe.log_start_offset
+    bottom = epoch == 0 or end <= probe.floor
     asks = NO_EPOCH if bottom else epoch - 1
     return probe._replace(known=(*probe.known, (epoch, end)), asks=asks, bottom=bottom)
 
@@ -143,7 +169,7 @@ def lineage(probe: Probe) -> Lineage:
     """The lineage as far as it is known. Raises ProbeError while the last record's epoch is not settled."""
     if not probe.settled:
         raise ProbeError("the last record's epoch is not known yet")
-    floor = max(probe.log_start_offset, 0) if probe.bottom else probe.known[-1][1]
+    floor = max(probe.floor, 0) if probe.bottom else probe.known[-1][1]
     spans = []
     for index, (epoch, end) in enumerate(probe.known):
         older = probe.known[index + 1][1] if index + 1 < len(probe.known) else floor

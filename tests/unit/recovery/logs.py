@@ -15,11 +15,13 @@ class WholeLog:
     """A log with every record: ``epochs[i]`` is the leader epoch of the record at offset ``i``.
 
     Records below ``start`` are deleted. ``idle`` are epochs (epoch, offset) of leaders that wrote nothing.
+    Below ``forgotten`` the broker remembers no epochs: it was killed before it wrote down its new log start.
     """
 
     epochs: tuple[int, ...]
     start: int = 0
     idle: tuple[tuple[int, int], ...] = ()
+    forgotten: int = 0
 
     @property
     def end(self) -> int:
@@ -43,10 +45,13 @@ class WholeLog:
         first: dict[int, int] = dict(self.idle)
         for offset, epoch in enumerate(self.epochs):
             first[epoch] = min(first.get(epoch, offset), offset)
-        entries = sorted(first.items())
-        dropped = [entry for entry in entries if entry[1] <= self.start]
-        kept = [entry for entry in entries if entry[1] > self.start]
-        return ([(dropped[-1][0], max(self.start, dropped[-1][1]))] if dropped else []) + kept
+        # A newer epoch that begins at the same offset takes the older one's place.
+        newest = {offset: epoch for epoch, offset in sorted(first.items())}
+        entries = sorted((epoch, offset) for offset, epoch in newest.items())
+        floor = max(self.start, self.forgotten)
+        dropped = [entry for entry in entries if entry[1] <= floor]
+        kept = [entry for entry in entries if entry[1] > floor]
+        return ([(dropped[-1][0], floor)] if dropped else []) + kept
 
     def fetch(self, epoch: int) -> Answer | OutOfRange:
         """What a broker answers to a Fetch at the log end with ``last_fetched_epoch`` = ``epoch``."""

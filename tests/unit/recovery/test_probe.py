@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from recovery.model import NO_EPOCH, EpochSpan, Lineage
 from recovery.probe import Answer, OutOfRange, Probe, ProbeError, advance, deepen, lineage, start
@@ -67,6 +70,38 @@ def test_many_elections_without_a_record_take_few_questions() -> None:
 def test_phantom_epochs_below_the_log_start_are_not_listed() -> None:
     log = WholeLog((0,) * 5 + (2,) * 5 + (6,) * 5, start=7)
     assert to_the_bottom(log, 8) == Lineage(6, (EpochSpan(2, 7, 10), EpochSpan(6, 10, 15)), 7)
+
+
+def test_what_a_killed_broker_forgot_above_its_log_start_is_not_made_up() -> None:
+    log = WholeLog((0,) * 5 + (2,) * 5 + (6,) * 5, forgotten=7)
+    assert to_the_bottom(log, 8) == Lineage(6, (EpochSpan(2, 7, 10), EpochSpan(6, 10, 15)), 7)
+    forgot_all_but_the_last = WholeLog((0,) * 5 + (4,) * 5, forgotten=8)
+    assert to_the_bottom(forgot_all_but_the_last, 6) == Lineage(4, (EpochSpan(4, 8, 10),), 8)
+
+
+def test_a_broker_that_forgot_everything_tells_the_newest_epoch_it_remembers() -> None:
+    log = WholeLog((0,) * 5 + (4,) * 5, forgotten=10)
+    for leader_epoch in (5, 6):
+        assert to_the_bottom(log, leader_epoch) == Lineage(4, (), 10)
+
+
+@settings(max_examples=400)
+@given(cluster_logs(), st.data())
+def test_no_epoch_is_made_up_for_what_a_broker_forgot(
+    cluster: tuple[tuple[WholeLog, ...], int], data: st.DataObject
+) -> None:
+    logs, leader_epoch = cluster
+    for log in logs:
+        if log.start == log.end:
+            continue
+        # From epoch 2 on: a single phantom cannot be told from an epoch, see the module's docstring.
+        later = replace(
+            log, epochs=tuple(e + 2 for e in log.epochs), idle=tuple((e + 2, at) for e, at in log.idle)
+        )
+        forgetful = replace(later, forgotten=data.draw(st.integers(log.start, log.end - 1)))
+        found = to_the_bottom(forgetful, leader_epoch + 2)
+        assert found.floor == forgetful.forgotten
+        assert found.spans == replace(later, start=found.floor).spans()
 
 
 def test_a_leader_that_wrote_nothing_does_not_count() -> None:
