@@ -22,6 +22,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.live.addresses import Address
 from backends.live.batchtimes import batch_times
+from backends.live.check import Checked, check
 from backends.live.configs import describe_topic_configs
 from backends.live.connection import BrokerConnection
 from backends.live.control import LiveControls
@@ -84,6 +85,10 @@ class LiveBackend:
         reached = {b: c for b, c in zip(brokers, found, strict=True) if isinstance(c, BrokerConnection)}
         features = next((c.features for c in reached.values() if c.features is not None), None)
         return capabilities({broker: conn.api_keys for broker, conn in reached.items()}, features)
+
+    async def check(self) -> Checked:
+        """Reachability, calls offered and permissions, for ``ktriage check``."""
+        return await check(self._fleet)
 
     async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
         """Partition states from a caught-up broker; for all topics, compared with what the log dirs hold."""

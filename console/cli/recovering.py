@@ -27,7 +27,10 @@ from recovery.strategy import Strategy
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to do. ``file``: write the plan there; ``send``: elect; ``dry_run``: neither, but keep the plan."""
+    """What to do. ``file``: write the plan there; ``send``: elect; ``dry_run``: neither, but keep the plan.
+
+    ``ask``: the number of partitions that may lose something is typed first.
+    """
 
     command: str
     selection: Selection
@@ -38,6 +41,7 @@ class Request:
     show: bool = False
     file: Path | None = None
     send: bool = False
+    ask: bool = False
     dry_run: bool = False
     rows: int = 20
     reason: str = ""
@@ -49,6 +53,8 @@ def recover(run: Run, request: Request) -> int:
         refuse_existing(request.file)
     if request.send:
         run.refuse_if_read_only()
+    if request.ask:
+        run.refuse_unless_interactive("--yes")
     kept: list[Path] = []
 
     async def job(backend: Backend, stop: StopRequest) -> Recovery:
@@ -59,6 +65,8 @@ def recover(run: Run, request: Request) -> int:
             choices = await _look(run, backend, request)
             if not choices.plan.rows:
                 return Recovery(choices, None)
+            if request.ask:
+                await run.confirm_loss(choices.plan)
             kept.append(save_plan(choices.plan))
             run.screen.say(f"the plan is saved in {kept[0]}")
             elected = await carry_out(

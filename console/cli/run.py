@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from backends.base.protocol import Backend
-from console.errors import InputError
+from console.errors import InputError, NotDone
 from console.output.screen import Screen
 from console.signals import StopRequest, Supervisor
 from console.target import Target
+
+if TYPE_CHECKING:
+    from recovery.plan.values import Plan
 
 T = TypeVar("T")
 
@@ -78,13 +81,30 @@ class Run:
         """Prints the command that comes next, on stderr, ready to be copied."""
         self.screen.say(f"next: {self.target.command(*words)}")
 
-    async def confirm(self, question: str, answer: str) -> bool:
-        """Asks on the terminal; True only when exactly ``answer`` is typed."""
-        return (await self.ask(question)).strip() == answer
+    def refuse_unless_interactive(self, instead: str) -> None:
+        """Raises InputError where nobody can be asked, and the option that says so is missing."""
+        if not self.screen.interactive:
+            raise InputError(f"nobody can be asked here: give {instead}; nothing was sent")
+
+    async def confirm_loss(self, plan: Plan) -> None:
+        """The number that has to be read for it is typed: a plan that loses nothing is confirmed by 0."""
+        from recovery.plan.review import summarise  # noqa: PLC0415  # where somebody is asked only
+
+        summary = summarise(plan)
+        question = (
+            f"{summary.elect:,} elections will be held ({self.target.title}). To go on, type the number of"
+            " partitions that may lose something:"
+        )
+        await self.confirm_number(question, summary.may_lose)
+
+    async def confirm_number(self, question: str, number: int) -> None:
+        """Raises NotDone unless exactly that number is typed."""
+        if await self.ask(question) != str(number):
+            raise NotDone(f"not confirmed (the number is {number}); nothing was sent")
 
     async def ask(self, question: str) -> str:
-        """One line that a person types, empty at the end of input. A signal ends the waiting."""
+        """What a person types, without blanks around it; empty at the end of input. A signal ends the waiting."""
         from console.cli.terminal import read_line  # noqa: PLC0415  # where somebody is asked only
 
         self.screen.say(question)
-        return await read_line(0)
+        return (await read_line(0)).strip()

@@ -44,7 +44,7 @@ async def _finish_first(
     held = f"an earlier run is unfinished and nothing was sent; finish it first: {run.program.resume}"
     if not run.screen.interactive:
         raise NotDone(held)
-    if not await run.confirm("put them back now? Type yes:", "yes"):
+    if (await run.ask("put them back now? Type yes:")) != "yes":
         raise NotDone(held)
     with stop.in_flight():
         settled = await settle(backend, found, journal)

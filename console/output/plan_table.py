@@ -32,7 +32,7 @@ _PLANNED = (
 def plan_lines(plan: Plan, limit: int) -> Iterator[str]:
     """Counts, the worst rows (``limit``, 0: all in the plan's order), and who is waited for."""
     yield from summary_lines(summarise(plan), plan)
-    rows = _shown(plan, limit)
+    rows = shown_rows(plan, limit)
     if rows:
         yield ""
         yield from planned_table(rows)
@@ -66,7 +66,7 @@ def planned_table(rows: Iterable[PlanRow]) -> Iterator[str]:
     return table(_PLANNED, [tuple(_cell(value) for value in review_row(row)) for row in rows])
 
 
-def _shown(plan: Plan, limit: int) -> Sequence[PlanRow]:
+def shown_rows(plan: Plan, limit: int) -> Sequence[PlanRow]:
     """The worst rows first; where fewer than ``limit`` lose anything, others fill up."""
     if not limit:
         return plan.rows

@@ -1,0 +1,44 @@
+"""The course of ``ktriage journal``."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+from backends.base.protocol import Backend
+from console.cli.run import Run
+from console.cli.status import Status
+from console.journal.reading import read_runs
+from console.journal.unfinished import left_open
+from console.output.journal import ClusterJournal, journal_document, journal_lines
+from console.output.settled import unfinished_lines
+from console.paths import state_dir
+from console.signals import StopRequest
+
+
+def show(run: Run, cluster_id: str | None, last: int) -> int:
+    """Prints the journal; returns the exit status."""
+    if cluster_id is None and run.named is not None:
+        cluster_id = run.work(_cluster_id)
+    ids = [cluster_id] if cluster_id is not None else _recorded()
+    journals = []
+    for known in ids:
+        runs = read_runs(known)
+        journals.append(ClusterJournal(known, runs[-last:], len(runs)))
+        open_ends = left_open(runs)
+        if not open_ends.nothing:
+            run.screen.say(f"cluster {known}:", *unfinished_lines(open_ends))
+            if run.named is not None:
+                run.next("resume")
+    run.screen.out(journal_document(journals) if run.json else journal_lines(journals))
+    return Status.DONE
+
+
+async def _cluster_id(backend: Backend, _stop: StopRequest) -> str:
+    return (await backend.open()).cluster_id
+
+
+def _recorded() -> list[str]:
+    root = state_dir()
+    if not root.is_dir():
+        return []
+    return sorted(unquote(path.name) for path in root.iterdir() if any(path.glob("*.jsonl")))

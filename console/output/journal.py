@@ -1,0 +1,94 @@
+"""The journal as text and as JSON."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from console.journal.reading import After, Before, RunRecord, Settled
+from console.output.document import document
+from console.output.screen import printable
+
+
+class ClusterJournal(NamedTuple):
+    """The newest ``runs`` of a cluster, oldest first, of ``total``."""
+
+    cluster_id: str
+    runs: tuple[RunRecord, ...]
+    total: int
+
+
+def journal_lines(journals: Iterable[ClusterJournal]) -> Iterator[str]:
+    """Each run with what it sent and how that ended."""
+    empty = True
+    for journal in journals:
+        empty = False
+        yield f"cluster {journal.cluster_id}: {journal.total:,} runs"
+        for run in journal.runs:
+            yield from _run_lines(run)
+    if empty:
+        yield "nothing was sent to any cluster from this host"
+
+
+def _run_lines(run: RunRecord) -> Iterator[str]:
+    header = run.header
+    ended = "ended" if run.ended else "did not end"
+    status = f" with status {run.status}" if run.status is not None else ""
+    yield printable(
+        f"{header.get('at', '?')} {header.get('user', '?')}@{header.get('host', '?')} {ended}{status}"
+    )
+    yield printable(f"  {shlex.join(header.get('command', ()))}")
+    if header.get("reason"):
+        yield printable(f"  reason: {header['reason']}")
+    for event in run.events:
+        yield printable(f"  {event.at} {_event_text(event)}")
+
+
+def _event_text(event: Before | After | Settled) -> str:
+    if isinstance(event, Before):
+        count = f" {len(event.rows):,} partitions" if event.rows else ""
+        return f"{event.action}{count}"
+    if isinstance(event, After):
+        parts = (("applied", event.applied), ("refused", event.refused), ("not known", event.unknown))
+        return "  " + (", ".join(f"{len(rows):,} {name}" for name, rows in parts if rows) or "done")
+    return f"settled: {event.why} ({len(event.rows):,} partitions, {len(event.entries):,} requests)"
+
+
+def journal_document(journals: Iterable[ClusterJournal]) -> Iterator[str]:
+    """``ktriage.journal/1``."""
+    runs = [
+        {
+            "clusterId": journal.cluster_id,
+            "file": str(run.path),
+            **{key: run.header.get(key) for key in ("run", "at", "user", "host", "pid", "command", "reason")},
+            "ended": run.ended,
+            "status": run.status,
+            "events": [_event_json(event) for event in run.events],
+        }
+        for journal in journals
+        for run in journal.runs
+    ]
+    return document("journal", {"runs": runs})
+
+
+def _event_json(event: Before | After | Settled) -> dict[str, object]:
+    if isinstance(event, Before):
+        rows = [[row.tp.topic, row.tp.partition] for row in event.rows]
+        return {"kind": "before", "at": event.at, "entry": event.entry, "action": event.action, "rows": rows}
+    if isinstance(event, After):
+        return {
+            "kind": "after",
+            "at": event.at,
+            "entry": event.entry,
+            "applied": sorted(list(tp) for tp in event.applied),
+            "refused": [[*tp, why] for tp, why in event.refused.items()],
+            "unknown": [[*tp, why] for tp, why in event.unknown.items()],
+        }
+    return {
+        "kind": "settled",
+        "at": event.at,
+        "why": event.why,
+        "entries": sorted(event.entries),
+        "rows": sorted(list(tp) for tp in event.rows),
+    }
