@@ -21,6 +21,7 @@ class Role(StrEnum):
     BROKER = "broker"
     CONTROLLER = "controller"
     OPERATOR = "operator"
+    CLIENT = "client"
 
 
 class Node(NamedTuple):
@@ -94,19 +95,22 @@ class Network:
         self.sent += 1
         link = (source, target)
         attached = self._attached.get(target)
-        if attached is None or link in self._cut or self._is_lost():
+        if attached is None or link in self._cut or self._is_lost(link):
             self.lost += 1
             return
         weather = self.weather
         delay = weather.latency + self._delay.get(link, 0)
-        if weather.jitter:
+        if weather.jitter and OPERATOR not in link:
+            # What an operator asks must not change what happens: it draws nothing from the run's randomness.
             delay += self.loop.random.randrange(weather.jitter)
         arrival = max(self.loop.now + delay, self._last.get(link, 0))
         self._last[link] = arrival
         self.loop.call_at(arrival, self._deliver, link, attached.incarnation, message)
 
-    def _is_lost(self) -> bool:
-        return self.weather.loss > 0 and self.loop.random.random() < self.weather.loss
+    def _is_lost(self, link: tuple[Node, Node]) -> bool:
+        if self.weather.loss <= 0 or OPERATOR in link:
+            return False
+        return self.loop.random.random() < self.weather.loss
 
     def _deliver(self, link: tuple[Node, Node], incarnation: int, message: Any) -> None:
         source, target = link

@@ -1,0 +1,116 @@
+"""Partitions and configurations as a broker describes them from its own metadata."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from typing import TYPE_CHECKING
+
+from backends.simulator import questions as ask
+from backends.simulator.messages import Error
+from backends.simulator.table import PartitionTable
+from recovery.controller.image import ClusterImage, acceptable_leaders
+from recovery.controller.registration import Registration
+from recovery.model import PartitionState, TopicPartition
+
+if TYPE_CHECKING:
+    from backends.simulator.broker.process import BrokerProcess
+
+Offline = dict[tuple[tuple[int, ...], tuple[str, ...]], tuple[int, ...]]
+
+
+@cache
+def topic_id(topic: str) -> str:
+    """A topic id as Kafka prints it: 22 characters of URL-safe base64."""
+    digest = hashlib.sha256(f"topic {topic}".encode()).digest()[:16]
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def describe_page(
+    process: BrokerProcess, body: ask.DescribeTopicPartitions, denied: frozenset[str]
+) -> ask.TopicPartitionsDescribed:
+    """One page of DescribeTopicPartitions v0: topics in order of their names, with a cursor behind the last.
+
+    All topics are asked for with ``topics`` None: those that the caller may not see are left out in silence.
+    """
+    table = process.image.partitions
+    held = table.topics if isinstance(table, PartitionTable) else {}
+    names = sorted(held) if body.topics is None else sorted(dict.fromkeys(body.topics))
+    if body.cursor is not None:
+        names = [name for name in names if name >= body.cursor.topic]
+    limit = min(body.limit, process.context.config.partition_limit)
+    states: list[PartitionState] = []
+    refused: list[tuple[str, Error]] = []
+    offline: Offline = {}
+    for name in names:
+        if f"DESCRIBE topic {name}" in denied:
+            if body.topics is not None:
+                refused.append((name, Error.TOPIC_AUTHORIZATION_FAILED))
+            continue
+        if name not in held:
+            refused.append((name, Error.UNKNOWN_TOPIC_OR_PARTITION))
+            continue
+        first = body.cursor.partition if body.cursor is not None and body.cursor.topic == name else 0
+        for number in range(first, len(held[name])):
+            if len(states) == limit:
+                return ask.TopicPartitionsDescribed(
+                    tuple(states), TopicPartition(name, number), tuple(refused)
+                )
+            states.append(_state(process.image, name, number, held[name][number], offline))
+    return ask.TopicPartitionsDescribed(tuple(states), None, tuple(refused))
+
+
+def _state(
+    image: ClusterImage, topic: str, number: int, partition: Registration, offline: Offline
+) -> PartitionState:
+    elr = image.rules.elr
+    return PartitionState(
+        topic,
+        number,
+        topic_id(topic),
+        partition.leader,
+        partition.leader_epoch,
+        partition.replicas,
+        partition.isr,
+        partition.elr if elr else None,
+        partition.last_known_elr if elr else None,
+        _offline(image, partition, offline),
+    )
+
+
+def _offline(image: ClusterImage, partition: Registration, known: Offline) -> tuple[int, ...]:
+    key = (partition.replicas, partition.directories)
+    found = known.get(key)
+    if found is None:
+        acceptable = acceptable_leaders(partition, image.brokers)
+        found = tuple(broker for broker in partition.replicas if broker not in acceptable)
+        known[key] = found
+    return found
+
+
+def describe_configs(
+    process: BrokerProcess, body: ask.DescribeConfigs, denied: frozenset[str]
+) -> ask.ConfigsDescribed:
+    """Effective topic configurations (DESCRIBE_CONFIGS topic)."""
+    image = process.image
+    table = image.partitions
+    held = table.topics if isinstance(table, PartitionTable) else {}
+    rows: list[tuple[str, tuple[tuple[str, str], ...] | Error]] = []
+    for topic in body.topics:
+        if f"DESCRIBE_CONFIGS topic {topic}" in denied:
+            rows.append((topic, Error.TOPIC_AUTHORIZATION_FAILED))
+        elif topic not in held:
+            rows.append((topic, Error.UNKNOWN_TOPIC_OR_PARTITION))
+        else:
+            extra = process.context.topic_configs.get(topic, {})
+            strategy = image.strategies.of(topic)
+            config = {
+                "cleanup.policy": "delete",
+                "min.insync.replicas": str(image.min_isr.of(topic)),
+                "remote.storage.enable": "false",
+                "unclean.leader.election.enable": "true" if strategy.value == "Aggressive" else "false",
+                **extra,
+            }
+            rows.append((topic, tuple(sorted(config.items()))))
+    return ask.ConfigsDescribed(tuple(rows))

@@ -1,0 +1,118 @@
+"""The follower's side: a fetcher for each leader, which truncates to the leader's epochs and appends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from backends.simulator.broker.log import appended, restarted_at, truncated, truncation
+from backends.simulator.broker.sessions import WARM
+from backends.simulator.messages import Error, Fetch, Fetched, FetchedPartition, Position
+from backends.simulator.network import broker as node
+from recovery.model import TopicPartition
+
+if TYPE_CHECKING:
+    from backends.simulator.broker.process import BrokerProcess
+
+_NEW = 0
+
+
+class Fetcher:
+    """Follows ``leader`` for as long as any partition is followed there. ``changed`` are the partitions whose
+    position the leader has to be told; all others are where the session has them.
+    """
+
+    def __init__(self, process: BrokerProcess, leader: int, *, warm: bool) -> None:
+        self._process = process
+        self._leader = leader
+        self._session = WARM if warm else _NEW
+        self._changed: dict[TopicPartition, None] = {}
+        self._sending = False
+        self._stopped = False
+
+    def start(self) -> None:
+        """In a running cluster the fetchers are anywhere in their waits."""
+        wait = self._process.context.config.replica_fetch_wait_max
+        self._sending = True
+        self._process.later(self._process.context.loop.random.randrange(wait), self._send)
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def add(self, tp: TopicPartition) -> None:
+        """Follow the partition from now on, or in a new leader epoch."""
+        self._changed[tp] = None
+        if not self._sending:
+            self._sending = True
+            self._process.later(0, self._send)
+
+    def _send(self) -> None:
+        if self._stopped:
+            self._sending = False
+            return
+        if self._session == _NEW:
+            self._changed = dict.fromkeys(self._process.follower.followed_from(self._leader))
+        positions = []
+        for tp in self._changed:
+            position = self._position(tp)
+            if position is not None:
+                positions.append(position)
+        self._changed = {}
+        config = self._process.context.config
+        body = Fetch(self._process.id, self._process.epoch, self._session, tuple(positions))
+        timeout = config.replica_fetch_wait_max + config.request_timeout
+        self._process.endpoint.ask(node(self._leader), body, timeout, self._fetched)
+
+    def _position(self, tp: TopicPartition) -> Position | None:
+        partition = self._process.image.partitions.get(tp)
+        if partition is None or partition.leader != self._leader or self._process.storage.offline(tp):
+            return None
+        log = self._process.storage.log(tp)
+        return Position(tp, partition.leader_epoch, log.end, log.last_epoch)
+
+    def _fetched(self, reply: Any) -> None:
+        if self._stopped:
+            self._sending = False
+            return
+        if not isinstance(reply, Fetched) or reply.session < 0:
+            known = isinstance(reply, Fetched)
+            self._session = _NEW
+            backoff = 0 if known else self._process.context.config.replica_fetch_backoff
+            self._process.later(backoff, self._send)
+            return
+        self._session = reply.session
+        for result in reply.partitions:
+            self._take(result)
+        self._send()
+
+    def _take(self, result: FetchedPartition) -> None:
+        tp = result.tp
+        partition = self._process.image.partitions.get(tp)
+        if partition is None or partition.leader != self._leader or self._process.storage.offline(tp):
+            return
+        if result.error is Error.OFFSET_OUT_OF_RANGE and result.leader_epoch == partition.leader_epoch:
+            self._process.storage.write(tp, restarted_at(self._process.storage.log(tp), result.start))
+            self._changed[tp] = None
+            return
+        if result.error is not None or result.leader_epoch != partition.leader_epoch:
+            # One of the two has not heard of the newest epoch yet.
+            self._process.later(self._process.context.config.replica_fetch_backoff, self._retry, tp)
+            return
+        log = self._process.storage.read(tp)
+        if log is None:
+            return
+        if result.diverging is not None:
+            log = truncated(log, truncation(log, *result.diverging))
+            self._process.storage.write(tp, log)
+            self._process.context.history.add(self._process.node, f"truncated {tp} to {log.end}")
+            self._changed[tp] = None
+            return
+        if result.spans:
+            self._changed[tp] = None
+            if result.spans[0].start == log.end:
+                log = appended(log, result.spans)
+        high_watermark = min(result.high_watermark, log.end)
+        self._process.storage.write(tp, log._replace(high_watermark=high_watermark))
+
+    def _retry(self, tp: TopicPartition) -> None:
+        if not self._stopped:
+            self.add(tp)

@@ -1,0 +1,153 @@
+"""A replica's log as a frozen value: epoch spans and offsets, never a record.
+
+A cluster of 200,000 partitions has 600,000 logs; those that nothing happened to share a few values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from recovery.model import NO_EPOCH, EpochSpan, Lineage
+
+
+class Log(NamedTuple):
+    """``spans`` ascend without gaps from ``start``. What lies at or beyond ``flushed`` is in the page cache only.
+
+    ``high_watermark`` is the running process's; ``checkpoint`` is the one on disk, read after a restart.
+    ``directory`` is the index of the broker's log dir.
+    """
+
+    spans: tuple[EpochSpan, ...] = ()
+    start: int = 0
+    flushed: int = 0
+    high_watermark: int = 0
+    checkpoint: int = 0
+    directory: int = 0
+
+    @property
+    def end(self) -> int:
+        """The log end offset."""
+        return self.spans[-1].end if self.spans else self.start
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the last record, NO_EPOCH in a log without records."""
+        return self.spans[-1].epoch if self.spans else NO_EPOCH
+
+    @property
+    def dirty(self) -> bool:
+        return self.flushed < self.end
+
+    @property
+    def lineage(self) -> Lineage:
+        return Lineage(self.last_epoch, self.spans, self.start)
+
+
+def appended(log: Log, spans: Iterable[EpochSpan]) -> Log:
+    """``log`` with ``spans`` at its end. Raises ValueError where they do not fit: a gap, or an older epoch."""
+    kept = list(log.spans)
+    end = log.end
+    for span in spans:
+        if span.start != end or span.end <= span.start or (kept and span.epoch < kept[-1].epoch):
+            raise ValueError(f"{span} does not follow {kept[-1] if kept else end}")
+        if kept and kept[-1].epoch == span.epoch:
+            kept[-1] = kept[-1]._replace(end=span.end)
+        else:
+            kept.append(span)
+        end = span.end
+    return log._replace(spans=tuple(kept))
+
+
+def truncated(log: Log, offset: int) -> Log:
+    """``log`` without what lies at or beyond ``offset``; below the log start it becomes empty there."""
+    if offset >= log.end:
+        return log
+    end = max(offset, 0)
+    spans = tuple(
+        span if span.end <= end else span._replace(end=end) for span in log.spans if span.start < end
+    )
+    return log._replace(
+        spans=spans,
+        start=min(log.start, end),
+        flushed=min(log.flushed, end),
+        high_watermark=min(log.high_watermark, end),
+        checkpoint=min(log.checkpoint, end),
+    )
+
+
+def restarted_at(log: Log, offset: int) -> Log:
+    """An empty log that goes on at ``offset``: the leader's log starts beyond this one's end."""
+    return Log((), offset, offset, offset, offset, log.directory)
+
+
+def without_head(log: Log, start: int) -> Log:
+    """``log`` after retention has deleted what lies below ``start``, at most up to its end."""
+    if start <= log.start:
+        return log
+    start = min(start, log.end)
+    spans = tuple(span._replace(start=max(span.start, start)) for span in log.spans if span.end > start)
+    return log._replace(
+        spans=spans,
+        start=start,
+        flushed=max(log.flushed, start),
+        high_watermark=max(log.high_watermark, start),
+        checkpoint=max(log.checkpoint, start),
+    )
+
+
+def flushed(log: Log) -> Log:
+    return log._replace(flushed=log.end)
+
+
+def after_crash(log: Log, *, power_lost: bool) -> Log:
+    """What the next process finds: after a power loss the unflushed suffix is gone; the high watermark is the
+    one on disk.
+    """
+    kept = truncated(log, log.flushed) if power_lost else log
+    return kept._replace(high_watermark=min(kept.checkpoint, kept.end))
+
+
+def end_of_epoch(log: Log, epoch: int) -> tuple[int, int] | None:
+    """The largest epoch of the log that is at most ``epoch``, and its end offset; None where there is none."""
+    for span in reversed(log.spans):
+        if span.epoch <= epoch:
+            return span.epoch, span.end
+    return None
+
+
+def read(log: Log, offset: int, limit: int) -> tuple[EpochSpan, ...]:
+    """At most ``limit`` offsets of the log from ``offset`` on, as spans."""
+    end = min(log.end, offset + limit)
+    clipped = (EpochSpan(s.epoch, max(s.start, offset), min(s.end, end)) for s in log.spans)
+    return tuple(span for span in clipped if span.start < span.end)
+
+
+def truncation(log: Log, diverging_epoch: int, diverging_end: int) -> int:
+    """Where a follower truncates to that was told the leader's largest epoch not beyond its own, and that
+    epoch's end on the leader (KIP-595, "Fetch").
+    """
+    mine = end_of_epoch(log, diverging_epoch)
+    if mine is None:
+        return log.start
+    return min(mine[1], diverging_end)
+
+
+def holds(log: Log, spans: Iterable[EpochSpan]) -> bool:
+    """Whether every (epoch, offset) of ``spans`` at or beyond the log start is in the log."""
+    return not missing(log, spans)
+
+
+def missing(log: Log, spans: Iterable[EpochSpan]) -> tuple[EpochSpan, ...]:
+    """The parts of ``spans`` at or beyond the log start that the log does not hold, in their order."""
+    held = {span.epoch: span for span in log.spans}
+    lacking = []
+    for span in spans:
+        low = max(span.start, log.start)
+        mine = held.get(span.epoch)
+        if mine is None:
+            parts = [(low, span.end)]
+        else:
+            parts = [(low, min(span.end, mine.start)), (max(low, mine.end), span.end)]
+        lacking += [EpochSpan(span.epoch, start, end) for start, end in parts if start < end]
+    return tuple(lacking)

@@ -1,0 +1,48 @@
+"""How a simulated cluster is configured. Times are microseconds of virtual time, after Kafka's own names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from backends.simulator.loop import MILLISECOND, SECOND
+from recovery.controller.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Kafka's defaults, unless a scenario says otherwise.
+
+    - ``rules``: the controller's, shipped 4.3 by default.
+    - ``broker_epoch_check``: KIP-903; off, leaders send -1 and neither side checks, as before 3.5.
+    - ``high_watermark_needs_min_isr``: KIP-966; off as before 4.0.
+    - ``clean_shutdown_detection``: off, every registration counts as unclean, as before KIP-966.
+    - ``flush_interval``: how long the operating system keeps written pages before they are on the disk.
+    - ``unclean_recovery_timeout``: KIP-966 ``unclean.recovery.timeout.ms``.
+    - ``denied``: what the operator may not do, as "READ topic payments" or "CLUSTER_ACTION cluster".
+    """
+
+    rules: Rules = field(default_factory=Rules)
+    broker_epoch_check: bool = True
+    high_watermark_needs_min_isr: bool = True
+    clean_shutdown_detection: bool = True
+    broker_heartbeat_interval: int = 2 * SECOND
+    broker_session_timeout: int = 9 * SECOND
+    replica_lag_time_max: int = 30 * SECOND
+    replica_fetch_wait_max: int = 500 * MILLISECOND
+    replica_fetch_records: int = 10_000
+    replica_fetch_backoff: int = 1 * SECOND
+    metadata_fetch_wait_max: int = 500 * MILLISECOND
+    flush_interval: int = 30 * SECOND
+    high_watermark_checkpoint_interval: int = 5 * SECOND
+    request_timeout: int = 2 * SECOND
+    alter_partition_backoff: int = 50 * MILLISECOND
+    unclean_election_interval: int = 300 * SECOND
+    unclean_election_limit: int = 1000
+    leader_rebalance_interval: int = 300 * SECOND
+    leader_imbalance_percentage: int = 10
+    auto_leader_rebalance: bool = True
+    unclean_recovery_timeout: int = 300 * SECOND
+    controller_election_timeout: int = 1 * SECOND
+    partition_limit: int = 2000
+    log_info_limit: int = 1000
+    denied: tuple[str, ...] = ()

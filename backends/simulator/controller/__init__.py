@@ -1,0 +1,1 @@
+"""A controller: the rules of :mod:`recovery.controller` behind a metadata log that replicates."""

@@ -1,0 +1,196 @@
+"""The active controller: every request is decided by :mod:`recovery.controller` on the newest state, appended to
+the metadata log, and answered when it is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from backends.simulator.context import Context
+from backends.simulator.controller.periodic import Periodic
+from backends.simulator.controller.recovery import UncleanRecovery
+from backends.simulator.controller.requests import change_config, create_topic, update_feature
+from backends.simulator.controller.sessions import Sessions
+from backends.simulator.messages import (
+    AlterPartitions,
+    AlterPartitionsReply,
+    AssignDirectories,
+    CreateTopic,
+    Done,
+    ElectLeaders,
+    ElectLeadersReply,
+    Heartbeat,
+    MetadataUpdate,
+    NotController,
+    Reassign,
+    ReassignReply,
+    RegisterBroker,
+    SetConfig,
+    UpdateFeature,
+)
+from backends.simulator.rpc import Answer, Endpoint
+from backends.simulator.watch import MetadataCommitted, MetadataWritten
+from recovery.controller.alter_partition import alter_partition, check_sender
+from recovery.controller.elections import ElectionRequest, elect_leaders
+from recovery.controller.errors import Refusal
+from recovery.controller.image import Effect, apply
+from recovery.controller.reassignment import cancel, reassign
+from recovery.controller.registration import PartitionChange
+from recovery.controller.targets import Election
+from recovery.model import TopicPartition
+
+Then = Callable[[], None]
+
+
+class ActiveController:
+    """Lives from becoming leader of the metadata log until it no longer is."""
+
+    def __init__(
+        self, context: Context, endpoint: Endpoint, state: MetadataUpdate, committed: Callable[[], None]
+    ) -> None:
+        self.context = context
+        self.endpoint = endpoint
+        self.image = state.image
+        self.last_epoch = state.last_epoch
+        self.closed = False
+        self._committed = committed
+        self.sessions = Sessions(self)
+        self.recovery = UncleanRecovery(self)
+        self.periodic = Periodic(self)
+
+    def close(self) -> None:
+        self.closed = True
+        self.sessions.close()
+        self.recovery.close()
+        self.periodic.close()
+
+    def handle(self, body: Any, answer: Answer) -> None:
+        """One request; its answer may come later, or never when the leadership is lost."""
+        if isinstance(body, Heartbeat):
+            self.sessions.heartbeat(body, answer)
+        elif isinstance(body, AlterPartitions):
+            self._alter_partitions(body, answer)
+        elif isinstance(body, RegisterBroker):
+            self.sessions.register(body, answer)
+        elif isinstance(body, AssignDirectories):
+            self._assign_directories(body, answer)
+        elif isinstance(body, ElectLeaders):
+            self._elect(body, answer)
+        elif isinstance(body, Reassign):
+            self._reassign(body, answer)
+        elif isinstance(body, (SetConfig, UpdateFeature, CreateTopic)):
+            self._configure(body, answer)
+        else:
+            raise TypeError(f"no request of a controller: {body!r}")
+
+    def write(
+        self,
+        effect: Effect,
+        why: str,
+        then: Then | None = None,
+        otherwise: Then | None = None,
+        brokers: Iterable[int] = (),
+    ) -> None:
+        """Make ``effect`` the newest state and append it; ``then`` runs when it is committed, ``otherwise`` when
+        the leadership was lost before.
+        """
+        before = self.image
+        touched = tuple(effect.changes)
+        self.image = effect.image
+        update = MetadataUpdate(effect.image, touched, tuple(brokers), self.last_epoch, why)
+        self.context.watch(MetadataWritten(before, effect.image, touched, why))
+
+        def done(committed: bool) -> None:
+            if committed:
+                self.context.history.add(self.endpoint.node, f"{why}; {len(touched)} partitions")
+                self.context.watch(MetadataCommitted(update.image, touched))
+                self._committed()
+            follow = then if committed else otherwise
+            if follow is not None:
+                follow()
+
+        self.context.metadata.append(self.endpoint.node.id, update, done)
+        if update.brokers:
+            self.recovery.look_everywhere()
+        else:
+            self.recovery.look(touched)
+
+    def write_or_go_on(self, effect: Effect, why: str, answer: Answer, reply: Any) -> None:
+        """Answer ``reply`` when ``effect`` is committed; at once where it changes nothing."""
+        if effect.image is self.image:
+            answer(reply)
+            return
+        self.write(effect, why, lambda: answer(reply), lambda: answer(NotController(None)))
+
+    def _alter_partitions(self, body: AlterPartitions, answer: Answer) -> None:
+        refusal = check_sender(self.image.brokers, body.broker, body.epoch)
+        if refusal is not None:
+            answer(AlterPartitionsReply(refusal))
+            return
+        image = self.image
+        changes: dict[TopicPartition, PartitionChange] = {}
+        answers = []
+        for tp, request in body.requests:
+            outcome = alter_partition(image, tp, request)
+            image = outcome.effect.image
+            changes.update(outcome.effect.changes)
+            answers.append((tp, outcome.refusal, outcome.partition))
+            if outcome.refusal is not None:
+                self.context.history.add(self.endpoint.node, f"refused {body.broker} {tp}: {outcome.refusal}")
+        reply = AlterPartitionsReply(None, tuple(answers))
+        self.write_or_go_on(Effect(image, changes), f"ISR as {body.broker} asks", answer, reply)
+
+    def _assign_directories(self, body: AssignDirectories, answer: Answer) -> None:
+        refusal = check_sender(self.image.brokers, body.broker, body.epoch)
+        if refusal is not None:
+            answer(Done(refusal))
+            return
+        changes = {}
+        for tp, directory in body.directories:
+            partition = self.image.partitions.get(tp)
+            if partition is None or not partition.directories or body.broker not in partition.replicas:
+                continue
+            at = partition.replicas.index(body.broker)
+            directories = (*partition.directories[:at], directory, *partition.directories[at + 1 :])
+            changes[tp] = PartitionChange(directories=directories)
+        self.write_or_go_on(apply(self.image, changes), f"directories of {body.broker}", answer, Done(None))
+
+    def _elect(self, body: ElectLeaders, answer: Answer) -> None:
+        partitions = None if body.partitions is None else dict(body.partitions)
+        outcome = elect_leaders(self.image, ElectionRequest(body.kind, partitions))
+        reply = ElectLeadersReply(outcome.refusals)
+        self.write_or_go_on(outcome.effect, f"{body.kind.value.lower()} election", answer, reply)
+
+    def elect_designated(self, leaders: dict[TopicPartition, int], why: str) -> None:
+        """Elections of the controller's own, decided by the unclean recovery manager."""
+        outcome = elect_leaders(self.image, ElectionRequest(Election.DESIGNATED, leaders))
+        if outcome.effect.changes:
+            self.write(outcome.effect, why)
+
+    def _reassign(self, body: Reassign, answer: Answer) -> None:
+        image = self.image
+        changes: dict[TopicPartition, PartitionChange] = {}
+        refusals: dict[TopicPartition, Refusal | None] = {}
+        for tp, target in body.targets:
+            if target is None:
+                outcome = cancel(image, tp)
+            else:
+                allow = body.allow_replication_factor_change
+                outcome = reassign(image, tp, target, allow_replication_factor_change=allow)
+            refusals[tp] = outcome.refusal
+            image = outcome.effect.image
+            changes.update(outcome.effect.changes)
+        self.write_or_go_on(Effect(image, changes), "reassignment", answer, ReassignReply(refusals))
+
+    def _configure(self, body: SetConfig | UpdateFeature | CreateTopic, answer: Answer) -> None:
+        if isinstance(body, SetConfig):
+            outcome, why = change_config(self.image, body), f"{body.name}={body.value} {body.topic}".rstrip()
+        elif isinstance(body, UpdateFeature):
+            outcome, why = update_feature(self.image, body), f"{body.feature}={body.level}"
+        else:
+            outcome, why = create_topic(self.image, body), f"topic {body.topic}"
+        if isinstance(outcome, Refusal):
+            answer(Done(outcome))
+            return
+        self.write_or_go_on(outcome, why, answer, Done(None))

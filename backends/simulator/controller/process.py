@@ -1,0 +1,107 @@
+"""One controller's process: it serves brokers while it leads, and sends them elsewhere while it does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backends.simulator.context import Context
+from backends.simulator.controller.active import ActiveController
+from backends.simulator.loop import Timer
+from backends.simulator.messages import MetadataBatch, MetadataFetch, MetadataUpdate, NotController
+from backends.simulator.network import Node
+from backends.simulator.network import controller as node
+from backends.simulator.questions import DescribeQuorum
+from backends.simulator.rpc import Answer, Endpoint
+from recovery.model import TopicPartition
+
+BATCH = 64
+
+
+class ControllerProcess:
+    """A :class:`backends.simulator.metadata_log.Listener` that lives until ``stop``; a restart is a new one."""
+
+    def __init__(self, context: Context, controller: int) -> None:
+        self.id = controller
+        self.node = node(controller)
+        self._context = context
+        self.active: ActiveController | None = None
+        self._held: dict[int, tuple[MetadataFetch, Answer, Timer]] = {}
+        self.endpoint = Endpoint(context.loop, context.network, self.node, self._handle)
+        context.history.add(self.node, "started")
+        context.metadata.start(controller, self.endpoint, self)
+
+    def stop(self) -> None:
+        """The process is gone, as after SIGKILL or a power loss."""
+        self._context.history.add(self.node, "stopped")
+        self._step_down()
+        self.endpoint.close()
+        self._context.metadata.stop(self.id)
+
+    def lead(self, epoch: int, last: Any | None) -> None:
+        assert isinstance(last, MetadataUpdate)
+        self._context.history.add(self.node, f"active controller, epoch {epoch}")
+        self.active = ActiveController(self._context, self.endpoint, last, self._committed)
+
+    def resign(self) -> None:
+        self._context.history.add(self.node, "no longer the active controller")
+        self._step_down()
+
+    def _step_down(self) -> None:
+        if self.active is not None:
+            self.active.close()
+            self.active = None
+        for _, _, timer in self._held.values():
+            timer.cancel()
+        self._held.clear()
+
+    def _handle(self, source: Node, body: Any, answer: Answer) -> None:
+        if self._context.metadata.receive(self.id, source, body, answer):
+            return
+        if self.active is None:
+            answer(NotController(self._context.metadata.leader_known_to(self.id)))
+        elif isinstance(body, DescribeQuorum):
+            answer(self._context.metadata.describe(self.id))
+        elif isinstance(body, MetadataFetch):
+            self._metadata(body, answer)
+        else:
+            self.active.handle(body, answer)
+
+    def _metadata(self, fetch: MetadataFetch, answer: Answer) -> None:
+        """Answers at once where there is something new, otherwise when there is, or when the wait is over."""
+        self._context.metadata.observed(self.id, fetch.broker, fetch.offset)
+        batch = self._batch(fetch.offset)
+        if batch is not None:
+            answer(batch)
+            return
+        timer = self._context.loop.call_later(
+            self._context.config.metadata_fetch_wait_max, self._release, fetch.broker
+        )
+        previous = self._held.get(fetch.broker)
+        if previous is not None:
+            previous[2].cancel()
+        self._held[fetch.broker] = (fetch, answer, timer)
+
+    def _release(self, broker: int) -> None:
+        fetch, answer, timer = self._held.pop(broker)
+        timer.cancel()
+        batch = self._batch(fetch.offset)
+        answer(batch or MetadataBatch(fetch.offset, None, (), ()))
+
+    def _committed(self) -> None:
+        for broker in list(self._held):
+            self._release(broker)
+
+    def _batch(self, offset: int) -> MetadataBatch | None:
+        """What is committed behind ``offset``, as one step; None where there is nothing."""
+        entries = self._context.metadata.committed(self.id, offset, BATCH)
+        if not entries:
+            return None
+        newest: MetadataUpdate = entries[-1].payload
+        brokers: dict[int, None] = {}
+        touched: dict[TopicPartition, None] | None = {} if entries[0].offset == offset + 1 else None
+        for entry in entries:
+            brokers.update(dict.fromkeys(entry.payload.brokers))
+            if touched is not None:
+                touched.update(dict.fromkeys(entry.payload.touched))
+        changed = None if touched is None else tuple(touched)
+        return MetadataBatch(entries[-1].offset, newest.image, changed, tuple(brokers))

@@ -1,0 +1,99 @@
+"""Configurations, features and topics: what an operator changes beside leaders and assignments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from backends.simulator.messages import CreateTopic, SetConfig, UpdateFeature
+from backends.simulator.table import PartitionTable
+from recovery.controller.errors import ControllerError, Refusal
+from recovery.controller.image import ClusterImage, Effect, Layered
+from recovery.controller.registration import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, Registration
+from recovery.controller.rules import UncleanRecoveryStrategy, strategy_of
+from recovery.controller.topics import ConfigLevel, change_min_isr
+
+ELR_FEATURE = "eligible.leader.replicas.version"
+
+
+def change_config(image: ClusterImage, body: SetConfig) -> Effect | Refusal:
+    """``min.insync.replicas``, ``unclean.leader.election.enable`` or ``unclean.recovery.strategy``."""
+    if body.name == "min.insync.replicas":
+        return _min_isr(image, body)
+    names: Mapping[str, UncleanRecoveryStrategy]
+    if body.name == "unclean.leader.election.enable":
+        names = {"true": strategy_of(True), "false": strategy_of(False)}
+    elif body.name == "unclean.recovery.strategy":
+        names = {str(strategy): strategy for strategy in UncleanRecoveryStrategy}
+    else:
+        return _invalid(f"unknown configuration {body.name}")
+    if body.value is not None and body.value not in names:
+        return _invalid(f"{body.name}: {body.value!r} is none of {', '.join(names)}")
+    return _strategy(image, body.topic, None if body.value is None else names[body.value])
+
+
+def _min_isr(image: ClusterImage, body: SetConfig) -> Effect | Refusal:
+    if body.value is not None and not body.value.isdecimal():
+        return _invalid(f"{body.name}: {body.value!r} is not a number")
+    level = ConfigLevel.TOPIC if body.topic else ConfigLevel.CLUSTER
+    value = None if body.value is None else int(body.value)
+    outcome = change_min_isr(image, level, value, body.topic)
+    return outcome.refusal or outcome.effect
+
+
+def _strategy(image: ClusterImage, topic: str, strategy: UncleanRecoveryStrategy | None) -> Effect:
+    held: Layered[UncleanRecoveryStrategy] = image.strategies
+    if not topic:
+        return Effect(replace(image, strategies=replace(held, cluster=strategy)), {})
+    topics = {name: value for name, value in held.topics.items() if name != topic}
+    if strategy is not None:
+        topics[topic] = strategy
+    return Effect(replace(image, strategies=replace(held, topics=topics)), {})
+
+
+def update_feature(image: ClusterImage, body: UpdateFeature) -> Effect | Refusal:
+    """Switch the ELR on or off. Switched off, what partitions hold of it goes with their next change (KIP-966)."""
+    if body.feature != ELR_FEATURE or body.level not in (0, 1):
+        return _invalid(f"unknown feature level {body.feature}={body.level}")
+    rules = replace(image.rules, elr=body.level == 1)
+    min_isr = image.min_isr
+    if rules.elr and min_isr.cluster is None:
+        # As shipped: with the ELR on the cluster always has a min ISR of its own.
+        min_isr = replace(min_isr, cluster=min_isr.static)
+    return Effect(replace(image, rules=rules, min_isr=min_isr), {})
+
+
+def create_topic(image: ClusterImage, body: CreateTopic) -> Effect | Refusal:
+    """A new topic; replicas on fenced brokers are not in its first ISR."""
+    assert isinstance(image.partitions, PartitionTable)
+    if body.topic in image.partitions.topics:
+        return Refusal(ControllerError.INVALID_REQUEST, f"topic {body.topic} exists")
+    row = []
+    for replicas in body.assignments:
+        unknown = [broker for broker in replicas if broker not in image.brokers]
+        if unknown or not replicas or len(set(replicas)) != len(replicas):
+            return Refusal(ControllerError.INVALID_REPLICA_ASSIGNMENT, f"replicas {list(replicas)}")
+        isr = tuple(broker for broker in replicas if image.brokers[broker].active)
+        if not isr:
+            return Refusal(ControllerError.INVALID_REPLICA_ASSIGNMENT, f"all of {list(replicas)} are fenced")
+        row.append(Registration(replicas, isr, isr[0], directories=_directories(image, replicas)))
+    table = image.partitions.with_topic(body.topic, tuple(row))
+    changed = replace(image, partitions=table)
+    if body.min_isr is not None:
+        topics = {**image.min_isr.topics, body.topic: body.min_isr}
+        changed = replace(changed, min_isr=replace(image.min_isr, topics=topics))
+    return Effect(changed, {})
+
+
+def _directories(image: ClusterImage, replicas: tuple[int, ...]) -> tuple[str, ...]:
+    """A broker with one log dir is known to use it; the others say where they placed the replica (KIP-858)."""
+    held = [image.brokers[broker].directories for broker in replicas]
+    if not any(held):
+        return ()
+    return tuple(
+        MIGRATING_DIRECTORY if not own else own[0] if len(own) == 1 else UNASSIGNED_DIRECTORY for own in held
+    )
+
+
+def _invalid(reason: str) -> Refusal:
+    return Refusal(ControllerError.INVALID_CONFIG, reason)

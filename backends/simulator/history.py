@@ -1,0 +1,51 @@
+"""What happened, line by line, and the digest that two runs of one seed must share."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from backends.simulator.loop import SECOND, Loop
+
+
+class Line(NamedTuple):
+    """One event: virtual time in microseconds, at which node, and what in a few words."""
+
+    time: int
+    node: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.time / SECOND:12.6f}  {self.node:<16} {self.what}"
+
+
+class History:
+    """The events of one run. ``keep`` is how many of the newest lines are held; the digest covers all of them,
+    and every step of the loop.
+    """
+
+    def __init__(self, loop: Loop, keep: int = 10_000) -> None:
+        self._loop = loop
+        self._keep = keep
+        self._hash = hashlib.sha256()
+        self.lines: list[Line] = []
+        self.listeners: list[Callable[[Line], None]] = []
+        loop.after_step.append(self._stepped)
+
+    def add(self, node: object, what: str) -> None:
+        """Record an event at the present time."""
+        line = Line(self._loop.now, str(node), what)
+        self._hash.update(f"{line.time} {line.node} {line.what}\n".encode())
+        self.lines.append(line)
+        if len(self.lines) > 2 * self._keep:
+            del self.lines[: -self._keep]
+        for listener in self.listeners:
+            listener(line)
+
+    def digest(self) -> str:
+        """64 hexadecimal digits over everything so far."""
+        return self._hash.hexdigest()
+
+    def _stepped(self, callback: Callable[..., None]) -> None:
+        self._hash.update(f"{self._loop.now} {callback.__qualname__}\n".encode())

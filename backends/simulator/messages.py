@@ -1,0 +1,252 @@
+"""What the nodes say to each other; each message is named after Kafka's request or answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.controller.alter_partition import AlterPartition
+from recovery.controller.errors import Refusal
+from recovery.controller.image import ClusterImage
+from recovery.controller.registration import Registration
+from recovery.controller.targets import Election
+from recovery.controller.unclean_recovery import LogInfo
+from recovery.model import EpochSpan, TopicPartition
+
+
+class Error(StrEnum):
+    """Errors that brokers answer with, by Kafka's names. The controller's are ``ControllerError``."""
+
+    NOT_LEADER_OR_FOLLOWER = "NOT_LEADER_OR_FOLLOWER"
+    FENCED_LEADER_EPOCH = "FENCED_LEADER_EPOCH"
+    UNKNOWN_LEADER_EPOCH = "UNKNOWN_LEADER_EPOCH"
+    UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
+    KAFKA_STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
+    NOT_ENOUGH_REPLICAS = "NOT_ENOUGH_REPLICAS"
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+    OFFSET_OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
+    CLUSTER_AUTHORIZATION_FAILED = "CLUSTER_AUTHORIZATION_FAILED"
+    TOPIC_AUTHORIZATION_FAILED = "TOPIC_AUTHORIZATION_FAILED"
+    NOT_CONTROLLER = "NOT_CONTROLLER"
+    REQUEST_TIMED_OUT = "REQUEST_TIMED_OUT"
+
+
+class MetadataUpdate(NamedTuple):
+    """An entry of the metadata log: the whole state after it, and what it touched.
+
+    ``last_epoch`` is the highest broker epoch ever given.
+    """
+
+    image: ClusterImage
+    touched: tuple[TopicPartition, ...]
+    brokers: tuple[int, ...]
+    last_epoch: int
+    why: str
+
+
+# From a broker to the active controller.
+
+
+class RegisterBroker(NamedTuple):
+    """``previous_epoch`` is the clean shutdown file's, -1 without one (KIP-966)."""
+
+    broker: int
+    previous_epoch: int
+    directories: tuple[str, ...]
+
+
+class Registered(NamedTuple):
+    epoch: int
+
+
+class NotController(NamedTuple):
+    """``leader`` is whom the controller asked believes to lead."""
+
+    leader: int | None
+
+
+class Heartbeat(NamedTuple):
+    """``caught_up``: the broker has read its own registration. ``offline_directories`` are failed ones' ids."""
+
+    broker: int
+    epoch: int
+    caught_up: bool
+    want_shut_down: bool
+    offline_directories: tuple[str, ...]
+
+
+class HeartbeatReply(NamedTuple):
+    refusal: Refusal | None
+    fenced: bool
+    may_shut_down: bool
+
+
+class MetadataFetch(NamedTuple):
+    broker: int
+    offset: int
+
+
+class MetadataBatch(NamedTuple):
+    """The state at ``offset``; ``image`` None: nothing new. ``touched`` is what changed since the offset asked for,
+    None: anything may have.
+    """
+
+    offset: int
+    image: ClusterImage | None
+    touched: tuple[TopicPartition, ...] | None
+    brokers: tuple[int, ...]
+
+
+class AlterPartitions(NamedTuple):
+    """One AlterPartition request of a broker."""
+
+    broker: int
+    epoch: int
+    requests: tuple[tuple[TopicPartition, AlterPartition], ...]
+
+
+class AlterPartitionsReply(NamedTuple):
+    """``refusal`` of the whole request, or an answer for each partition."""
+
+    refusal: Refusal | None
+    answers: tuple[tuple[TopicPartition, Refusal | None, Registration | None], ...] = ()
+
+
+class AssignDirectories(NamedTuple):
+    """Where the broker has placed replicas (KIP-858): directory ids."""
+
+    broker: int
+    epoch: int
+    directories: tuple[tuple[TopicPartition, str], ...]
+
+
+# Between brokers.
+
+
+class Position(NamedTuple):
+    """Where a follower wants to read. ``last_epoch`` is its last record's, -1 in an empty log."""
+
+    tp: TopicPartition
+    leader_epoch: int
+    offset: int
+    last_epoch: int
+
+
+class Fetch(NamedTuple):
+    """``positions`` holds what changed since the session's last Fetch; ``session`` 0 starts a new one."""
+
+    replica: int
+    replica_epoch: int
+    session: int
+    positions: tuple[Position, ...]
+
+
+class FetchedPartition(NamedTuple):
+    """Data, or where the logs part: (epoch, its end on the leader)."""
+
+    tp: TopicPartition
+    leader_epoch: int
+    error: Error | None = None
+    spans: tuple[EpochSpan, ...] = ()
+    high_watermark: int = 0
+    start: int = 0
+    diverging: tuple[int, int] | None = None
+
+
+class Fetched(NamedTuple):
+    """``session`` is -1 where the leader does not know the one asked for."""
+
+    session: int
+    partitions: tuple[FetchedPartition, ...]
+
+
+# From clients.
+
+
+class Produce(NamedTuple):
+    """``acks`` is 0, 1 or -1 (all)."""
+
+    tp: TopicPartition
+    records: int
+    acks: int
+
+
+class Produced(NamedTuple):
+    error: Error | None
+    offset: int = -1
+    epoch: int = -1
+
+
+class Consume(NamedTuple):
+    tp: TopicPartition
+    offset: int
+
+
+class Consumed(NamedTuple):
+    """``high_watermark`` is the end of what a consumer may see."""
+
+    error: Error | None
+    high_watermark: int = -1
+
+
+# From the operator.
+
+
+class ElectLeaders(NamedTuple):
+    """``partitions`` None: all; values are the designated leaders (v3), -1 otherwise."""
+
+    kind: Election
+    partitions: tuple[tuple[TopicPartition, int], ...] | None
+
+
+class ElectLeadersReply(NamedTuple):
+    refusals: Mapping[TopicPartition, Refusal | None]
+
+
+class Reassign(NamedTuple):
+    """AlterPartitionReassignments; a target of None cancels."""
+
+    targets: tuple[tuple[TopicPartition, tuple[int, ...] | None], ...]
+    allow_replication_factor_change: bool
+
+
+class ReassignReply(NamedTuple):
+    refusals: Mapping[TopicPartition, Refusal | None]
+
+
+class SetConfig(NamedTuple):
+    """A topic's configuration, or with an empty topic the cluster's default; a value of None removes it."""
+
+    topic: str
+    name: str
+    value: str | None
+
+
+class UpdateFeature(NamedTuple):
+    feature: str
+    level: int
+
+
+class CreateTopic(NamedTuple):
+    topic: str
+    assignments: tuple[tuple[int, ...], ...]
+    min_isr: int | None
+
+
+class Done(NamedTuple):
+    """The answer to what has no other: None, or why not."""
+
+    refusal: Refusal | None
+
+
+class LogInfoRequest(NamedTuple):
+    """The controller's GetReplicaLogInfo (KIP-966, "Unclean recovery")."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+class LogInfoReply(NamedTuple):
+    """One answer for each partition that the broker hosts."""
+
+    infos: tuple[LogInfo, ...]

@@ -1,0 +1,94 @@
+"""What the last step touched: invariants look there and nowhere else, so that checking costs what changing does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from recovery.controller.image import ClusterImage
+from recovery.model import EpochSpan, TopicPartition
+
+
+class MetadataWritten(NamedTuple):
+    """The active controller wrote ``after`` over ``before``; it is not committed yet."""
+
+    before: ClusterImage
+    after: ClusterImage
+    touched: tuple[TopicPartition, ...]
+    why: str
+
+
+class MetadataCommitted(NamedTuple):
+    """The metadata at a commit: what brokers get to see. ``touched`` as in the update."""
+
+    image: ClusterImage
+    touched: tuple[TopicPartition, ...]
+
+
+class LogChanged(NamedTuple):
+    broker: int
+    tp: TopicPartition
+
+
+class LeadershipTaken(NamedTuple):
+    """A broker acts as leader of the partition from now on."""
+
+    broker: int
+    tp: TopicPartition
+    epoch: int
+
+
+class HighWatermarkMoved(NamedTuple):
+    """A leader moved its high watermark, with the ISR that the controller had committed as the leader knew it."""
+
+    broker: int
+    tp: TopicPartition
+    epoch: int
+    offset: int
+    isr: tuple[int, ...]
+    min_isr: int
+
+
+class Acknowledged(NamedTuple):
+    """A leader told a producer that the span is written; ``acks`` is 0, 1 or -1."""
+
+    tp: TopicPartition
+    span: EpochSpan
+    acks: int
+
+
+class BrokerStopped(NamedTuple):
+    """A broker's process ended. ``clean``: it wrote the clean shutdown file. ``power_lost``: pages were lost."""
+
+    broker: int
+    clean: bool
+    power_lost: bool
+
+
+class DiskLost(NamedTuple):
+    """A log dir's content is gone for good."""
+
+    broker: int
+
+
+Event = (
+    MetadataWritten
+    | MetadataCommitted
+    | LogChanged
+    | LeadershipTaken
+    | HighWatermarkMoved
+    | Acknowledged
+    | BrokerStopped
+    | DiskLost
+)
+
+
+class Watch:
+    """Hands each event to whoever looks."""
+
+    def __init__(self) -> None:
+        self.lookers: list[Callable[[Event], None]] = []
+
+    def __call__(self, event: Event) -> None:
+        for look in self.lookers:
+            look(event)
