@@ -79,8 +79,11 @@ class Carrier(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no ty
             writer.transport.abort()
 
 
-def explain(error: BaseException, settings: ClientSettings) -> tuple[Trouble, str]:
-    """What an exception of the carrier means, and one line that says so. Holds no secret."""
+def explain(error: BaseException, hint: str = "") -> tuple[Trouble, str]:
+    """What an exception of the carrier means, and one line that says so. Holds no secret.
+
+    ``hint`` is put behind "closed by peer".
+    """
     cause = error.__cause__ if isinstance(error, KafkaConnectionError) else None
     error = cause if isinstance(cause, Exception) else error
     if isinstance(error, _AUTHENTICATION):
@@ -88,15 +91,16 @@ def explain(error: BaseException, settings: ClientSettings) -> tuple[Trouble, st
     if isinstance(error, CorrelationIdError):
         return Trouble.UNDECODABLE, "answered something else than was asked"
     if isinstance(error, (EOFError, KafkaConnectionError)):
-        return Trouble.CLOSED, f"connection closed by peer{_closed_hint(settings)}"
+        by_peer = isinstance(error, EOFError)  # aiokafka names no cause where we closed it ourselves
+        return Trouble.CLOSED, f"connection closed by peer{hint}" if by_peer else "connection closed"
     if isinstance(error, ssl.SSLError):
         return Trouble.TLS, f"TLS: {_tls_words(error)}"
     if isinstance(error, OSError):
-        return _explain_os(error, settings)
+        return _explain_os(error, hint)
     return Trouble.UNDECODABLE, f"answer not understood: {_said(error)}"
 
 
-def _explain_os(error: OSError, settings: ClientSettings) -> tuple[Trouble, str]:
+def _explain_os(error: OSError, hint: str) -> tuple[Trouble, str]:
     words = one_line(error.strerror or type(error).__name__)
     match error:
         case socket.gaierror():
@@ -108,7 +112,7 @@ def _explain_os(error: OSError, settings: ClientSettings) -> tuple[Trouble, str]
         case TimeoutError():
             told = Trouble.CONNECT_TIMEOUT, "connect timed out"
         case ConnectionError():
-            told = Trouble.CLOSED, f"connection closed by peer{_closed_hint(settings)}"
+            told = Trouble.CLOSED, f"connection closed by peer{hint}"
         case _:
             told = Trouble.CLOSED, f"connection lost: {words}"
     return told
@@ -131,5 +135,6 @@ def _tls_words(error: ssl.SSLError) -> str:
     return reason
 
 
-def _closed_hint(settings: ClientSettings) -> str:
+def protocol_hint(settings: ClientSettings) -> str:
+    """What a broker that closes in the greeting is mostly about."""
     return f" (security.protocol is {settings.security_protocol}: is that what this listener wants?)"

@@ -196,7 +196,7 @@ def _topic_rights(
 ) -> list[Right]:
     if isinstance(operations, Unknown):
         return [Right(name, TOPICS, use, operations) for name, use in _TOPIC_RIGHTS.items()]
-    unseen = hidden if isinstance(hidden, tuple) else ()
+    unseen = () if isinstance(hidden, Unknown) else hidden
     rights = []
     for name, use in _TOPIC_RIGHTS.items():
         lacking = tuple(t for t, allowed in operations.items() if allowed and not allowed.allows(name))

@@ -12,7 +12,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from backends.base.errors import NotOffered
 from backends.live.addresses import Address, resolve
-from backends.live.carrier import Carrier, explain
+from backends.live.carrier import Carrier, explain, protocol_hint
 from backends.live.errors import BrokerError, Trouble
 from backends.live.greeting import Greeting, Hello
 from backends.live.secret import Secret
@@ -175,7 +175,7 @@ class BrokerConnection:
             raise self._error(Trouble.NO_ANSWER, f"no answer within {limit:g} s", sent=True) from None
         except Exception as error:
             self.close()
-            raise self._error(*explain(error, self._settings), sent=True) from None
+            raise self._error(*explain(error), sent=True) from None
         except asyncio.CancelledError:
             self.close()
             raise
@@ -243,7 +243,7 @@ async def _greet(carrier: Carrier, where: str, limit: float, settings: ClientSet
         raise BrokerError(Trouble.CONNECT_TIMEOUT, where, f"connect timed out after {limit:.3g} s") from None
     except Exception as error:
         carrier.drop()
-        raise BrokerError(*_placed(where, explain(error, settings))) from None
+        raise BrokerError(*_placed(where, explain(error, protocol_hint(settings)))) from None
     except asyncio.CancelledError:
         carrier.drop()
         raise

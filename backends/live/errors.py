@@ -129,7 +129,7 @@ def check(code: ErrorCode, call: str, need: Permission, message: str | None = No
     if not code:
         return
     if code in _NOT_ALLOWED:
-        raise NotAllowed(need.operation, need.resource, call)
+        raise NotAllowed(need.operation, need.resource, f"call {call}")
     told = unknown(code, call, need, message)
     raise (NotOffered if told.why is Why.NOT_OFFERED else BackendError)(told.detail)
 

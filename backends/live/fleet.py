@@ -75,7 +75,7 @@ class Fleet:
         """
         seeds = [self._seed(address) for address in self.settings.bootstrap]
         try:
-            seed, described = await first_answer(seeds, patience=0.0)
+            seed, described = await first_answer(seeds, patience=0.0, discard=lambda late: late[0].close())
         except NobodyAnswered as error:
             raise NobodyReached(f"no bootstrap server could be asked: {error}", sent=False) from None
         self.cluster_id = described.cluster_id

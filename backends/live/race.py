@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from backends.base.errors import BackendError, NotAllowed
@@ -20,40 +21,54 @@ class NobodyAnswered(BackendError):
 
 
 async def first_answer(
-    asks: Sequence[Callable[[], Awaitable[T]]], *, patience: float, leave: set[asyncio.Task[T]] | None = None
+    asks: Sequence[Callable[[], Awaitable[T]]],
+    *,
+    patience: float,
+    leave: set[asyncio.Task[T]] | None = None,
+    discard: Callable[[T], None] | None = None,
 ) -> T:
     """Start the first ask, and the next whenever one failed or ``patience`` seconds have passed.
 
     Returns the first answer. The others are cancelled, or put into ``leave`` where cancelling would cost
-    something: they then end by themselves. Raises NotAllowed as soon as one does (the others would too),
-    NobodyAnswered when all have failed.
+    something: they then end by themselves. ``discard`` is given each answer that comes second.
+    Raises NotAllowed as soon as one does (the others would too), NobodyAnswered when all have failed.
     """
     waiting = list(reversed(asks))
+    started: set[asyncio.Task[T]] = set()
     running: set[asyncio.Task[T]] = set()
     errors: list[BackendError] = []
     try:
         while waiting or running:
             if waiting:
-                running.add(asyncio.ensure_future(_run(waiting.pop())))
+                task = asyncio.ensure_future(_run(waiting.pop()))
+                started.add(task)
+                running.add(task)
             done, running = await asyncio.wait(
                 running, timeout=patience if waiting else None, return_when=asyncio.FIRST_COMPLETED
             )
             for task in done:
                 error = task.exception()
                 if error is None:
+                    started.remove(task)
                     return task.result()
                 if isinstance(error, NotAllowed) or not isinstance(error, BackendError):
                     raise error
                 errors.append(error)
         raise NobodyAnswered(errors)
     finally:
-        for task in running:
+        for task in started:
             if leave is None:
                 task.cancel()
-            else:
+            elif not task.done():
                 leave.add(task)
                 task.add_done_callback(leave.discard)
-            task.add_done_callback(retrieve)
+            task.add_done_callback(partial(_second, discard))
+
+
+def _second(discard: Callable[[T], None] | None, task: asyncio.Task[T]) -> None:
+    retrieve(task)
+    if discard is not None and not task.cancelled() and task.exception() is None:
+        discard(task.result())
 
 
 async def _run(ask: Callable[[], Awaitable[T]]) -> T:

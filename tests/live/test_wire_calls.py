@@ -1,0 +1,350 @@
+"""Every call of the wire layer on a running cluster, and brokers that do not answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from backends.base.answers import LogDir
+from backends.live.addresses import Address, parse_address, parse_addresses
+from backends.live.check import Checked, check
+from backends.live.cluster import cluster_info, describe_cluster
+from backends.live.configs import describe_broker_configs, describe_topic_configs
+from backends.live.connection import BrokerConnection
+from backends.live.elections import elect_leaders
+from backends.live.errors import BrokerError, NobodyReached, Trouble
+from backends.live.fleet import Fleet
+from backends.live.logdirs import describe_log_dirs
+from backends.live.partitions import WHOLE_TOPIC, describe_partitions
+from backends.live.quorum import describe_quorum
+from backends.live.reassign import list_reassignments, write_assignments
+from backends.live.settings import ClientSettings
+from backends.live.versions import capabilities
+from backends.testbed import ClusterSpec, KafkaCluster
+from backends.testbed.config import JVM_FLAGS
+from recovery.model import TopicPartition, Unknown, Why
+
+# Broker 3 holds all of the wide topic: it is paused at times, and never killed.
+CLUSTER = ClusterSpec(log_dirs=2, jvm=("-Xmx600m", *JVM_FLAGS[1:]))
+SMALL, WIDE = "orders", "wide"
+ASSIGNMENTS = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+WIDTH = 3000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def topics(cluster: KafkaCluster) -> Iterator[None]:
+    cluster.traffic.create_topic(SMALL, ASSIGNMENTS, {"min.insync.replicas": "2"})
+    cluster.traffic.create_topic(WIDE, [[3]] * WIDTH)
+    yield
+
+
+@asynccontextmanager
+async def fleet_of(
+    cluster: KafkaCluster, overrides: dict[int, Address] | None = None
+) -> AsyncIterator[Fleet]:
+    fleet = Fleet(ClientSettings(parse_addresses(cluster.bootstrap())), overrides)
+    try:
+        await fleet.open()
+        yield fleet
+    finally:
+        await fleet.close()
+
+
+async def test_brokers_features_and_quorum_are_described(whole_cluster: KafkaCluster) -> None:
+    async with fleet_of(whole_cluster) as fleet:
+        conn = await fleet.connection(2)
+        info = cluster_info(await describe_cluster(conn, operations=True), 2, conn.features)
+        quorum = await describe_quorum(conn)
+    assert info.cluster_id == whole_cluster.cluster_id
+    assert {b.id: (b.port, b.fenced) for b in info.brokers} == {
+        node.id: (node.port, False) for node in whole_cluster.brokers.values()
+    }
+    assert info.elr_enabled is True
+    assert info.release.startswith("4.3")
+    assert {v.id: v.directory_id for v in quorum.voters} == {
+        node.id: node.directory_id for node in whole_cluster.controllers.values()
+    }
+    assert {o.id for o in quorum.observers} == {1, 2, 3}
+    assert {(e.voter, e.port) for e in quorum.endpoints} == {
+        (node.id, node.port) for node in whole_cluster.controllers.values()
+    }
+
+
+async def test_three_thousand_partitions_come_page_by_page(whole_cluster: KafkaCluster) -> None:
+    async with fleet_of(whole_cluster) as fleet:
+        conn = await fleet.connection(1)
+        everything = await describe_partitions(conn)
+        in_small_pages = await describe_partitions(conn, [WIDE, SMALL], page=700)
+    assert everything.visible_only
+    assert len(everything.states) == WIDTH + len(ASSIGNMENTS)
+    assert {s.tp for s in everything.states} == {s.tp for s in in_small_pages.states}
+    wide = [s for s in in_small_pages.states if s.topic == WIDE]
+    assert [s.partition for s in wide] == list(range(WIDTH))
+    assert {s.replicas for s in wide} == {(3,)}
+    assert all(s.elr == () and s.last_known_elr == () and not s.offline for s in wide)
+    assert len({id(s.replicas) for s in wide}) == 1, "equal tuples are kept once"
+
+
+async def test_a_topic_that_does_not_exist_is_unknown_and_not_empty(whole_cluster: KafkaCluster) -> None:
+    async with fleet_of(whole_cluster) as fleet:
+        conn = await fleet.connection(1)
+        partitions = await describe_partitions(conn, [SMALL, "nothing"])
+        configs = await describe_topic_configs(conn, [SMALL, "nothing"])
+    assert {s.topic for s in partitions.states} == {SMALL}
+    assert partitions.unknown == {
+        TopicPartition("nothing", WHOLE_TOPIC): Unknown(Why.FAILED, "topic nothing does not exist")
+    }
+    assert partitions.hidden == ()
+    of_small = configs[SMALL]
+    assert not isinstance(of_small, Unknown)
+    assert of_small["min.insync.replicas"] == "2"
+    assert of_small["cleanup.policy"] == "delete"
+    assert isinstance(configs["nothing"], Unknown)
+
+
+async def test_log_dirs_hold_each_replica_once(whole_cluster: KafkaCluster) -> None:
+    async with fleet_of(whole_cluster) as fleet:
+        answers = await asyncio.gather(*(describe(fleet, broker) for broker in (1, 2, 3)))
+        conn = await fleet.connection(3)
+        few = await describe_log_dirs(conn, [TopicPartition(SMALL, 1)])
+        settings = await describe_broker_configs(conn, 3, ["node.id", "log.dirs"])
+    for broker, dirs in zip((1, 2, 3), answers, strict=True):
+        assert {d.path for d in dirs} == {str(path) for path in whole_cluster.node(broker).log_dirs}
+        held = [r.tp for d in dirs for r in d.replicas]
+        assert len(held) == len(set(held)) == len(ASSIGNMENTS) + (WIDTH if broker == 3 else 0)
+        assert all(d.error is None and 0 < d.usable_bytes < d.total_bytes for d in dirs)
+    assert [r.tp for d in few for r in d.replicas] == [TopicPartition(SMALL, 1)]
+    assert not isinstance(settings, Unknown)
+    assert settings["node.id"] == "3"
+
+
+async def describe(fleet: Fleet, broker: int) -> tuple[LogDir, ...]:
+    return await describe_log_dirs(await fleet.connection(broker))
+
+
+async def test_what_the_controller_refuses_is_told_by_partition(whole_cluster: KafkaCluster) -> None:
+    first, second, missing = TopicPartition(SMALL, 0), TopicPartition(SMALL, 1), TopicPartition("nothing", 0)
+    async with fleet_of(whole_cluster) as fleet:
+        written = await fleet.any(
+            lambda conn: write_assignments(conn, {first: (2, 1, 3), second: (1, 2, 9), missing: (1, 2, 3)}),
+            again=False,
+        )
+        shrunk = await fleet.any(lambda conn: write_assignments(conn, {second: (2, 3)}), again=False)
+        state = (await describe_partitions(await fleet.connection(written.broker), [SMALL])).states[0]
+        restored = await fleet.any(lambda conn: write_assignments(conn, {first: (1, 2, 3)}), again=False)
+        elected = await fleet.any(
+            lambda conn: elect_leaders(conn, [first, missing], preferred=False), again=False
+        )
+        under_way = await list_reassignments(await fleet.connection(1), [first, missing])
+    assert written.value[first] is None
+    assert state.replicas == (2, 1, 3)
+    assert str(written.value[second]).startswith("INVALID_REPLICA_ASSIGNMENT: ")
+    unknown_topic = written.value[missing]
+    assert unknown_topic is not None
+    assert (unknown_topic.name, unknown_topic.passing) == ("UNKNOWN_TOPIC_OR_PARTITION", False)
+    changed_factor = shrunk.value[second]
+    assert changed_factor is not None
+    assert changed_factor.name == "INVALID_REPLICATION_FACTOR"
+    assert restored.value == {first: None}
+    not_needed = elected.value[first]
+    assert not_needed is not None
+    assert not_needed.not_needed
+    assert under_way == ()
+
+
+async def test_what_the_cluster_offers_is_told_from_all_brokers(whole_cluster: KafkaCluster) -> None:
+    async with fleet_of(whole_cluster) as fleet:
+        conns = [await fleet.connection(broker) for broker in (1, 2, 3)]
+        offered = capabilities({c.broker or -1: c.api_keys for c in conns}, conns[0].features)
+    calls = {call.call: call.versions for call in offered.calls}
+    assert calls["DescribeTopicPartitions"] == (0, 0)
+    assert calls["AlterPartitionReassignments"] == (0, 1)
+    for native in ("GetReplicaLogInfo", "ElectLeaders v3"):
+        lacking = calls[native]
+        assert isinstance(lacking, Unknown)
+        assert lacking.why is Why.NOT_OFFERED
+    assert offered.features["eligible.leader.replicas.version"] == 1
+    assert offered.replica_logs == "ListOffsets+Fetch (emulated)"
+    assert offered.designated_elections == "reorder, elect, restore (emulated)"
+
+
+async def test_without_describe_topic_partitions_metadata_tells_the_same_but_elr(
+    whole_cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with fleet_of(whole_cluster) as fleet:
+        conn = await fleet.connection(1)
+        full = await describe_partitions(conn)
+        # No release from 3.9 on lacks these calls in KRaft mode; a broker in ZooKeeper mode does.
+        older = {k: v for k, v in conn.api_keys.items() if k not in (60, 75)} | {55: (0, 1)}
+        monkeypatch.setattr(BrokerConnection, "api_keys", older)
+        monkeypatch.setattr(
+            BrokerConnection, "highest", lambda _, key, known: highest_of(older.get(key), known)
+        )
+        fallen_back = await describe_partitions(conn)
+        named = await describe_partitions(conn, [SMALL, "nothing"])
+        cluster = await describe_cluster(conn)
+        quorum = await describe_quorum(conn)
+    assert {s._replace(elr=None, last_known_elr=None) for s in full.states} == set(fallen_back.states)
+    assert [s.topic for s in named.states] == [SMALL] * 3
+    assert TopicPartition("nothing", WHOLE_TOPIC) in named.unknown
+    assert cluster.cluster_id == whole_cluster.cluster_id
+    assert {b.fenced for b in cluster.brokers} == {None}
+    assert {v.id for v in quorum.voters} == {100, 101, 102}
+    assert quorum.endpoints == ()
+
+
+def highest_of(served: tuple[int, int] | None, known: tuple[int, ...]) -> int | None:
+    return max((v for v in known if served and served[0] <= v <= served[1]), default=None)
+
+
+async def test_a_paused_broker_takes_the_connection_and_does_not_answer(whole_cluster: KafkaCluster) -> None:
+    whole_cluster.node(3).pause()
+    async with fleet_of(whole_cluster) as fleet:
+        with pytest.raises(BrokerError) as caught:
+            await fleet.connection(3)
+        described = await fleet.any(describe_partitions)
+    assert caught.value.trouble is Trouble.NO_ANSWER
+    assert caught.value.reached
+    assert caught.value.unknown.why is Why.NOT_ANSWERED
+    assert str(caught.value).startswith(f"broker 3 at 127.0.0.1:{whole_cluster.node(3).port}: ")
+    assert len(described.value.states) == WIDTH + len(ASSIGNMENTS)
+
+
+async def test_a_request_that_hangs_costs_its_own_connection_only(whole_cluster: KafkaCluster) -> None:
+    async with fleet_of(whole_cluster) as fleet:
+        hung, other = await fleet.connection(2), await fleet.connection(1)
+        whole_cluster.node(2).pause()
+        with pytest.raises(BrokerError) as caught:
+            await describe_partitions(hung, timeout=0.5)
+        assert len((await describe_partitions(other)).states) == WIDTH + len(ASSIGNMENTS)
+        assert (caught.value.trouble, caught.value.sent) == (Trouble.NO_ANSWER, True)
+        assert (hung.closed, other.closed) == (True, False)
+        whole_cluster.node(2).resume()
+        again = await fleet.connection(2)
+        assert again.identity != hung.identity, "an answer on it is not from the connection of before"
+
+
+async def test_a_killed_broker_is_refused_and_costs_nothing_else(whole_cluster: KafkaCluster) -> None:
+    async with fleet_of(whole_cluster) as fleet:
+        dying = await fleet.connection(1)
+        whole_cluster.node(1).kill()
+        whole_cluster.node(1).wait_exit()
+        with pytest.raises(BrokerError) as on_the_old:
+            await describe_log_dirs(dying)
+        with pytest.raises(BrokerError) as on_a_new:
+            await fleet.connection(1)
+        answer = await fleet.any(describe_cluster)
+        await until_fenced(fleet, 1)
+        info = await fleet.refresh()
+    assert dying.closed
+    assert on_the_old.value.trouble is Trouble.CLOSED
+    assert on_a_new.value.trouble is Trouble.REFUSED
+    assert not on_a_new.value.reached
+    assert answer.broker in (2, 3)
+    assert {b.id: b.fenced for b in info.value.brokers} == {1: True, 2: False, 3: False}
+
+
+async def test_a_bootstrap_list_serves_while_one_of_it_answers(whole_cluster: KafkaCluster) -> None:
+    alive = parse_address(whole_cluster.bootstrap().split(",")[2])
+    fleet = Fleet(ClientSettings((Address("no-such-host.invalid", 9092), Address("127.0.0.1", 1), alive)))
+    try:
+        assert (await fleet.open()).cluster_id == whole_cluster.cluster_id
+    finally:
+        await fleet.close()
+
+
+async def test_a_cluster_that_nobody_answers_for_names_every_server() -> None:
+    fleet = Fleet(ClientSettings((Address("no-such-host.invalid", 9092), Address("127.0.0.1", 1))))
+    with pytest.raises(NobodyReached) as caught:
+        await fleet.open()
+    await fleet.close()
+    assert "no-such-host.invalid:9092: name not resolved" in str(caught.value)
+    assert "127.0.0.1:1: connection refused" in str(caught.value)
+    assert not caught.value.sent
+
+
+async def test_an_override_that_leads_to_another_broker_is_refused(whole_cluster: KafkaCluster) -> None:
+    wrong = Address("127.0.0.1", whole_cluster.node(1).port)
+    async with fleet_of(whole_cluster, {2: wrong}) as fleet:
+        with pytest.raises(BrokerError) as caught:
+            await fleet.connection(2)
+        right = await fleet.connection(1)
+    assert caught.value.trouble is Trouble.WRONG_NODE
+    assert right.verified
+
+
+async def test_an_unlisted_broker_is_looked_for_behind_the_bootstrap_servers(
+    whole_cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with fleet_of(whole_cluster) as fleet:
+        # 4.x lists fenced brokers too; 3.9 does not, which is what this stands for.
+        monkeypatch.delitem(fleet._known, 3)
+        assert (await fleet.connection(3)).verified
+        with pytest.raises(BrokerError) as caught:
+            await fleet.connection(9)
+    assert caught.value.trouble is Trouble.NO_ADDRESS
+    assert "--broker 9=HOST:PORT" in str(caught.value)
+
+
+async def test_a_broker_cut_off_from_the_controllers_is_asked_last(whole_cluster: KafkaCluster) -> None:
+    async with fleet_of(whole_cluster) as fleet:
+        await fleet.connection(1)
+        whole_cluster.node(1).pause()
+        whole_cluster.observe.wait_fenced(1)
+        quorum = await fleet.quorum(max_age=0.0)
+        told = await fleet.any(describe_cluster)
+    assert fleet.caught_up(quorum) == frozenset((2, 3, 100, 101, 102))
+    assert told.broker in (2, 3)
+    assert told.caught_up
+
+
+async def until_fenced(fleet: Fleet, broker: int) -> None:
+    """Every broker that is alive says so: each learns it some milliseconds after the controller."""
+    for other in {1, 2, 3} - {broker}:
+        for _ in range(600):
+            described = await describe_cluster(await fleet.connection(other))
+            if broker in {b.id for b in described.brokers if b.fenced}:
+                break
+            await asyncio.sleep(0.05)
+        else:
+            pytest.fail(f"broker {other} does not see broker {broker} fenced")
+
+
+async def test_check_finds_a_healthy_cluster_and_names_who_is_gone(whole_cluster: KafkaCluster) -> None:
+    whole_cluster.node(2).kill()
+    async with fleet_of(whole_cluster) as fleet:
+        await until_fenced(fleet, 2)
+        found: Checked = await check(fleet)
+    problems = {r.broker: r.problem for r in found.reach}
+    assert [problems[1], problems[3]] == [None, None]
+    assert problems[2] is not None
+    assert "connection refused" in problems[2].detail
+    assert {r.broker: r.fenced for r in found.reach} == {1: False, 2: True, 3: False}
+    assert all(right.granted is True for right in found.rights)
+    assert found.hidden == ()
+
+
+async def ask(fleet: Fleet, broker: int) -> None:
+    await describe_cluster(await fleet.connection(broker), timeout=60.0)
+
+
+async def test_closing_ends_what_is_in_flight(whole_cluster: KafkaCluster) -> None:
+    async with fleet_of(whole_cluster) as fleet:
+        asked = next(b for b in (1, 2, 3) if fleet.current(b) is not None)
+        connected = next(b for b in (1, 2, 3) if fleet.current(b) is None)
+        whole_cluster.node(asked).pause()
+        whole_cluster.node(connected).pause()
+        asking = asyncio.ensure_future(ask(fleet, asked))
+        connecting = asyncio.ensure_future(fleet.connection(connected))
+        await asyncio.sleep(0)
+        await fleet.close()
+        ended = await asyncio.gather(asking, connecting, return_exceptions=True)
+        with pytest.raises(BrokerError):
+            await fleet.connection(1)
+    assert [str(e) for e in ended if isinstance(e, BrokerError) and e.trouble is Trouble.CLOSED] == [
+        f"broker {asked} at 127.0.0.1:{whole_cluster.node(asked).port}: connection closed",
+        f"broker {connected}: closed here",
+    ]

@@ -1,0 +1,283 @@
+"""Every way to authenticate, from the same client.properties that Java's tools take, and permissions that lack."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from backends.base.errors import NotAllowed
+from backends.live.addresses import Address, parse_addresses
+from backends.live.check import Checked, check
+from backends.live.clientconfig import load_settings
+from backends.live.configs import describe_topic_configs
+from backends.live.elections import elect_leaders
+from backends.live.errors import NobodyReached
+from backends.live.fleet import Fleet
+from backends.live.logdirs import describe_log_dirs
+from backends.live.partitions import describe_partitions, unseen_topics, with_hidden
+from backends.live.quorum import describe_quorum
+from backends.live.reassign import list_reassignments, write_assignments
+from backends.live.settings import ClientSettings
+from backends.testbed import ClusterSpec, KafkaCluster, Listener
+from backends.testbed.access import Store
+from backends.testbed.security import Mechanism
+from recovery.model import TopicPartition, Unknown, Why
+
+MECHANISMS: tuple[Mechanism, ...] = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+PASSWORD = 'pa"ss\\w0rd='
+CLUSTER = ClusterSpec(
+    controllers=1,
+    brokers=2,
+    listeners=(
+        Listener("TLS", "SSL"),
+        Listener("MUTUAL", "SSL", client_certificates=True),
+        Listener("CLEAR", "SASL_PLAINTEXT", MECHANISMS),
+        Listener("SECURE", "SASL_SSL", MECHANISMS),
+    ),
+    users={"admin": "admin-secret", "alice": "alice-secret"},
+    super_users=("admin",),
+    authorizer=True,
+    broker_config={"offsets.topic.replication.factor": "1", "min.insync.replicas": "1"},
+)
+OPEN, CLOSED = "open", "closed"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def topics(cluster: KafkaCluster) -> Iterator[None]:
+    for topic in (OPEN, CLOSED):
+        cluster.traffic.create_topic(topic, [[1, 2], [2, 1]])
+    yield
+
+
+@asynccontextmanager
+async def fleet_of(settings: ClientSettings) -> AsyncIterator[Fleet]:
+    fleet = Fleet(settings)
+    try:
+        await fleet.open()
+        yield fleet
+    finally:
+        await fleet.close()
+
+
+def settings_of(cluster: KafkaCluster, listener: str, file: Path) -> ClientSettings:
+    return load_settings(file, parse_addresses(cluster.bootstrap(listener)))
+
+
+async def cluster_id(settings: ClientSettings) -> str:
+    """Reaches both brokers at the addresses that they advertise."""
+    async with fleet_of(settings) as fleet:
+        for broker in (1, 2):
+            await fleet.connection(broker)
+        return fleet.cluster_id
+
+
+@pytest.mark.parametrize("store", ["PEM", "PKCS12"])
+async def test_tls(cluster: KafkaCluster, store: Store) -> None:
+    file = cluster.access.client_properties(listener="TLS", store=store)
+    assert await cluster_id(settings_of(cluster, "TLS", file)) == cluster.cluster_id
+
+
+@pytest.mark.parametrize("store", ["PEM", "PKCS12"])
+async def test_mutual_tls_is_the_certificates_name(cluster: KafkaCluster, store: Store) -> None:
+    file = cluster.access.client_properties("admin", listener="MUTUAL", store=store)
+    async with fleet_of(settings_of(cluster, "MUTUAL", file)) as fleet:
+        assert {d.broker for d in await describe_log_dirs(await fleet.connection(1))} == {1}
+
+
+async def test_mutual_tls_without_a_certificate_says_what_is_missing(cluster: KafkaCluster) -> None:
+    file = cluster.access.client_properties(listener="TLS")
+    with pytest.raises(NobodyReached, match=r"TLS: .*ssl\.keystore"):
+        await cluster_id(settings_of(cluster, "MUTUAL", file))
+
+
+@pytest.mark.parametrize("listener", ["CLEAR", "SECURE"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_sasl(cluster: KafkaCluster, listener: str, mechanism: Mechanism) -> None:
+    file = cluster.access.client_properties(
+        "admin",
+        listener=listener,
+        mechanism=mechanism,
+    )
+    async with fleet_of(settings_of(cluster, listener, file)) as fleet:
+        assert len((await describe_partitions(await fleet.connection(2), [OPEN])).states) == 2
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+async def test_a_wrong_password_is_refused_and_not_shown(
+    cluster: KafkaCluster,
+    mechanism: Mechanism,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level(1)
+    file = cluster.access.client_properties(
+        "admin",
+        listener="CLEAR",
+        mechanism=mechanism,
+        password="not-the-password",
+    )
+    settings = settings_of(cluster, "CLEAR", file)
+    with pytest.raises(NobodyReached, match="authentication failed: ") as caught:
+        await cluster_id(settings)
+    shown = "".join((caplog.text, *capsys.readouterr(), str(caught.value), repr(settings)))
+    assert "not-the-password" not in shown
+
+
+async def test_a_token_that_the_broker_does_not_take_is_an_authentication_failure(
+    cluster: KafkaCluster, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text("bm90.YQ.dG9rZW4")
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+        f"sasl.oauthbearer.token.endpoint.url=file://{tmp_path}/token\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;\n"
+    )
+    with pytest.raises(NobodyReached, match="authentication failed: ") as caught:
+        await cluster_id(settings_of(cluster, "CLEAR", file))
+    assert "dG9rZW4" not in str(caught.value)
+
+
+async def test_a_password_with_everything_in_it(cluster: KafkaCluster, tmp_path: Path) -> None:
+    cluster.rights.set_scram_password("odd", PASSWORD)
+    file = tmp_path / "client.properties"
+    in_jaas = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
+    in_file = in_jaas.replace("\\", "\\\\")
+    file.write_text(
+        "security.protocol = SASL_PLAINTEXT\nsasl.mechanism: SCRAM-SHA-256\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\\n"
+        f'    username="odd" \\\n    password="{in_file}";\n'
+    )
+    settings = settings_of(cluster, "CLEAR", file)
+    assert await cluster_id(settings) == cluster.cluster_id
+    assert PASSWORD not in repr(settings)
+
+
+async def test_the_wrong_protocol_is_told_from_a_broker_that_is_gone(cluster: KafkaCluster) -> None:
+    plain = ClientSettings(parse_addresses(cluster.bootstrap("TLS")))
+    with pytest.raises(NobodyReached, match=r"security\.protocol is PLAINTEXT"):
+        await cluster_id(plain)
+    tls = settings_of(cluster, "CLEAR", cluster.access.client_properties(listener="TLS"))
+    with pytest.raises(NobodyReached, match=r"security\.protocol is SSL"):
+        await cluster_id(tls)
+    unauthenticated = ClientSettings(parse_addresses(cluster.bootstrap("CLEAR")))
+    with pytest.raises(NobodyReached, match=r"security\.protocol is PLAINTEXT"):
+        await cluster_id(unauthenticated)
+
+
+async def test_a_certificate_of_nobody_we_trust_is_refused(cluster: KafkaCluster) -> None:
+    settings = settings_of(cluster, "TLS", cluster.access.client_properties(listener="TLS"))
+    assert settings.tls is not None
+    strangers = replace(settings, tls=replace(settings.tls, trusted=None))
+    with pytest.raises(NobodyReached, match="TLS: the certificate is not accepted"):
+        await cluster_id(strangers)
+
+
+async def test_host_names_are_checked_unless_switched_off(cluster: KafkaCluster, tmp_path: Path) -> None:
+    file = cluster.access.client_properties(listener="TLS")
+    port = parse_addresses(cluster.bootstrap("TLS"))[0].port
+    elsewhere = (Address("127.1", port),)  # resolves to 127.0.0.1, and no certificate bears it
+    with pytest.raises(NobodyReached, match=r"TLS: the certificate is not accepted: .*127\.1"):
+        await cluster_id(load_settings(file, elsewhere))
+    unchecked = tmp_path / "client.properties"
+    unchecked.write_text(file.read_text() + "ssl.endpoint.identification.algorithm=\n")
+    assert await cluster_id(load_settings(unchecked, elsewhere)) == cluster.cluster_id
+
+
+# Permissions. Each test has a user of its own: brokers learn of an ACL some milliseconds after it was written.
+
+
+async def checked_as(cluster: KafkaCluster, user: str) -> Checked:
+    async with fleet_of(as_user(cluster, user)) as fleet:
+        return await check(fleet)
+
+
+def as_user(cluster: KafkaCluster, user: str) -> ClientSettings:
+    file = cluster.access.client_properties(user, listener="MUTUAL")
+    return settings_of(cluster, "MUTUAL", file)
+
+
+def granted(found: Checked) -> dict[tuple[str, str], object]:
+    return {(r.operation, r.resource): r.granted for r in found.rights}
+
+
+async def test_a_caller_without_any_right_is_told_so_and_sees_no_empty_cluster(cluster: KafkaCluster) -> None:
+    async with fleet_of(as_user(cluster, "nobody")) as fleet:
+        conn = await fleet.connection(1)
+        named = await describe_partitions(conn, [OPEN])
+        everything = await describe_partitions(conn)
+        configs = await describe_topic_configs(conn, [OPEN])
+        tp = TopicPartition(OPEN, 0)
+        for call, need in (
+            (describe_log_dirs(conn), "DESCRIBE on Cluster:kafka-cluster"),
+            (describe_quorum(conn), "DESCRIBE on Cluster:kafka-cluster"),
+            (list_reassignments(conn), "DESCRIBE on Cluster:kafka-cluster"),
+            (write_assignments(conn, {tp: (1, 2)}), "ALTER on Cluster:kafka-cluster"),
+            (elect_leaders(conn, [tp], preferred=True), "ALTER on Cluster:kafka-cluster"),
+        ):
+            with pytest.raises(NotAllowed, match=f"needs {need}"):
+                await call
+        assert fleet.caught_up(await fleet.quorum()) is None
+        found = await check(fleet)
+    assert named.states == ()
+    assert named.hidden == (OPEN,)
+    assert list(named.unknown.values()) == [
+        Unknown(Why.NOT_ALLOWED, "DescribeTopicPartitions needs DESCRIBE on Topic:open")
+    ]
+    assert (everything.states, everything.visible_only) == ((), True)
+    assert configs[OPEN] == Unknown(Why.NOT_ALLOWED, "DescribeConfigs needs DESCRIBE_CONFIGS on Topic:open")
+    assert isinstance(found.hidden, Unknown)
+    rights = granted(found)
+    for operation in ("DESCRIBE", "ALTER", "DESCRIBE_CONFIGS"):
+        assert rights[operation, "Cluster:kafka-cluster"] is False, operation
+    assert isinstance(rights["DESCRIBE", "Topic:*"], Unknown), (
+        "no topic is visible, which is not 'on all of none'"
+    )
+    assert {r.verified for r in found.reach} == {False}
+    assert {r.problem for r in found.reach} == {None}
+
+
+async def test_a_superuser_has_every_right(cluster: KafkaCluster) -> None:
+    found = await checked_as(cluster, "admin")
+    assert set(granted(found).values()) == {True}
+    assert found.hidden == ()
+    assert {r.verified for r in found.reach} == {True}
+
+
+async def test_a_topic_that_may_not_be_seen_is_found_in_the_log_dirs(cluster: KafkaCluster) -> None:
+    cluster.rights.allow("half", "DESCRIBE", topic=OPEN)
+    cluster.rights.allow("half", "DESCRIBE")
+    async with fleet_of(as_user(cluster, "half")) as fleet:
+        conn = await fleet.connection(1)
+        async with asyncio.timeout(20):
+            while not (visible := await describe_partitions(conn)).states:
+                pass
+            while isinstance(await fleet.quorum(max_age=0.0), Unknown):
+                pass
+        held = {broker: await describe_log_dirs(await fleet.connection(broker)) for broker in (1, 2)}
+        whole = await with_hidden(conn, visible, unseen_topics(visible, held))
+        found = await check(fleet)
+    assert {s.topic for s in visible.states} == {OPEN}
+    assert whole.states == visible.states
+    assert whole.hidden == found.hidden == (CLOSED,)
+    assert [why.why for why in whole.unknown.values()] == [Why.NOT_ALLOWED]
+    rights = {(r.operation, r.resource): r for r in found.rights}
+    assert rights["DESCRIBE", "Topic:*"].missing == (CLOSED,)
+    assert rights["READ", "Topic:*"].missing == (CLOSED, OPEN)
+    assert rights["DESCRIBE", "Cluster:kafka-cluster"].granted is True
+    assert rights["ALTER", "Cluster:kafka-cluster"].granted is False
+
+
+async def test_alter_without_describe_is_found_by_an_empty_election(cluster: KafkaCluster) -> None:
+    cluster.rights.deny("odd-one", "DESCRIBE")
+    cluster.rights.allow("odd-one", "ALTER")
+    async with fleet_of(as_user(cluster, "odd-one")) as fleet:
+        async with asyncio.timeout(20):
+            while not granted(found := await check(fleet))["ALTER", "Cluster:kafka-cluster"]:
+                pass
+    assert granted(found)["DESCRIBE", "Cluster:kafka-cluster"] is False
