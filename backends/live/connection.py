@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TypeVar
 
-from kio.static.protocol import RequestPayload, ResponsePayload
+from kio.static.protocol import ResponsePayload
 
 from backends.base.errors import NotOffered
 from backends.live.addresses import Address, resolve
@@ -17,7 +17,7 @@ from backends.live.errors import BrokerError, Trouble
 from backends.live.greeting import Greeting, Hello
 from backends.live.secret import Secret
 from backends.live.settings import ClientSettings
-from backends.live.wire import CarriedRequest, RawAnswer
+from backends.live.wire import CarriedRequest, RawAnswer, Sendable
 
 R = TypeVar("R", bound=ResponsePayload)
 
@@ -128,7 +128,7 @@ class BrokerConnection:
         return version
 
     async def send(
-        self, request: RequestPayload, response_type: type[R], *, timeout: float | None = None
+        self, request: Sendable, response_type: type[R], *, timeout: float | None = None
     ) -> R:
         """Send ``request`` and return its decoded answer, whatever error codes that holds.
 

@@ -6,34 +6,23 @@ Both work on an offline partition (shared facts, "Replica log info"). No record 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
-from itertools import groupby
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
-from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.fetch.v12.response import FetchResponse, PartitionData
-from kio.schema.list_offsets.v7.request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from kio.schema.list_offsets.v7.response import ListOffsetsResponse
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
+from kio.static.primitive import i16
 
 from backends.live.connection import BrokerConnection
+from backends.live.packed import pack_fetch, pack_list_offsets
 from recovery.model import TopicPartition, Unknown, Why
 from recovery.probe import Answer, OutOfRange
 
 CALL = "ListOffsets+Fetch (emulated)"
-DEBUGGING_REPLICA = BrokerId(-2)
-LATEST = i64(-1)
+DEBUGGING_REPLICA = -2
+LATEST = -1
 AT_MOST = 2_000
 """Partitions in one request."""
-
-ONE_BYTE = i32(1)
-NO_WAIT = i32Timedelta.parse(timedelta(0))
 
 PASSING = frozenset(
     (
@@ -70,23 +59,9 @@ async def log_ends(
 ) -> dict[TopicPartition, LogEnd | Trouble]:
     """The log end of each partition's replica on this broker. Raises BrokerError.
 
-    ``partitions`` must be sorted by topic. (kio's integers check themselves when they are made, which costs more
-    than all else here; the values come from Kafka, so they are cast.)
+    ``partitions`` must be sorted by topic.
     """
-    request = ListOffsetsRequest(
-        replica_id=DEBUGGING_REPLICA,
-        isolation_level=i8(0),
-        topics=tuple(
-            ListOffsetsTopic(
-                name=TopicName(topic),
-                partitions=tuple(
-                    ListOffsetsPartition(partition_index=cast("i32", tp.partition), timestamp=LATEST)
-                    for tp in group
-                ),
-            )
-            for topic, group in groupby(partitions, key=lambda tp: tp.topic)
-        ),
-    )
+    request = pack_list_offsets(partitions, replica=DEBUGGING_REPLICA, timestamp=LATEST)
     response = await connection.send(request, ListOffsetsResponse, timeout=timeout)
     ends: dict[TopicPartition, LogEnd | Trouble] = {}
     for topic in response.topics:
@@ -106,29 +81,7 @@ async def probe_epochs(
 
     ``questions`` must be sorted by topic.
     """
-    request = FetchRequest(
-        max_wait=NO_WAIT,
-        min_bytes=i32(0),
-        max_bytes=ONE_BYTE,
-        topics=tuple(
-            FetchTopic(
-                topic=TopicName(topic),
-                partitions=tuple(
-                    FetchPartition(
-                        partition=cast("i32", tp.partition),
-                        fetch_offset=cast("i64", log_end),
-                        last_fetched_epoch=cast("i32", epoch),
-                        partition_max_bytes=ONE_BYTE,
-                    )
-                    for tp, (log_end, epoch) in group
-                ),
-            )
-            for topic, group in groupby(questions.items(), key=lambda item: item[0].topic)
-        ),
-        forgotten_topics_data=(),
-        rack_id="",
-    )
-    response = await connection.send(request, FetchResponse, timeout=timeout)
+    response = await connection.send(pack_fetch(questions), FetchResponse, timeout=timeout)
     if response.error_code is not ErrorCode.none:
         trouble = Trouble(Unknown(Why.FAILED, f"Fetch answered {response.error_code.name}"), passing=True)
         return dict.fromkeys(questions, trouble)

@@ -42,6 +42,17 @@ class RawAnswer:
         return entity
 
 
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A request of that type, encoded already."""
+
+    request_type: type[RequestPayload]
+    body: bytes
+
+
+Sendable = RequestPayload | Packed
+
+
 class _Header:
     """An encoded request header (aiokafka's hook)."""
 
@@ -59,12 +70,15 @@ class CarriedRequest:
 
     RESPONSE_TYPE = RawAnswer
 
-    def __init__(self, request: RequestPayload) -> None:
-        self._request = request
-        body = BytesIO()
-        entity_writer(type(request))(body, request)
-        self._body = body.getvalue()
-        response = _response_type(request.__api_key__, request.__version__)
+    def __init__(self, request: Sendable) -> None:
+        if isinstance(request, Packed):
+            self._request, self._body = request.request_type, request.body
+        else:
+            self._request = type(request)
+            body = BytesIO()
+            entity_writer(self._request)(body, request)
+            self._body = body.getvalue()
+        response = _response_type(self._request.__api_key__, self._request.__version__)
         self._read_header = entity_reader(response.__header_schema__)
 
     def prepare(self, _versions: Versions) -> CarriedRequest:

@@ -1,0 +1,82 @@
+"""ListOffsets and Fetch requests of thousands of partitions, encoded straight to bytes.
+
+kio's writer calls a function a field: 20 µs a partition and request, which was a third of a survey's own time.
+Only the two requests that a survey sends by the thousand are written here (formats: ListOffsetsRequest v7 and
+FetchRequest v12 of the Kafka protocol); a test holds every byte against kio's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from operator import attrgetter
+from struct import Struct
+
+from kio.schema.fetch.v12.request import FetchRequest
+from kio.schema.list_offsets.v7.request import ListOffsetsRequest
+
+from backends.live.wire import Packed
+from recovery.model import TopicPartition
+
+CONSUMER = -1
+_NO_EPOCH = -1
+_NO_OFFSET = -1
+_ONE_BYTE = 1
+_NO_TAGS = b"\0"
+
+_topic = attrgetter("topic")
+
+
+def pack_list_offsets(partitions: Iterable[TopicPartition], *, replica: int, timestamp: int) -> Packed:
+    """ListOffsets v7, read uncommitted; ``partitions`` sorted by topic. Raises struct.error for a bad integer."""
+    row = Struct(">iiqB").pack  # partition, current leader epoch, timestamp, tags
+    topics = [
+        _with_partitions(topic, [row(tp.partition, _NO_EPOCH, timestamp, 0) for tp in group])
+        for topic, group in groupby(partitions, _topic)
+    ]
+    head = Struct(">ib").pack(replica, 0)
+    return Packed(ListOffsetsRequest, b"".join((head, _array(topics), _NO_TAGS)))
+
+
+def pack_fetch(questions: Mapping[TopicPartition, tuple[int, int]]) -> Packed:
+    """Fetch v12 by an ordinary consumer, without a session and without waiting, for at most one byte.
+
+    ``questions``, sorted by topic, map a partition to (fetch offset, last fetched epoch).
+    """
+    # Partition, current leader epoch, fetch offset, last fetched epoch, log start, most bytes, tags.
+    row = Struct(">iiqiqiB").pack
+    topics = [
+        _with_partitions(
+            topic,
+            [row(tp.partition, _NO_EPOCH, *questions[tp], _NO_OFFSET, _ONE_BYTE, 0) for tp in group],
+        )
+        for topic, group in groupby(questions, _topic)
+    ]
+    # Replica, longest wait, least and most bytes, isolation, session id and epoch (-1: none).
+    head = Struct(">iiiibii").pack(CONSUMER, 0, 0, _ONE_BYTE, 0, 0, -1)
+    nothing_forgotten, no_rack = _array([]), _string("")
+    return Packed(FetchRequest, b"".join((head, _array(topics), nothing_forgotten, no_rack, _NO_TAGS)))
+
+
+def _with_partitions(topic: str, rows: list[bytes]) -> bytes:
+    return b"".join((_string(topic), _array(rows), _NO_TAGS))
+
+
+def _array(items: list[bytes]) -> bytes:
+    """A compact array: its length plus one, then the items."""
+    return _varint(len(items) + 1) + b"".join(items)
+
+
+def _string(text: str) -> bytes:
+    """A compact string: its length in bytes plus one, then UTF-8."""
+    data = text.encode()
+    return _varint(len(data) + 1) + data
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
