@@ -9,7 +9,10 @@ from backends.base.protocol import Backend
 from console.errors import InputError
 from console.target import Target
 
-Factory = Callable[[Target], Backend]
+Say = Callable[[str], None]
+"""Tells the person a line: a key of client.properties that is not used, say."""
+
+Factory = Callable[[Target, Say], Backend]
 
 # kind → "module:function", imported when it is asked for: a command pays for its own backend only.
 FACTORIES = {
@@ -17,11 +20,11 @@ FACTORIES = {
 }
 
 
-def backend(target: Target) -> Backend:
-    """The backend for that cluster. Raises InputError where this build has none of that kind."""
+def backend(target: Target, say: Say) -> Backend:
+    """The backend for that cluster; nothing is contacted yet. Raises InputError where this build has none of that kind."""
     place = FACTORIES.get(target.kind)
     if place is None:
         raise InputError(f"this build has no simulator: --simulate {target.scenario} cannot be run")
     module, name = place.split(":")
     factory: Factory = getattr(importlib.import_module(module), name)
-    return factory(target)
+    return factory(target, say)

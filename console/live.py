@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from backends.live.adapter import LiveBackend
 from backends.live.addresses import parse_addresses
 from backends.live.clientconfig import load_settings
@@ -10,10 +12,12 @@ from console.errors import InputError
 from console.target import Target
 
 
-def backend(target: Target) -> LiveBackend:
+def backend(target: Target, say: Callable[[str], None]) -> LiveBackend:
     """The adapter for a running cluster. Raises InputError for a client.properties file that cannot be used."""
     try:
         settings = load_settings(target.command_config, parse_addresses(target.bootstrap))
     except PropertiesError as error:
         raise InputError(str(error)) from None
+    for warning in settings.warnings:
+        say(warning)
     return LiveBackend(settings, target.addresses)

@@ -30,6 +30,11 @@ class Target:
     colour: str | None = None
     arguments: tuple[str, ...] = ()
 
+    @property
+    def title(self) -> str:
+        """The cluster in a few words, as it was named."""
+        return " ".join(self.arguments[1:2])
+
     def command(self, *words: str) -> str:
         """A line to be copied into a shell: ``ktriage WORDS… --bootstrap-server …``."""
         return shlex.join(("ktriage", *words, *self.arguments))

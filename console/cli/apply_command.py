@@ -29,40 +29,46 @@ Examples:
 {STATUS_HELP}"""
 
 
+First = Annotated[
+    int | None,
+    typer.Option("--first", metavar="N", min=1, help="The first N partitions of the plan only."),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="TOPIC", help="Partitions of this topic only. May be repeated."),
+]
+MaxLoss = Annotated[
+    int | None,
+    typer.Option("--max-loss", metavar="N", min=0, help="Only partitions that lose at most N offsets."),
+]
+StopAfter = Annotated[
+    int | None,
+    typer.Option("--stop-after", metavar="K", min=1, help="Send nothing more once K elections have failed."),
+]
+ReviewedBy = Annotated[
+    str | None,
+    typer.Option("--reviewed-by", metavar="NAME", help="Who reviewed the plan; needs --digest."),
+]
+Digest = Annotated[
+    str | None,
+    typer.Option("--digest", metavar="SHA256", help="The digest of the plan that was reviewed."),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needs --reason.")]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.")]
+
+
 def apply(
     run: Run,
     *,
     plan: PlanFile,
-    first: Annotated[
-        int | None,
-        typer.Option("--first", metavar="N", min=1, help="The first N partitions of the plan only."),
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="TOPIC", help="Partitions of this topic only. May be repeated."),
-    ] = None,
-    max_loss: Annotated[
-        int | None,
-        typer.Option("--max-loss", metavar="N", min=0, help="Only partitions that lose at most N offsets."),
-    ] = None,
-    stop_after: Annotated[
-        int | None,
-        typer.Option(
-            "--stop-after", metavar="K", min=1, help="Send nothing more once K elections have failed."
-        ),
-    ] = None,
-    reviewed_by: Annotated[
-        str | None,
-        typer.Option("--reviewed-by", metavar="NAME", help="Who reviewed the plan; needs --digest."),
-    ] = None,
-    digest: Annotated[
-        str | None,
-        typer.Option("--digest", metavar="SHA256", help="The digest of the plan that was reviewed."),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask; needs --reason.")] = False,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.")
-    ] = None,
+    first: First = None,
+    only: Only = None,
+    max_loss: MaxLoss = None,
+    stop_after: StopAfter = None,
+    reviewed_by: ReviewedBy = None,
+    digest: Digest = None,
+    yes: Yes = False,
+    reason: Reason = None,
     recovery_duration_ms: DurationMs = 30_000,
     recovery_election_attempts: Attempts = 3,
     rows: Rows = 20,

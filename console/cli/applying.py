@@ -55,6 +55,8 @@ def apply_file(run: Run, request: Request) -> int:
     plan = read(request.file)
     if request.digest is not None:
         refuse_other_digest(plan, request.file, request.digest)
+    if isinstance(plan, Plan):
+        plan = _narrow(plan, request)
     run.refuse_if_read_only()
     if request.ask:
         run.refuse_unless_interactive("--yes and --reason TEXT")
@@ -97,7 +99,7 @@ async def _prepare(
             raise InputError(f"{request.file}: {refused[0][0]}: {refused[0][1]}{more}; nothing was sent")
         prepared = checked_just_now(_narrow(asked, request) if asked.rows else asked)
     else:
-        prepared = await prepare(backend, _narrow(plan, request), cluster.cluster_id, run.screen.progress)
+        prepared = await prepare(backend, plan, cluster.cluster_id, run.screen.progress)
     lines: Iterator[str] = prepared_lines(prepared, request.rows)
     if run.json:
         run.screen.say(*lines)

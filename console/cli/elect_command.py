@@ -49,35 +49,38 @@ class ElectionStrategy(StrEnum):
     BALANCED = "balanced"
 
 
+ElectionTypeOption = Annotated[ElectionType, typer.Option("--election-type", help="Which election to hold.")]
+Topic = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="The topic of --partition.")]
+Partition = Annotated[
+    int | None, typer.Option("--partition", metavar="N", min=0, help="One partition of --topic.")
+]
+AllTopicPartitions = Annotated[
+    bool, typer.Option("--all-topic-partitions", help="Every partition of the cluster.")
+]
+ElectionStrategyOption = Annotated[
+    ElectionStrategy | None,
+    typer.Option(
+        "--strategy",
+        help="For longest-log. aggressive: the best of those that answered. balanced (if not given): never"
+        " while a member of ISR or ELR may come back, and only with all of LastKnownELR.",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before an unclean election of all partitions.")]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.")]
+
+
 def elect(
     run: Run,
     *,
-    election_type: Annotated[ElectionType, typer.Option("--election-type", help="Which election to hold.")],
+    election_type: ElectionTypeOption,
     path_to_json_file: PathToJsonFile = None,
-    topic: Annotated[
-        str | None, typer.Option("--topic", metavar="TOPIC", help="The topic of --partition.")
-    ] = None,
-    partition: Annotated[
-        int | None, typer.Option("--partition", metavar="N", min=0, help="One partition of --topic.")
-    ] = None,
-    all_topic_partitions: Annotated[
-        bool, typer.Option("--all-topic-partitions", help="Every partition of the cluster.")
-    ] = False,
-    strategy: Annotated[
-        ElectionStrategy | None,
-        typer.Option(
-            "--strategy",
-            help="For longest-log. aggressive: the best of those that answered. balanced (if not given): never"
-            " while a member of ISR or ELR may come back, and only with all of LastKnownELR.",
-        ),
-    ] = None,
+    topic: Topic = None,
+    partition: Partition = None,
+    all_topic_partitions: AllTopicPartitions = False,
+    strategy: ElectionStrategyOption = None,
     ranking: RankingOption = Ranking.LAST_RECORD,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before an unclean election of all partitions.")
-    ] = False,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.")
-    ] = None,
+    yes: Yes = False,
+    reason: Reason = None,
     recovery_duration_ms: DurationMs = 30_000,
     recovery_election_attempts: Attempts = 3,
     rows: Rows = 20,

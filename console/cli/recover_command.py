@@ -43,50 +43,54 @@ Examples:
 {STATUS_HELP}"""
 
 
+ShowReplicaInfo = Annotated[
+    bool, typer.Option("--show-replica-info", help="Print a table of every replica's log.")
+]
+OutputFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--manual-recovery-output-file",
+        metavar="FILE",
+        help="Write the chosen leaders to a new file, for ktriage review and apply, or kafka-elect-leaders."
+        " Not together with --automated-recovery.",
+    ),
+]
+Automated = Annotated[
+    bool,
+    typer.Option("--automated-recovery", help="Elect the chosen leaders. The plan is saved first."),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Send nothing: write the file, and print the summary.")
+]
+
+
 def recover(
     run: Run,
     *,
     path_to_json_file: PathToJsonFile = None,
     all_offline_partitions: AllOffline = False,
-    show_replica_info: Annotated[
-        bool, typer.Option("--show-replica-info", help="Print a table of every replica's log.")
-    ] = False,
-    manual_recovery_output_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--manual-recovery-output-file",
-            metavar="FILE",
-            help="Write the chosen leaders to a new file, for ktriage review and apply, or kafka-elect-leaders."
-            " Not together with --automated-recovery.",
-        ),
-    ] = None,
-    automated_recovery: Annotated[
-        bool,
-        typer.Option("--automated-recovery", help="Elect the chosen leaders. The plan is saved first."),
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Send nothing: write the file, and print the summary.")
-    ] = False,
+    show_replica_info: ShowReplicaInfo = False,
+    manual_recovery_output_file: OutputFile = None,
+    automated_recovery: Automated = False,
+    dry_run: DryRun = False,
     recovery_duration_ms: DurationMs = 30_000,
     recovery_election_attempts: Attempts = 3,
     ranking: RankingOption = Ranking.LAST_RECORD,
     strategy: StrategyOption = Strategy.AGGRESSIVE,
     rows: Rows = 20,
 ) -> int:
-    wants = (show_replica_info, manual_recovery_output_file is not None, automated_recovery, dry_run)
-    if not any(wants):
-        raise InputError(
-            "nothing to do: give at least one of --show-replica-info, --manual-recovery-output-file,"
-            " --automated-recovery and --dry-run"
-        )
-    if automated_recovery and manual_recovery_output_file is not None:
-        raise InputError("--manual-recovery-output-file and --automated-recovery exclude each other")
+    _refuse_wrong_mix(
+        (show_replica_info, dry_run), manual_recovery_output_file is not None, automated_recovery, strategy
+    )
     if (path_to_json_file is None) == (not all_offline_partitions):
-        problem = "exclude each other" if all_offline_partitions else "are missing"
-        raise InputError(f"--path-to-json-file and --all-offline-partitions {problem}: give one of them")
-    if strategy is Strategy.NONE and (automated_recovery or manual_recovery_output_file is not None):
-        raise InputError("--strategy none chooses nobody: use it with --show-replica-info or --dry-run only")
+        problem = "not both" if all_offline_partitions else "one of them"
+        raise InputError(f"give --path-to-json-file or --all-offline-partitions, {problem}")
     chosen = selection(path=path_to_json_file, offline=all_offline_partitions)
+    words = (
+        ("--path-to-json-file", str(path_to_json_file))
+        if path_to_json_file
+        else ("--all-offline-partitions",)
+    )
     from console.cli.recovering import Request  # noqa: PLC0415  # not for --help
     from console.cli.recovering import recover as carry_on  # noqa: PLC0415
 
@@ -104,8 +108,21 @@ def recover(
             send=automated_recovery and not dry_run,
             dry_run=dry_run,
             rows=rows,
+            words=words,
         ),
     )
+
+
+def _refuse_wrong_mix(looks: tuple[bool, ...], writes: bool, elects: bool, strategy: Strategy) -> None:
+    if not (any(looks) or writes or elects):
+        raise InputError(
+            "nothing to do: give at least one of --show-replica-info, --manual-recovery-output-file,"
+            " --automated-recovery and --dry-run"
+        )
+    if elects and writes:
+        raise InputError("--manual-recovery-output-file and --automated-recovery exclude each other")
+    if strategy is Strategy.NONE and (elects or writes):
+        raise InputError("--strategy none chooses nobody: use it with --show-replica-info or --dry-run only")
 
 
 recover.__doc__ = HELP

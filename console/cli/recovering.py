@@ -29,7 +29,8 @@ from recovery.strategy import Strategy
 class Request:
     """What to do. ``file``: write the plan there; ``send``: elect; ``dry_run``: neither, but keep the plan.
 
-    ``ask``: the number of partitions that may lose something is typed first.
+    ``words`` select the same partitions for the next command. ``ask``: the number of partitions that may lose
+    something is typed first.
     """
 
     command: str
@@ -45,6 +46,7 @@ class Request:
     dry_run: bool = False
     rows: int = 20
     reason: str = ""
+    words: tuple[str, ...] = ("--all-offline-partitions",)
 
 
 def recover(run: Run, request: Request) -> int:
@@ -134,7 +136,7 @@ def _next(run: Run, request: Request, recovery: Recovery, file: Path | None) -> 
         run.screen.say(f"the plan is in {file}")
         run.next("review", str(file))
     elif recovery.choices.plan.rows and not request.send:
-        run.next("plan", "--all-offline-partitions", "recovery.json")
+        run.next("plan", *request.words, "recovery.json")
 
 
 def refuse_existing(path: Path) -> None:

@@ -32,7 +32,10 @@ def review_file(run: Run, path: Path, rows: int, *, markdown_wanted: bool) -> in
         run.screen.out(review_document(plan, prepared))
     else:
         run.screen.out(review_lines(plan, prepared, rows))
-    run.screen.say(f"next: {command}")
+    if prepared is None or prepared.holding.rows:
+        run.screen.say(f"next: {command}")
+    elif not prepared.stale:
+        run.next("verify", str(path))
     if prepared is None:
         return Status.DONE
     if prepared.stale:

@@ -67,7 +67,7 @@ class Run:
         """Runs ``job`` on the cluster and lets go of it. Raises what the job raises, and Stopped."""
         from console.backends import backend  # noqa: PLC0415  # not before a cluster is asked
 
-        cluster = backend(self.target)
+        cluster = backend(self.target, self.screen.say)
 
         async def supervised(stop: StopRequest) -> T:
             try:

@@ -40,6 +40,10 @@ def count_lines(picture: Picture) -> Iterator[str]:
     counts = counted(picture)
     seen = " that this caller may see" if picture.visible_only or picture.hidden else ""
     what = {"all": "partitions", "offline": "offline partitions", "under min ISR": "partitions under min ISR"}
+    if not picture.surveys:
+        yield f"0 {what[picture.selection.which]}{seen}"
+        yield from hidden_lines(picture)
+        return
     yield (
         f"{counts['partitions']:,} {what[picture.selection.which]}{seen}: {counts['offline']:,} offline,"
         f" {counts['underMinIsr']:,} under min ISR;"

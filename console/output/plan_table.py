@@ -12,8 +12,15 @@ from console.output.table import Column, table
 from recovery.model import Unknown
 from recovery.plan.review import Summary, loss_text, review_row, summarise, worst
 from recovery.plan.values import NotElected, Plan, PlanRow
-from recovery.plan.verify import Order, RowState
+from recovery.plan.verify import Leading, Order, RowState
 from recovery.strategy import Verdict
+
+LED_BY = {
+    Leading.RIGHT: "the right leader",
+    Leading.OTHER: "another leader",
+    Leading.OFFLINE: "nobody",
+    Leading.NOT_SEEN: "not seen",
+}
 
 _PLANNED = (
     Column("PARTITION"),
@@ -160,7 +167,7 @@ def state_table(states: Iterable[RowState]) -> Iterator[str]:
         (
             str(state.tp),
             str(state.leader) if state.leader >= 0 else "none",
-            str(state.leading),
+            LED_BY[state.leading],
             yes_no(state.usable),
             yes_no(state.replicated),
             "" if state.order is Order.RESTORED else str(state.order),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from console.actions.choose import Choices
@@ -21,7 +22,9 @@ from console.output.plan_json import (
 from console.output.plan_table import elected_lines, plan_lines
 from console.output.replicas import partition_lines, replica_table
 from console.output.survey_json import cluster_json, contact_json, survey_json
+from recovery.model import Survey
 from recovery.plan.review import summarise
+from recovery.strategy import clean_electors
 
 
 def chosen_lines(choices: Choices, show: bool, rows: int) -> Iterator[str]:
@@ -35,7 +38,17 @@ def chosen_lines(choices: Choices, show: bool, rows: int) -> Iterator[str]:
         yield from replica_table(picture.surveys, picture.contacts)
     if choices.rows:
         yield ""
+        yield from waiting_lines(picture.surveys)
         yield from plan_lines(choices.plan, rows)
+
+
+def waiting_lines(surveys: Iterable[Survey]) -> Iterator[str]:
+    """The brokers whose return would elect without an unclean election: waiting may cost nothing."""
+    returns = Counter(
+        broker for survey in surveys if survey.state.offline for broker in clean_electors(survey)
+    )
+    for broker, count in returns.most_common():
+        yield f"the return of broker {broker} alone would elect {count:,} of them, and lose nothing"
 
 
 def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:

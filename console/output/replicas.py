@@ -50,7 +50,7 @@ def _cells(survey: Survey, replica: Replica, calls: Mapping[int, str]) -> tuple[
     lineage = log.lineage
     return (
         *start,
-        str(lineage.last_epoch) if isinstance(lineage, Lineage) else "?",
+        _epoch(lineage.last_epoch) if isinstance(lineage, Lineage) else "?",
         _offset(log.log_end_offset),
         _offset(log.log_start_offset),
         _offset(log.high_watermark),
@@ -105,7 +105,9 @@ def contact_lines(contacts: Iterable[Contact]) -> Iterator[str]:
     """The brokers that did not answer, with where they were tried and why."""
     for contact in contacts:
         if contact.problem is not None:
-            yield f"broker {contact.broker} at {contact.address}: {printable(str(contact.problem))}"
+            problem = printable(str(contact.problem))
+            named = contact.address in problem
+            yield problem if named else f"broker {contact.broker} at {contact.address}: {problem}"
 
 
 def ids(brokers: Sequence[int]) -> str:
@@ -132,6 +134,10 @@ def human_bytes(size: int) -> str:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= _KIB
     return f"{amount:.1f} TiB"
+
+
+def _epoch(value: int) -> str:
+    return str(value) if value >= 0 else "none"
 
 
 def _offset(value: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from console.output.document import document
 from console.output.plan_json import state_json
-from console.output.plan_table import state_counts, state_table
+from console.output.plan_table import LED_BY, state_counts, state_table
 from recovery.plan.verify import RowState
 
 
@@ -15,7 +15,7 @@ def verified_lines(states: Sequence[RowState], limit: int) -> Iterator[str]:
     """Counts, then what is not complete, the worst first."""
     leading = Counter(state.leading for state in states)
     yield f"{len(states):,} partitions of the plan: " + ", ".join(
-        f"{n:,} {what}" for what, n in leading.items()
+        f"{count:,} led by {LED_BY[what]}" for what, count in leading.items()
     )
     yield from state_counts(states)
     missing = sorted((state for state in states if not state.complete), key=lambda state: state.good)
