@@ -1,0 +1,239 @@
+"""What the next run finds: every order not put back, everything sent whose end is not known, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backends.base.answers import Designation
+from console.journal.journal import Journal
+from console.journal.reading import Before, read_runs
+from console.journal.unfinished import OpenOrder, Unfinished, unfinished
+from recovery.model import TopicPartition
+from tests.unit.journal.dying import killed_at
+from tests.unit.journal.runs import CLUSTER, journal, row
+
+ROWS = (row(0), row(1))
+TPS = [r.tp for r in ROWS]
+
+
+def found(root: Path) -> Unfinished:
+    return unfinished(CLUSTER, root)
+
+
+def reorder(to: Journal, rows: tuple[Designation, ...] = ROWS) -> None:
+    to.after(to.before("reorder", {"rows": rows}), {"applied": [r.tp for r in rows]})
+
+
+def restore(to: Journal, rows: tuple[Designation, ...] = ROWS) -> None:
+    to.after(to.before("restore", {"rows": rows}), {"applied": [r.tp for r in rows]})
+
+
+def open_rows(root: Path) -> list[Designation]:
+    return [order.designation for order in found(root).orders]
+
+
+def test_nothing_was_ever_done_here(tmp_path: Path) -> None:
+    assert found(tmp_path).nothing
+
+
+def test_a_run_that_put_everything_back_left_nothing_open(tmp_path: Path) -> None:
+    with journal(tmp_path) as run:
+        reorder(run)
+        run.after(run.before("elect", {"rows": ROWS}), {"applied": TPS})
+        restore(run)
+    assert found(tmp_path).nothing
+
+
+def test_an_order_is_open_from_the_moment_it_may_have_been_sent(tmp_path: Path) -> None:
+    with journal(tmp_path) as run:
+        entry = run.before("reorder", {"rows": ROWS})
+        assert [(o.designation, o.applied) for o in found(tmp_path).orders] == [(r, None) for r in ROWS]
+        run.after(entry, {"applied": [TPS[0]], "unknown": {TPS[1]: "timed out"}})
+        assert [(o.designation, o.applied) for o in found(tmp_path).orders] == [
+            (ROWS[0], True),
+            (ROWS[1], None),
+        ]
+
+
+def test_a_row_that_was_certainly_not_written_is_not_open(tmp_path: Path) -> None:
+    with journal(tmp_path) as run:
+        entry = run.before("reorder", {"rows": ROWS})
+        run.after(entry, {"applied": [TPS[0]], "refused": {TPS[1]: "NO_REASSIGNMENT"}})
+    assert open_rows(tmp_path) == [ROWS[0]]
+
+
+def test_a_row_that_the_end_does_not_name_is_open(tmp_path: Path) -> None:
+    with journal(tmp_path) as run:
+        run.after(run.before("reorder", {"rows": ROWS}), {})
+    assert open_rows(tmp_path) == list(ROWS)
+
+
+def test_a_restore_that_failed_or_whose_end_is_not_known_closes_nothing(tmp_path: Path) -> None:
+    with journal(tmp_path) as run:
+        reorder(run)
+        entry = run.before("restore", {"rows": ROWS})
+        assert open_rows(tmp_path) == list(ROWS)
+        run.after(entry, {"applied": [TPS[0]], "refused": {TPS[1]: "left alone"}})
+        assert open_rows(tmp_path) == [ROWS[1]]
+        run.after(run.before("restore", {"rows": ROWS[1:]}), {"unknown": {TPS[1]: "timed out"}})
+        assert open_rows(tmp_path) == [ROWS[1]]
+
+
+def test_another_run_finishes_what_an_earlier_one_left(tmp_path: Path) -> None:
+    with journal(tmp_path, "one") as run:
+        reorder(run)
+    with journal(tmp_path, "two") as run:
+        restore(run, ROWS[:1])
+    (left,) = found(tmp_path).orders
+    assert (left.run_id, left.entry, left.designation) == ("one", "one/1", ROWS[1])
+    with journal(tmp_path, "three") as run:
+        run.settle("the order stands as it was", rows=[TPS[1]])
+    assert found(tmp_path).nothing
+
+
+def test_an_election_with_no_end_is_open_until_somebody_has_looked(tmp_path: Path) -> None:
+    with journal(tmp_path, "one") as run:
+        entry = run.before("elect", {"rows": ROWS, "type": "unclean"})
+        voters = run.before("remove voter", {"voter": 3})
+    left = found(tmp_path)
+    assert [(e.entry, e.action, e.detail) for e in left.entries] == [
+        (entry, "elect", {"type": "unclean"}),
+        (voters, "remove voter", {"voter": 3}),
+    ]
+    assert not left.orders
+    with journal(tmp_path, "two") as run:
+        run.settle("looked at", entries=[entry])
+    assert [e.entry for e in found(tmp_path).entries] == [voters]
+
+
+def test_a_run_that_took_our_order_for_the_original_does_not_undo_it(tmp_path: Path) -> None:
+    """A plan made while our order [2, 1, 3] stood puts that back, not [1, 2, 3]: ours is still open."""
+    later = Designation(TPS[0], "topic-id", 5, (2, 1, 3), (3, 2, 1), {})
+    with journal(tmp_path, "one") as run:
+        reorder(run, ROWS[:1])
+    with journal(tmp_path, "two") as run:
+        reorder(run, (later,))
+        assert open_rows(tmp_path) == [ROWS[0], later]
+        restore(run, (later,))
+    assert open_rows(tmp_path) == [ROWS[0]]
+
+
+def test_rows_come_back_exactly_so_that_they_can_be_restored(tmp_path: Path) -> None:
+    with journal(tmp_path) as run:
+        run.before("reorder", {"rows": ROWS})
+    (first, _) = found(tmp_path).orders
+    assert first == OpenOrder("run-1", "run-1/1", first.at, ROWS[0], None)
+
+
+_brokers = st.lists(st.integers(0, 1 << 31), min_size=1, max_size=4, unique=True)
+
+
+@st.composite
+def designations(draw: st.DrawFn) -> Designation:
+    replicas = draw(_brokers)
+    logs = {b: (draw(st.none() | st.integers(-1, 1 << 31)), draw(st.integers(0, 1 << 62))) for b in replicas}
+    topic = draw(st.sampled_from(["orders", "password=x", "a.secret.token", "__consumer_offsets"]))
+    return Designation(
+        TopicPartition(topic, draw(st.integers(0, 1 << 31))),
+        draw(st.sampled_from(["AAAAAAAAAAAAAAAAAAAAAQ", "token=abc"])),
+        draw(st.integers(-1, 1 << 31)),
+        tuple(replicas),
+        tuple(draw(st.permutations(replicas))),
+        logs,
+    )
+
+
+@given(st.lists(designations(), min_size=1, max_size=3, unique_by=lambda d: d.tp))
+def test_any_row_comes_back_exactly_also_one_that_looks_like_a_secret(
+    tmp_path_factory: object, rows: list[Designation]
+) -> None:
+    root = tmp_path_factory.mktemp("state")  # type: ignore[attr-defined]  # pytest.TempPathFactory
+    with journal(root) as run:
+        run.before("reorder", {"rows": rows})
+    assert open_rows(root) == rows
+
+
+# SIGKILL at every step.
+
+
+class Cluster:
+    """What was sent, kept in a file: a reorder or a restore takes effect at once. No cluster is needed to
+    see whether the journal knows of what was sent."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def send(self, action: str, rows: tuple[Designation, ...]) -> None:
+        # Not through the calls that are counted: the cluster is not the process that dies.
+        with self._path.open("a") as file:
+            file.write(json.dumps([action, [r.tp.partition for r in rows]]) + "\n")
+
+    def sent(self) -> list[tuple[str, list[int]]]:
+        return (
+            [json.loads(line) for line in self._path.read_text().splitlines()] if self._path.exists() else []
+        )
+
+    def reordered(self) -> set[int]:
+        standing: set[int] = set()
+        for action, partitions in self.sent():
+            if action == "reorder":
+                standing.update(partitions)
+            elif action == "restore":
+                standing.difference_update(partitions)
+        return standing
+
+
+def recover(root: Path, cluster: Cluster) -> None:
+    """Two batches: reorder, elect, restore, each recorded before and after."""
+    with journal(root) as run:
+        for batch in ((row(0), row(1)), (row(2),)):
+            for action in ("reorder", "elect", "restore"):
+                entry = run.before(action, {"rows": batch})
+                cluster.send(action, batch)
+                run.after(entry, {"applied": [r.tp for r in batch]})
+        run.close(0)
+
+
+def test_killed_at_any_step_the_next_run_knows_everything_that_was_sent(tmp_path: Path) -> None:
+    seen: set[int] = set()
+    step, alive = 0, False
+    while not alive:
+        step += 1
+        root, cluster = tmp_path / f"{step}", Cluster(tmp_path / f"{step}.sent")
+        root.mkdir()
+        alive = not killed_at(step, lambda root=root, cluster=cluster: recover(root, cluster))  # type: ignore[misc]
+        recorded = [
+            (event.action, [r.tp.partition for r in event.rows])
+            for told in read_runs(CLUSTER, root)
+            for event in told.events
+            if isinstance(event, Before)
+        ]
+        sent = cluster.sent()
+        assert [tuple(one) for one in sent] == recorded[: len(sent)]
+        assert len(recorded) - len(sent) in (0, 1)
+        left = found(root)
+        open_partitions = {order.designation.tp.partition for order in left.orders}
+        assert cluster.reordered() <= open_partitions
+        assert alive <= left.nothing
+        seen.add(len(open_partitions))
+        with journal(root, "resume") as run:
+            restore(run, tuple(order.designation for order in left.orders))
+            run.settle("looked at", entries=[entry.entry for entry in left.entries])
+        assert found(root).nothing
+    assert seen == {0, 1, 2}
+    assert step > 30
+
+
+def test_a_run_that_was_killed_holds_nobody_up(tmp_path: Path) -> None:
+    def takes_the_lock_and_dies() -> None:
+        journal(tmp_path, "one")
+        os.kill(os.getpid(), 9)
+
+    assert killed_at(10_000, takes_the_lock_and_dies)
+    journal(tmp_path, "two").close()
+    assert [told.run_id for told in read_runs(CLUSTER, tmp_path)] == ["one", "two"]

@@ -1,0 +1,255 @@
+"""What a reviewer gets to see: counts, the worst, the very requests, and a page for the incident channel."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from recovery.loss import Loss
+from recovery.model import EpochSpan, Standing, TopicPartition
+from recovery.plan.edit import with_leader
+from recovery.plan.make import make_plan
+from recovery.plan.markdown import markdown
+from recovery.plan.marks import Mark
+from recovery.plan.requests import Request, requests
+from recovery.plan.review import loss_text, lost_ranges, review_rows, summarise, worst
+from recovery.plan.values import NotElected, Plan, PlanRow
+from recovery.plan.write import digest
+from recovery.strategy import Verdict
+from tests.unit.plan.plans import (
+    HEADER,
+    LONG_TAIL,
+    RIGHT,
+    decided,
+    equal_logs,
+    named,
+    nobody,
+    plan_of,
+    plans,
+    stale_long_tail,
+    story,
+)
+from tests.unit.recovery.surveys import log, survey
+
+
+def many(count: int) -> Plan:
+    """``count`` rows that lose 1, 2, 3 … offsets."""
+    told = [
+        named(survey({1: log((0, 0, 100 + n)), 2: log((0, 0, 100), (1, 100, 101))}), "many", n)
+        for n in range(1, count + 1)
+    ]
+    return plan_of(*told)
+
+
+def test_the_number_to_be_typed_is_every_row_that_is_not_certain_to_lose_nothing() -> None:
+    plan = plan_of(stale_long_tail(), equal_logs(), nobody(), *(equal_logs("audit", n) for n in (1, 2)))
+    summary = summarise(plan)
+    assert (summary.elect, summary.lossless, summary.may_lose, summary.unknown) == (4, 3, 1, 1)
+    assert (summary.at_least, summary.at_most, summary.loss) == (500, None, "at least 500, at most unknown")
+    assert (summary.topics, summary.disagree) == (2, 1)
+    assert summary.not_elected == {Verdict.NO_CANDIDATE: 1}
+
+
+def test_losses_add_up_where_all_bounds_are_known() -> None:
+    summary = summarise(many(4))
+    assert (summary.at_least, summary.at_most, summary.loss) == (10, 10, "10")
+
+
+@given(plans())
+def test_every_row_is_counted_once(plan: Plan) -> None:
+    summary = summarise(plan)
+    assert summary.lossless + summary.may_lose == summary.elect == len(plan.rows)
+    assert summary.unknown <= summary.may_lose
+    assert sum(summary.not_elected.values()) == len(plan.not_elected)
+    assert (summary.at_most is None) == any(row.loss.at_most is None for row in plan.rows)
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        (Loss(0, 0, (), (), ()), "nothing"),
+        (Loss(0, None, (), (), (4,)), "unknown"),
+        (Loss(500, None, (), (), (4,)), "at least 500, at most unknown"),
+        (Loss(1_500, 1_500, (), (), ()), "1,500"),
+        (Loss(0, 200, (), (), ()), "0 to 200"),
+        (Loss(10, 200, (), (), ()), "10 to 200"),
+    ],
+)
+def test_a_loss_is_a_range_and_unknown_is_never_nothing(loss: Loss, said: str) -> None:
+    assert loss_text(loss) == said
+
+
+def test_lost_offsets_are_named_with_their_epochs_and_times() -> None:
+    loss = Loss(
+        30, None, (EpochSpan(0, 1000, 1020),), (EpochSpan(-1, 0, 10),), (4,), 1_700_000_000_000, 1_700_000_001_000
+    )  # fmt: skip
+    assert lost_ranges(loss) == (
+        "1000-1019 of epoch 0; head 0-9; unknown on 4; from 2023-11-14T22:13:20Z to 2023-11-14T22:13:21Z"
+    )
+
+
+def test_the_worst_come_first_what_is_certain_before_what_is_doubtful() -> None:
+    rows = {
+        "nothing": Loss(0, 0, (), (), ()),
+        "maybe": Loss(0, 9_999, (), (), ()),
+        "unknown": Loss(0, None, (), (), (4,)),
+        "some": Loss(5, 5, (), (), ()),
+        "most": Loss(500, 500, (), (), ()),
+        "more": Loss(500, None, (), (), (4,)),
+    }
+    row = story().rows[0]
+    plan = Plan(HEADER, tuple(_losing(row, topic, loss) for topic, loss in rows.items()))
+    assert [row.tp.topic for row in worst(plan, 10)] == ["more", "most", "some", "unknown", "maybe"]
+    assert [row.tp.topic for row in worst(plan, 2)] == ["more", "most"]
+
+
+def _losing(row: PlanRow, topic: str, loss: Loss) -> PlanRow:
+    candidates = tuple(c._replace(loss=loss) if c.broker == row.leader else c for c in row.candidates)
+    return row._replace(tp=TopicPartition(topic, 0), candidates=candidates)
+
+
+def test_a_row_says_who_would_lead_if_the_chosen_one_dropped_out_and_what_that_loses() -> None:
+    (row,) = review_rows(plan_of(stale_long_tail()))
+    assert (row.leader, row.last_epoch, row.log_end) == (2, 2, 1300)
+    assert (row.loss, row.lost_ranges) == (
+        "at least 500, at most unknown",
+        "1000-1499 of epoch 0; unknown on 4",
+    )
+    assert (row.successor, row.successor_loss) == (3, "at least 500, at most unknown")
+    assert "the other ranking would choose 1" in row.note
+    assert "no answer from 4" in row.note
+
+
+def test_nobody_would_lead_where_no_other_can_be_elected() -> None:
+    told = survey({1: RIGHT, 2: LONG_TAIL}, standings={2: Standing.FENCED})
+    (row,) = review_rows(plan_of(told))
+    assert (row.leader, row.successor, row.successor_loss) == (1, None, "")
+
+
+def test_an_edited_leader_shows_its_own_loss() -> None:
+    edited = with_leader(story(), TopicPartition("orders", 0), 1)
+    row = review_rows(edited)[0]
+    assert (row.leader, row.loss) == (1, "at least 300, at most unknown")
+    assert (row.successor, row.successor_loss) == (2, "at least 500, at most unknown")
+
+
+# The requests.
+
+
+def test_on_todays_clusters_a_batch_is_reordered_elected_and_put_back() -> None:
+    reorder, elect, restore = requests(story(), native=False)
+    assert [r.name for r in (reorder, elect, restore)] == [
+        "AlterPartitionReassignments",
+        "ElectLeaders",
+        "AlterPartitionReassignments",
+    ]
+    assert reorder.body["topics"] == [
+        {"name": "orders", "partitions": [{"partitionIndex": 0, "replicas": [2, 3, 1, 4]}]}
+    ]
+    assert restore.body["topics"] == [
+        {"name": "orders", "partitions": [{"partitionIndex": 0, "replicas": [1, 2, 3, 4]}]}
+    ]
+    assert reorder.body["allowReplicationFactorChange"] is False
+    assert elect.body["electionType"] == "unclean"
+    assert elect.body["topicPartitions"] == [
+        {"topic": "audit", "partitions": [0]},
+        {"topic": "orders", "partitions": [0]},
+    ]
+
+
+def test_a_chosen_one_that_is_first_already_needs_no_reordering() -> None:
+    (elect,) = requests(plan_of(equal_logs()), native=False)
+    assert elect.name == "ElectLeaders"
+
+
+def test_a_replica_that_cannot_be_elected_need_not_be_moved() -> None:
+    told = survey({1: LONG_TAIL, 2: RIGHT, 3: RIGHT}, standings={1: Standing.FENCED})
+    plan = plan_of(told)
+    assert plan.rows[0].order == (2, 3, 1)
+    assert [r.name for r in requests(plan, native=False)] == ["ElectLeaders"]
+
+
+def test_a_cluster_that_elects_designated_leaders_gets_one_request_a_batch() -> None:
+    (elect,) = requests(story(), native=True)
+    assert elect.body == {
+        "electionType": "designated",
+        "timeoutMs": 60_000,
+        "topicPartitions": [
+            {"topic": "audit", "partitions": [0], "designatedLeaders": [1]},
+            {"topic": "orders", "partitions": [0], "designatedLeaders": [2]},
+        ],
+    }
+
+
+def test_no_request_holds_more_than_a_thousand_partitions_and_none_is_left_out() -> None:
+    plan = many(2_345)
+    sent = list(requests(plan, native=False))
+    assert [r.partitions for r in sent] == [1000] * 6 + [345] * 3
+    assert [r.name for r in sent] == [r.name for r in sent[:3]] * 3
+    elected = Counter[tuple[str, int]]()
+    for request in sent[1::3]:
+        elected.update(_partitions(request))
+    assert elected == Counter({(row.tp.topic, row.tp.partition): 1 for row in plan.rows})
+
+
+def _partitions(request: Request) -> list[tuple[str, int]]:
+    topics = json.loads(json.dumps(request.body))["topicPartitions"]
+    return [(topic["topic"], number) for topic in topics for number in topic["partitions"]]
+
+
+def test_a_request_is_shown_with_its_body() -> None:
+    (elect,) = requests(plan_of(equal_logs()), native=False)
+    title, body = elect.text().split("\n")
+    assert title == "ElectLeaders: elect the first live replica, 1 partition"
+    assert json.loads(body) == elect.body
+
+
+# The page for the incident channel.
+
+
+def test_the_page_has_cluster_counts_loss_digest_and_the_next_command() -> None:
+    plan = story()
+    page = markdown(plan, "plan.json", "ktriage apply plan.json")
+    for said in (
+        "cluster-1",
+        "2 partitions of 2 topics",
+        "may lose something: 1",
+        "at least 500, at most unknown (1 partition with no known upper bound)",
+        "Nobody is elected for 1: no candidate 1",
+        digest(plan),
+        "`ktriage apply plan.json`",
+        "`orders-0` | 2 | at least 500, at most unknown | 1000-1499 of epoch 0; unknown on 4 | 3: at least 500",
+    ):
+        assert said in page
+
+
+@pytest.mark.parametrize("count", [0, 1, 10, 11, 300])
+def test_the_page_is_at_most_forty_lines_however_much_is_lost(count: int) -> None:
+    plan = many(count) if count else plan_of(nobody())
+    verdicts = enumerate(Verdict)
+    everything = replace(
+        plan, not_elected=tuple(NotElected(TopicPartition("n", n), v, (), "why") for n, v in verdicts)
+    )
+    page = markdown(everything, "plan.json", "ktriage apply plan.json")
+    assert len(page.splitlines()) <= 40
+    assert page.count("| `many-") == min(count, 10)
+    if count > 10:
+        assert f"The worst 10 of {count} that may lose something:" in page
+        assert page.index(f"`many-{count}`") < page.index(f"`many-{count - 1}`")
+
+
+@given(plans())
+def test_no_name_or_reason_breaks_the_page(plan: Plan) -> None:
+    page = markdown(plan, "a`b\n.json", "ktriage apply 'x y'")
+    assert len(page.splitlines()) <= 40
+    assert page.replace("\\`", "").count("`") % 2 == 0
+
+
+def test_marks_stand_beside_the_row_that_loses() -> None:
+    plan = make_plan(HEADER, [decided(stale_long_tail())], {"orders": (Mark.COMPACTED,)})
+    assert "| compacted |" in markdown(plan, "p", "n")
+    assert review_rows(plan)[0].marks == "compacted"

@@ -1,0 +1,161 @@
+"""After the election: the right leader, readable and writable, and fully replicated are three things."""
+
+from __future__ import annotations
+
+import pytest
+
+from recovery.model import ReplicaLog, Survey, Unknown, Why
+from recovery.plan.values import BarePlan, BareRow
+from recovery.plan.verify import Leading, Order, RowState, verify
+from tests.unit.plan.plans import RIGHT, plan_of, stale_long_tail
+from tests.unit.recovery.surveys import NO_READ, SILENT, log
+
+PLAN = plan_of(stale_long_tail())
+ROW = PLAN.rows[0]
+ALL = (1, 2, 3, 4)
+ELECTED = log((0, 0, 1000), (2, 1000, 1300), (5, 1300, 1350), leader_epoch=5)
+
+
+def after(
+    leader: int = 2,
+    isr: tuple[int, ...] = ALL,
+    replicas: tuple[int, ...] = ALL,
+    logs: dict[int, ReplicaLog | Unknown] | None = None,
+    topic_id: str = "id",
+) -> Survey:
+    """The partition after the election; every replica has followed unless ``logs`` says otherwise."""
+    told = stale_long_tail()
+    kept = dict.fromkeys(ALL, ELECTED) | (logs or {})
+    state = told.state._replace(leader=leader, leader_epoch=5, isr=isr, replicas=replicas, topic_id=topic_id)
+    return told._replace(state=state, replicas=tuple(r._replace(log=kept[r.broker]) for r in told.replicas))
+
+
+def look(now: Survey) -> RowState:
+    (row,) = verify(PLAN, [now])
+    return row
+
+
+def test_everything_as_planned_is_good_and_complete_and_nothing_is_missing() -> None:
+    row = look(after())
+    assert row == RowState(ROW.tp, 2, Leading.RIGHT, True, True, Order.RESTORED, 0, ())
+    assert row.good
+    assert row.complete
+
+
+def test_right_after_the_election_the_leader_is_right_but_nobody_can_write() -> None:
+    row = look(after(isr=(2,)))
+    assert (row.leading, row.usable, row.replicated) == (Leading.RIGHT, False, False)
+    assert row.missing == ("ISR 1 of min ISR 2", "not in ISR: 1, 3, 4")
+    assert row.good
+    assert not row.complete
+
+
+def test_at_min_isr_it_is_usable_and_not_yet_replicated() -> None:
+    row = look(after(isr=(2, 3)))
+    assert (row.usable, row.replicated, row.complete) == (True, False, False)
+    assert row.missing == ("not in ISR: 1, 4",)
+
+
+def test_a_partition_still_offline_is_neither() -> None:
+    row = look(after(leader=-1, isr=()))
+    assert (row.leading, row.usable, row.gap, row.good) == (Leading.OFFLINE, False, 0, False)
+    assert row.missing[0] == "no leader"
+
+
+def test_another_leader_is_a_failure_that_is_named() -> None:
+    row = look(after(leader=3))
+    assert (row.leading, row.leader, row.good) == (Leading.OTHER, 3, False)
+    assert row.missing[0] == "led by 3, not by 2"
+
+
+def test_an_order_not_put_back_is_told_from_one_that_somebody_else_made() -> None:
+    ours = look(after(replicas=ROW.order))
+    assert (ours.order, ours.good) == (Order.NOT_RESTORED, False)
+    assert ours.missing == ("assignment order is [2, 3, 1, 4], not yet put back to [1, 2, 3, 4]",)
+    theirs = look(after(replicas=(3, 4, 1, 2)))
+    assert (theirs.order, theirs.good) == (Order.CHANGED, False)
+    assert "somebody made it [3, 4, 1, 2]" in theirs.missing[0]
+
+
+@pytest.mark.parametrize(
+    ("leader_log", "gap"),
+    [
+        # The new epoch begins where the fenced log ended.
+        (log((0, 0, 1000), (2, 1000, 1300), (5, 1300, 1300 + 1)), 0),
+        # Nobody has written since.
+        (RIGHT, 0),
+        # A restart in between lost the page cache: the new epoch begins 120 offsets too low, and has grown past.
+        (log((0, 0, 1000), (2, 1000, 1180), (5, 1180, 2000)), 120),
+        (log((0, 0, 1000), (5, 1000, 1001)), 300),
+        # The same, and nobody has written since.
+        (log((0, 0, 1000), (2, 1000, 1290)), 10),
+        (log(), 1300),
+        # A second election after ours: the lowest of the new epochs counts.
+        (log((0, 0, 1000), (2, 1000, 1299), (5, 1299, 1310), (7, 1310, 1400)), 1),
+        # Only the epoch that was there when it was fenced has grown: nothing is gone.
+        (log((0, 0, 1000), (2, 1000, 1400)), 0),
+        # Retention has taken the beginning meanwhile.
+        (log((5, 1300, 1400), start=1300), 0),
+    ],
+)
+def test_a_new_epoch_below_the_fenced_log_end_is_a_failure_with_its_loss(
+    leader_log: ReplicaLog, gap: int
+) -> None:
+    row = look(after(logs={2: leader_log}))
+    assert row.gap == gap
+    assert row.good == (gap == 0)
+    assert any(f"lost {gap} offsets" in what for what in row.missing) == (gap > 0)
+
+
+def test_the_fence_of_whoever_leads_counts() -> None:
+    """Broker 1, with 1500 records of epoch 0, was elected in the chosen one's place and truncated nothing."""
+    row = look(after(leader=1, logs={1: log((0, 0, 1500), (5, 1500, 1510))}))
+    assert (row.leading, row.gap) == (Leading.OTHER, 0)
+    row = look(after(leader=1, logs={1: ELECTED}))
+    assert row.gap == 200
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        after(logs={2: SILENT}),
+        after(logs={2: ELECTED._replace(lineage=NO_READ)}),
+        after(leader=4),
+        after(logs={2: log((5, 1320, 1400), start=1320)}),
+    ],
+)
+def test_what_cannot_be_seen_of_the_gap_is_unknown_and_never_zero(now: Survey) -> None:
+    row = look(now)
+    assert isinstance(row.gap, Unknown)
+    assert not row.complete
+    assert any("is not known" in what for what in row.missing)
+
+
+def test_a_log_too_short_needs_no_lineage_to_be_a_failure() -> None:
+    row = look(after(logs={2: ELECTED._replace(log_end_offset=1200, lineage=NO_READ)}))
+    assert row.gap == 100
+
+
+def test_min_isr_that_may_not_be_read_is_unknown_not_fine() -> None:
+    row = look(after()._replace(min_isr=Unknown(Why.NOT_ALLOWED, "needs DESCRIBE_CONFIGS on topic orders")))
+    assert isinstance(row.usable, Unknown)
+    assert row.good
+    assert not row.complete
+    assert "DESCRIBE_CONFIGS" in row.missing[0]
+
+
+def test_a_partition_that_is_gone_or_another_one_of_the_same_name_is_not_seen() -> None:
+    (gone,) = verify(PLAN, [])
+    again = look(after(topic_id="other"))
+    for row in (gone, again):
+        assert (row.leading, row.good, row.order) == (Leading.NOT_SEEN, False, Order.NOT_KNOWN)
+    assert gone.missing != again.missing
+
+
+def test_a_bare_files_leaders_are_checked_without_fences() -> None:
+    (row,) = verify(BarePlan((BareRow(ROW.tp, 2),)), [after()])
+    assert (row.leading, row.usable, row.replicated) == (Leading.RIGHT, True, True)
+    assert row.good
+    assert row.complete
+    (other,) = verify(BarePlan((BareRow(ROW.tp, 1),)), [after()])
+    assert (other.leading, other.good) == (Leading.OTHER, False)
