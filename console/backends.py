@@ -21,7 +21,7 @@ FACTORIES = {
 
 
 def backend(target: Target, say: Say) -> Backend:
-    """The backend for that cluster; nothing is contacted yet. Raises InputError where this build has none of that kind."""
+    """The backend for that cluster, which contacts nothing yet. Raises InputError: this build has none."""
     place = FACTORIES.get(target.kind)
     if place is None:
         raise InputError(f"this build has no simulator: --simulate {target.scenario} cannot be run")

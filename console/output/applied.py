@@ -17,6 +17,7 @@ from console.output.plan_json import (
 from console.output.plan_table import elected_lines, plan_lines
 from console.output.screen import printable
 from console.output.table import Column, table
+from console.output.words import counted_as
 from recovery.plan.compare import Now, RowCheck
 from recovery.plan.review import summarise
 
@@ -39,7 +40,7 @@ def prepared_lines(prepared: Prepared, limit: int) -> Iterator[str]:
 def check_counts(checks: tuple[RowCheck, ...]) -> str:
     """How many rows hold, and what became of the others."""
     counts = {now: sum(1 for check in checks if check.now is now) for now in Now}
-    return f"{len(checks):,} partitions of the plan: " + ", ".join(
+    return f"{counted_as(len(checks), 'partition')} of the plan: " + ", ".join(
         f"{count:,} {now}" for now, count in counts.items() if count
     )
 

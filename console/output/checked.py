@@ -9,6 +9,7 @@ from console.output.document import document
 from console.output.screen import printable
 from console.output.survey_json import cluster_json, unknown_json
 from console.output.table import Column, table
+from console.output.words import counted_as
 from recovery.model import Unknown
 
 NAMES_SHOWN = 5
@@ -19,7 +20,7 @@ def checked_lines(checked: Checked) -> Iterator[str]:
     cluster = checked.cluster
     reached = sum(1 for reach in checked.reach if reach.problem is None)
     yield f"cluster {cluster.cluster_id}, Kafka {cluster.release or 'of unknown release'}: ELR {_elr(checked)}"
-    yield f"{len(checked.reach)} brokers: {reached} reached from here, {len(checked.reach) - reached} not"
+    yield f"{counted_as(len(checked.reach), 'broker')}: {reached} reached from here, {len(checked.reach) - reached} not"
     yield ""
     yield from _reach_table(checked.reach)
     yield ""

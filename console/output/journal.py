@@ -9,6 +9,7 @@ from typing import NamedTuple
 from console.journal.reading import After, Before, RunRecord, Settled
 from console.output.document import document
 from console.output.screen import printable
+from console.output.words import counted_as
 
 
 class ClusterJournal(NamedTuple):
@@ -24,7 +25,7 @@ def journal_lines(journals: Iterable[ClusterJournal]) -> Iterator[str]:
     empty = True
     for journal in journals:
         empty = False
-        yield f"cluster {journal.cluster_id}: {journal.total:,} runs"
+        yield f"cluster {journal.cluster_id}: {counted_as(journal.total, 'run')}"
         for run in journal.runs:
             yield from _run_lines(run)
     if empty:
@@ -47,7 +48,7 @@ def _run_lines(run: RunRecord) -> Iterator[str]:
 
 def _event_text(event: Before | After | Settled) -> str:
     if isinstance(event, Before):
-        count = f" {len(event.rows):,} partitions" if event.rows else ""
+        count = f" of {counted_as(len(event.rows), 'partition')}" if event.rows else ""
         return f"{event.action}{count}"
     if isinstance(event, After):
         parts = (("applied", event.applied), ("refused", event.refused), ("not known", event.unknown))

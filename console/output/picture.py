@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from backends.base.answers import Quorum
 from console.actions.examine import Picture
+from console.actions.selection import Which
 from console.output.document import document
 from console.output.replicas import contact_lines, partition_lines, replica_table
 from console.output.screen import printable
 from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json
+from console.output.words import counted_as
 from recovery.model import Survey, Unknown
 
 
@@ -32,33 +34,37 @@ def count_lines(picture: Picture) -> Iterator[str]:
     """What the cluster is and how many of what were found."""
     cluster = picture.cluster
     fenced = sum(1 for broker in cluster.brokers if broker.fenced)
-    yield f"cluster {cluster.cluster_id}: {len(cluster.brokers)} brokers" + (
-        f", {fenced} fenced" if fenced else ""
-    )
+    brokers = counted_as(len(cluster.brokers), "broker") + (f", {fenced} fenced" if fenced else "")
+    yield f"cluster {cluster.cluster_id}: {brokers}"
     if picture.quorum is not None:
         yield _quorum_line(picture.quorum)
     counts = counted(picture)
+    what = counted_as(counts["partitions"], _NOUNS[picture.selection.which])
     seen = " that this caller may see" if picture.visible_only or picture.hidden else ""
-    what = {"all": "partitions", "offline": "offline partitions", "under min ISR": "partitions under min ISR"}
-    if not picture.surveys:
-        yield f"0 {what[picture.selection.which]}{seen}"
-        yield from hidden_lines(picture)
-        return
-    yield (
-        f"{counts['partitions']:,} {what[picture.selection.which]}{seen}: {counts['offline']:,} offline,"
-        f" {counts['underMinIsr']:,} under min ISR;"
-        f" {counts['replicas']:,} replicas: {counts['answered']:,} answered,"
-        f" {counts['replicas'] - counts['answered']:,} did not"
-    )
+    if picture.surveys:
+        silent = counts["replicas"] - counts["answered"]
+        yield (
+            f"{what}{seen}: {counts['offline']:,} offline, {counts['underMinIsr']:,} under min ISR;"
+            f" {counted_as(counts['replicas'], 'replica')}: {counts['answered']:,} answered, {silent:,} did not"
+        )
+    else:
+        yield f"{what}{seen}"
     yield from hidden_lines(picture)
     yield from contact_lines(picture.contacts)
+
+
+_NOUNS = {
+    Which.ALL: "partition",
+    Which.OFFLINE: "offline partition",
+    Which.UNDER_MIN_ISR: "under-min-ISR partition",
+}
 
 
 def hidden_lines(picture: Picture) -> Iterator[str]:
     """The topics that exist and may not be seen: they may hold offline partitions."""
     if picture.hidden:
         names = ", ".join(picture.hidden[:5]) + (", …" if len(picture.hidden) > 5 else "")
-        yield f"{len(picture.hidden):,} topics may not be seen (needs DESCRIBE on topic {names})"
+        yield f"{counted_as(len(picture.hidden), 'topic')} may not be seen (needs DESCRIBE on topic {names})"
 
 
 def counted(picture: Picture) -> dict[str, int]:

@@ -9,6 +9,7 @@ from console.actions.carry_out import Elected, Result
 from console.output.replicas import ids
 from console.output.screen import printable
 from console.output.table import Column, table
+from console.output.words import counted_as
 from recovery.model import Unknown
 from recovery.plan.review import Summary, loss_text, review_row, summarise, worst
 from recovery.plan.values import NotElected, Plan, PlanRow
@@ -108,9 +109,8 @@ def elected_lines(elected: Elected, limit: int) -> Iterator[str]:
 
 def outcome_counts(counts: Mapping[Outcome, int]) -> str:
     """How many ended how, in one line."""
-    total = sum(counts.values())
     parts = [f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts.get(outcome)]
-    return f"{total:,} elections: " + (", ".join(parts) or "none")
+    return f"{counted_as(sum(counts.values()), 'election')}: " + (", ".join(parts) or "none")
 
 
 def state_counts(states: Sequence[RowState]) -> Iterator[str]:

@@ -48,7 +48,10 @@ def waiting_lines(surveys: Iterable[Survey]) -> Iterator[str]:
         broker for survey in surveys if survey.state.offline for broker in clean_electors(survey)
     )
     for broker, count in returns.most_common():
-        yield f"the return of broker {broker} alone would elect {count:,} of them, and lose nothing"
+        yield (
+            f"unless broker {broker} went down uncleanly, its return elects {count:,} of them without an unclean"
+            " election"
+        )
 
 
 def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:

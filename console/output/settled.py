@@ -11,6 +11,7 @@ from console.output.document import document
 from console.output.plan_json import tp_json
 from console.output.screen import printable
 from console.output.table import Column, table
+from console.output.words import counted_as
 
 SHOWN = 5
 
@@ -21,7 +22,7 @@ def unfinished_lines(found: Unfinished) -> Iterator[str]:
         names = ", ".join(str(order.designation.tp) for order in found.orders[:SHOWN])
         more = f" and {len(found.orders) - SHOWN:,} more" if len(found.orders) > SHOWN else ""
         yield (
-            f"an earlier run ({found.orders[0].at}) may have left {len(found.orders):,} assignments in the order"
+            f"an earlier run ({found.orders[0].at}) may have left {counted_as(len(found.orders), 'assignment')} in the order"
             f" of an election: {names}{more}"
         )
     for entry in found.entries[:SHOWN]:
@@ -34,11 +35,11 @@ def settled_lines(settled: Settled) -> Iterator[str]:
     if not settled.rows and not settled.entries:
         yield "nothing is unfinished"
         return
-    yield f"{len(settled.rows):,} assignments: " + (
+    yield f"{counted_as(len(settled.rows), 'assignment')}: " + (
         ", ".join(f"{counts[fate]:,} {fate}" for fate in Fate if counts[fate]) or "none"
     )
     if settled.entries:
-        yield f"{settled.entries:,} requests of earlier runs closed"
+        yield f"{counted_as(settled.entries, 'request')} of earlier runs closed"
     open_rows = settled.of(Fate.LEFT, Fate.FOREIGN)
     if open_rows:
         yield ""
