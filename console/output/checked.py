@@ -20,7 +20,8 @@ def checked_lines(checked: Checked) -> Iterator[str]:
     cluster = checked.cluster
     reached = sum(1 for reach in checked.reach if reach.problem is None)
     yield f"cluster {cluster.cluster_id}, Kafka {cluster.release or 'of unknown release'}: ELR {_elr(checked)}"
-    yield f"{counted_as(len(checked.reach), 'broker')}: {reached} reached from here, {len(checked.reach) - reached} not"
+    lost = len(checked.reach) - reached
+    yield f"{counted_as(len(checked.reach), 'broker')}: {reached} reached from here, {lost} not"
     yield ""
     yield from _reach_table(checked.reach)
     yield ""

@@ -22,8 +22,8 @@ def unfinished_lines(found: Unfinished) -> Iterator[str]:
         names = ", ".join(str(order.designation.tp) for order in found.orders[:SHOWN])
         more = f" and {len(found.orders) - SHOWN:,} more" if len(found.orders) > SHOWN else ""
         yield (
-            f"an earlier run ({found.orders[0].at}) may have left {counted_as(len(found.orders), 'assignment')} in the order"
-            f" of an election: {names}{more}"
+            f"an earlier run ({found.orders[0].at}) may have left"
+            f" {counted_as(len(found.orders), 'assignment')} in the order of an election: {names}{more}"
         )
     for entry in found.entries[:SHOWN]:
         yield f"an earlier run ({entry.at}) sent a request whose end is not known: {entry.action}"
