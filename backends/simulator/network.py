@@ -1,8 +1,9 @@
 """The network between brokers, controllers and the operator: latency, loss, cuts and delays.
 
-Between two nodes messages arrive in the order in which they were sent, as over one TCP connection. A message
-that is lost, cut off, or sent to a node that is down or restarts meanwhile never arrives: callers have
-deadlines (:mod:`backends.simulator.rpc`).
+Between two nodes messages of one channel arrive in the order in which they were sent, as over one TCP
+connection; a broker has several of them to a controller (heartbeats, AlterPartition, the rest). What is lost,
+cut off, or sent to a node that is down or restarts meanwhile never arrives: callers have deadlines
+(:mod:`backends.simulator.rpc`).
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ class Network:
         self._attached: dict[Node, _Attached] = {}
         self._incarnations = 0
         self._cut: set[tuple[Node, Node]] = set()
-        self._delay: dict[tuple[Node, Node], int] = {}
-        self._last: dict[tuple[Node, Node], int] = {}
+        self._delay: dict[tuple[Node, Node, str], int] = {}
+        self._last: dict[tuple[Node, Node, str], int] = {}
 
     def attach(self, node: Node, receive: Receive) -> None:
         """``node`` is up; what was sent to an earlier incarnation of it is lost."""
@@ -90,7 +91,7 @@ class Network:
     def up(self, node: Node) -> bool:
         return node in self._attached
 
-    def send(self, source: Node, target: Node, message: Any) -> None:
+    def send(self, source: Node, target: Node, message: Any, channel: str = "") -> None:
         """Send one message; whether it arrives is not told."""
         self.sent += 1
         link = (source, target)
@@ -99,12 +100,13 @@ class Network:
             self.lost += 1
             return
         weather = self.weather
-        delay = weather.latency + self._delay.get(link, 0)
+        stream = (source, target, channel)
+        delay = weather.latency + self._delay.get(stream, 0)
         if weather.jitter and OPERATOR not in link:
             # What an operator asks must not change what happens: it draws nothing from the run's randomness.
             delay += self.loop.random.randrange(weather.jitter)
-        arrival = max(self.loop.now + delay, self._last.get(link, 0))
-        self._last[link] = arrival
+        arrival = max(self.loop.now + delay, self._last.get(stream, 0))
+        self._last[stream] = arrival
         self.loop.call_at(arrival, self._deliver, link, attached.incarnation, message)
 
     def _is_lost(self, link: tuple[Node, Node]) -> bool:
@@ -135,15 +137,15 @@ class Network:
         self._cut.clear()
         self._delay.clear()
 
-    def delay(self, source: Node, target: Node, extra: int) -> None:
-        """What ``source`` sends to ``target`` from now on takes ``extra`` microseconds longer; 0 ends it.
+    def delay(self, source: Node, target: Node, extra: int, channel: str = "") -> None:
+        """What ``source`` sends to ``target`` on ``channel`` takes ``extra`` µs longer from now on; 0 ends it.
 
-        Messages on the slow link still arrive in order, behind those sent before.
+        Messages on the slow channel still arrive in order, behind those sent before.
         """
         if extra:
-            self._delay[source, target] = extra
+            self._delay[source, target, channel] = extra
         else:
-            self._delay.pop((source, target), None)
+            self._delay.pop((source, target, channel), None)
 
     def connected(self, source: Node, target: Node) -> bool:
         """Whether both are up and nothing is cut between them, in either direction."""

@@ -57,7 +57,9 @@ class Endpoint:
             timer.cancel()
         self._pending.clear()
 
-    def ask(self, target: Node, body: Any, timeout: int, then: Callable[[Any], None]) -> None:
+    def ask(
+        self, target: Node, body: Any, timeout: int, then: Callable[[Any], None], channel: str = ""
+    ) -> None:
         """Send a request; ``then`` is called once: with the answer's body, or with None after ``timeout``."""
         if self.closed:
             return
@@ -65,7 +67,7 @@ class Endpoint:
         correlation = self._correlation
         timer = self._loop.call_later(timeout, self._expire, correlation)
         self._pending[correlation] = (then, timer)
-        self._network.send(self.node, target, Request(correlation, body))
+        self._network.send(self.node, target, Request(correlation, body), channel)
 
     def tell(self, target: Node, body: Any) -> None:
         """Send a request whose answer nobody waits for."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from recovery.controller.image import ClusterImage
+from recovery.controller.registration import PartitionChange
 from recovery.model import EpochSpan, TopicPartition
 
 
@@ -14,7 +15,7 @@ class MetadataWritten(NamedTuple):
 
     before: ClusterImage
     after: ClusterImage
-    touched: tuple[TopicPartition, ...]
+    changes: Mapping[TopicPartition, PartitionChange]
     why: str
 
 

@@ -14,6 +14,9 @@ from recovery.model import TopicPartition
 if TYPE_CHECKING:
     from backends.simulator.broker.process import BrokerProcess
 
+ALTER_PARTITION = "alter-partition"
+"""The connection that these requests have for themselves."""
+
 Answered = Callable[[TopicPartition, AlterPartition, Refusal | None, Registration | None], None]
 
 
@@ -40,7 +43,7 @@ class IsrChanges:
         self._in_flight, self._unsent = self._unsent, {}
         body = AlterPartitions(self._process.id, self._process.epoch, tuple(self._in_flight.items()))
         timeout = self._process.context.config.request_timeout
-        self._process.link.ask(body, timeout, self._replied)
+        self._process.link.ask(body, timeout, self._replied, ALTER_PARTITION)
 
     def _replied(self, reply: Any) -> None:
         asked = self._in_flight or {}

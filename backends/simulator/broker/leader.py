@@ -97,6 +97,11 @@ class Leader:
         for produce in waiting:
             produce.done(False)
 
+    def asks(self, tp: TopicPartition) -> bool:
+        """Whether a change of the partition's ISR is asked for and not answered yet."""
+        lead = self._led.get(tp)
+        return lead is not None and lead.pending is not None
+
     # Followers.
 
     def followed(

@@ -19,7 +19,7 @@ class ControllerLink:
         self._endpoint = endpoint
         self._guess = context.controllers[0]
 
-    def ask(self, body: Any, timeout: int, then: Callable[[Any], None]) -> None:
+    def ask(self, body: Any, timeout: int, then: Callable[[Any], None], channel: str = "") -> None:
         """Ask once. ``then`` gets None where no active controller answered; the next ask goes elsewhere."""
         asked = self._guess
 
@@ -30,7 +30,7 @@ class ControllerLink:
             else:
                 then(reply)
 
-        self._endpoint.ask(controller(asked), body, timeout, heard)
+        self._endpoint.ask(controller(asked), body, timeout, heard, channel)
 
     def _turn(self, asked: int, reply: NotController | None) -> None:
         if asked != self._guess:

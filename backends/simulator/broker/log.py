@@ -133,9 +133,15 @@ def truncation(log: Log, diverging_epoch: int, diverging_end: int) -> int:
     return min(mine[1], diverging_end)
 
 
-def holds(log: Log, spans: Iterable[EpochSpan]) -> bool:
-    """Whether every (epoch, offset) of ``spans`` at or beyond the log start is in the log."""
-    return not missing(log, spans)
+def kept(log: Log, spans: Iterable[EpochSpan]) -> tuple[EpochSpan, ...]:
+    """The parts of ``spans`` that the log holds, in their order."""
+    held = {span.epoch: span for span in log.spans}
+    clipped = (
+        EpochSpan(span.epoch, max(span.start, held[span.epoch].start), min(span.end, held[span.epoch].end))
+        for span in spans
+        if span.epoch in held
+    )
+    return tuple(span for span in clipped if span.start < span.end)
 
 
 def missing(log: Log, spans: Iterable[EpochSpan]) -> tuple[EpochSpan, ...]:

@@ -37,6 +37,8 @@ from recovery.controller.registration import LOST_DIRECTORY, Registration
 from recovery.model import TopicPartition
 
 UNREGISTERED = -1
+HEARTBEAT = "heartbeat"
+METADATA = "metadata"
 
 
 class BrokerProcess:
@@ -166,7 +168,7 @@ class BrokerProcess:
         )
         config = self.context.config
         timeout = min(config.broker_heartbeat_interval, config.request_timeout)
-        self.link.ask(body, timeout, self._heartbeat_answered)
+        self.link.ask(body, timeout, self._heartbeat_answered, HEARTBEAT)
 
     def _heartbeat_answered(self, reply: Any) -> None:
         self._heartbeat_due = False
@@ -191,7 +193,7 @@ class BrokerProcess:
     def _fetch_metadata(self) -> None:
         config = self.context.config
         timeout = config.metadata_fetch_wait_max + config.request_timeout
-        self.link.ask(MetadataFetch(self.id, self.offset), timeout, self._metadata)
+        self.link.ask(MetadataFetch(self.id, self.offset), timeout, self._metadata, METADATA)
 
     def _metadata(self, reply: Any) -> None:
         if not isinstance(reply, MetadataBatch):

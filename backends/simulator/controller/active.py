@@ -99,7 +99,7 @@ class ActiveController:
         touched = tuple(effect.changes)
         self.image = effect.image
         update = MetadataUpdate(effect.image, touched, tuple(brokers), self.last_epoch, why)
-        self.context.watch(MetadataWritten(before, effect.image, touched, why))
+        self.context.watch(MetadataWritten(before, effect.image, effect.changes, why))
 
         def done(committed: bool) -> None:
             if committed:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from backends.simulator.config import Config
+from backends.simulator.invariants.checker import Checker
 from backends.simulator.loop import SECOND
 from backends.simulator.network import Node, broker, controller
 from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
@@ -51,6 +52,13 @@ def topology(
 def without_elr(config: Config = QUICK) -> Config:
     """As Kafka was before the ELR and its rule for the high watermark."""
     return replace(config, rules=Rules(elr=False), high_watermark_needs_min_isr=False)
+
+
+def cluster(made: Topology, seed: int = 1, *, strict: bool = True) -> World:
+    """The cluster with every invariant checked at every step."""
+    world = World(made, seed)
+    Checker(world, strict=strict)
+    return world
 
 
 def foo(world: World) -> Registration:

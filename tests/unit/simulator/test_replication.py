@@ -8,10 +8,10 @@ import pytest
 
 from backends.simulator.loop import SECOND
 from backends.simulator.network import broker
-from backends.simulator.world import World
 from tests.unit.simulator.clusters import (
     FOO,
     QUICK,
+    cluster,
     controllers,
     end,
     foo,
@@ -23,7 +23,7 @@ from tests.unit.simulator.clusters import (
 
 
 def test_followers_keep_up_and_the_high_watermark_follows() -> None:
-    world = World(topology(), 1)
+    world = cluster(topology(), 1)
     world.loop.run_for(20 * SECOND)
     ends = {end(world, number) for number in (1, 2, 3)}
     assert min(ends) > 2000
@@ -33,7 +33,7 @@ def test_followers_keep_up_and_the_high_watermark_follows() -> None:
 
 def test_the_last_replica_standing_does_not_take_the_others_down_with_it() -> None:
     """T0 to T4 of KIP-966's motivation: with the ELR the replica that has everything is elected instead."""
-    world = World(topology(), 1)
+    world = cluster(topology(), 1)
     world.loop.run_for(5 * SECOND)
     isolate(world, 1)
     until(world, lambda: foo(world).isr == (2, 3))
@@ -52,7 +52,7 @@ def test_the_last_replica_standing_does_not_take_the_others_down_with_it() -> No
 
 
 def test_without_the_elr_the_last_replica_standing_truncates_everybody() -> None:
-    world = World(topology(config=without_elr(), acks=-1), 1)
+    world = cluster(topology(config=without_elr(), acks=-1), 1)
     world.loop.run_for(5 * SECOND)
     isolate(world, 1)
     until(world, lambda: foo(world).isr == (2, 3))
@@ -72,7 +72,7 @@ def test_without_the_elr_the_last_replica_standing_truncates_everybody() -> None
 
 def test_a_killed_broker_keeps_its_page_cache_and_one_without_power_does_not() -> None:
     for power, keeps in ((False, True), (True, False)):
-        world = World(topology(), 1)
+        world = cluster(topology(), 1)
         world.loop.run_for(5 * SECOND)
         before = end(world, 3)
         if power:
@@ -84,7 +84,7 @@ def test_a_killed_broker_keeps_its_page_cache_and_one_without_power_does_not() -
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_clean_shutdown_keeps_a_member_of_the_elr_and_an_unclean_one_does_not(clean: bool) -> None:
-    world = World(topology(acks=None), 1)
+    world = cluster(topology(acks=None), 1)
     world.kill_broker(1)
     until(world, lambda: foo(world).isr == (2, 3))
     if clean:
@@ -101,7 +101,7 @@ def test_a_clean_shutdown_keeps_a_member_of_the_elr_and_an_unclean_one_does_not(
 
 def test_registrations_without_clean_shutdown_detection_count_as_unclean() -> None:
     config = replace(QUICK, clean_shutdown_detection=False)
-    world = World(topology(acks=None, config=config), 1)
+    world = cluster(topology(acks=None, config=config), 1)
     world.kill_broker(1)
     until(world, lambda: foo(world).isr == (2, 3))
     world.shut_down_broker(2)
@@ -113,7 +113,7 @@ def test_registrations_without_clean_shutdown_detection_count_as_unclean() -> No
 
 
 def test_below_min_isr_acks_all_is_refused_acks_1_is_taken_and_nothing_new_becomes_visible() -> None:
-    world = World(topology(acks=1), 1)
+    world = cluster(topology(acks=1), 1)
     world.loop.run_for(2 * SECOND)
     world.kill_broker(2)
     world.kill_broker(3)
@@ -128,7 +128,7 @@ def test_below_min_isr_acks_all_is_refused_acks_1_is_taken_and_nothing_new_becom
 
 
 def test_a_follower_that_cannot_reach_its_leader_leaves_the_isr_and_comes_back() -> None:
-    world = World(topology(), 1)
+    world = cluster(topology(), 1)
     world.network.cut([broker(1)], [broker(2)])
     until(world, lambda: foo(world).isr == (1, 3))
     assert not world.image.brokers[2].fenced
@@ -137,13 +137,13 @@ def test_a_follower_that_cannot_reach_its_leader_leaves_the_isr_and_comes_back()
 
 
 def test_an_idle_partition_without_any_traffic_loses_a_silent_follower_too() -> None:
-    world = World(topology(acks=None), 1)
+    world = cluster(topology(acks=None), 1)
     world.network.cut([broker(1)], [broker(2)])
     until(world, lambda: foo(world).isr == (1, 3))
 
 
 def test_a_broker_cut_off_from_the_controllers_is_fenced_and_unfenced() -> None:
-    world = World(topology(), 1)
+    world = cluster(topology(), 1)
     world.network.cut([broker(1)], controllers(world))
     until(world, lambda: foo(world).leader == 2)
     assert world.image.brokers[1].fenced
@@ -155,7 +155,7 @@ def test_a_broker_cut_off_from_the_controllers_is_fenced_and_unfenced() -> None:
 
 def test_the_same_seed_gives_the_same_history_and_another_seed_another() -> None:
     def run(seed: int) -> str:
-        world = World(topology(), seed)
+        world = cluster(topology(), seed)
         world.loop.run_for(5 * SECOND)
         world.power_off([1])
         world.loop.run_for(10 * SECOND)
@@ -168,7 +168,7 @@ def test_the_same_seed_gives_the_same_history_and_another_seed_another() -> None
 
 
 def test_a_failover_of_the_controller_in_the_middle_loses_nothing_that_was_committed() -> None:
-    world = World(topology(), 1)
+    world = cluster(topology(), 1)
     world.kill_broker(3)
     until(world, lambda: foo(world).isr == (1, 2))
     assert world.active is not None

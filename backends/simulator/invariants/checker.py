@@ -1,0 +1,85 @@
+"""Looks at what each step touched, at the end of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from backends.simulator.invariants.known import Known
+from backends.simulator.invariants.metadata import check_written
+from backends.simulator.invariants.names import Broken, Lost
+from backends.simulator.invariants.replication import Replication
+from backends.simulator.watch import (
+    Acknowledged,
+    BrokerStopped,
+    DiskLost,
+    Event,
+    HighWatermarkMoved,
+    LeadershipTaken,
+    LogChanged,
+    MetadataCommitted,
+    MetadataWritten,
+)
+from backends.simulator.world import World
+
+
+class InvariantBroken(AssertionError):
+    """A run came to a state that must not be. ``broken`` says which."""
+
+    def __init__(self, broken: Broken, seed: int) -> None:
+        super().__init__(f"seed {seed}: {broken}")
+        self.broken = broken
+
+
+class Checker:
+    """Watches a world. ``broken`` collects what did not hold, ``lost`` what acknowledged data an unclean election
+    or too many unclean shutdowns took, which is allowed and reported. ``strict`` raises InvariantBroken at once.
+    """
+
+    def __init__(self, world: World, *, strict: bool = True) -> None:
+        self.world = world
+        self.known = Known(world.topology)
+        self.broken: list[Broken] = []
+        self.lost: list[Lost] = []
+        self._strict = strict
+        self._events: list[Event] = []
+        replication = self._replication = Replication(world, self.known, self.lost)
+        self._looks: dict[type, Callable[[Any], list[tuple[str, str]]]] = {
+            LogChanged: replication.log_changed,
+            HighWatermarkMoved: replication.high_watermark_moved,
+            Acknowledged: replication.acknowledged,
+            LeadershipTaken: replication.leadership_taken,
+            MetadataWritten: self._written,
+            MetadataCommitted: replication.committed,
+            BrokerStopped: self._stopped,
+            DiskLost: self._stopped,
+        }
+        world.watch.lookers.append(self._events.append)
+        world.loop.after_step.append(self._after_step)
+
+    def settle(self) -> None:
+        """Check what happened outside the loop: faults between two steps."""
+        if not self._events:
+            return
+        events, self._events[:] = list(self._events), []
+        for event in events:
+            for name, detail in self._check(event):
+                broken = Broken(self.world.loop.now, name, detail)
+                self.broken.append(broken)
+                self.world.history.add("invariants", f"broken: {name}: {detail}")
+                if self._strict:
+                    raise InvariantBroken(broken, self.world.loop.seed)
+
+    def _after_step(self, _callback: Callable[..., None]) -> None:
+        self.settle()
+
+    def _check(self, event: Event) -> list[tuple[str, str]]:
+        return self._looks[type(event)](event)
+
+    def _written(self, event: MetadataWritten) -> list[tuple[str, str]]:
+        self._replication.written(event)
+        return check_written(event)
+
+    def _stopped(self, event: BrokerStopped | DiskLost) -> list[tuple[str, str]]:
+        self.known.stopped(event, self.world.loop.now)
+        return []

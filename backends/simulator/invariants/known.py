@@ -1,0 +1,78 @@
+"""What an omniscient observer knows: what was acknowledged, what was visible, and which brokers lost data."""
+
+from __future__ import annotations
+
+from backends.simulator.topology import Topology
+from backends.simulator.watch import BrokerStopped, DiskLost
+from recovery.controller.image import ClusterImage
+from recovery.loss import union
+from recovery.model import EpochSpan, TopicPartition
+
+
+class Known:
+    """Partitions that nothing happened to have no entry: all that they were loaded with is committed.
+
+    ``unclean_at`` is each broker's last unclean shutdown, ``joined_at`` when a replica last joined a partition's
+    ISR; ``unregistered`` are brokers that lost data and have not told the controller yet.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self._loaded = {topic.name: topic.records for topic in topology.topics}
+        self._acknowledged: dict[TopicPartition, tuple[EpochSpan, ...]] = {}
+        self._high_watermarks: dict[TopicPartition, int] = {}
+        self.unclean_at: dict[int, int] = {}
+        self.joined_at: dict[tuple[TopicPartition, int], int] = {}
+        self.unregistered: dict[int, None] = {}
+        self.lowest_min_isr: dict[str, int] = {}
+        self.elr_always = topology.config.rules.elr
+
+    def acknowledged(self, tp: TopicPartition) -> tuple[EpochSpan, ...]:
+        """What was acknowledged with acks=all, ascending."""
+        held = self._acknowledged.get(tp)
+        if held is None:
+            end = self._loaded.get(tp.topic, 0)
+            held = (EpochSpan(0, 0, end),) if end else ()
+        return held
+
+    def acknowledge(self, tp: TopicPartition, span: EpochSpan) -> bool:
+        """Note the span; False where one of its offsets was acknowledged before in the same epoch."""
+        held = self.acknowledged(tp)
+        again = any(
+            old.epoch == span.epoch and old.start < span.end and span.start < old.end for old in held[-2:]
+        )
+        if held and held[-1].epoch == span.epoch and held[-1].end == span.start:
+            self._acknowledged[tp] = (*held[:-1], held[-1]._replace(end=span.end))
+        else:
+            self._acknowledged[tp] = union((*held, span))
+        return not again
+
+    def forget(self, tp: TopicPartition, kept: tuple[EpochSpan, ...]) -> None:
+        """Only ``kept`` of what was acknowledged is still there."""
+        self._acknowledged[tp] = kept
+
+    def high_watermark(self, tp: TopicPartition) -> int:
+        """The highest that any leader showed since the last unclean election."""
+        return self._high_watermarks.get(tp, self._loaded.get(tp.topic, 0))
+
+    def set_high_watermark(self, tp: TopicPartition, offset: int) -> None:
+        self._high_watermarks[tp] = offset
+
+    def stopped(self, event: BrokerStopped | DiskLost, now: int) -> None:
+        """A broker's process ended, or a disk of its is gone."""
+        if isinstance(event, DiskLost) or not event.clean:
+            self.unclean_at[event.broker] = now
+        if isinstance(event, DiskLost) or event.power_lost:
+            self.unregistered[event.broker] = None
+
+    def suspects(self, tp: TopicPartition, replicas: tuple[int, ...]) -> int:
+        """How many of ``replicas`` shut down uncleanly and have not been in the ISR since."""
+        return sum(
+            self.unclean_at.get(replica, -1) >= self.joined_at.get((tp, replica), 0) for replica in replicas
+        )
+
+    def seen(self, image: ClusterImage, tp: TopicPartition) -> int:
+        """The lowest effective min ISR that the partition's topic ever had."""
+        now = image.effective_min_isr(tp.topic)
+        lowest = min(now, self.lowest_min_isr.get(tp.topic, now))
+        self.lowest_min_isr[tp.topic] = lowest
+        return lowest

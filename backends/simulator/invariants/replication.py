@@ -1,0 +1,180 @@
+"""The invariants of the data: what was promised to producers and consumers, against what lies on the disks."""
+
+from __future__ import annotations
+
+from backends.simulator.broker.log import Log, kept, missing
+from backends.simulator.invariants.known import Known
+from backends.simulator.invariants.metadata import unclean_election
+from backends.simulator.invariants.names import Lost, Promise
+from backends.simulator.watch import (
+    Acknowledged,
+    HighWatermarkMoved,
+    LeadershipTaken,
+    LogChanged,
+    MetadataCommitted,
+    MetadataWritten,
+)
+from backends.simulator.world import World
+from recovery.controller.rules import UncleanRecoveryStrategy
+from recovery.loss import count
+from recovery.model import NO_EPOCH, TopicPartition
+
+Found = list[tuple[str, str]]
+"""(name, detail) of what does not hold."""
+
+
+class Replication:
+    """Allowed losses are appended to ``lost``."""
+
+    def __init__(self, world: World, known: Known, lost: list[Lost]) -> None:
+        self._world = world
+        self._known = known
+        self._lost = lost
+        self._leaders: dict[TopicPartition, tuple[int, int]] = {}
+        self._origins: dict[TopicPartition, dict[int, tuple[int, int]]] = {}
+        self._moved: dict[TopicPartition, tuple[int, int]] = {}
+        self._uncleanly: dict[TopicPartition, tuple[int, str]] = {}
+
+    def _log(self, broker: int, tp: TopicPartition) -> Log | None:
+        return self._world.disks[broker].logs.get(tp)
+
+    def log_changed(self, event: LogChanged) -> Found:
+        """Every epoch begins at one offset and follows one epoch, in whichever log: by induction the logs match."""
+        log = self._log(event.broker, event.tp)
+        if log is None or not log.spans:
+            return []
+        origins = self._origins.setdefault(event.tp, {})
+        # What lies further down was checked when it was written.
+        newest = max(len(log.spans) - 2, 0)
+        previous = log.spans[newest - 1].epoch if newest else NO_EPOCH
+        for index, span in enumerate(log.spans[newest:], start=newest):
+            if index or log.start == 0:
+                origin = origins.setdefault(span.epoch, (span.start, previous))
+                if origin != (span.start, previous):
+                    detail = (
+                        f"{event.tp} on {event.broker}: epoch {span.epoch} at {span.start} after {previous},"
+                    )
+                    return [(Promise.LOG_MATCHING, f"{detail} elsewhere at {origin[0]} after {origin[1]}")]
+            previous = span.epoch
+        return []
+
+    def high_watermark_moved(self, event: HighWatermarkMoved) -> Found:
+        found: Found = []
+        if len(event.isr) < event.min_isr:
+            detail = f"{event.tp} to {event.offset} with ISR {event.isr}, min ISR {event.min_isr}"
+            found.append((Promise.HIGH_WATERMARK_NEEDS_MIN_ISR, detail))
+        epoch, offset = self._moved.get(event.tp, (NO_EPOCH, 0))
+        if epoch == event.epoch and event.offset <= offset:
+            detail = f"{event.tp}: from {offset} to {event.offset} in epoch {epoch}"
+            found.append((Promise.HIGH_WATERMARK_RISES, detail))
+        self._moved[event.tp] = (event.epoch, event.offset)
+        if event.offset > self._known.high_watermark(event.tp):
+            self._known.set_high_watermark(event.tp, event.offset)
+        return found + self._members(event.tp)
+
+    def acknowledged(self, event: Acknowledged) -> Found:
+        if event.acks != -1 or self._known.acknowledge(event.tp, event.span):
+            return []
+        return [(Promise.LOG_MATCHING, f"{event.tp}: {event.span} is acknowledged twice in its epoch")]
+
+    def written(self, event: MetadataWritten) -> None:
+        """Note which elections are unclean, and who was told of to the controller."""
+        if not event.after.rules.elr:
+            self._known.elr_always = False
+        for broker, held in event.after.brokers.items():
+            before = event.before.brokers.get(broker)
+            if before is None or before.epoch != held.epoch:
+                self._known.unregistered.pop(broker, None)
+        for tp in event.changes:
+            before_, after = event.before.partitions[tp], event.after.partitions[tp]
+            self._known.seen(event.after, tp)
+            if unclean_election(before_, after):
+                self._uncleanly[tp] = (after.leader_epoch, event.why)
+            for member in after.isr:
+                if member not in before_.isr:
+                    self._known.joined_at[tp, member] = self._world.loop.now
+
+    def committed(self, event: MetadataCommitted) -> Found:
+        found: Found = []
+        for tp in event.touched:
+            uncleanly = self._uncleanly.get(tp)
+            partition = event.image.partitions.get(tp)
+            if partition is not None and uncleanly is not None and uncleanly[0] == partition.leader_epoch:
+                log = self._log(partition.leader, tp) if partition.has_leader else None
+                if log is not None:
+                    self._known.set_high_watermark(tp, min(self._known.high_watermark(tp), log.end))
+            found += self._members(tp)
+        return found
+
+    def _members(self, tp: TopicPartition) -> Found:
+        """ISR and ELR hold what consumers have seen; who lost its data and has not registered yet is not blamed."""
+        partition = self._world.image.partitions.get(tp)
+        if partition is None:
+            return []
+        visible = self._known.high_watermark(tp)
+        excused = partition.isr if not self._known.elr_always and len(partition.isr) == 1 else ()
+        found: Found = []
+        for name, members in (
+            (Promise.ISR_HOLDS_HIGH_WATERMARK, partition.isr),
+            (Promise.ELR_HOLDS_HIGH_WATERMARK, partition.elr),
+        ):
+            for member in members:
+                log = self._log(member, tp)
+                short = log is None or log.end < visible
+                if short and member not in self._known.unregistered and member not in excused:
+                    ends = "has no log" if log is None else f"ends at {log.end}"
+                    found.append((name, f"{tp}: {member} {ends}, the high watermark is {visible}"))
+        return found
+
+    def leadership_taken(self, event: LeadershipTaken) -> Found:
+        found: Found = []
+        epoch, leader = self._leaders.get(event.tp, (NO_EPOCH, event.broker))
+        if event.epoch == epoch and event.broker != leader:
+            found.append((Promise.ONE_LEADER_AN_EPOCH, f"{event.tp}: {leader} and {event.broker} in {epoch}"))
+        if event.epoch < epoch:
+            return found
+        self._leaders[event.tp] = (event.epoch, event.broker)
+        log = self._log(event.broker, event.tp)
+        if log is None:
+            return found
+        clean = self._uncleanly.get(event.tp, (NO_EPOCH, ""))[0] != event.epoch
+        visible = self._known.high_watermark(event.tp)
+        if clean and log.end < visible and not self._known.elr_always:
+            self._known.set_high_watermark(event.tp, log.end)
+        elif clean and log.end < visible:
+            detail = f"{event.tp}: leader {event.broker} ends at {log.end}, visible was {visible}"
+            found.append((Promise.HIGH_WATERMARK_KEPT, detail))
+        return found + self._acknowledged_kept(event, log)
+
+    def _acknowledged_kept(self, event: LeadershipTaken, log: Log) -> Found:
+        tp = event.tp
+        promised = self._known.acknowledged(tp)
+        lacking = missing(log, promised)
+        if not lacking:
+            return []
+        self._known.forget(tp, kept(log, promised))
+        excuse = self._excuse(event)
+        lost = Lost(self._world.loop.now, str(tp), event.broker, count(lacking), excuse)
+        self._lost.append(lost)
+        self._world.history.add(
+            f"broker-{event.broker}", f"leads {tp} without {lost.records} acknowledged records"
+        )
+        if excuse:
+            return []
+        return [(Promise.ACKNOWLEDGED_KEPT, f"{tp}: leader {event.broker} lacks {lacking}")]
+
+    def _excuse(self, event: LeadershipTaken) -> str:
+        """Why the loss is one that the promise does not cover; empty where it does."""
+        tp = event.tp
+        image = self._world.image
+        if not self._known.elr_always:
+            return "the ELR is off"
+        if image.strategies.of(tp.topic) is UncleanRecoveryStrategy.AGGRESSIVE:
+            return "the strategy is Aggressive"
+        epoch, why = self._uncleanly.get(tp, (NO_EPOCH, ""))
+        if epoch == event.epoch and why in ("unclean election", "designated election"):
+            return "an operator elected uncleanly"
+        suspects = self._known.suspects(tp, image.partitions[tp].replicas)
+        if suspects >= self._known.seen(image, tp):
+            return f"{suspects} replicas shut down uncleanly"
+        return ""

@@ -1,0 +1,242 @@
+"""Each promise is broken once on purpose, by breaking the rule that guards it, and the break is caught.
+
+The number of seeds that it took is printed with ``-rP``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from backends.simulator.broker.isr import ALTER_PARTITION
+from backends.simulator.broker.leader import Leader
+from backends.simulator.broker.leadership import Leadership
+from backends.simulator.broker.log import Log
+from backends.simulator.invariants.checker import Checker, InvariantBroken
+from backends.simulator.invariants.names import Promise
+from backends.simulator.loop import SECOND
+from backends.simulator.network import broker, controller
+from backends.simulator.watch import MetadataWritten
+from backends.simulator.world import World
+from recovery.controller import brokers as rules
+from recovery.controller.image import ClusterImage
+from recovery.controller.invariants import Invariant
+from recovery.controller.registration import PartitionChange
+from tests.unit.simulator.clusters import FOO, QUICK, cluster, foo, isolate, topology, until
+
+Run = Callable[[int], None]
+
+
+def _caught(name: str, run: Run, seeds: int = 50) -> None:
+    """The invariant of that name is broken by one of the first ``seeds`` seeds."""
+    for seed in range(1, seeds + 1):
+        try:
+            run(seed)
+        except InvariantBroken as broken:
+            assert broken.broken.name == name, str(broken)
+            print(f"{name}: caught with seed {seed}")
+            return
+    raise AssertionError(f"{name}: not caught in {seeds} seeds")
+
+
+def _last_replica_standing(world: World) -> None:
+    world.loop.run_for(3 * SECOND)
+    isolate(world, 1)
+    until(world, lambda: foo(world).isr == (2, 3))
+    isolate(world, 2)
+    until(world, lambda: foo(world).isr == (3,))
+    world.loop.run_for(3 * SECOND)
+    world.power_off([3])
+    until(world, lambda: foo(world).leader == -1)
+    world.network.heal_all()
+    world.start_broker(3)
+    world.loop.run_for(40 * SECOND)
+
+
+def test_a_high_watermark_that_moves_below_min_isr_is_caught() -> None:
+    config = replace(QUICK, high_watermark_needs_min_isr=False)
+    _caught(
+        Promise.HIGH_WATERMARK_NEEDS_MIN_ISR,
+        lambda seed: _last_replica_standing(cluster(topology(acks=1, config=config), seed)),
+    )
+
+
+def _names(scenario: Callable[[World], None], world: World) -> dict[str, str]:
+    """What the scenario breaks, by name, each with its first detail."""
+    checker = Checker(world, strict=False)
+    scenario(world)
+    found: dict[str, str] = {}
+    for broken in checker.broken:
+        found.setdefault(broken.name, broken.detail)
+    return found
+
+
+def test_an_elr_that_lacks_what_consumers_saw_is_caught_in_the_data() -> None:
+    config = replace(QUICK, high_watermark_needs_min_isr=False)
+    found = _names(_last_replica_standing, World(topology(acks=1, config=config), 1))
+    assert Promise.ELR_HOLDS_HIGH_WATERMARK in found
+    assert Promise.HIGH_WATERMARK_KEPT in found, "2 was elected without what 3 had shown"
+
+
+def _late_alter_partition(world: World) -> None:
+    """KAFKA-14139: the follower catches up, the request to add it is late, and it loses its disk meanwhile."""
+    world.kill_broker(2)
+    until(world, lambda: foo(world).isr == (1,))
+    world.start_broker(2)
+    until(world, lambda: not world.image.brokers[2].fenced)
+    world.loop.run_for(10 * SECOND)
+    world.kill_broker(2)
+    until(world, lambda: foo(world).isr == (1,))
+    for number in world.topology.controllers:
+        world.network.delay(broker(1), controller(number), 10 * SECOND, ALTER_PARTITION)
+    world.start_broker(2)
+    until(world, lambda: FOO in world.disks[2].logs and world.brokers[1].leader.asks(FOO))
+    epoch = world.image.brokers[2].epoch
+    world.kill_broker(2)
+    world.replace_log_dir(2, 0)
+    # 2 must not catch up again before the late request arrives: that would make it right after all.
+    world.network.cut([broker(1)], [broker(2)])
+    world.start_broker(2)
+    until(world, lambda: world.image.brokers[2].epoch > epoch and not world.image.brokers[2].fenced)
+    world.loop.run_for(20 * SECOND)
+    world.network.heal_all()
+
+
+def test_the_race_of_a_late_alter_partition_is_caught_without_the_broker_epoch_check() -> None:
+    config = replace(QUICK, broker_epoch_check=False)
+    _caught(
+        Promise.ISR_HOLDS_HIGH_WATERMARK,
+        lambda seed: _late_alter_partition(cluster(topology(2, min_isr=1, config=config), seed)),
+    )
+
+
+def test_the_race_is_harmless_with_the_broker_epoch_check() -> None:
+    config = QUICK
+    for seed in range(1, 6):
+        world = cluster(topology(2, min_isr=1, config=config), seed)
+        _late_alter_partition(world)
+        assert foo(world).isr == (1,)
+        assert any("INELIGIBLE_REPLICA" in line.what for line in world.history.lines)
+
+
+def test_acknowledged_records_lost_with_one_unclean_shutdown_are_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A controller that takes every registration for a clean one leaves the damaged replica in the ELR."""
+    register = rules.register
+
+    def trusting(
+        image: ClusterImage, number: int, epoch: int, _previous: int, directories: tuple[str, ...]
+    ) -> object:
+        return register(image, number, epoch, image.brokers[number].epoch, directories)
+
+    monkeypatch.setattr("backends.simulator.controller.sessions.register", trusting)
+
+    def scenario(world: World) -> None:
+        world.loop.run_for(3 * SECOND)
+        world.kill_broker(1)
+        until(world, lambda: foo(world).isr == (2, 3))
+        world.power_off([3])
+        until(world, lambda: foo(world).isr == (2,))
+        isolate(world, 2)
+        until(world, lambda: foo(world).leader == -1)
+        world.start_broker(3)
+        world.loop.run_for(20 * SECOND)
+
+    found = _names(scenario, World(topology(), 1))
+    assert Promise.ACKNOWLEDGED_KEPT in found
+    assert Promise.HIGH_WATERMARK_KEPT in found
+
+
+def test_a_follower_that_does_not_truncate_is_caught_by_log_matching(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("backends.simulator.broker.sessions._divergence", lambda _log, _position: None)
+
+    def run(seed: int) -> None:
+        world = cluster(topology(acks=1), seed)
+        world.loop.run_for(3 * SECOND)
+        isolate(world, 1)
+        until(world, lambda: foo(world).leader == 2)
+        world.loop.run_for(5 * SECOND)
+        world.network.heal_all()
+        world.loop.run_for(20 * SECOND)
+
+    with pytest.raises((InvariantBroken, ValueError)):
+        run(1)
+
+
+def test_a_second_leader_of_an_epoch_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that takes the leadership of what it follows."""
+    take = Leader.take
+    original = Leader.drop
+
+    def drop(leader: Leader, tp: object) -> None:
+        partition = leader.process.image.partitions[FOO]
+        if partition.leader == 1 and leader.id == 2 and leader.process.offset > 1:
+            take(leader, FOO, partition)
+        else:
+            original(leader, FOO)
+
+    monkeypatch.setattr(Leader, "drop", drop)
+
+    def run(seed: int) -> None:
+        world = cluster(topology(), seed)
+        world.kill_broker(3)
+        world.loop.run_for(10 * SECOND)
+        world.shut_down_broker(1)
+        world.loop.run_for(10 * SECOND)
+        world.start_broker(1)
+        world.loop.run_for(10 * SECOND)
+        world.shut_down_broker(2)
+        world.loop.run_for(10 * SECOND)
+        world.start_broker(2)
+        world.loop.run_for(10 * SECOND)
+
+    _caught(Promise.ONE_LEADER_AN_EPOCH, run)
+
+
+def test_a_high_watermark_that_falls_within_an_epoch_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = Leadership.replicated
+
+    def falling(lead: Leadership, leader: int, log_end: int) -> int:
+        return end(lead, leader, log_end) - (40 if log_end % 100 == 0 else 0)
+
+    monkeypatch.setattr(Leadership, "replicated", falling)
+    advance = Leader.advance
+
+    def without_check(leader: Leader, tp: object, lead: Leadership) -> None:
+        log = leader.process.storage.log(FOO)
+        if lead.replicated(1, log.end) < log.high_watermark:
+            leader.process.storage.write(FOO, log._replace(high_watermark=0))
+        advance(leader, FOO, lead)
+
+    monkeypatch.setattr(Leader, "advance", without_check)
+    _caught(Promise.HIGH_WATERMARK_RISES, lambda seed: cluster(topology(), seed).loop.run_for(5 * SECOND))
+
+
+def test_an_elr_kept_at_min_isr_is_caught_by_the_metadata_rules() -> None:
+    world = World(topology(acks=None), 1)
+    checker = Checker(world, strict=False)
+    world.kill_broker(3)
+    until(world, lambda: foo(world).isr == (1, 2))
+    broken = foo(world)._replace(elr=(3,), partition_epoch=foo(world).partition_epoch + 1)
+    table = {FOO: broken}
+    after = replace(world.image, partitions=table)
+    change = PartitionChange(elr=(3,))
+    world.watch(MetadataWritten(world.image, after, {FOO: change}, "by hand"))
+    checker.settle()
+    assert [found.name for found in checker.broken] == [Invariant.ELR_ONLY_UNDER_MIN_ISR]
+
+
+def test_a_loss_that_an_operator_chose_is_reported_and_breaks_nothing() -> None:
+    world = World(topology(acks=-1), 1)
+    checker = Checker(world)
+    world.loop.run_for(3 * SECOND)
+    world.power_off([1, 2, 3])
+    until(world, lambda: foo(world).leader == -1)
+    world.start_broker(3)
+    world.loop.run_for(20 * SECOND)
+    assert not checker.broken
+    assert all(lost.excuse for lost in checker.lost)
+    assert isinstance(world.disks[3].logs[FOO], Log)
