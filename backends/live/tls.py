@@ -67,6 +67,8 @@ class Tls:
 
 
 def _trust(context: ssl.SSLContext, pem: str) -> None:
+    # As Java has it, whatever is in a trust store is trusted, an issuer between or a server itself included.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
         context.load_verify_locations(cadata=pem)
     except ssl.SSLError as error:

@@ -1,0 +1,202 @@
+"""Peers that are no Kafka, or that answer nonsense: one line each, and the connection is gone.
+
+No Kafka can be made to answer like this, so a small server on loopback plays the peer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from backends.live.addresses import Address
+from backends.live.cluster import describe_cluster
+from backends.live.connection import BrokerConnection
+from backends.live.errors import BrokerError, Trouble
+from backends.live.settings import ClientSettings
+
+Reply = Callable[[int, bytes], bytes | None]
+"""Given the number of the request and its correlation id, what to write; None closes the connection."""
+
+SETTINGS = ClientSettings(bootstrap=(), connect_timeout=20.0, request_timeout=20.0)
+HASTY = replace(SETTINGS, connect_timeout=0.5, request_timeout=0.5)
+
+# API key 18, 60 in the layouts of ApiVersions v0 and v3.
+_KEYS = ((18, 0, 3), (60, 0, 0))
+_V0 = b"".join(n.to_bytes(2, "big") for key in _KEYS for n in key)
+VERSIONS_V0 = b"\0\0" + len(_KEYS).to_bytes(4, "big") + _V0
+VERSIONS_V3 = (
+    b"\0\0"
+    + bytes([len(_KEYS) + 1])
+    + b"".join(b"".join(n.to_bytes(2, "big") for n in key) + b"\0" for key in _KEYS)
+    + b"\0\0\0\0\0"
+)
+
+
+def framed(correlation: bytes, body: bytes) -> bytes:
+    data = correlation + body
+    return len(data).to_bytes(4, "big") + data
+
+
+def greeting(number: int, correlation: bytes) -> bytes | None:
+    return framed(correlation, VERSIONS_V0 if number == 0 else VERSIONS_V3)
+
+
+@asynccontextmanager
+async def peer(reply: Reply) -> AsyncIterator[Address]:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        number = 0
+        try:
+            while True:
+                size = int.from_bytes(await reader.readexactly(4), "big")
+                request = await reader.readexactly(size)
+                answer = reply(number, request[4:8])
+                number += 1
+                if answer is None:
+                    break
+                writer.write(answer)
+        except (EOFError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield Address("127.0.0.1", server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+
+
+async def trouble_at_greeting(reply: Reply, settings: ClientSettings = SETTINGS) -> BrokerError:
+    async with peer(reply) as address:
+        with pytest.raises(BrokerError) as caught:
+            await BrokerConnection.open(address, settings, broker=7)
+    assert str(caught.value).startswith(f"broker 7 at {address}: ")
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+async def test_a_peer_that_hangs_up() -> None:
+    error = await trouble_at_greeting(lambda _number, _id: None)
+    assert error.trouble is Trouble.CLOSED
+    assert "security.protocol is PLAINTEXT" in error.detail
+
+
+async def test_a_peer_that_says_nothing() -> None:
+    error = await trouble_at_greeting(lambda _number, _id: b"", HASTY)
+    assert error.trouble is Trouble.NO_ANSWER
+    assert error.detail == "took the connection, but no answer within 0.5 s"
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
+        b"\x15\x03\x03\0\2\2F",
+        b"\xff\xff\xff\xff",
+        b"\0\0\0\0",
+        b"\0\0\0\1\0",
+    ],
+)
+async def test_a_peer_that_is_no_kafka(nonsense: bytes) -> None:
+    error = await trouble_at_greeting(lambda number, _id: nonsense if number == 0 else None, HASTY)
+    assert error.trouble in (Trouble.UNDECODABLE, Trouble.NO_ANSWER, Trouble.CLOSED)
+
+
+async def test_an_answer_to_another_question() -> None:
+    error = await trouble_at_greeting(lambda _number, _id: framed(b"\0\0\x7f\xff", VERSIONS_V0))
+    assert error.trouble is Trouble.UNDECODABLE
+
+
+async def test_an_answer_that_breaks_off_is_not_understood() -> None:
+    error = await trouble_at_greeting(lambda _number, _id: framed(_id, VERSIONS_V0[:-3]))
+    assert error.trouble is Trouble.UNDECODABLE
+
+
+def after_greeting(body: bytes) -> Reply:
+    return lambda number, correlation: (
+        greeting(number, correlation) if number < 2 else framed(correlation, body)
+    )
+
+
+async def failing(reply: Reply, act: Callable[[BrokerConnection], Awaitable[object]]) -> BrokerError:
+    async with peer(reply) as address:
+        conn = await BrokerConnection.open(address, SETTINGS)
+        with pytest.raises(BrokerError) as caught:
+            await act(conn)
+        assert conn.closed
+        with pytest.raises(BrokerError) as again:
+            await describe_cluster(conn)
+        assert (again.value.trouble, again.value.sent) == (Trouble.CLOSED, False)
+    return caught.value
+
+
+async def test_an_answer_that_is_not_understood_ends_the_connection() -> None:
+    error = await failing(after_greeting(b"\0\0\0\0\0\0\0\xff"), describe_cluster)
+    assert error.trouble is Trouble.UNDECODABLE
+    assert error.sent
+    assert "DescribeClusterResponse not understood" in error.detail
+
+
+async def test_a_request_without_an_answer_ends_the_connection() -> None:
+    error = await failing(
+        lambda number, correlation: greeting(number, correlation) if number < 2 else b"",
+        lambda conn: describe_cluster(conn, timeout=0.1),
+    )
+    assert (error.trouble, error.sent, error.detail) == (Trouble.NO_ANSWER, True, "no answer within 0.1 s")
+
+
+async def test_who_waits_behind_a_request_that_hangs_is_not_kept_for_ever() -> None:
+    async with peer(
+        lambda number, correlation: greeting(number, correlation) if number < 2 else b""
+    ) as address:
+        conn = await BrokerConnection.open(address, SETTINGS)
+        first = asyncio.ensure_future(describe_cluster(conn, timeout=60.0))
+        await asyncio.sleep(0)
+        with pytest.raises(BrokerError, match="to an earlier request"):
+            await describe_cluster(conn, timeout=0.1)
+        assert not conn.closed, "the first may still be answered"
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        assert conn.closed, "its answer would come back to nobody"
+
+
+def throttled(milliseconds: int) -> Reply:
+    """DescribeCluster v0: throttle time, no error, null message, cluster id "c", controller 1, no brokers."""
+    return after_greeting(b"\0" + milliseconds.to_bytes(4, "big") + b"\0\0\0\2c\0\0\0\1\1\x80\0\0\0\0")
+
+
+async def test_a_throttled_caller_does_not_ask_before_its_time() -> None:
+    async with peer(throttled(600_000)) as address:
+        conn = await BrokerConnection.open(address, SETTINGS)
+        assert (await describe_cluster(conn)).cluster_id == "c"
+        with pytest.raises(
+            BrokerError, match=r"throttled for \d+\.\d s more, which is beyond 20 s"
+        ) as caught:
+            await describe_cluster(conn)
+        assert not caught.value.sent
+        assert not conn.closed
+        conn.close()
+
+
+async def test_a_short_throttle_is_waited_out() -> None:
+    loop = asyncio.get_running_loop()
+    free_from = 0.0
+
+    def strict(number: int, correlation: bytes) -> bytes | None:
+        """Hangs up on who comes too early."""
+        nonlocal free_from
+        if loop.time() < free_from:
+            return None
+        if number >= 2:
+            free_from = loop.time() + 0.05
+        return throttled(100)(number, correlation)
+
+    async with peer(strict) as address:
+        conn = await BrokerConnection.open(address, SETTINGS)
+        for _ in range(3):
+            assert (await describe_cluster(conn)).cluster_id == "c"
+        conn.close()
