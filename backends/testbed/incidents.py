@@ -7,14 +7,18 @@ SIGKILL, so they come back unclean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from confluent_kafka import ElectionType, TopicPartition
 
+from backends.testbed.asking import NoAnswer
 from backends.testbed.cluster import KafkaCluster
 from backends.testbed.errors import TestbedError
+from backends.testbed.observe import PartitionState
+from backends.testbed.traffic import Acks
+from backends.testbed.waits import wait_until
 
 Narrate = Callable[[str], None]
 _ANSWER_SECONDS = 15.0
@@ -90,33 +94,35 @@ def isr_dead(
     ``records`` are written to each partition before, and again after it fell out. All partitions must have the
     survivor among their replicas, and the dead ones are all other replicas of any of them.
     """
-    stages = [_Stage(cluster, topic, partition, narrate) for partition in partitions]
-    members = {stage.partition: stage.replicas(None) for stage in stages}
-    if not stages or not all(survivor in replicas and len(replicas) > 1 for replicas in members.values()):
+    found = cluster.observe.partitions(topic)
+    members = {partition: found[partition].replicas for partition in partitions}
+    if not members or not all(survivor in replicas and len(replicas) > 1 for replicas in members.values()):
         raise TestbedError(
             f"broker {survivor} must be one of at least two replicas of each partition of {topic}"
         )
     dead = tuple(sorted({broker for replicas in members.values() for broker in replicas} - {survivor}))
-    promised = {
-        stage.partition: stage.produce(records, "all", "common", "all replicas hold them") for stage in stages
-    }
-    stages[0].kill(survivor)
-    for stage in stages:
-        stage.wait_isr(*(broker for broker in members[stage.partition] if broker != survivor))
-        promised[stage.partition] += stage.produce(records, "all", "kept", f"broker {survivor} misses them")
-    stages[0].kill(*dead)
-    stages[0].start(survivor)
-    for stage in stages:
-        stage.wait_offline(f"only broker {survivor} is alive, and it misses acknowledged records")
+    stage = _Stage(cluster, topic, min(members), narrate)
+    before = stage.produce_each(members, records, "common", "all replicas hold them")
+    stage.kill(survivor)
+    stage.wait_each(
+        members, lambda state: survivor not in state.isr and state.leader != -1, "without the survivor"
+    )
+    after = stage.produce_each(members, records, "kept", f"broker {survivor} misses them")
+    stage.kill(*dead)
+    stage.start(survivor)
+    stage.wait_each(members, lambda state: state.leader == -1, "offline")
+    narrate(
+        f"{len(members)} partitions of {topic} are offline: only broker {survivor}'s older logs are alive"
+    )
     return tuple(
         Incident(
             topic,
-            stage.partition,
+            partition,
             (survivor,),
-            tuple(broker for broker in members[stage.partition] if broker != survivor),
-            promised[stage.partition],
+            tuple(broker for broker in replicas if broker != survivor),
+            before[partition] + after[partition],
         )
-        for stage in stages
+        for partition, replicas in members.items()
     )
 
 
@@ -206,16 +212,34 @@ class _Stage:
             raise TestbedError(f"{self._name} has the replicas {found}; this incident needs {count}")
         return found
 
-    def produce(self, count: int, acks: str, prefix: str, where: str) -> tuple[str, ...]:
-        sent = self.cluster.traffic.produce(
-            self.topic, self.partition, count, acks="all" if acks == "all" else "1", prefix=prefix
-        )
-        if len(sent.acknowledged) != count:
-            raise TestbedError(
-                f"{self._name} took {len(sent.acknowledged)} of {count}: {sorted(sent.errors)}"
-            )
+    def produce(self, count: int, acks: Acks, prefix: str, where: str) -> tuple[str, ...]:
+        sent = self.cluster.traffic.produce(self.topic, self.partition, count, acks=acks, prefix=prefix)
+        if sent.errors:
+            took = f"took {len(sent.acknowledged)} of {count} records"
+            raise TestbedError(f"{self._name} {took}: {', '.join(sorted(sent.errors))}")
         self.narrate(f"{count} records acknowledged by {self._name} with acks={acks}: {where}")
         return sent.acknowledged
+
+    def produce_each(
+        self, partitions: Iterable[int], count: int, prefix: str, where: str
+    ) -> dict[int, tuple[str, ...]]:
+        done = self.cluster.traffic.produce_each(self.topic, partitions, count, prefix=prefix)
+        self.narrate(
+            f"{count} records acknowledged by each of {len(done)} partitions of {self.topic}: {where}"
+        )
+        return {partition: sent.acknowledged for partition, sent in done.items()}
+
+    def wait_each(
+        self, partitions: Iterable[int], condition: Callable[[PartitionState], bool], what: str
+    ) -> None:
+        wanted = frozenset(partitions)
+
+        def fulfilled() -> bool:
+            states = self.cluster.observe.partitions(self.topic)
+            return all(condition(state) for number, state in states.items() if number in wanted)
+
+        told = f"{len(wanted)} partitions of {self.topic} to be {what}"
+        wait_until(fulfilled, told, 120.0, passing=(NoAnswer,))
 
     def kill(self, *brokers: int) -> None:
         for broker in brokers:

@@ -66,8 +66,8 @@ class JavaRunner:
 
     def argv(self, main_class: str, *args: str, jvm: tuple[str, ...] = (), node: bool = False) -> list[str]:
         shared = (f"-XX:SharedArchiveFile={self.archive}",) if self.archive else ()
-        flags = (*_JVM_LOG, *shared, *(self.jvm if node else _TOOL_JVM), *jvm)
-        flags += self._logging("INFO" if node else "WARN")
+        log = self._logging("INFO" if node else "WARN")
+        flags = (*_JVM_LOG, *shared, *log, *(self.jvm if node else _TOOL_JVM), *jvm)
         return [java(), *flags, "-cp", os.pathsep.join(map(str, self.jars)), main_class, *args]
 
     def _logging(self, level: str) -> tuple[str, ...]:

@@ -1,17 +1,18 @@
 """Topics and records: made, written and read, one numbered record after the other.
 
-Read with aiokafka: librdkafka's consumer always looks for its group's coordinator, and that makes the cluster
+One partition is written with librdkafka, which can be told never to try again and says why a record was refused.
+The rest is aiokafka: librdkafka's consumer always looks for its group's coordinator, and that makes the cluster
 create ``__consumer_offsets``, which a test that counts partitions does not expect.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.cimpl import NewTopic
 
@@ -19,6 +20,7 @@ from backends.testbed.errors import TimedOut
 from backends.testbed.observe import Observer
 
 Acks = Literal["0", "1", "all"]
+T = TypeVar("T")
 Delivered = Callable[[KafkaError | None, Message], None]
 
 
@@ -104,24 +106,32 @@ class Traffic:
         A record not acknowledged within ``timeout`` seconds comes back with an error. Nothing is sent twice.
         """
         producer = Producer(self._config | _producer_config(acks, timeout))
-        sent: dict[int, Sent] = {}
+        records: dict[int, Sent] = {}
         for number in range(count):
             value = f"{prefix}-{number}".ljust(size, ".")
-
-            def delivered(
-                error: KafkaError | None, message: Message, number: int = number, value: str = value
-            ) -> None:
-                offset = message.offset()
-                sent[number] = Sent(
-                    value, -1 if error or offset is None else offset, error.name() if error else None
-                )
-
-            _hand_over(producer, topic, partition, value, delivered)
+            _hand_over(producer, topic, partition, value, _keep(records, number, value))
         if producer.flush(timeout + 10.0):
             raise TimedOut(
                 f"{len(producer)} of {count} records to {topic}-{partition} got neither answer nor error"
             )
-        return Produced(tuple(sent[number] for number in range(count)))
+        return Produced(tuple(records[number] for number in range(count)))
+
+    def produce_each(
+        self,
+        topic: str,
+        partitions: Iterable[int],
+        count: int,
+        *,
+        prefix: str = "record",
+        timeout: float = 120.0,
+    ) -> dict[int, Produced]:
+        """As ``produce`` with acks=all, the same values for each of many partitions, or an error if any is lost.
+
+        Raises TimedOut or KafkaError. What fails in passing is sent again, so a record may stand there twice.
+        """
+        values = [f"{prefix}-{number}" for number in range(count)]
+        writing = _write_each(self._reader, topic, tuple(partitions), values, timeout)
+        return _in_own_loop(writing, timeout, f"{topic} to take {count} records for each partition")
 
     def consume(
         self,
@@ -133,13 +143,40 @@ class Traffic:
     ) -> tuple[Record, ...]:
         """All records of a partition from the log start to the high watermark. Raises TimedOut or KafkaError."""
         reading = _read(self._reader, TopicPartition(topic, partition), isolation)
-        with ThreadPoolExecutor(1) as own_loop:
-            try:
-                return own_loop.submit(asyncio.run, asyncio.wait_for(reading, timeout)).result()
-            except TimeoutError:
-                raise TimedOut(
-                    f"waited {timeout:g} s for {topic}-{partition} to be read to its end"
-                ) from None
+        return _in_own_loop(reading, timeout, f"{topic}-{partition} to be read to its end")
+
+
+def _in_own_loop(work: Coroutine[Any, Any, T], timeout: float, what: str) -> T:
+    """Run to the end in a thread of its own: the caller may be inside another event loop."""
+    with ThreadPoolExecutor(1) as own_loop:
+        try:
+            return own_loop.submit(asyncio.run, asyncio.wait_for(work, timeout)).result()
+        except TimeoutError:
+            raise TimedOut(f"waited {timeout:g} s for {what}") from None
+
+
+async def _write_each(
+    config: Mapping[str, object], topic: str, partitions: tuple[int, ...], values: list[str], timeout: float
+) -> dict[int, Produced]:
+    # librdkafka sends a request for each partition, which a broker answers one after the other; aiokafka sends one
+    # for all partitions of a broker.
+    producer = AIOKafkaProducer(
+        **config, acks="all", enable_idempotence=False, linger_ms=100, request_timeout_ms=int(timeout * 1000)
+    )
+    await producer.start()
+    try:
+        sent = {
+            (partition, value): await producer.send(topic, value.encode(), partition=partition)
+            for value in values
+            for partition in partitions
+        }
+        offsets = {key: (await future).offset for key, future in sent.items()}
+    finally:
+        await producer.stop()
+    return {
+        partition: Produced(tuple(Sent(value, offsets[partition, value], None) for value in values))
+        for partition in partitions
+    }
 
 
 async def _read(config: Mapping[str, object], where: TopicPartition, isolation: str) -> tuple[Record, ...]:
@@ -162,14 +199,21 @@ def _producer_config(acks: Acks, timeout: float) -> dict[str, str | int]:
     return {
         "acks": acks,
         "linger.ms": 5,
-        # Retries could write a record twice, and the tests count offsets.
+        # Retries could write a record twice or in another order, and tests count offsets.
         "retries": 0,
         "message.timeout.ms": int(timeout * 1000),
         "request.timeout.ms": int(timeout * 1000),
         "queue.buffering.max.messages": 1_000_000,
-        # The partition is given; a single batch per request keeps the order without idempotence.
-        "max.in.flight.requests.per.connection": 1,
     }
+
+
+def _keep(records: dict[int, Sent], number: int, value: str) -> Delivered:
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        offset = message.offset()
+        acknowledged = offset if error is None and offset is not None else -1
+        records[number] = Sent(value, acknowledged, error.name() if error else None)
+
+    return delivered
 
 
 def _hand_over(producer: Producer, topic: str, partition: int, value: str, delivered: Delivered) -> None:
