@@ -33,7 +33,7 @@ def transition(partition: Registration, proposal: Proposal, rules: Rules) -> Par
     targets = complete_reassignment(targets_of(partition, proposal), proposal.min_isr, rules)
     targets = update_elr(partition, targets, proposal, rules)
     elected = elect(partition, targets, proposal, rules)
-    targets = _after_election(partition, targets, elected, rules)
+    targets = _after_election(partition, targets, elected, proposal.min_isr, rules)
     leader = _leader_written(partition, targets, elected, rules)
     change = PartitionChange(
         leader=leader,
@@ -93,7 +93,9 @@ def update_elr(partition: Registration, targets: Targets, proposal: Proposal, ru
     return targets._replace(elr=tuple(sorted(elr)), last_known_elr=tuple(sorted(last_known)))
 
 
-def _after_election(partition: Registration, targets: Targets, elected: Elected, rules: Rules) -> Targets:
+def _after_election(
+    partition: Registration, targets: Targets, elected: Elected, min_isr: int, rules: Rules
+) -> Targets:
     if elected.leader != partition.leader:
         if elected.unclean:
             # Nobody else is known to hold what the new leader holds.
@@ -102,6 +104,9 @@ def _after_election(partition: Registration, targets: Targets, elected: Elected,
             targets = targets._replace(
                 isr=(elected.leader,), elr=without(targets.elr, frozenset((elected.leader,)))
             )
+    if rules.kip966_min_isr_change and len(targets.isr) >= min_isr:
+        # Where a lower min ISR left the ELR standing, the one replica just elected can be enough.
+        targets = targets._replace(elr=(), last_known_elr=())
     if not rules.elr:
         # Without the ELR the last in-sync replica stays in the ISR: it alone remembers who may be elected.
         targets = targets._replace(isr=targets.isr or partition.isr, elr=(), last_known_elr=())

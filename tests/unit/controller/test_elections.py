@@ -1,0 +1,152 @@
+"""Elections that an operator asks for: when each is refused, and whom each elects."""
+
+from __future__ import annotations
+
+import pytest
+
+from recovery.controller.elections import DESIGNATED_LIMIT, ElectionRequest, elect_leaders
+from recovery.controller.errors import ControllerError
+from recovery.controller.image import BrokerRegistration, ClusterImage
+from recovery.controller.registration import LeaderRecoveryState, Registration
+from recovery.controller.rules import Rules
+from recovery.controller.targets import Election
+from recovery.model import NO_LEADER, TopicPartition
+from tests.unit.controller.clusters import FOO, cluster, healthy
+
+ONLY_3_MAY_BE_ELECTED = Registration((1, 2, 3), (), NO_LEADER, 7, 9, elr=(3,), last_known_elr=(3,))
+
+
+def dead(*ids: int, directories: dict[int, tuple[str, ...]] | None = None) -> dict[int, BrokerRegistration]:
+    held = directories or {}
+    return {
+        broker: BrokerRegistration(100 + broker, fenced=broker in ids, directories=held.get(broker, ()))
+        for broker in (1, 2, 3)
+    }
+
+
+def ask(
+    image: ClusterImage, kind: Election, leader: int = NO_LEADER
+) -> tuple[ControllerError | None, Registration]:
+    outcome = elect_leaders(image, ElectionRequest(kind, {FOO: leader}))
+    refusal = outcome.refusals[FOO]
+    return (None if refusal is None else refusal.error), outcome.effect.image.partitions[FOO]
+
+
+def test_designating_a_replica_outside_the_isr_and_elr_is_an_unclean_election() -> None:
+    error, after = ask(cluster({FOO: ONLY_3_MAY_BE_ELECTED}, dead(3)), Election.DESIGNATED, 2)
+    assert error is None
+    assert after == Registration(
+        (1, 2, 3), (2,), 2, 8, 10, leader_recovery_state=LeaderRecoveryState.RECOVERING
+    )
+
+
+def test_designating_an_elr_member_is_clean() -> None:
+    error, after = ask(cluster({FOO: ONLY_3_MAY_BE_ELECTED}, dead(1)), Election.DESIGNATED, 3)
+    assert error is None
+    assert (after.leader, after.isr, after.elr) == (3, (3,), ())
+    assert after.leader_recovery_state is LeaderRecoveryState.RECOVERED
+
+
+def test_unclean_takes_the_first_live_replica_in_assignment_order_where_designated_takes_the_named_one() -> (
+    None
+):
+    image = cluster({FOO: ONLY_3_MAY_BE_ELECTED}, dead(3))
+    assert ask(image, Election.UNCLEAN)[1].leader == 1
+    assert ask(image, Election.DESIGNATED, 2)[1].leader == 2
+
+
+@pytest.mark.parametrize(
+    ("brokers", "leader"),
+    [
+        (dead(2, 3), 2),
+        (dead(3), 9),
+        (dead(3, directories={2: ("another",)}), 2),
+        ({**dead(3), 2: BrokerRegistration(102, in_controlled_shutdown=True)}, 2),
+        ({broker: held for broker, held in dead(3).items() if broker != 2}, 2),
+    ],
+    ids=["fenced", "not a replica", "log directory offline", "shutting down", "not registered"],
+)
+def test_a_replica_that_cannot_lead_is_not_designated_and_nobody_else_is_elected_instead(
+    brokers: dict[int, BrokerRegistration], leader: int
+) -> None:
+    partition = ONLY_3_MAY_BE_ELECTED._replace(directories=("one", "gone", "three"))
+    error, after = ask(cluster({FOO: partition}, brokers), Election.DESIGNATED, leader)
+    assert error is ControllerError.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    assert after == partition
+
+
+@pytest.mark.parametrize("kind", [Election.UNCLEAN, Election.DESIGNATED])
+def test_an_online_partition_needs_no_election(kind: Election) -> None:
+    error, after = ask(cluster({FOO: healthy(1, 2, 3)}, dead()), kind, 2)
+    assert error is ControllerError.ELECTION_NOT_NEEDED
+    assert after.leader == 1
+
+
+def test_electing_twice_is_harmless() -> None:
+    image = cluster({FOO: ONLY_3_MAY_BE_ELECTED}, dead(3))
+    request = ElectionRequest(Election.DESIGNATED, {FOO: 2})
+    once = elect_leaders(image, request).effect.image
+    again = elect_leaders(once, request)
+    refusal = again.refusals[FOO]
+    assert refusal is not None
+    assert refusal.error is ControllerError.ELECTION_NOT_NEEDED
+    assert again.effect.image is once
+
+
+def test_preferred_elections_say_why_they_do_nothing() -> None:
+    led_by_2 = healthy(1, 2, 3)._replace(leader=2)
+    assert ask(cluster({FOO: healthy(1, 2, 3)}, dead()), Election.PREFERRED)[0] is (
+        ControllerError.ELECTION_NOT_NEEDED
+    )
+    assert ask(cluster({FOO: led_by_2}, dead(1)), Election.PREFERRED)[0] is (
+        ControllerError.PREFERRED_LEADER_NOT_AVAILABLE
+    )
+    error, after = ask(cluster({FOO: led_by_2}, dead()), Election.PREFERRED)
+    assert (error, after.leader) == (None, 1)
+
+
+def test_nobody_alive_means_nobody_elected() -> None:
+    for kind in (Election.UNCLEAN, Election.DESIGNATED):
+        error, after = ask(cluster({FOO: ONLY_3_MAY_BE_ELECTED}, dead(1, 2, 3)), kind, 1)
+        assert error is ControllerError.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        assert after == ONLY_3_MAY_BE_ELECTED
+
+
+def test_asking_for_all_partitions_leaves_out_those_that_need_no_election() -> None:
+    bar = TopicPartition("bar", 0)
+    image = cluster({FOO: ONLY_3_MAY_BE_ELECTED, bar: healthy(1, 2)}, dead(3))
+    outcome = elect_leaders(image, ElectionRequest(Election.UNCLEAN))
+    assert outcome.refusals == {FOO: None}
+
+
+def test_partitions_beyond_the_limit_of_a_designated_election_are_told_so() -> None:
+    partitions = {TopicPartition("foo", n): ONLY_3_MAY_BE_ELECTED for n in range(DESIGNATED_LIMIT + 1)}
+    request = ElectionRequest(Election.DESIGNATED, dict.fromkeys(partitions, 2))
+    outcome = elect_leaders(cluster(partitions, dead(3)), request)
+    last = outcome.refusals[TopicPartition("foo", DESIGNATED_LIMIT)]
+    assert last is not None
+    assert last.error is ControllerError.REQUEST_LIMIT_REACHED
+    assert len(outcome.effect.changes) == DESIGNATED_LIMIT
+
+
+def test_an_unknown_partition_is_named_and_the_others_are_elected() -> None:
+    nowhere = TopicPartition("nowhere", 0)
+    request = ElectionRequest(Election.UNCLEAN, {nowhere: NO_LEADER, FOO: NO_LEADER})
+    outcome = elect_leaders(cluster({FOO: ONLY_3_MAY_BE_ELECTED}, dead(3)), request)
+    refusal = outcome.refusals[nowhere]
+    assert refusal is not None
+    assert refusal.error is ControllerError.UNKNOWN_TOPIC_OR_PARTITION
+    assert outcome.refusals[FOO] is None
+
+
+def test_the_controllers_own_election_cannot_be_asked_for() -> None:
+    with pytest.raises(ValueError, match="ONLINE"):
+        elect_leaders(cluster({}), ElectionRequest(Election.ONLINE))
+
+
+def test_before_4_1_a_dead_last_known_leader_blocks_the_unclean_election() -> None:
+    """KAFKA-19522: the dead broker is "elected", and the partition stays unavailable."""
+    nobody = ONLY_3_MAY_BE_ELECTED._replace(elr=())
+    old = Rules(dead_last_known_leader_elected=True)
+    assert ask(cluster({FOO: nobody}, dead(3), rules=old), Election.UNCLEAN)[1].leader == 3
+    assert ask(cluster({FOO: nobody}, dead(3)), Election.UNCLEAN)[1].leader == 1
