@@ -1,0 +1,36 @@
+"""The command lines that are compared: ours as installed, Java's with a small heap and a quick start."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from backends.testbed.jars import kafka_jars
+from backends.testbed.process import java
+from backends.testbed.tools import MAIN_CLASSES
+
+JVM_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""The quickest start that was found for Kafka's tools; without them they take longer."""
+
+ENTRY_POINTS = {
+    "ktriage": "console.cli.main:main",
+    "kafka-unclean-recovery": "console.cli.main:kafka_unclean_recovery",
+}
+
+
+def ours(name: str, *arguments: str) -> tuple[str, ...]:
+    """The installed command; from a tree that is not installed, the same entry point."""
+    script = Path(sys.executable).with_name(name)
+    if script.exists():
+        return str(script), *arguments
+    module, function = ENTRY_POINTS[name].split(":")
+    start = f"import sys; sys.argv[0] = {name!r}; from {module} import {function} as run; run()"
+    return sys.executable, "-c", start, *arguments
+
+
+def javas(name: str, version: str, *arguments: str) -> tuple[str, ...]:
+    """One of Kafka's own tools."""
+    path = os.pathsep.join(str(jar) for jar in kafka_jars(version))
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    return java(), *JVM_FLAGS, quiet, "-cp", path, MAIN_CLASSES[name], *arguments

@@ -1,0 +1,141 @@
+"""Measuring whole processes: wall time, CPU time and peak memory, of one or of two side by side."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+CHILD = Path(__file__).with_name("child.py")
+ROOT = Path(__file__).parent.parent
+LIMIT_SECONDS = 300
+
+
+class BenchmarkError(Exception):
+    """The benchmark cannot go on; one line."""
+
+
+class Measured(NamedTuple):
+    """One process: wall and CPU time in seconds, peak memory in bytes, and what it printed."""
+
+    seconds: float
+    cpu: float
+    peak: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What is run. ``check`` raises BenchmarkError where a process did not do its work."""
+
+    name: str
+    argv: tuple[str, ...]
+    check: Callable[[Measured], None]
+
+
+class Figures(NamedTuple):
+    """Medians of one side over all rounds, and the fastest and slowest wall time."""
+
+    seconds: float
+    cpu: float
+    peak: int
+    fastest: float
+    slowest: float
+
+
+class Side(NamedTuple):
+    """A command with its measurements in the order of the rounds."""
+
+    name: str
+    rounds: tuple[Measured, ...]
+
+    @property
+    def figures(self) -> Figures:
+        times = [one.seconds for one in self.rounds]
+        return Figures(
+            median(times),
+            median(one.cpu for one in self.rounds),
+            int(median(one.peak for one in self.rounds)),
+            min(times),
+            max(times),
+        )
+
+
+def run(argv: Sequence[str], directory: Path) -> Measured:
+    """Run it once. Raises BenchmarkError where it fails or hangs."""
+    out, err = directory / "stdout", directory / "stderr"
+    launcher = (sys.executable, "-I", "-S", str(CHILD), str(out), str(err), *argv)
+    told = _launch(launcher, directory, argv[0])
+    seconds, cpu, peak_kib, status, own_kib = told.split()
+    if int(status) != 0:
+        said = (err.read_text(errors="replace") or out.read_text(errors="replace"))[-2000:]
+        raise BenchmarkError(f"{' '.join(argv[:3])} … ended with status {status}\n{said}")
+    if int(peak_kib) <= int(own_kib):
+        raise BenchmarkError("a process this small cannot be told from the one that started it")
+    text, errors = out.read_text(errors="replace"), err.read_text(errors="replace")
+    return Measured(float(seconds), float(cpu), int(peak_kib) * 1024, text, errors)
+
+
+def _launch(launcher: Sequence[str], directory: Path, name: str) -> str:
+    """What the launcher tells. Whatever happens, it and its child are gone afterwards."""
+    process = subprocess.Popen(
+        launcher,
+        env=environment(directory),
+        cwd=directory,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        told, problem = process.communicate(timeout=LIMIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise BenchmarkError(f"{name} did not end within {LIMIT_SECONDS} s") from None
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if process.returncode != 0:
+        raise BenchmarkError(f"{name} could not be started: {problem.strip()}")
+    return told
+
+
+def environment(directory: Path) -> dict[str, str]:
+    """What both sides see: no settings of this Python, and no state of the user's."""
+    kept = {
+        key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "XDG_", "KAFKA_"))
+    }
+    return {
+        **kept,
+        "PYTHONPATH": str(ROOT),
+        "XDG_STATE_HOME": str(directory / "state"),
+        "XDG_CONFIG_HOME": str(directory / "config"),
+    }
+
+
+def side_by_side(
+    commands: Sequence[Command],
+    rounds: int,
+    directory: Path,
+    say: Callable[[str], None],
+    prepare: Callable[[], None] = lambda: None,
+) -> tuple[Side, ...]:
+    """A B A B …, the first round of each for warming up; ``prepare`` comes before every single run."""
+    taken: dict[str, list[Measured]] = {command.name: [] for command in commands}
+    for number in range(rounds + 1):
+        for command in commands:
+            prepare()
+            measured = run(command.argv, directory)
+            command.check(measured)
+            if number:
+                taken[command.name].append(measured._replace(stdout="", stderr=""))
+            label = f"round {number}" if number else "warm-up"
+            say(f"  {label}: {command.name}: {measured.seconds:.2f} s, {measured.peak / 2**20:.0f} MiB")
+    return tuple(Side(name, tuple(runs)) for name, runs in taken.items())

@@ -1,0 +1,43 @@
+"""Where one of our commands spends its time: shown beside a target that was missed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.commands import ENTRY_POINTS
+from benchmarks.measure import ROOT, run
+
+_IMPORT = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)")
+_PLACE = re.compile(r"(?<= )/\S*/(?:site-packages|python[\d.]+)/")
+_SHOWN = 15
+
+
+def profile(command: str, arguments: Sequence[str], python: str, directory: Path) -> Iterator[str]:
+    """The functions with the most time of their own, under cProfile, which slows Python code about twofold."""
+    module, function = ENTRY_POINTS[command].split(":")
+    code = (
+        "import cProfile, pstats, sys, os\n"
+        f"sys.argv[0] = {command!r}\n"
+        f"from {module} import {function} as work\n"
+        "profile = cProfile.Profile()\n"
+        "try:\n    profile.runcall(work)\nexcept SystemExit:\n    pass\n"
+        f"pstats.Stats(profile, stream=sys.stderr).sort_stats('tottime').print_stats({_SHOWN})"
+    )
+    done = run((python, "-c", code, *arguments), directory)
+    for line in done.stderr.splitlines():
+        yield _PLACE.sub("", line).replace(f"{ROOT}/", "").rstrip()
+
+
+def imports(command: str, arguments: Sequence[str], python: str, directory: Path) -> Iterator[str]:
+    """Milliseconds of imports by top-level package, the most expensive first."""
+    module, function = ENTRY_POINTS[command].split(":")
+    code = f"import sys; sys.argv[0] = {command!r}; from {module} import {function} as work; work()"
+    done = run((python, "-X", "importtime", "-c", code, *arguments), directory)
+    spent: Counter[str] = Counter()
+    for found in _IMPORT.finditer(done.stderr):
+        spent[found[2].split(".")[0]] += int(found[1])
+    yield f"imports: {spent.total() / 1000:.0f} ms in all"
+    yield ", ".join(f"{name} {micros / 1000:.0f} ms" for name, micros in spent.most_common(8))

@@ -1,0 +1,65 @@
+"""Results as Markdown, each target beside its figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from benchmarks.measure import Side
+
+MIB = 2**20
+
+
+class Target(NamedTuple):
+    """At most ``ratio`` of the other side's wall time; ``aim`` where something better is hoped for."""
+
+    ratio: float
+    aim: float | None = None
+
+    def judged(self, ratio: float) -> str:
+        """One sentence with the figure, the target and whether it was met."""
+        wanted = f"target: at most {self.ratio:g}" + (f", aim {self.aim:g}" if self.aim else "")
+        if ratio > self.ratio:
+            return f"Ratio **{ratio:.2f}** ({wanted}): **missed**."
+        reached = self.aim is None or ratio <= self.aim
+        return f"Ratio **{ratio:.2f}** ({wanted}): met" + ("." if reached else ", the aim missed.")
+
+
+def ratio_of(sides: Sequence[Side]) -> float:
+    """The first side's median wall time over the second's."""
+    ours, theirs = (side.figures.seconds for side in sides)
+    return ours / theirs
+
+
+def compared(sides: Sequence[Side], target: Target) -> Iterator[str]:
+    """A table of both sides, and the sentence about the target."""
+    yield "| | median | fastest to slowest | CPU time | peak memory |"
+    yield "|---|---:|---:|---:|---:|"
+    for side in sides:
+        f = side.figures
+        yield (
+            f"| `{side.name}` | {f.seconds:.2f} s | {f.fastest:.2f} to {f.slowest:.2f} s"
+            f" | {f.cpu:.2f} s | {f.peak / MIB:.0f} MiB |"
+        )
+    yield ""
+    yield target.judged(ratio_of(sides))
+
+
+def planned(rows: Iterable[tuple[str, int, Mapping[str, float]]]) -> Iterator[str]:
+    """A table of ranking, loss and planning: shape, partitions, and seconds and bytes by name."""
+    yield "| logs | partitions | decide | loss of the choice | make the plan | peak memory | of it the surveys |"
+    yield "|---|---:|---:|---:|---:|---:|---:|"
+    for shape, partitions, told in rows:
+        yield (
+            f"| {shape} | {partitions:,} | {told['decide']:.2f} s | {told['loss']:.2f} s | {told['plan']:.2f} s"
+            f" | {told['peak'] / MIB:.0f} MiB | {told['peak_of_surveys'] / MIB:.0f} MiB |"
+        )
+
+
+def growth(small: Mapping[str, float], large: Mapping[str, float]) -> float:
+    """How many times longer the large one took, all three steps together."""
+
+    def seconds(told: Mapping[str, float]) -> float:
+        return told["decide"] + told["loss"] + told["plan"]
+
+    return seconds(large) / seconds(small)
