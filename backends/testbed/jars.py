@@ -138,7 +138,7 @@ def _fetch_one(jar: Jar, directory: Path, fetch: Fetch) -> tuple[str, int]:
     return jar.filename, size
 
 
-def from_maven_central(jar: Jar, target: Path) -> None:
+def from_maven_central(jar: Jar, target: Path, pause: Callable[[float], None] = time.sleep) -> None:
     """Write the jar's bytes to ``target``; a passing failure of the network is tried again, three times.
 
     Raises TestbedError when the jar is not there or the network stays away.
@@ -154,13 +154,13 @@ def from_maven_central(jar: Jar, target: Path) -> None:
         except requests.RequestException as error:
             if attempt == _ATTEMPTS or not _may_pass(error.response):
                 raise TestbedError(f"cannot fetch {jar.filename} from Maven Central: {error}") from None
-            time.sleep(2.0 ** (attempt - 1))
+            pause(2.0 ** (attempt - 1))
         else:
             return
 
 
 def _missing_library(error: ImportError) -> str:
-    return f"Kafka's jars are not here yet, and fetching them needs {error.name}: install ktriage[dev]"
+    return f"Kafka's jars are not here yet, and fetching them needs {error.name}: install ktriage[testbed]"
 
 
 def _download(jar: Jar, target: Path) -> None:
