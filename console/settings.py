@@ -80,10 +80,13 @@ def load(path: Path) -> Settings:
     try:
         return Settings.model_validate(data if data is not None else {})
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        # A setting that is misspelt is also one that is missing: the first says more.
+        mistakes = error.errors(include_url=False, include_input=False)
+        first = min(mistakes, key=lambda mistake: mistake["type"] != "extra_forbidden")
         where = tuple(part for part in first["loc"] if part != "[key]")
         name = ".".join(str(part) for part in where) or "the file"
-        raise InputError(f"{path}:{_line(root, where)}: {name}: {first['msg']}") from None
+        what = "there is no such setting" if first["type"] == "extra_forbidden" else first["msg"]
+        raise InputError(f"{path}:{_line(root, where)}: {name}: {what}") from None
 
 
 def _refuse_duplicates(node: yaml.Node | None, path: Path) -> None:

@@ -6,10 +6,13 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from backends.live.addresses import Address, parse_address, parse_addresses
 from console.errors import InputError
 from console.paths import config_dir
+
+if TYPE_CHECKING:
+    from backends.live.addresses import Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,8 @@ def _extra_arguments(command_config: Path | None, broker: Sequence[str]) -> tupl
 
 def checked_bootstrap(text: str, where: str = "--bootstrap-server") -> str:
     """The HOST:PORT list as given. Raises InputError with ``where`` it was given."""
+    from backends.live.addresses import parse_addresses  # noqa: PLC0415  # not for --help
+
     try:
         parse_addresses(text)
     except ValueError as error:
@@ -115,6 +120,8 @@ def addresses(given: Iterable[str]) -> Mapping[int, Address]:
     """``ID=HOST:PORT`` options as a mapping. Raises InputError."""
     found: dict[int, Address] = {}
     for text in given:
+        from backends.live.addresses import parse_address  # noqa: PLC0415  # where one is given
+
         broker, sign, address = text.partition("=")
         if not sign or not broker.isdecimal():
             raise InputError(f"--broker {text!r}: give ID=HOST:PORT, such as 3=kafka-3.example:9092")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
 
 from console.actions.registry import ACTIONS, BY_NAME
 from console.cli.quick import quicken
@@ -37,6 +39,16 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:  # noqa: ARG002
         return single(cmd_name) if cmd_name in BY_NAME else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except TyperException as error:
+            # typer looks for similar names among the commands that are loaded: here, none.
+            near = get_close_matches(args[0], BY_NAME) if args else ()
+            if near:
+                error.message = f"{error.message} Did you mean {near[0]!r}?"
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

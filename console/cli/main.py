@@ -82,6 +82,10 @@ def run(command: TyperCommand | TyperGroup, program: Program) -> int:
         status = _usage(error, program)
     except (Exit, typer.Abort) as error:
         status = getattr(error, "exit_code", Status.PARTLY)
+    except SystemExit as leaving:
+        # typer leaves like this after completion, and when the reader of its help has gone away.
+        gone = isinstance(leaving.__context__, BrokenPipeError)
+        status = Status.DONE if gone or not isinstance(leaving.code, int) else leaving.code
     except Stopped as stopped:
         state = "what was in flight may be unfinished" if stopped.in_flight else "nothing was in flight"
         screen.say(f"{program.name}: stopped by {stopped}; {state}")

@@ -1,0 +1,97 @@
+"""Commands as a shell runs them, and the same in this process where a fault must be handed in."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from backends.base.protocol import Backend
+from console import backends
+from console.cli.commands import single, tree
+from console.cli.main import run
+from console.cli.run import Program
+from console.output.screen import Screen
+from console.signals import Supervisor
+
+ENTRY_POINTS = {
+    "ktriage": "main",
+    "kafka-unclean-recovery": "kafka_unclean_recovery",
+    "kafka-elect-leaders": "kafka_elect_leaders",
+}
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Ended(NamedTuple):
+    """What a command came to."""
+
+    status: int
+    out: str
+    err: str
+
+
+def command_line(name: str, *arguments: str) -> list[str]:
+    """The entry point ``name`` with its arguments, by this interpreter."""
+    function = ENTRY_POINTS[name]
+    start = f"import sys; sys.argv[0] = {name!r}; from console.cli.main import {function} as run; run()"
+    return [sys.executable, "-c", start, *arguments]
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """An environment whose settings and records are in ``home``, and nowhere else."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "_KTRIAGE"))}
+    return {
+        **kept,
+        "HOME": str(home),
+        "XDG_STATE_HOME": str(home / "state"),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "PYTHONPATH": str(ROOT),
+        **more,
+    }
+
+
+def invoke(home: Path, name: str, *arguments: str, **more: str) -> Ended:
+    """Runs the command in a process of its own; ``more`` are environment variables."""
+    ended = subprocess.run(
+        command_line(name, *arguments),
+        env=environment(home, **more),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+class Caller:
+    """Runs commands in this process: the very objects that the entry points run, without their start-up."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+        self.home = home
+        self._patch = monkeypatch
+        for key, value in environment(home).items():
+            monkeypatch.setenv(key, value)
+        monkeypatch.chdir(home)
+
+    def on(self, backend: Backend) -> Caller:
+        """From now on every cluster named is ``backend``: for faults that no real cluster can be made to show."""
+        self._patch.setattr(backends, "backend", lambda _target, _say: backend)
+        return self
+
+    def __call__(self, name: str, *arguments: str) -> Ended:
+        out, err = io.StringIO(), io.StringIO()
+        program = Program(
+            name, (name, *arguments), Screen(time.monotonic, out, err), Supervisor(lambda _signum: "")
+        )
+        only = {"kafka-unclean-recovery": "recover", "kafka-elect-leaders": "elect"}.get(name)
+        with contextlib.redirect_stdout(out):  # help is echoed by typer itself
+            status = run(single(only) if only else tree(), program)
+        return Ended(status, out.getvalue(), err.getvalue())

@@ -1,0 +1,235 @@
+"""Which options exclude and need each other. Nothing listens where the commands are pointed: nothing is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.invoking import Caller
+
+# Nothing listens on the discard port of the loopback; a command that gets that far says "unreachable", status 3.
+CLOSED = ("--bootstrap-server", "127.0.0.1:9")
+OFFLINE = "--all-offline-partitions"
+RECOVER = "kafka-unclean-recovery"
+ELECT = "kafka-elect-leaders"
+
+
+@pytest.fixture
+def wanted(tmp_path: Path) -> str:
+    path = tmp_path / "wanted.json"
+    path.write_text('{"partitions": [{"topic": "orders", "partitions": [0]}]}')
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((OFFLINE,), "give at least one of --show-replica-info"),
+        ((OFFLINE, "--automated-recovery", "--manual-recovery-output-file", "x.json"), "exclude each other"),
+        (("--show-replica-info",), "give --path-to-json-file or --all-offline-partitions, one of them"),
+        (("--show-replica-info", OFFLINE, "--path-to-json-file", "wanted.json"), "not both"),
+        ((OFFLINE, "--automated-recovery", "--strategy", "none"), "--strategy none chooses nobody"),
+        ((OFFLINE, "--show-replica-info", "--recovery-duration-ms", "0"), "0 is below 1"),
+        ((OFFLINE, "--show-replica-info", "--recovery-duration-ms", "soon"), "not a whole number"),
+        ((OFFLINE, "--show-replica-info", "--recovery-election-attempts", "-1"), "-1 is below 0"),
+        ((OFFLINE, "--show-replica-info", "--ranking", "length"), "not one of last-record, specification"),
+        ((OFFLINE, "--show-replica-info", "--strategy", "bold"), "not one of aggressive, balanced"),
+        ((OFFLINE, "--show-replica-info", "--broker", "3"), "give ID=HOST:PORT"),
+        ((OFFLINE, "--show-replica-info", "--no-such-option"), "No such option"),
+    ],
+)
+def test_recovery_refuses_options_that_do_not_go_together(
+    call: Caller, wanted: str, arguments: tuple[str, ...], said: str
+) -> None:
+    ended = call(RECOVER, *CLOSED, *arguments)
+    assert ended.status == 2
+    assert ended.out == ""
+    assert said in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (OFFLINE, "--show-replica-info"),
+        (OFFLINE, "--show-replica-info", "--automated-recovery"),
+        (OFFLINE, "--show-replica-info", "--manual-recovery-output-file", "new.json"),
+        (OFFLINE, "--dry-run"),
+        (OFFLINE, "--dry-run", "--automated-recovery"),
+        ("--path-to-json-file", "wanted.json", "--automated-recovery"),
+        (OFFLINE, "--show-replica-info", "--strategy", "none"),
+        (OFFLINE, "--show-replica-info", "--strategy=BALANCED", "--ranking=specification"),
+        (
+            OFFLINE,
+            "--automated-recovery",
+            "--recovery-duration-ms",
+            "100",
+            "--recovery-election-attempts",
+            "0",
+        ),
+    ],
+)
+def test_recovery_takes_every_mix_that_the_specification_allows(
+    call: Caller, wanted: str, arguments: tuple[str, ...]
+) -> None:
+    ended = call(RECOVER, *CLOSED, *arguments)
+    assert ended.status == 3, ended.err
+    assert not (call.home / "new.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--all-topic-partitions",), "Missing option '--election-type'"),
+        (
+            ("--election-type", "random", "--all-topic-partitions"),
+            "not one of preferred, unclean, designated",
+        ),
+        (("--election-type", "preferred"), "give exactly one of"),
+        (("--election-type", "preferred", "--all-topic-partitions", "--topic", "a"), "give exactly one of"),
+        (
+            (
+                "--election-type",
+                "unclean",
+                "--path-to-json-file",
+                "wanted.json",
+                "--topic",
+                "a",
+                "--partition",
+                "0",
+            ),
+            "give exactly one of",
+        ),
+        (("--election-type", "unclean", "--topic", "orders"), "--topic and --partition need each other"),
+        (("--election-type", "unclean", "--partition", "0"), "--topic and --partition need each other"),
+        (("--election-type", "designated", "--topic", "a", "--partition", "0"), "from --path-to-json-file"),
+        (("--election-type", "designated", "--all-topic-partitions"), "from --path-to-json-file"),
+        (
+            ("--election-type", "preferred", "--all-topic-partitions", "--strategy", "balanced"),
+            "longest-log only",
+        ),
+        (
+            ("--election-type", "longest-log", "--strategy", "complete", "--topic", "a", "--partition", "0"),
+            "not one of aggressive, balanced",
+        ),
+        (("--election-type", "unclean", "--all-topic-partitions"), "nobody can be asked here: give --yes"),
+        (
+            ("--election-type", "longest-log", "--all-topic-partitions"),
+            "nobody can be asked here: give --yes",
+        ),
+    ],
+)
+def test_elections_refuse_options_that_do_not_go_together(
+    call: Caller, wanted: str, arguments: tuple[str, ...], said: str
+) -> None:
+    ended = call(ELECT, *CLOSED, *arguments)
+    assert ended.status == 2
+    assert ended.out == ""
+    assert said in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--election-type", "preferred", "--all-topic-partitions"),
+        ("--election-type", "PREFERRED", "--path-to-json-file", "wanted.json"),
+        ("--election-type", "unclean", "--all-topic-partitions", "--yes"),
+        ("--election-type", "unclean", "--topic", "orders", "--partition", "0"),
+        (
+            "--election-type",
+            "longest-log",
+            "--strategy",
+            "aggressive",
+            "--topic",
+            "orders",
+            "--partition",
+            "0",
+        ),
+    ],
+)
+def test_elections_take_every_mix_that_the_specification_allows(
+    call: Caller, wanted: str, arguments: tuple[str, ...]
+) -> None:
+    assert call(ELECT, *CLOSED, *arguments).status == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("status",), "give one of --bootstrap-server, --cluster and --simulate"),
+        (("replicas", "--bootstrap-server", "a:1", "--cluster", "b"), "exclude each other"),
+        (("replicas", "--bootstrap-server", ""), "no address given"),
+        (("replicas", "--bootstrap-server", "a:b"), "expected host:port"),
+        (("replicas", *CLOSED, "--broker", "1=a:1", "--broker", "1=b:1"), "broker 1 is given twice"),
+        (("replicas", "--simulate", "a", "--command-config", "b"), "for a real cluster"),
+        (("replicas", *CLOSED, "--all-offline-partitions", "--under-min-isr"), "exclude each other"),
+        (("replicas", *CLOSED, "--partition", "0"), "--partition needs exactly one --topic"),
+        (("replicas", *CLOSED, "--topic", "a", "--topic", "a"), "--topic a is given twice"),
+        (
+            ("replicas", *CLOSED, "--command-config", "missing.properties"),
+            "missing.properties: cannot be read",
+        ),
+        (("plan", *CLOSED), "Missing argument 'PLAN'"),
+        (("plan", *CLOSED, "x.json", "--strategy", "none"), "ktriage replicas"),
+        (("plan", *CLOSED, "x.json", "--topic", "a", "--all-offline-partitions"), "excludes --topic"),
+        (("apply", *CLOSED, "p.json", "--digest", "ab"), "need each other"),
+        (("apply", *CLOSED, "p.json", "--reviewed-by", "ada"), "need each other"),
+        (("apply", *CLOSED, "p.json", "--yes"), "--yes needs --reason TEXT"),
+        (("apply", *CLOSED, "p.json", "--first", "0"), "0 is below 1"),
+        (("apply", *CLOSED, "p.json"), "p.json: no such file"),
+        (("verify", *CLOSED, "p.json"), "p.json: no such file"),
+        (("review", "p.json"), "p.json: no such file"),
+        (("recovr",), "No such command 'recovr'. Did you mean 'recover'"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_status_2(call: Caller, arguments: tuple[str, ...], said: str) -> None:
+    ended = call("ktriage", *arguments)
+    assert ended.status == 2, ended
+    assert ended.out == ""
+    assert said in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "empty"),
+        ("partitions: orders", "expected a value"),
+        ("[]", "expected an object"),
+        ('{"partitions": []}', "no partition"),
+        ('{"partitions": [{"topic": "a", "partitions": [0]}, {"topic": "a", "partition": 0}]}', "twice"),
+        ('{"partitions": [{"topic": "a", "partitions": ["0"]}]}', "a.json"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_before_anything_is_asked(
+    call: Caller, tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "a.json").write_text(text)
+    ended = call(RECOVER, *CLOSED, "--path-to-json-file", "a.json", "--automated-recovery")
+    assert ended.status == 2, ended
+    assert "a.json" in ended.err
+    assert said in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_an_output_file_that_exists_is_refused_and_left_as_it_is(call: Caller, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.json"
+    kept.write_text("mine")
+    ended = call(RECOVER, *CLOSED, OFFLINE, "--manual-recovery-output-file", str(kept), "--dry-run")
+    assert ended.status == 2
+    assert "exists already" in ended.err
+    assert kept.read_text() == "mine"
+
+
+def test_an_unreachable_cluster_is_status_3_and_names_the_address(call: Caller) -> None:
+    ended = call("ktriage", "replicas", *CLOSED)
+    assert ended.status == 3
+    assert "127.0.0.1:9" in ended.err
+
+
+def test_a_build_without_the_simulator_says_so(call: Caller) -> None:
+    ended = call("ktriage", "replicas", "--simulate", "stale-long-tail")
+    assert ended.status == 2
+    assert "no simulator" in ended.err

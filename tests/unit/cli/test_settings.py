@@ -1,0 +1,109 @@
+"""Profiles: what an operator writes into clusters.yaml, and what is said of a mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from backends.live.addresses import Address
+from console.errors import InputError
+from console.settings import load, profile
+from console.target import resolve
+from tests.unit.cli.invoking import Caller
+
+GOOD = """\
+clusters:
+  production:
+    bootstrap: kafka-1:9092,kafka-2:9092
+    command-config: /etc/kafka/client.properties
+    colour: red
+    read-only: true
+    brokers:
+      3: 127.0.0.1:19093
+  lab:
+    bootstrap: lab:9092
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "clusters.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_profile_has_all_that_is_needed_to_connect(tmp_path: Path) -> None:
+    found = profile("production", written(tmp_path, GOOD))
+    assert found.bootstrap == "kafka-1:9092,kafka-2:9092"
+    assert found.command_config == Path("/etc/kafka/client.properties")
+    assert found.colour == "red"
+    assert found.read_only
+    assert found.brokers == {3: "127.0.0.1:19093"}
+    assert not load(tmp_path / "clusters.yaml").clusters["lab"].read_only
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("clusters:\n  a:\n    bootstrp: x:1\n", 3, "bootstrp"),
+        ("clusters:\n  a:\n    colour: red\n", 2, "bootstrap"),
+        ("clusters:\n  a:\n    bootstrap: x:1\n    colour: pink\n", 4, "colour"),
+        ("clusters:\n  a:\n    bootstrap: x:1\n    brokers:\n      three: y:1\n", 5, "brokers"),
+        ("clusters:\n  a:\n    bootstrap: x:1\n  a:\n    bootstrap: y:1\n", 4, "there twice"),
+        ("clusters:\n  a: [\n", 3, "not YAML"),
+        ("clusters: 3\n", 1, "clusters"),
+        ("", 1, "clusters"),
+    ],
+)
+def test_a_mistake_is_one_line_with_file_and_line(tmp_path: Path, text: str, line: int, said: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(InputError) as refused:
+        load(path)
+    message = str(refused.value)
+    assert message.startswith(f"{path}:{line}: ")
+    assert said in message
+    assert "\n" not in message
+
+
+def test_a_missing_file_and_an_unknown_profile_say_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--cluster takes its profiles from there"):
+        profile("a", tmp_path / "none.yaml")
+    with pytest.raises(InputError, match="no cluster named 'prod'; it has: lab, production"):
+        profile("prod", written(tmp_path, GOOD))
+
+
+def test_the_command_line_goes_before_the_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "ktriage").mkdir()
+    written(tmp_path / "ktriage", GOOD)
+    target = resolve(None, "production", None, Path("mine.properties"), ("4=10.0.0.4:9092",))
+    assert target.command_config == Path("mine.properties")
+    assert target.addresses == {3: Address("127.0.0.1", 19093), 4: Address("10.0.0.4", 9092)}
+    assert target.command("verify", "my plan.json") == (
+        "ktriage verify 'my plan.json' --cluster production --command-config mine.properties"
+        " --broker 4=10.0.0.4:9092"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("recover", "--all-offline-partitions", "--automated-recovery"),
+        ("elect", "--election-type", "preferred", "--all-topic-partitions"),
+        ("resume",),
+        ("apply", "plan.json", "--yes", "--reason", "x"),
+    ],
+)
+def test_a_read_only_profile_refuses_what_would_change_its_cluster(
+    call: Caller, arguments: tuple[str, ...]
+) -> None:
+    settings = call.home / "config" / "ktriage"
+    settings.mkdir(parents=True)
+    written(settings, GOOD.replace("    command-config: /etc/kafka/client.properties\n", ""))
+    (call.home / "plan.json").write_text(
+        '{"partitions": [{"topic": "a", "partition": 0, "designatedLeader": 1}]}'
+    )
+    ended = call("ktriage", *arguments, "--cluster", "production")
+    assert ended.status == 2
+    assert "read-only: true" in ended.err
+    assert "nothing was sent" in ended.err
