@@ -5,7 +5,6 @@ the peak of the program it becomes, so a big parent would add itself to every me
 """
 
 import os
-import resource
 import sys
 import time
 
@@ -25,8 +24,7 @@ def main(arguments: list[str]) -> None:
     child = os.posix_spawn(argv[0], argv, os.environ, file_actions=actions)
     _, status, used = os.wait4(child, 0)
     seconds = time.monotonic() - began
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss, os.waitstatus_to_exitcode(status), own)
+    print(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss, os.waitstatus_to_exitcode(status))
 
 
 if __name__ == "__main__":
