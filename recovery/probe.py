@@ -4,12 +4,13 @@ A Fetch at the log end with ``last_fetched_epoch`` E answers "out of range" wher
 epoch, "no divergence" where E's records end at the log end, and otherwise the largest epoch ≤ E with its end
 offset. This module decides which E to ask next and what the answers mean; it sends nothing.
 
-Three traps: below the first epoch that is kept (retention, DeleteRecords) every E answers itself with the log
+Four traps: below the first epoch that is kept (retention, DeleteRecords) every E answers itself with the log
 start as its end, a phantom; a leader that wrote nothing answers for its own epoch, which no record has; and a
 broker that was killed between DeleteRecords and its next log start checkpoint comes back with the old log
 start, but without the epochs below the new one, so that phantoms end above the log start. Those are told by
 two of them with the same end, which two real epochs never have. A single one cannot be told: what was deleted
-and lies there again may then count as epoch 0.
+and lies there again may then count as epoch 0. Last, a broker that restarts forgets the epochs of a log without
+records (all expired, say), and every E is out of range: a question without an epoch tells that it is empty.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ class Answer(NamedTuple):
 class Probe(NamedTuple):
     """What is known of one log so far; values change only through :func:`advance`.
 
-    ``asks`` is the epoch to ask next, NO_EPOCH when the log is known to the bottom. ``known`` holds (epoch,
-    end offset) of the epochs found without a gap, newest first; ``above`` is the lowest epoch known to be
-    out of range, ``below`` the highest that answered with an end short of the log end (-1 none). Below
+    ``asks`` is the epoch to ask next: NO_EPOCH to ask without one, and when nothing is left to ask. ``known``
+    holds (epoch, end offset) of the epochs found without a gap, newest first; ``above`` is the lowest epoch known
+    to be out of range, ``below`` the highest that answered with an end short of the log end (-1 none). Below
     ``forgotten`` the broker remembers no epochs, although it may still hold records.
     """
 
@@ -97,10 +98,13 @@ def advance(probe: Probe, answer: Answer | OutOfRange) -> Probe:
     """What is known after ``answer`` to ``probe.asks``. Raises ProbeError where answers contradict."""
     if isinstance(answer, OutOfRange):
         return _too_high(probe)
+    without_epoch = probe.asks == NO_EPOCH
     probe = probe._replace(
         log_start_offset=max(probe.log_start_offset, answer.log_start_offset),
         high_watermark=max(probe.high_watermark, answer.high_watermark),
     )
+    if without_epoch:
+        return _no_epoch_at_all(probe)
     epoch, end = answer.diverging or (probe.asks, probe.log_end_offset)
     if epoch > probe.asks or end > probe.log_end_offset:
         raise ProbeError(f"asked for epoch {probe.asks}, got epoch {epoch} ending at {end}")
@@ -118,9 +122,17 @@ def _too_high(probe: Probe) -> Probe:
     probe = probe._replace(above=probe.asks)
     if probe.below != NO_EPOCH:
         return _between(probe)
+    if probe.asks == NO_EPOCH:
+        raise ProbeError(f"the log does not end at {probe.log_end_offset} any more")
     if probe.asks == 0:
-        raise ProbeError("the log holds records but no leader epoch")
+        return probe._replace(asks=NO_EPOCH)
     return probe._replace(asks=max(0, probe.asks - probe.step), step=probe.step * 2)
+
+
+def _no_epoch_at_all(probe: Probe) -> Probe:
+    if not probe.emptied:
+        raise ProbeError("the log holds records but no leader epoch")
+    return probe._replace(bottom=True)
 
 
 def _between(probe: Probe) -> Probe:

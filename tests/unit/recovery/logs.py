@@ -16,12 +16,14 @@ class WholeLog:
 
     Records below ``start`` are deleted. ``idle`` are epochs (epoch, offset) of leaders that wrote nothing.
     Below ``forgotten`` the broker remembers no epochs: it was killed before it wrote down its new log start.
+    A broker that has ``restarted`` forgets the epochs that begin at the log end.
     """
 
     epochs: tuple[int, ...]
     start: int = 0
     idle: tuple[tuple[int, int], ...] = ()
     forgotten: int = 0
+    restarted: bool = False
 
     @property
     def end(self) -> int:
@@ -51,10 +53,13 @@ class WholeLog:
         floor = max(self.start, self.forgotten)
         dropped = [entry for entry in entries if entry[1] <= floor]
         kept = [entry for entry in entries if entry[1] > floor]
-        return ([(dropped[-1][0], floor)] if dropped else []) + kept
+        found = ([(dropped[-1][0], floor)] if dropped else []) + kept
+        return [entry for entry in found if entry[1] < self.end] if self.restarted else found
 
     def fetch(self, epoch: int) -> Answer | OutOfRange:
-        """What a broker answers to a Fetch at the log end with ``last_fetched_epoch`` = ``epoch``."""
+        """What a broker answers to a Fetch at the log end with ``last_fetched_epoch`` = ``epoch``, -1 none."""
+        if epoch < 0:
+            return Answer(None, self.start, self.start)
         cache = self.cache()
         if not cache or epoch > cache[-1][0]:
             return OutOfRange.ANSWER

@@ -114,6 +114,11 @@ def test_an_emptied_log_keeps_the_newest_epoch_it_remembers() -> None:
     assert to_the_bottom(log, 30) == Lineage(7, (), 10)
 
 
+def test_an_emptied_log_of_a_broker_that_restarted_has_no_epoch() -> None:
+    log = WholeLog((0,) * 5 + (7,) * 5, start=10, restarted=True)
+    assert to_the_bottom(log, 30) == Lineage(NO_EPOCH, (), 10)
+
+
 def test_a_log_that_never_held_a_record_has_no_epoch() -> None:
     assert to_the_bottom(WholeLog(()), 5) == Lineage(NO_EPOCH, (), 0)
 
@@ -124,8 +129,11 @@ def test_answers_that_contradict_each_other_are_an_error() -> None:
         advance(probe, OutOfRange.ANSWER)
     with pytest.raises(ProbeError, match="got epoch 9"):
         advance(probe, Answer((9, 3), 0, 0))
-    with pytest.raises(ProbeError, match="no leader epoch"):
-        advance(start(10, 1, offline=True), OutOfRange.ANSWER)
+    without_epoch = advance(start(10, 1, offline=True), OutOfRange.ANSWER)
+    with pytest.raises(ProbeError, match="holds records but no leader epoch"):
+        advance(without_epoch, Answer(None, 0, 0))
+    with pytest.raises(ProbeError, match="does not end at 10 any more"):
+        advance(without_epoch, OutOfRange.ANSWER)
     with pytest.raises(ProbeError, match="not known yet"):
         lineage(start(10, 5, offline=True))
 
