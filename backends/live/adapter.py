@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TypeVar
 
 from backends.base.answers import (
     Capabilities,
@@ -11,7 +12,6 @@ from backends.base.answers import (
     Designation,
     Election,
     LogDir,
-    Outcome,
     Partitions,
     Quorum,
     Reassignment,
@@ -27,9 +27,9 @@ from backends.live.configs import describe_topic_configs
 from backends.live.connection import BrokerConnection
 from backends.live.control import LiveControls
 from backends.live.designate import designate, restore_orders
-from backends.live.elections import elect_leaders
 from backends.live.errors import as_unknown
 from backends.live.fleet import Fleet
+from backends.live.held import hold_elections
 from backends.live.listing import Listing
 from backends.live.partitions import describe_partitions
 from backends.live.quorum import describe_quorum
@@ -39,6 +39,8 @@ from backends.live.survey import SurveyRun
 from backends.live.versions import capabilities
 from recovery.loss import Witness
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
+
+T = TypeVar("T")
 
 MIN_ISR = "min.insync.replicas"
 TIMES_TIMEOUT = 3.0
@@ -121,7 +123,9 @@ class LiveBackend:
         )
         topics = list(dict.fromkeys(state.topic for state in request.partitions))
         configs, reassigning, _ = await asyncio.gather(
-            self.topic_configs(topics), self._reassigning(request.partitions), run.run()
+            _within(request.duration, self.topic_configs(topics)),
+            _within(request.duration, self._reassigning(request.partitions)),
+            run.run(),
         )
         brokers = {broker.id: broker for broker in self._fleet.brokers}
         dirs = self._listing.sizes() if request.log_dirs else {}
@@ -129,9 +133,8 @@ class LiveBackend:
         for state in request.partitions:
             row = run.rows[state.tp]
             busy = reassigning if isinstance(reassigning, Unknown) else state.tp in reassigning
-            surveys.append(
-                Survey(state, row.replicas(brokers, dirs), _min_isr(configs[state.topic], state), busy)
-            )
+            config = configs if isinstance(configs, Unknown) else configs[state.topic]
+            surveys.append(Survey(state, row.replicas(brokers, dirs), _min_isr(config, state), busy))
         return SurveyResult(tuple(surveys), tuple(run.contacts[broker] for broker in sorted(run.contacts)))
 
     async def _reassigning(self, states: Sequence[PartitionState]) -> frozenset[TopicPartition] | Unknown:
@@ -191,21 +194,7 @@ class LiveBackend:
         self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
     ) -> tuple[Election, ...]:
         """Preferred or unclean elections as Kafka holds them; the leaders are read back afterwards."""
-        kind = "preferred" if preferred else "unclean"
-        entry = recorder.before(
-            "elect", {"election": kind, "partitions": "all" if partitions is None else list(partitions)}
-        )
-        try:
-            told = await self._fleet.any(
-                lambda conn: elect_leaders(conn, partitions, preferred=preferred), again=False
-            )
-        except BackendError as error:
-            recorder.after(entry, {"unknown": {tp: str(error) for tp in partitions or ()}})
-            raise
-        refused = {tp: str(refusal) for tp, refusal in told.value.items() if refusal is not None}
-        recorder.after(entry, {"applied": [tp for tp in told.value if tp not in refused], "refused": refused})
-        states = await self._controls.states(list(told.value))
-        return tuple(_held(tp, refusal, states.get(tp)) for tp, refusal in told.value.items())
+        return await hold_elections(self._controls, preferred, partitions, recorder)
 
     async def designate(
         self,
@@ -244,6 +233,14 @@ async def _nothing_beside(broker: int, connection: BrokerConnection) -> None:
     """No log dirs wanted."""
 
 
+async def _within(seconds: float, asking: Awaitable[T]) -> T | Unknown:
+    try:
+        async with asyncio.timeout(seconds):
+            return await asking
+    except TimeoutError:
+        return Unknown(Why.NOT_ANSWERED, f"no answer within {seconds:g} s")
+
+
 def _min_isr(config: Mapping[str, str] | Unknown, state: PartitionState) -> int | Unknown:
     if isinstance(config, Unknown):
         return config
@@ -251,12 +248,3 @@ def _min_isr(config: Mapping[str, str] | Unknown, state: PartitionState) -> int 
     if not value.isdecimal():
         return Unknown(Why.FAILED, f"{MIN_ISR} of topic {state.topic} is {value!r}")
     return min(int(value), len(state.replicas))
-
-
-def _held(tp: TopicPartition, refusal: object | None, state: PartitionState | None) -> Election:
-    leader, epoch = (state.leader, state.leader_epoch) if state else (-1, -1)
-    if refusal is None:
-        return Election(tp, Outcome.ELECTED, leader, epoch, "")
-    if getattr(refusal, "not_needed", False):
-        return Election(tp, Outcome.ALREADY_ONLINE, leader, epoch, str(refusal))
-    return Election(tp, Outcome.FAILED, leader, epoch, str(refusal))

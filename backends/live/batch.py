@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from backends.base.answers import Designation, Election, Outcome
-from backends.base.errors import BackendError
+from backends.base.errors import BackendError, NotAllowed, NotOffered
 from backends.base.protocol import Recorder
 from backends.live.controls import Controls
 from recovery.fences import Fence, blocked_by_last_known_leader, needs_reorder, state_changed
-from recovery.model import PartitionState, Standing, TopicPartition, Unknown
+from recovery.model import PartitionState, Standing, TopicPartition, Unknown, Why
 from recovery.standing import standing
 
 READ_BACK_FOR = 10.0
@@ -41,11 +41,13 @@ class Batch:
         self._recorder = recorder
         self._ended: dict[TopicPartition, Election] = {}
         self._looks: dict[TopicPartition, _Look] = {}
+        self._doubt = ""
 
     async def run(self) -> Mapping[TopicPartition, Election]:
         """One result a row. Whatever happens on the way, every order that was written is put back.
 
-        Raises nothing but cancellation, and that only after restoring was tried.
+        Raises nothing but cancellation, and that only after restoring was tried; being cancelled once while
+        restoring does not stop it.
         """
         ready: list[Designation] = []
         written: list[Designation] = []
@@ -56,10 +58,10 @@ class Batch:
             await self._read_back([row for row in ready if row.tp not in self._ended])
         except BackendError as error:
             for row in self.rows:
-                self._fail(row, str(error), passing=not isinstance(error, NotRecorded))
+                self._fail(row, str(error), passing=_may_pass(error))
         finally:
             if written:
-                await self._put_back(written)
+                await _to_the_end(self._undo(written))
         return self._ended
 
     # Fences.
@@ -78,6 +80,10 @@ class Batch:
             state = states.get(row.tp)
             if state is None:
                 self._end(row, Outcome.STALE, "the partition does not exist any more")
+                continue
+            if isinstance(state, Unknown):
+                passing = state.why is not Why.NOT_ALLOWED
+                self._fail(row, f"its state cannot be had: {state}", passing=passing)
                 continue
             look = _Look(state, {broker: standing(state, broker, brokers) for broker in state.replicas})
             self._looks[row.tp] = look
@@ -107,6 +113,8 @@ class Batch:
         chosen = look.standings[row.leader]
         if chosen is not Standing.ELECTABLE:
             self._fail(row, f"{row.leader} cannot be elected: {chosen}", passing=True)
+        elif row.leader not in row.candidate_logs:
+            self._fail(row, f"the log of {row.leader} was never looked at")
         elif row.leader in changed:
             self._fail(row, f"{row.leader} does not answer any more: {changed[row.leader]}", passing=True)
         elif Standing.UNREGISTERED in look.standings.values() and self._must_reorder(row):
@@ -134,7 +142,7 @@ class Batch:
             answers = await self._controls.write_orders({row.tp: row.order for row in rows})
         except BackendError as error:
             self._recorder.after(entry, {"unknown": {row.tp: str(error) for row in rows}})
-            if not getattr(error, "sent", True):
+            if _surely_not_done(error):
                 written.clear()
             raise
         refused = {row.tp: str(answers[row.tp]) for row in rows if answers.get(row.tp) is not None}
@@ -163,11 +171,12 @@ class Batch:
             return
         entry = self._record("elect", rows)
         try:
-            answers = await self._controls.elect_unclean([row.tp for row in rows])
+            answers = await self._controls.elect([row.tp for row in rows], preferred=False)
         except BackendError as error:
             self._recorder.after(entry, {"unknown": {row.tp: str(error) for row in rows}})
-            if not getattr(error, "sent", True):
+            if _surely_not_done(error):
                 raise
+            self._doubt = f" ({error})"
             return
         refused = {tp: str(answer) for tp, answer in answers.items() if answer is not None}
         applied = [row.tp for row in rows if row.tp not in refused]
@@ -187,8 +196,12 @@ class Batch:
             states = await self._controls.states([row.tp for row in waiting])
             for row in waiting:
                 state = states.get(row.tp)
+                if isinstance(state, Unknown):
+                    continue
                 if state is None:
                     self._end(row, Outcome.STALE, "the partition does not exist any more")
+                elif state.topic_id != row.topic_id:
+                    self._end(row, Outcome.STALE, "the topic was deleted and made again", state)
                 elif not state.offline and state.leader_epoch > row.leader_epoch:
                     self._led(row, state)
             waiting = [row for row in waiting if row.tp not in self._ended]
@@ -198,7 +211,8 @@ class Batch:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 0.5)
         for row in waiting:
-            self._fail(row, f"no leader was seen within {READ_BACK_FOR:g} s of the election", passing=True)
+            what = f"no leader was seen within {READ_BACK_FOR:g} s of the election{self._doubt}"
+            self._fail(row, what, passing=True)
 
     def _led(self, row: Designation, state: PartitionState) -> None:
         before = self._looks[row.tp].state
@@ -211,29 +225,31 @@ class Batch:
 
     # Restore.
 
-    async def _put_back(self, written: Sequence[Designation]) -> None:
-        """Restores, again while it fails in passing; what stays is told in the row."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + RESTORE_FOR
-        waiting = list(written)
-        problems: dict[TopicPartition, str] = {}
-        pause = 0.1
-        while waiting:
-            try:
-                problems.update(await self.restore(waiting))
-                break
-            except NotRecorded as error:
-                problems.update({row.tp: str(error) for row in waiting})
-                break
-            except BackendError as error:
-                if loop.time() >= deadline:
-                    problems.update({row.tp: str(error) for row in waiting})
-                    break
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, 2.0)
+    async def _undo(self, written: Sequence[Designation]) -> None:
+        """Puts back what this batch wrote; what stays is told in the row."""
+        problems = await self.put_back(written, just_written=True)
         for row in written:
             if row.tp in problems:
                 self._not_restored(row, problems[row.tp])
+
+    async def put_back(
+        self, rows: Sequence[Designation], *, just_written: bool
+    ) -> Mapping[TopicPartition, str]:
+        """Restores, again while it fails in passing, and says for each other row why its order is not restored.
+
+        ``just_written``: see :meth:`_restore`.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + RESTORE_FOR
+        pause = 0.1
+        while True:
+            try:
+                return await self._restore(rows, just_written)
+            except BackendError as error:
+                if not _may_pass(error) or loop.time() >= deadline:
+                    return {row.tp: str(error) for row in rows}
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, 2.0)
 
     def _not_restored(self, row: Designation, problem: str) -> None:
         ended = self._ended.get(row.tp) or Election(row.tp, Outcome.FAILED, -1, -1, "")
@@ -241,10 +257,12 @@ class Batch:
         self._ended[row.tp] = ended._replace(detail=detail, restored=False)
         self.passing.discard(row.tp)
 
-    async def restore(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, str]:
+    async def _restore(self, rows: Sequence[Designation], just_written: bool) -> dict[TopicPartition, str]:
         """Writes the original order where the present one is exactly ours; says why not for each other row.
 
-        A row whose original order stands already is no problem. Raises BackendError where it may be tried again.
+        A row whose original order stands, or whose topic is gone, is no problem. With ``just_written`` the
+        original order is written there too: a broker that is a moment behind the controller does not show the
+        reordered one yet. Raises BackendError where it may be tried again.
         """
         tps = [row.tp for row in rows]
         states, reassigning = await asyncio.gather(
@@ -254,18 +272,21 @@ class Batch:
         problems: dict[TopicPartition, str] = {}
         for row in rows:
             state = states.get(row.tp)
-            if state is None or state.topic_id != row.topic_id:
-                problems[row.tp] = "the topic was deleted; nothing to restore"
+            if isinstance(state, Unknown):
+                problems[row.tp] = f"its state cannot be had: {state}"
+            elif state is None or state.topic_id != row.topic_id:
+                continue
             elif row.tp in reassigning:
                 problems[row.tp] = "a reassignment is in progress; left alone"
-            elif state.replicas == row.order:
+            elif state.replicas == row.order != row.replicas or (
+                just_written and state.replicas == row.replicas
+            ):
                 ours.append(row)
             elif state.replicas != row.replicas:
-                problems[row.tp] = (
-                    f"the assignment is now {list(state.replicas)}, not what was written; left alone"
-                )
+                now = list(state.replicas)
+                problems[row.tp] = f"the assignment is now {now}, not what was written; left alone"
         if ours:
-            problems.update(await self._write_back([row for row in ours if row.order != row.replicas]))
+            problems.update(await self._write_back(ours))
         return problems
 
     async def _write_back(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, str]:
@@ -275,10 +296,14 @@ class Batch:
         except BackendError as error:
             self._recorder.after(entry, {"unknown": {row.tp: str(error) for row in rows}})
             raise
-        refused = {row.tp: str(answers[row.tp]) for row in rows if answers.get(row.tp) is not None}
+        refused = {tp: answer for tp, answer in answers.items() if answer is not None}
+        told = {tp: str(answer) for tp, answer in refused.items()}
         applied = [row.tp for row in rows if row.tp not in refused]
-        self._recorder.after(entry, {"applied": applied, "refused": refused})
-        return refused
+        self._recorder.after(entry, {"applied": applied, "refused": told})
+        passing = next((str(answer) for answer in refused.values() if answer.passing), None)
+        if passing is not None:
+            raise BackendError(passing)
+        return told
 
     # Ends of rows.
 
@@ -300,3 +325,26 @@ class Batch:
         self._ended[row.tp] = Election(row.tp, Outcome.FAILED, -1, -1, detail)
         if passing:
             self.passing.add(row.tp)
+
+
+def _surely_not_done(error: BackendError) -> bool:
+    """Whether what was asked for has certainly not been done."""
+    return isinstance(error, (NotAllowed, NotOffered)) or not getattr(error, "sent", True)
+
+
+def _may_pass(error: BackendError) -> bool:
+    return not isinstance(error, (NotRecorded, NotAllowed, NotOffered))
+
+
+async def _to_the_end(undoing: Coroutine[Any, Any, None]) -> None:
+    """Wait for it although this task is cancelled meanwhile; a second cancellation stops it."""
+    me = asyncio.current_task()
+    if me is not None and me.cancelling():
+        await undoing
+        return
+    task = asyncio.ensure_future(undoing)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise

@@ -13,14 +13,16 @@ from backends.live.elections import elect_leaders
 from backends.live.errors import BrokerError
 from backends.live.fleet import Fleet
 from backends.live.logquery import LogEnd, Trouble
-from backends.live.partitions import describe_partitions
+from backends.live.partitions import WHOLE_TOPIC, describe_partitions
 from backends.live.reassign import ALTER_PARTITION_REASSIGNMENTS, list_reassignments, write_assignments
 from backends.live.refusals import PartitionRefusal
-from recovery.model import NO_EPOCH, PartitionState, TopicPartition, Unknown
+from recovery.model import NO_EPOCH, PartitionState, TopicPartition, Unknown, Why
 from recovery.probe import OutOfRange
 
 ASK_AGAIN_TIMEOUT = 3.0
 """Seconds for a replica to confirm that its log is the one that was looked at."""
+
+LEFT_OUT = Unknown(Why.FAILED, "the broker left the partition out of its answer")
 
 Fences = Mapping[TopicPartition, Mapping[int, tuple[int | None, int]]]
 
@@ -37,12 +39,20 @@ class LiveControls:
         conn = self._fleet.current(told.broker)
         return cluster_info(told.value, told.broker, conn.features if conn else None)
 
-    async def states(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
+    async def states(
+        self, partitions: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, PartitionState | Unknown]:
         """The partitions' state now; what does not exist any more is left out."""
         topics = list(dict.fromkeys(tp.topic for tp in partitions))
-        wanted = set(partitions)
-        told = await self._fleet.any(lambda conn: describe_partitions(conn, topics))
-        return {state.tp: state for state in told.value.states if state.tp in wanted}
+        told = (await self._fleet.any(lambda conn: describe_partitions(conn, topics))).value
+        why: dict[TopicPartition, PartitionState | Unknown] = {
+            tp: told.unknown[TopicPartition(tp.topic, WHOLE_TOPIC)]
+            for tp in partitions
+            if tp.topic in told.hidden
+        }
+        known: dict[TopicPartition, PartitionState | Unknown] = {state.tp: state for state in told.states}
+        found = why | dict(told.unknown) | known
+        return {tp: found[tp] for tp in partitions if tp in found}
 
     async def reassigning(self, partitions: Sequence[TopicPartition]) -> frozenset[TopicPartition]:
         """Those with a reassignment in progress."""
@@ -56,12 +66,14 @@ class LiveControls:
         told = await self._fleet.any(lambda conn: write_assignments(conn, orders), again=False)
         return told.value
 
-    async def elect_unclean(
-        self, partitions: Iterable[TopicPartition]
+    async def elect(
+        self, partitions: Iterable[TopicPartition] | None, *, preferred: bool
     ) -> Mapping[TopicPartition, PartitionRefusal | None]:
-        """ElectLeaders UNCLEAN; sent once only."""
-        asked = tuple(partitions)
-        told = await self._fleet.any(lambda conn: elect_leaders(conn, asked, preferred=False), again=False)
+        """ElectLeaders; sent once only."""
+        asked = None if partitions is None else tuple(partitions)
+        told = await self._fleet.any(
+            lambda conn: elect_leaders(conn, asked, preferred=preferred), again=False
+        )
         return told.value
 
     async def blocks_on_dead_last_known_leader(self) -> bool:
@@ -109,11 +121,14 @@ async def _compare(
                 changed[tp] = f"the log end on {broker} is {end.offset}, was {log_end}"
             elif epoch is not None and epoch != NO_EPOCH:
                 questions[tp] = (log_end, epoch)
-        elif end is not None:
-            changed[tp] = end.unknown
+        else:
+            changed[tp] = LEFT_OUT if end is None else end.unknown
     answers = await logquery.probe_epochs(connection, questions, ASK_AGAIN_TIMEOUT) if questions else {}
-    for tp, answer in answers.items():
-        if isinstance(answer, Trouble):
+    for tp in questions:
+        answer = answers.get(tp)
+        if answer is None:
+            changed[tp] = LEFT_OUT
+        elif isinstance(answer, Trouble):
             changed[tp] = answer.unknown
         elif answer is OutOfRange.ANSWER or answer.diverging is not None:
             changed[tp] = f"the last record on {broker} is not of epoch {questions[tp][1]} any more"

@@ -35,7 +35,9 @@ class Controls(Protocol):
         """The brokers as a caught-up broker lists them now."""
         ...
 
-    async def states(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
+    async def states(
+        self, partitions: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, PartitionState | Unknown]:
         """The partitions' state now, from a caught-up broker; what does not exist any more is left out."""
         ...
 
@@ -58,10 +60,10 @@ class Controls(Protocol):
         """AlterPartitionReassignments with the same replicas in another order; None: accepted, else why not."""
         ...
 
-    async def elect_unclean(
-        self, partitions: Iterable[TopicPartition]
+    async def elect(
+        self, partitions: Iterable[TopicPartition] | None, *, preferred: bool
     ) -> Mapping[TopicPartition, Refusal | None]:
-        """ElectLeaders UNCLEAN; None: an election was held."""
+        """ElectLeaders, preferred or unclean, None: of all partitions; an answer of None: an election was held."""
         ...
 
     async def blocks_on_dead_last_known_leader(self) -> bool:

@@ -11,7 +11,7 @@ reassignment that deletes replicas. Hence every write is preceded by a read, and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.live.batch import Batch
 from backends.live.controls import Controls
-from recovery.model import TopicPartition
+from recovery.model import PartitionState, TopicPartition, Unknown
 
 BATCH = 1_000
 """Partitions in one ElectLeaders request (the recovery tool's specification, "Designated Leader Elections")."""
@@ -90,18 +90,23 @@ async def restore_orders(
     ended: dict[TopicPartition, Election] = {}
     for first in range(0, len(rows), BATCH):
         chunk = rows[first : first + BATCH]
-        batch = Batch(controls, chunk, recorder)
+        problems = await Batch(controls, chunk, recorder).put_back(chunk, just_written=False)
         try:
-            problems: Mapping[TopicPartition, str] = await batch.restore(chunk)
             states = await controls.states([row.tp for row in chunk])
-        except BackendError as error:
-            problems, states = dict.fromkeys((row.tp for row in chunk), str(error)), {}
+        except BackendError:
+            states = {}
         for row in chunk:
             state = states.get(row.tp)
-            problem = problems.get(row.tp)
-            leader, epoch = (state.leader, state.leader_epoch) if state else (-1, -1)
-            right = leader == row.leader
-            outcome = Outcome.ELECTED if right else Outcome.OTHER_LEADER if leader >= 0 else Outcome.FAILED
-            detail = problem or "assignment order restored"
-            ended[row.tp] = Election(row.tp, outcome, leader, epoch, detail, restored=problem is None)
+            ended[row.tp] = _restored(row, state, problems.get(row.tp))
     return tuple(ended[row.tp] for row in rows)
+
+
+def _restored(row: Designation, state: PartitionState | Unknown | None, problem: str | None) -> Election:
+    detail = problem or "nothing of ours stands any more"
+    if not isinstance(state, PartitionState):
+        return Election(row.tp, Outcome.FAILED, -1, -1, detail, restored=problem is None)
+    if problem is None and state.replicas == row.replicas:
+        detail = "assignment order restored"
+    right = state.leader == row.leader
+    outcome = Outcome.ELECTED if right else Outcome.FAILED if state.offline else Outcome.OTHER_LEADER
+    return Election(row.tp, outcome, state.leader, state.leader_epoch, detail, restored=problem is None)

@@ -76,6 +76,7 @@ class SurveyRun:
         self._questions: dict[int, dict[TopicPartition, None]] = {broker: {} for broker in brokers}
         self._wake = {broker: asyncio.Event() for broker in brokers}
         self._beside_left = set(brokers)
+        self._silent: set[int] = set()
         self._began = 0.0
 
     def _mine(self, broker: int) -> dict[TopicPartition, None]:
@@ -276,7 +277,7 @@ class SurveyRun:
         if self._depth is Depth.LAST:
             return
         for broker in probing.deepen(row.settled(), full=self._depth is Depth.FULL):
-            if broker not in row.asked and broker not in row.silent:
+            if broker not in row.asked and broker not in self._silent:
                 self._question(broker, row)
 
     def _question(self, broker: int, row: Row) -> None:
@@ -297,10 +298,10 @@ class SurveyRun:
 
     def _settle_all(self, broker: int, unknown: Unknown) -> None:
         """Nothing more comes from this broker; what it said of a log that is settled still stands."""
+        self._silent.add(broker)
         self._beside_left.discard(broker)
         for tp in list(self._unasked[broker]):
             row = self.rows[tp]
-            row.silent.add(broker)
             row.unknown[broker] = unknown
             self._settle(broker, row)
         self._see_whether_all_is_done()

@@ -25,17 +25,16 @@ Dirs = Mapping[int, Mapping[TopicPartition, tuple[str, int]]]
 class Row:
     """``open``: brokers whose log end or last epoch is not settled; ``asked``: those with a question under way.
 
-    ``unknown`` says why a broker's log (or its lineage) is not known. ``silent`` brokers are asked nothing
-    more; what they said before they fell silent is kept.
+    ``unknown`` says why a broker's log (or its lineage) is not known; what a broker said before it fell silent
+    is kept.
     """
 
-    __slots__ = ("asked", "changes", "closed", "ends", "open", "probes", "silent", "state", "unknown")
+    __slots__ = ("asked", "changes", "closed", "ends", "open", "probes", "state", "unknown")
 
     def __init__(self, state: PartitionState) -> None:
         self.state = state
         self.open = set(state.replicas)
         self.asked: set[int] = set()
-        self.silent: set[int] = set()
         self.ends: dict[int, LogEnd] = {}
         self.probes: dict[int, Probe] = {}
         self.unknown: dict[int, Unknown] = {}
