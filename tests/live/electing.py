@@ -1,0 +1,67 @@
+"""What the tests of designated elections do to a cluster, and how they look at what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack, asynccontextmanager
+
+from backends.base.answers import Designation, Election
+from backends.live.adapter import LiveBackend
+from backends.live.settings import ClientSettings
+from backends.testbed import KafkaCluster
+from recovery.model import TopicPartition
+from tests.live.adapter import Record, Running
+from tests.live.gate import Gate
+
+
+class At(Record):
+    """Does something once, when ``action`` is recorded: right before its request goes out."""
+
+    def __init__(self, action: str, do: Callable[[], None]) -> None:
+        super().__init__()
+        self._action = action
+        self._do: Callable[[], None] | None = do
+
+    def before(self, action: str, detail: Mapping[str, object]) -> str:
+        entry = super().before(action, detail)
+        if action == self._action and self._do is not None:
+            do, self._do = self._do, None
+            do()
+        return entry
+
+
+async def elect(
+    backend: LiveBackend, recorder: Record, *rows: Designation, attempts: int = 0
+) -> list[Election]:
+    return list(await backend.designate(rows, recorder, attempts=attempts, stop=Running()))
+
+
+def shows(cluster: KafkaCluster, tp: TopicPartition, leader: int, replicas: tuple[int, ...]) -> None:
+    """The cluster itself comes to show that leader and that assignment order."""
+    cluster.observe.wait_partition(
+        tp.topic,
+        tp.partition,
+        lambda state: (state.leader, state.replicas) == (leader, replicas),
+        f"to be led by {leader} and assigned to {replicas}",
+    )
+
+
+def log_of(
+    row: Designation, broker: int, epoch: int = 0, end: int = 0
+) -> Mapping[int, tuple[int | None, int]]:
+    was = row.candidate_logs[broker]
+    return {**row.candidate_logs, broker: ((was[0] or 0) + epoch, was[1] + end)}
+
+
+@asynccontextmanager
+async def through_gates(cluster: KafkaCluster) -> AsyncIterator[tuple[LiveBackend, dict[int, Gate]]]:
+    """The tool reaches the brokers only through gates."""
+    with ExitStack() as stack:
+        gates = {id: stack.enter_context(Gate(node.port)) for id, node in cluster.brokers.items()}
+        addresses = {id: gate.address for id, gate in gates.items()}
+        backend = LiveBackend(ClientSettings((addresses[1], addresses[2])), addresses)
+        try:
+            await backend.open()
+            yield backend, gates
+        finally:
+            await backend.close()

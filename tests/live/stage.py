@@ -1,0 +1,159 @@
+"""Incidents that many partitions go through together: brokers die and come back once for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+from confluent_kafka import ElectionType, KafkaError, Message, Producer, TopicPartition
+from kio.schema.alter_partition_reassignments.v0.request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kio.schema.alter_partition_reassignments.v0.response import AlterPartitionReassignmentsResponse
+from kio.schema.types import BrokerId, TopicName
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
+from kio.static.primitive import i32
+
+from backends.testbed import KafkaCluster, wait_until
+from backends.testbed.asking import Connection, NoAnswer
+from backends.testbed.observe import PartitionState
+
+T = TypeVar("T")
+
+ANSWER_SECONDS = 15.0
+
+
+class Counts(NamedTuple):
+    """How many records each partition of a topic gets in a stale long tail."""
+
+    common: int
+    tail: int
+    kept: int
+
+
+def kill(cluster: KafkaCluster, *brokers: int) -> None:
+    """SIGKILL; fenced when it returns, where a broker is left that could tell."""
+    for broker in brokers:
+        cluster.node(broker).kill()
+    if any(node.is_running for node in cluster.brokers.values()):
+        cluster.observe.wait_fenced(*brokers)
+
+
+def start(cluster: KafkaCluster, *brokers: int) -> None:
+    for broker in brokers:
+        cluster.node(broker).start()
+    cluster.observe.wait_live(brokers)
+
+
+def wait_all(
+    cluster: KafkaCluster, topics: Iterable[str], condition: Callable[[PartitionState], bool], what: str
+) -> None:
+    """Until every partition of the topics fulfils the condition."""
+    for topic in topics:
+
+        def fulfilled(topic: str = topic) -> bool:
+            return all(map(condition, cluster.observe.partitions(topic).values()))
+
+        wait_until(fulfilled, f"all of {topic} to be {what}", 60.0, passing=(NoAnswer,))
+
+
+def wait_offline(cluster: KafkaCluster, topics: Iterable[str]) -> None:
+    wait_all(cluster, topics, lambda state: state.leader == -1, "offline")
+
+
+def produce(cluster: KafkaCluster, topic: str, count: int, prefix: str, acks: str = "all") -> tuple[str, ...]:
+    """The same records to every partition of the topic; each is sent once and must be acknowledged."""
+    once = {"acks": acks, "linger.ms": 5, "retries": 0, "max.in.flight.requests.per.connection": 1}
+    producer = Producer(cluster.client_config() | once | {"message.timeout.ms": int(ANSWER_SECONDS * 1000)})
+    errors: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            errors.append(error)
+
+    values = tuple(f"{prefix}-{number}" for number in range(count))
+    partitions = cluster.observe.partitions(topic)
+    for value in values:
+        for partition in partitions:
+            producer.produce(topic, value.encode(), partition=partition, on_delivery=delivered)
+        producer.poll(0)
+    assert producer.flush(ANSWER_SECONDS) == 0 and not errors, f"{topic}: {errors[:3]}"
+    return values
+
+
+def elect_unclean(cluster: KafkaCluster, topics: Iterable[str], leader: int) -> None:
+    """All partitions of the topics, which are offline, get the one leader that is alive."""
+    names = list(topics)
+    wait_offline(cluster, names)
+    where = [TopicPartition(name, number) for name in names for number in cluster.observe.partitions(name)]
+    held = cluster.observe.admin.elect_leaders(ElectionType.UNCLEAN, where).result(ANSWER_SECONDS)
+    assert not any(held.values()), held
+    wait_all(cluster, names, lambda state: state.leader == leader, f"led by {leader}")
+
+
+def delete_records(cluster: KafkaCluster, topic: str, before: int, partition: int = 0) -> None:
+    """DeleteRecords at the partition's leader: its log start rises to ``before``."""
+    where = TopicPartition(topic, partition, before)
+    for future in cluster.observe.admin.delete_records([where]).values():
+        assert future.result(ANSWER_SECONDS).low_watermark == before
+
+
+def assign(cluster: KafkaCluster, broker: int, topic: str, partition: int, replicas: Iterable[int]) -> None:
+    """What somebody else with Kafka's reassignment tool would send, by way of ``broker``."""
+    wanted = ReassignablePartition(
+        partition_index=i32(partition), replicas=tuple(BrokerId(replica) for replica in replicas)
+    )
+    request = AlterPartitionReassignmentsRequest(
+        topics=(ReassignableTopic(name=TopicName(topic), partitions=(wanted,)),)
+    )
+    with Connection(cluster.node(broker).port, None, ANSWER_SECONDS) as connection:
+        answer = connection.ask(request, AlterPartitionReassignmentsResponse)
+    codes = [answer.error_code, *(p.error_code for t in answer.responses for p in t.partitions)]
+    assert not any(codes), answer
+
+
+def unregister(cluster: KafkaCluster, via: int, broker: int) -> None:
+    """What ``kafka-cluster unregister`` sends for a broker that will not come back."""
+    request = UnregisterBrokerRequest(broker_id=BrokerId(broker))
+    with Connection(cluster.node(via).port, None, ANSWER_SECONDS) as connection:
+        answer = connection.ask(request, UnregisterBrokerResponse)
+    assert not answer.error_code, answer
+
+
+async def eventually(ask: Callable[[], Awaitable[T]], condition: Callable[[T], bool], what: str) -> T:
+    """The first answer that fulfils the condition."""
+    deadline = asyncio.get_running_loop().time() + 30.0
+    while not condition(answer := await ask()):
+        assert asyncio.get_running_loop().time() < deadline, f"waited for {what}; seen instead: {answer}"
+        await asyncio.sleep(0.05)
+    return answer
+
+
+def stale_long_tails(cluster: KafkaCluster, topics: Mapping[str, Counts]) -> dict[str, tuple[str, ...]]:
+    """``backends.testbed.incidents.stale_long_tail`` for every partition, each replicated to 1, 2 and 3.
+
+    1 has the longest log, a stale one; 2 has the newest records; 3 has them too, is the only ELR member and
+    stays dead. Returns by topic the values that were acknowledged with acks=all.
+    """
+    promised = {topic: produce(cluster, topic, counts.common, "common") for topic, counts in topics.items()}
+    kill(cluster, 2, 3)
+    wait_all(cluster, topics, lambda state: state.isr == (1,), "with 1 alone in the ISR")
+    for topic, counts in topics.items():
+        produce(cluster, topic, counts.tail, "tail", acks="1")
+    kill(cluster, 1)
+    start(cluster, 2)
+    elect_unclean(cluster, topics, 2)
+    start(cluster, 3)
+    wait_all(cluster, topics, lambda state: set(state.isr) == {2, 3}, "in sync on 2 and 3")
+    for topic, counts in topics.items():
+        promised[topic] += produce(cluster, topic, counts.kept, "kept")
+    kill(cluster, 2)
+    wait_all(cluster, topics, lambda state: state.leader == 3, "led by 3")
+    kill(cluster, 3)
+    start(cluster, 1, 2)
+    wait_offline(cluster, topics)
+    return promised

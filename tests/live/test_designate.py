@@ -1,0 +1,325 @@
+"""Designated elections on a real cluster that has no such call, on partitions with a stale long tail each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from backends.base.answers import Depth, Designation, Outcome, Quorum
+from backends.live.adapter import LiveBackend
+from backends.testbed import ClusterSpec, KafkaCluster, wait_until
+from recovery.loss import loss
+from recovery.model import EpochSpan, Lineage, TopicPartition, Unknown
+from recovery.ranking import Ranking, rank
+from tests.live import stage
+from tests.live.adapter import Record, designation, live, survey
+from tests.live.electing import At, elect, log_of, shows, through_gates
+from tests.live.gate import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS, LIST_OFFSETS
+
+CLUSTER = ClusterSpec()
+MIN_ISR_2 = {"min.insync.replicas": "2"}
+TAIL = "tail"
+ROWS = "rows"
+ORDERS = ((1, 3, 2), (3, 1, 2), (3, 2, 1), (2, 1, 3), (1, 2, 3))
+BY_LAST_RECORD, BY_SPECIFICATION = TopicPartition(TAIL, 0), TopicPartition(TAIL, 1)
+
+
+@pytest.fixture(scope="module")
+def promised(cluster: KafkaCluster) -> dict[str, tuple[str, ...]]:
+    """Every partition has a stale long tail; by topic, the values that the cluster promised to keep."""
+    cluster.traffic.create_topic(TAIL, [[1, 2, 3]] * 2, MIN_ISR_2)
+    cluster.traffic.create_topic(ROWS, [list(order) for order in ORDERS] + [[1, 2, 3]] * 25, MIN_ISR_2)
+    return stage.stale_long_tails(cluster, {TAIL: stage.Counts(1000, 500, 300), ROWS: stage.Counts(10, 5, 3)})
+
+
+@pytest.fixture(scope="module")
+def unused(promised: object) -> Iterator[TopicPartition]:
+    return iter([TopicPartition(ROWS, number) for number in range(len(ORDERS), len(ORDERS) + 25)])
+
+
+@pytest.fixture
+async def backend(cluster: KafkaCluster) -> AsyncIterator[LiveBackend]:
+    async with live(cluster) as backend:
+        yield backend
+
+
+@pytest.fixture
+async def row(backend: LiveBackend, unused: Iterator[TopicPartition]) -> Designation:
+    """An offline partition, assigned to [1, 2, 3], that no test has used; the right leader is 2."""
+    tp = next(unused)
+    chosen = designation((await survey(backend, [ROWS]))[tp])
+    assert (chosen.replicas, chosen.order) == ((1, 2, 3), (2, 1, 3))
+    return chosen
+
+
+async def test_both_rankings_are_shown_with_what_each_would_lose(
+    backend: LiveBackend, promised: object
+) -> None:
+    found = (await survey(backend, [TAIL], depth=Depth.FULL))[BY_LAST_RECORD]
+    lineages = {replica.broker: found.log(replica.broker) for replica in found.replicas}
+    stale, newer = lineages[1], lineages[2]
+    assert stale is not None and newer is not None and lineages[3] is None
+    assert stale.lineage == Lineage(0, (EpochSpan(0, 0, 1500),), 0)
+    assert newer.lineage == Lineage(2, (EpochSpan(0, 0, 1000), EpochSpan(2, 1000, 1300)), 0)
+    assert (stale.leader_epoch, newer.leader_epoch) == (found.state.leader_epoch,) * 2
+    for ranking, best in ((Ranking.LAST_RECORD, 2), (Ranking.SPECIFICATION, 1)):
+        ranked = rank(found, ranking)
+        assert not isinstance(ranked, Unknown)
+        assert [candidate.broker for candidate in ranked] == [best, 3 - best]
+    right, wrong = loss(found, 2), loss(found, 1)
+    assert (right.at_least, right.tail, right.unanswered) == (500, (EpochSpan(0, 1000, 1500),), (3,))
+    assert (wrong.at_least, wrong.tail, wrong.unanswered) == (300, (EpochSpan(2, 1000, 1300),), (3,))
+    assert found.min_isr == 2
+
+
+async def test_by_the_last_record_every_acknowledged_record_is_read_back(
+    backend: LiveBackend, cluster: KafkaCluster, promised: dict[str, tuple[str, ...]]
+) -> None:
+    chosen = designation((await survey(backend, [TAIL]))[BY_LAST_RECORD], Ranking.LAST_RECORD)
+    recorder = Record()
+    [election] = await elect(backend, recorder, chosen)
+    assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True), election
+    assert recorder.actions == ["reorder", "elect", "restore"]
+    shows(cluster, BY_LAST_RECORD, 2, (1, 2, 3))
+    cluster.observe.wait_isr(TAIL, 0, (1, 2))
+    values = [record.value for record in cluster.traffic.consume(*BY_LAST_RECORD)]
+    assert values == list(promised[TAIL])
+
+
+async def test_by_the_specification_the_300_acknowledged_records_are_gone(
+    backend: LiveBackend, cluster: KafkaCluster, promised: dict[str, tuple[str, ...]]
+) -> None:
+    chosen = designation((await survey(backend, [TAIL]))[BY_SPECIFICATION], Ranking.SPECIFICATION)
+    recorder = Record()
+    [election] = await elect(backend, recorder, chosen)
+    assert (election.outcome, election.leader) == (Outcome.ELECTED, 1)
+    assert recorder.actions == ["elect"], "1 stands first already: nothing to reorder"
+    cluster.observe.wait_isr(TAIL, 1, (1, 2))
+    values = [record.value for record in cluster.traffic.consume(*BY_SPECIFICATION)]
+    assert values == [*promised[TAIL][:1000], *(f"tail-{number}" for number in range(500))]
+    assert not set(values) & set(promised[TAIL][1000:])
+
+
+async def test_the_chosen_leads_wherever_it_stood_and_every_order_is_restored(
+    backend: LiveBackend, cluster: KafkaCluster, promised: object
+) -> None:
+    found = await survey(backend, [ROWS])
+    rows = [designation(found[TopicPartition(ROWS, number)]) for number in range(len(ORDERS))]
+    elections = await elect(backend, Record(), *rows)
+    assert [e.tp for e in elections] == [row.tp for row in rows]
+    assert {(e.outcome, e.leader, e.restored) for e in elections} == {(Outcome.ELECTED, 2, True)}
+    for number, order in enumerate(ORDERS):
+        shows(cluster, TopicPartition(ROWS, number), 2, order)
+    again = Record()
+    elections = await elect(backend, again, *rows)
+    assert {(e.outcome, e.leader) for e in elections} == {(Outcome.ALREADY_ONLINE, 2)}
+    assert again.actions == []
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda row: replace(row, leader_epoch=row.leader_epoch - 1), "the leader epoch is"),
+        (lambda row: replace(row, topic_id="AAAAAAAAAAAAAAAAAAAAAA"), "deleted and made again"),
+        (lambda row: replace(row, replicas=(1, 2, 4), order=(2, 1, 4)), "the assignment is"),
+        (lambda row: replace(row, replicas=(1, 3, 2)), "the assignment is"),
+        (lambda row: replace(row, candidate_logs=log_of(row, 2, end=-1)), "the log end on 2 is 13, was 12"),
+        (lambda row: replace(row, candidate_logs=log_of(row, 1, end=1)), "the log end on 1 is 15, was 16"),
+        (lambda row: replace(row, candidate_logs=log_of(row, 2, epoch=-2)), "the last record on 2 is not"),
+        (lambda row: replace(row, candidate_logs=log_of(row, 1, epoch=1)), "the last record on 1 is not"),
+    ],
+)
+async def test_what_is_no_longer_as_it_was_planned_is_left_alone(
+    backend: LiveBackend,
+    cluster: KafkaCluster,
+    promised: object,
+    change: Callable[[Designation], Designation],
+    why: str,
+) -> None:
+    tp = TopicPartition(ROWS, len(ORDERS) + 24)
+    recorder = Record()
+    [election] = await elect(backend, recorder, change(designation((await survey(backend, [ROWS]))[tp])))
+    assert election.outcome is Outcome.STALE
+    assert why in election.detail
+    assert recorder.actions == []
+    shows(cluster, tp, -1, (1, 2, 3))
+
+
+async def test_a_topic_made_again_under_the_plan_is_left_alone(
+    backend: LiveBackend, cluster: KafkaCluster, promised: object
+) -> None:
+    cluster.traffic.create_topic("again", [[1, 2]])
+    state = (await backend.partitions(["again"])).states[0]
+    planned = Designation(state.tp, state.topic_id, state.leader_epoch, (1, 2), (2, 1), {})
+    cluster.observe.admin.delete_topics(["again"])["again"].result(stage.ANSWER_SECONDS)
+    wait_until(lambda: not cluster.observe.partitions("again"), "the topic to be gone")
+    recorder = Record()
+    [gone] = await elect(backend, recorder, planned)
+    assert (gone.outcome, gone.detail) == (Outcome.STALE, "the partition does not exist any more")
+    cluster.traffic.create_topic("again", [[1, 2]])
+    [election] = await elect(backend, recorder, planned)
+    assert election.outcome is Outcome.STALE
+    assert "deleted and made again" in election.detail
+    assert recorder.actions == []
+
+
+async def test_a_reassignment_in_progress_is_left_alone(
+    backend: LiveBackend, cluster: KafkaCluster, row: Designation
+) -> None:
+    stage.assign(cluster, 1, *row.tp, (1, 2))
+    recorder = Record()
+    [election] = await elect(backend, recorder, row)
+    assert (election.outcome, election.detail) == (Outcome.STALE, "a reassignment is in progress")
+    assert recorder.actions == []
+
+
+async def test_a_reorder_whose_answer_is_lost_is_undone_and_then_tried_again(
+    cluster: KafkaCluster, row: Designation
+) -> None:
+    async with through_gates(cluster) as (backend, gates):
+        for gate in gates.values():
+            gate.lose_answer(ALTER_PARTITION_REASSIGNMENTS)
+        recorder = Record()
+        [election] = await elect(backend, recorder, row)
+        assert (election.outcome, election.restored) == (Outcome.FAILED, True), election
+        assert "closed by peer" in election.detail
+        assert recorder.actions[:2] == ["reorder", "restore"]
+        shows(cluster, row.tp, -1, (1, 2, 3))
+        for gate in gates.values():
+            gate.lose_answer(ALTER_PARTITION_REASSIGNMENTS)
+        [election] = await elect(backend, Record(), row, attempts=1)
+        assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True)
+        shows(cluster, row.tp, 2, (1, 2, 3))
+
+
+async def test_an_election_whose_answer_is_lost_is_read_back(cluster: KafkaCluster, row: Designation) -> None:
+    async with through_gates(cluster) as (backend, gates):
+        for gate in gates.values():
+            gate.lose_answer(ELECT_LEADERS)
+        recorder = Record()
+        [election] = await elect(backend, recorder, row)
+        assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True)
+        assert "unknown" in recorder.ends["2"]
+        shows(cluster, row.tp, 2, (1, 2, 3))
+
+
+def fail() -> None:
+    raise OSError("no space left on device")
+
+
+async def test_what_cannot_be_recorded_is_not_sent(
+    backend: LiveBackend, cluster: KafkaCluster, row: Designation
+) -> None:
+    for action, sent in (("reorder", ["reorder"]), ("elect", ["reorder", "elect", "restore"])):
+        recorder = At(action, fail)
+        [election] = await elect(backend, recorder, row, attempts=2)
+        assert (election.outcome, election.restored) == (Outcome.FAILED, True)
+        assert "no space left on device" in election.detail
+        assert recorder.actions == sent
+        assert "applied" not in recorder.ends.get(str(len(sent)), {}) or action == "elect"
+        shows(cluster, row.tp, -1, (1, 2, 3))
+
+
+async def test_an_order_that_an_interrupted_run_left_is_restored_and_no_other(
+    backend: LiveBackend, cluster: KafkaCluster, row: Designation, unused: Iterator[TopicPartition]
+) -> None:
+    [election] = await elect(backend, At("restore", fail), row)
+    assert (election.outcome, election.restored) == (Outcome.ELECTED, False), election
+    shows(cluster, row.tp, 2, (2, 1, 3))
+    other = designation((await survey(backend, [ROWS]))[next(unused)])
+    stage.assign(cluster, 1, *other.tp, (3, 2, 1))
+    shows(cluster, other.tp, -1, (3, 2, 1))
+    recorder = Record()
+    ours, others = await backend.restore_orders([row, other], recorder)
+    assert (ours.outcome, ours.leader, ours.restored) == (Outcome.ELECTED, 2, True)
+    assert (others.restored, others.detail.split(",")[0]) == (False, "the assignment is now [3")
+    assert [detail["rows"] for detail in recorder.details] == [[row]]
+    shows(cluster, row.tp, 2, (1, 2, 3))
+    shows(cluster, other.tp, -1, (3, 2, 1))
+
+
+async def test_cancelled_between_reorder_and_election_the_order_is_restored(
+    cluster: KafkaCluster, row: Designation
+) -> None:
+    async with through_gates(cluster) as (backend, gates):
+        recorder = Record()
+        job = asyncio.create_task(elect(backend, recorder, row))
+        loop = asyncio.get_running_loop()
+        # Its log is asked for with all others before the reorder, and alone after it.
+        gates[2].at(LIST_OFFSETS, lambda: loop.call_soon_threadsafe(job.cancel), skip=1)
+        with pytest.raises(asyncio.CancelledError):
+            await job
+    assert recorder.actions == ["reorder", "restore"]
+    assert recorder.ends["2"] == {"applied": [row.tp], "refused": {}}
+    shows(cluster, row.tp, -1, (1, 2, 3))
+
+
+@pytest.mark.parametrize("moment", ["reorder", "elect", "restore"])
+async def test_cancelled_while_a_request_is_on_its_way_the_order_is_restored(
+    backend: LiveBackend, cluster: KafkaCluster, row: Designation, moment: str
+) -> None:
+    job: asyncio.Task[object]
+
+    def cancel() -> None:
+        job.cancel()
+
+    recorder = At(moment, cancel)
+    job = asyncio.create_task(elect(backend, recorder, row))
+    with pytest.raises(asyncio.CancelledError):
+        await job
+    assert recorder.actions[-1] == "restore"
+    assert recorder.ends[str(len(recorder.actions))] == {"applied": [row.tp], "refused": {}}
+    cluster.observe.wait_partition(*row.tp, lambda state: state.replicas == (1, 2, 3), "to be as it was")
+
+
+async def test_a_replica_set_that_somebody_else_changes_meanwhile_is_left_alone(
+    backend: LiveBackend, cluster: KafkaCluster, row: Designation
+) -> None:
+    """Restoring [1, 2, 3] would bring replica 3 back, from nothing or from its old log."""
+    recorder = At("elect", lambda: stage.assign(cluster, 1, *row.tp, (2, 1)))
+    [election] = await elect(backend, recorder, row)
+    assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, False)
+    assert "left alone" in election.detail
+    assert recorder.actions == ["reorder", "elect"]
+    shows(cluster, row.tp, 2, (2, 1))
+
+
+async def test_the_active_controller_dies_before_the_election(
+    backend: LiveBackend, cluster: KafkaCluster, row: Designation
+) -> None:
+    quorum = await backend.quorum()
+    assert isinstance(quorum, Quorum)
+    active = cluster.node(quorum.leader)
+    try:
+        [election] = await elect(backend, At("elect", active.kill), row, attempts=3)
+        assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True), election
+        shows(cluster, row.tp, 2, (1, 2, 3))
+    finally:
+        active.start()
+
+
+async def test_the_chosen_broker_dies_before_the_election_and_the_next_by_rank_leads(
+    backend: LiveBackend, cluster: KafkaCluster, row: Designation
+) -> None:
+    try:
+        [election] = await elect(backend, At("elect", lambda: stage.kill(cluster, 2)), row)
+        assert (election.outcome, election.leader) == (Outcome.OTHER_LEADER, 1), election
+        assert (election.detail, election.restored) == ("1 leads instead of 2", True)
+        shows(cluster, row.tp, 1, (1, 2, 3))
+    finally:
+        stage.start(cluster, 2)
+
+
+async def test_an_elr_member_that_comes_back_before_the_election_leads_and_that_is_a_success(
+    backend: LiveBackend, cluster: KafkaCluster, row: Designation, promised: dict[str, tuple[str, ...]]
+) -> None:
+    """The last test here: with 3 every partition of this module is online again."""
+    assert cluster.observe.partition(*row.tp).elr == (3,)
+    [election] = await elect(backend, At("elect", lambda: stage.start(cluster, 3)), row)
+    assert (election.outcome, election.leader, election.restored) == (Outcome.ALREADY_ONLINE, 3, True)
+    shows(cluster, row.tp, 3, (1, 2, 3))
+    values = [record.value for record in cluster.traffic.consume(*row.tp)]
+    assert values == list(promised[ROWS])

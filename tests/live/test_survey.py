@@ -1,0 +1,279 @@
+"""Surveys of a real cluster, held against the logs as they lie on the brokers' disks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from backends.base.answers import Depth, Outcome, SurveyRequest
+from backends.live.adapter import LiveBackend
+from backends.testbed import ClusterSpec, KafkaCluster, wait_until
+from backends.testbed.disk import read_log, replica_directory
+from recovery.loss import loss
+from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Standing, Survey, TopicPartition, Unknown
+from recovery.ranking import Ranking, rank
+from tests.live import stage
+from tests.live.adapter import Record, Running, designation, live, survey
+
+QUICK_CHECKPOINT = {"log.flush.start.offset.checkpoint.interval.ms": "200"}
+CLUSTER = ClusterSpec(
+    controllers=1,
+    brokers=4,
+    jvm=("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+    broker_config={"log.initial.task.delay.ms": "100"},
+    node_config={1: QUICK_CHECKPOINT, 2: QUICK_CHECKPOINT},
+)
+"""Log starts that DeleteRecords has raised are on disk at once on 1 and 2, and not for a minute on 3."""
+ALIVE = (1, 2, 3)
+THREE, STARTS, FORGOT, IDLE, EMPTIED, EMPTY = TOPICS = (
+    "three",
+    "starts",
+    "forgot",
+    "idle",
+    "emptied",
+    "empty",
+)
+MANY, PARTITIONS = "many", 3000
+
+
+@pytest.fixture(scope="module")
+def incident(cluster: KafkaCluster) -> None:
+    """1, 2, 3 and 4 led alone in turn (epochs 0, 2, 4, 6), each after all before it had died; 4 stays dead."""
+    for topic in TOPICS:
+        cluster.traffic.create_topic(topic, [[1, 2, 3, 4]])
+    for topic in (THREE, STARTS, FORGOT, IDLE, EMPTIED):
+        stage.produce(cluster, topic, 1000, "common")
+    stage.kill(cluster, 2, 3, 4)
+    stage.wait_all(cluster, TOPICS, lambda state: state.isr == (1,), "with 1 alone in the ISR")
+    for topic in (THREE, STARTS, FORGOT):
+        stage.produce(cluster, topic, 500, "turn-1", acks="1")
+    take_over(cluster, 1, 2)
+    for topic, count in ((THREE, 300), (STARTS, 300), (FORGOT, 300), (EMPTIED, 100)):
+        stage.produce(cluster, topic, count, "turn-2", acks="1")
+    for topic, before in ((STARTS, 1200), (EMPTIED, 1100)):
+        stage.delete_records(cluster, topic, before)
+        wait_for_log_start(cluster, 2, topic, before)
+    take_over(cluster, 2, 3)
+    for topic, count in ((THREE, 100), (STARTS, 100), (FORGOT, 200)):
+        stage.produce(cluster, topic, count, "turn-3", acks="1")
+    stage.delete_records(cluster, FORGOT, 1100)
+    epochs = replica_directory(cluster.node(3), FORGOT, 0) / "leader-epoch-checkpoint"
+    wait_until(lambda: "4 1100" in epochs.read_text(), "the epochs below the log start to be forgotten")
+    take_over(cluster, 3, 4)
+    cluster.traffic.create_topic(MANY, [[4, 1, 2]] * PARTITIONS)
+    cluster.node(4).kill()
+    stage.start(cluster, *ALIVE)
+    stage.wait_offline(cluster, (*TOPICS, MANY))
+
+
+def wait_for_log_start(cluster: KafkaCluster, broker: int, topic: str, start: int) -> None:
+    """Until the broker has checkpointed it."""
+    wait_until(lambda: read_log(cluster.node(broker), topic, 0).start == start, "the log start on disk")
+
+
+def take_over(cluster: KafkaCluster, former: int, leader: int) -> None:
+    cluster.node(former).kill()
+    stage.start(cluster, leader)
+    stage.elect_unclean(cluster, TOPICS, leader)
+
+
+@pytest.fixture
+async def backend(cluster: KafkaCluster, incident: None) -> AsyncIterator[LiveBackend]:
+    async with live(cluster) as backend:
+        yield backend
+
+
+def log(found: Survey, broker: int) -> ReplicaLog:
+    told = found.log(broker)
+    assert told is not None, found.replica(broker)
+    return told
+
+
+def lineage(found: Survey, broker: int) -> Lineage:
+    told = log(found, broker).lineage
+    assert isinstance(told, Lineage), told
+    return told
+
+
+async def test_what_is_surveyed_is_what_lies_on_the_disks(
+    backend: LiveBackend, cluster: KafkaCluster
+) -> None:
+    found = await survey(backend, TOPICS, depth=Depth.FULL)
+    assert set(found) == {TopicPartition(topic, 0) for topic in TOPICS}
+    for tp, row in found.items():
+        assert row.log(4) is None
+        for broker in ALIVE:
+            node, told = cluster.node(broker), log(row, broker)
+            disk = read_log(node, *tp)
+            assert (told.log_start_offset, told.log_end_offset) == (disk.start, disk.end), (tp, broker)
+            assert told.log_dir == str(node.log_dirs[0])
+            segments = replica_directory(node, *tp).glob("*.log")
+            assert told.size == sum(segment.stat().st_size for segment in segments)
+            assert told.high_watermark == checkpointed_high_watermark(cluster, broker, tp)
+            if (tp.topic, broker) != (FORGOT, 3) and disk.spans:
+                assert told.lineage == Lineage(disk.last_epoch, disk.spans, disk.start), (tp, broker)
+
+
+def checkpointed_high_watermark(cluster: KafkaCluster, broker: int, tp: TopicPartition) -> int:
+    lines = (cluster.node(broker).log_dirs[0] / "replication-offset-checkpoint").read_text().splitlines()
+    return next((int(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"{tp.topic} 0 ")), 0)
+
+
+async def test_three_logs_that_all_differ(backend: LiveBackend) -> None:
+    found = (await survey(backend, [THREE]))[TopicPartition(THREE, 0)]
+    assert {broker: lineage(found, broker).last_epoch for broker in ALIVE} == {1: 0, 2: 2, 3: 4}
+    by_record, by_length = rank(found, Ranking.LAST_RECORD), rank(found, Ranking.SPECIFICATION)
+    assert not isinstance(by_record, Unknown) and not isinstance(by_length, Unknown)
+    assert [(c.broker, *c.key) for c in by_record] == [(3, 4, 1100), (2, 2, 1300), (1, 0, 1500)]
+    assert [(c.broker, c.key[1]) for c in by_length] == [(1, 1500), (2, 1300), (3, 1100)]
+    tails = {broker: loss(found, broker) for broker in ALIVE}
+    spans = {1: EpochSpan(0, 1000, 1500), 2: EpochSpan(2, 1000, 1300), 3: EpochSpan(4, 1000, 1100)}
+    for broker, lost in tails.items():
+        others = tuple(spans[other] for other in ALIVE if other != broker)
+        assert (lost.tail, lost.head, lost.unanswered) == (others, (), (4,))
+
+
+async def test_log_starts_that_differ_and_no_phantom_below_them(backend: LiveBackend) -> None:
+    found = (await survey(backend, [STARTS]))[TopicPartition(STARTS, 0)]
+    assert {b: log(found, b).log_start_offset for b in ALIVE} == {1: 0, 2: 1200, 3: 0}
+    assert lineage(found, 2) == Lineage(2, (EpochSpan(2, 1200, 1300),), 1200)
+    chosen = loss(found, 2)
+    assert chosen.head == (EpochSpan(0, 0, 1200), EpochSpan(4, 1000, 1100))
+    assert chosen.tail == (EpochSpan(0, 1200, 1500),)
+    assert loss(found, 3).tail == (EpochSpan(0, 1000, 1500), EpochSpan(2, 1200, 1300))
+
+
+async def test_epochs_that_a_killed_broker_forgot_are_not_made_up(
+    backend: LiveBackend, cluster: KafkaCluster
+) -> None:
+    """DeleteRecords, then SIGKILL before the log start was checkpointed: the records are back, their epochs not."""
+    disk = read_log(cluster.node(3), FORGOT, 0)
+    assert disk.spans == (EpochSpan(0, 0, 1000), EpochSpan(4, 1000, 1200))
+    for depth in (Depth.LAST, Depth.DIVERGENCE, Depth.FULL):
+        found = (await survey(backend, [FORGOT], depth=depth))[TopicPartition(FORGOT, 0)]
+        assert lineage(found, 3) == Lineage(4, (EpochSpan(4, 1100, 1200),), 1100)
+
+
+async def test_a_leader_that_wrote_nothing_has_no_newer_record(backend: LiveBackend) -> None:
+    found = (await survey(backend, [IDLE]))[TopicPartition(IDLE, 0)]
+    for broker in ALIVE:
+        assert (lineage(found, broker).last_epoch, log(found, broker).log_end_offset) == (0, 1000)
+    assert loss(found, 1).at_least == 0
+
+
+async def test_an_emptied_log_keeps_its_end_but_a_restart_costs_its_epoch(backend: LiveBackend) -> None:
+    found = (await survey(backend, [EMPTIED]))[TopicPartition(EMPTIED, 0)]
+    assert lineage(found, 2) == Lineage(NO_EPOCH, (), 1100)
+    assert (log(found, 2).log_start_offset, log(found, 2).log_end_offset) == (1100, 1100)
+    assert loss(found, 2).head == (EpochSpan(0, 0, 1000),)
+    assert loss(found, 1).at_least == 0, "nothing is left on 2 that 1 could lose"
+
+
+async def test_an_empty_log_has_no_epoch(backend: LiveBackend) -> None:
+    found = (await survey(backend, [EMPTY]))[TopicPartition(EMPTY, 0)]
+    for broker in ALIVE:
+        assert lineage(found, broker) == Lineage(NO_EPOCH, (), 0)
+        assert log(found, broker).log_end_offset == 0
+
+
+async def test_no_depth_tells_less_than_it_promises(backend: LiveBackend) -> None:
+    last, divergence, full = [await survey(backend, TOPICS, depth=depth) for depth in Depth]
+    for tp in full:
+        for broker in ALIVE:
+            assert lineage(last[tp], broker).last_epoch == lineage(full[tp], broker).last_epoch
+            assert lineage(divergence[tp], broker).last_epoch == lineage(full[tp], broker).last_epoch
+            assert loss(divergence[tp], broker) == loss(full[tp], broker), (tp, broker)
+            assert loss(last[tp], broker).at_least <= loss(full[tp], broker).at_least
+
+
+async def test_a_dead_broker_is_named_and_costs_nothing(backend: LiveBackend) -> None:
+    states = (await backend.partitions([THREE])).states
+    result = await backend.survey(SurveyRequest(states, duration=3600.0))
+    dead = result.contact(4)
+    assert dead is not None and dead.problem is not None and "connection refused" in dead.problem.detail
+    assert all(result.contact(broker).problem is None for broker in ALIVE)  # type: ignore[union-attr]  # was asked
+    replica = result.surveys[0].replica(4)
+    assert replica is not None and replica.standing is Standing.FENCED
+    assert isinstance(replica.log, Unknown) and replica.log == dead.problem
+
+
+class Stopping(Record):
+    """A record that is also the stop: true as soon as the first batch's order is about to be restored."""
+
+    def __bool__(self) -> bool:
+        return "restore" in self.actions
+
+
+async def test_stopped_after_the_first_batch_of_three_thousand_every_order_is_as_it_was(
+    backend: LiveBackend, cluster: KafkaCluster
+) -> None:
+    found = await survey(backend, [MANY], duration=60.0)
+    assert len(found) == PARTITIONS
+    assert {log(row, broker).log_end_offset for row in found.values() for broker in (1, 2)} == {0}
+    # The logs are empty and all alike: 2, which stands last, is as good as 1.
+    rows = [replace(designation(row), order=(2, 1, 4)) for row in found.values()]
+    stopping = Stopping()
+    elections = await backend.designate(rows, stopping, attempts=3, stop=stopping)
+    assert [e.tp for e in elections] == [row.tp for row in rows]
+    assert Counter((e.outcome, e.leader) for e in elections) == {
+        (Outcome.ELECTED, 2): 1000,
+        (Outcome.NOT_ATTEMPTED, -1): 2000,
+    }
+    assert all(election.restored for election in elections)
+    assert stopping.actions == ["reorder", "elect", "restore"]
+    led = {tp.partition for tp in (e.tp for e in elections if e.outcome is Outcome.ELECTED)}
+    cluster.observe.wait_topic(
+        MANY,
+        PARTITIONS,
+        each=lambda state: state.replicas == (4, 1, 2),
+        what="with the order that they had",
+    )
+    states = cluster.observe.partitions(MANY)
+    assert {number for number, state in states.items() if state.leader == 2} == led
+    again = await backend.designate(rows, Record(), attempts=0, stop=Running())
+    assert Counter(e.outcome for e in again) == {Outcome.ALREADY_ONLINE: 1000, Outcome.ELECTED: 2000}
+    cluster.observe.wait_topic(
+        MANY,
+        PARTITIONS,
+        each=lambda state: (state.leader, state.replicas) == (2, (4, 1, 2)),
+        what="led by 2, with the order that they had",
+    )
+
+
+async def test_three_thousand_online_partitions_with_records(
+    backend: LiveBackend, cluster: KafkaCluster
+) -> None:
+    cluster.traffic.produce_each(MANY, range(PARTITIONS), 1)
+    ends = {partition: read_log(cluster.node(2), MANY, partition).end for partition in range(PARTITIONS)}
+    stage.delete_records(cluster, MANY, ends[7], partition=7)
+    progress: list[tuple[int, int]] = []
+    states = (await backend.partitions([MANY])).states
+    result = await backend.survey(
+        SurveyRequest(states, 60.0, Depth.FULL), lambda _what, done, of: progress.append((done, of))
+    )
+    assert progress[-1] == (PARTITIONS, PARTITIONS)
+    for row in result.surveys:
+        epoch, end = row.state.leader_epoch, ends[row.state.partition]
+        emptied = row.state.partition == 7
+        told = Lineage(epoch, (), end) if emptied else Lineage(epoch, (EpochSpan(epoch, 0, end),), 0)
+        assert (lineage(row, 2), log(row, 2).log_end_offset) == (told, end), row.tp
+        assert not row.state.offline and row.min_isr == 1 and row.reassigning is False
+
+
+async def test_an_assignment_with_a_broker_that_is_not_registered_cannot_be_reordered(
+    backend: LiveBackend, cluster: KafkaCluster
+) -> None:
+    stage.unregister(cluster, 1, 4)
+    await stage.eventually(backend.cluster, lambda told: told.broker(4) is None, "4 to be gone")
+    found = await survey(backend, [THREE, IDLE])
+    replica = found[TopicPartition(THREE, 0)].replica(4)
+    assert replica is not None and replica.standing is Standing.UNREGISTERED
+    three, idle = (designation(found[TopicPartition(topic, 0)]) for topic in (THREE, IDLE))
+    recorder = Record()
+    refused, elected = await backend.designate([three, idle], recorder, attempts=0, stop=Running())
+    assert refused.outcome is Outcome.FAILED and "broker 4 is not registered" in refused.detail
+    assert (elected.outcome, elected.leader) == (Outcome.ELECTED, 1), elected
+    assert recorder.actions == ["elect"], "1 stands first: nothing to reorder"
