@@ -181,12 +181,11 @@ class KafkaCluster:
         """
         for node in self._nodes.values():
             node.resume()
-            if any(not log_dir.is_dir() for log_dir in node.log_dirs):
+            lost = [log_dir for log_dir in node.log_dirs if not log_dir.is_dir()]
+            if lost:
                 node.kill()
-            if not node.is_running:
-                for log_dir in node.log_dirs:
-                    log_dir.mkdir(exist_ok=True)
-                node.start()
+                self._formatter.again(node)
+            node.start()
         self._wait_up()
 
     def format_again(self, node_id: int) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from confluent_kafka.admin import AdminClient
@@ -45,7 +46,7 @@ class PartitionState(NamedTuple):
 
 
 class Observer:
-    """Asks the first broker that runs, hangs not and answers; waits for states with a deadline in seconds.
+    """Asks brokers that run and do not hang, and waits for states with a deadline in seconds.
 
     A wait that fails raises TimedOut, which says what was seen instead. ``ports`` are those of the internal
     listener, ``credentials`` a user and a password for PLAIN where it asks for them.
@@ -69,11 +70,8 @@ class Observer:
         return self._admin
 
     def live_brokers(self) -> frozenset[int]:
-        """Ids of the registered brokers that are not fenced. Raises NoAnswer when nobody answers."""
-        request = MetadataRequest(
-            topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
-        )
-        return frozenset(broker.node_id for broker in self._ask(request, MetadataResponse).brokers)
+        """Ids of the brokers that every broker which answers sees unfenced. Raises NoAnswer when nobody answers."""
+        return frozenset.intersection(*self._views().values())
 
     def partitions(self, topic: str) -> dict[int, PartitionState]:
         """The topic's partitions by number; empty while the topic is not known. Raises NoAnswer."""
@@ -98,22 +96,27 @@ class Observer:
         return self.partitions(topic)[partition]
 
     def wait_live(self, brokers: Iterable[int], timeout: float = 60.0) -> None:
-        """Until every one of the brokers is unfenced. NodeDied when one of them, or any other node, has ended."""
+        """Until every one of the brokers answers and all that answer see all of them unfenced.
+
+        So a broker that was killed and started again counts only when it is back, not before it was missed. Raises
+        NodeDied when one of them, or any other node that runs, ends.
+        """
         wanted = frozenset(brokers)
         running = [node for node in self._nodes.values() if node.is_running or node.id in wanted]
 
         def all_live() -> bool:
             for node in running:
                 node.check_alive()
-            return wanted <= self.live_brokers()
+            views = self._views()
+            return wanted <= views.keys() and all(wanted <= view for view in views.values())
 
         self._wait(all_live, f"brokers {_ids(wanted)} to be unfenced", timeout, self._show_live)
 
     def wait_fenced(self, *brokers: int, timeout: float = 30.0) -> None:
-        """Until none of the brokers is unfenced, as a remaining live broker sees it."""
+        """Until no other broker that answers sees any of the brokers unfenced."""
         wanted = frozenset(brokers)
         self._wait(
-            lambda: not wanted & self.live_brokers(),
+            lambda: not any(wanted & view for view in self._views(without=wanted).values()),
             f"brokers {_ids(wanted)} to be fenced",
             timeout,
             self._show_live,
@@ -214,17 +217,31 @@ class Observer:
 
         return wait_until(condition, what, timeout, passing=(NoAnswer, KeyError), seen=described)
 
+    def _views(self, without: frozenset[int] = frozenset()) -> dict[int, frozenset[int]]:
+        """Which brokers each broker sees unfenced."""
+        request = MetadataRequest(
+            topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
+        )
+        views: dict[int, frozenset[int]] = {}
+        for broker, answer in self._answers(request, MetadataResponse, without):
+            views[broker] = frozenset(seen.node_id for seen in answer.brokers)
+        if not views:
+            raise NoAnswer("no broker answers")
+        return views
+
     def _ask(self, request: RequestPayload, answer: type[R]) -> R:
-        refusals = []
+        for _, first in self._answers(request, answer):
+            return first
+        raise NoAnswer("no broker answers")
+
+    def _answers(
+        self, request: RequestPayload, answer: type[R], without: frozenset[int] = frozenset()
+    ) -> Iterator[tuple[int, R]]:
         for broker, port in self._ports.items():
             node = self._nodes[broker]
-            if node.is_running and not node.is_paused:
-                try:
-                    with Connection(port, self._credentials, _ANSWER_SECONDS) as connection:
-                        return connection.ask(request, answer)
-                except NoAnswer as error:
-                    refusals.append(str(error))
-        raise NoAnswer("; ".join(refusals) or "no broker is running")
+            if broker not in without and node.is_running and not node.is_paused:
+                with suppress(NoAnswer), Connection(port, self._credentials, _ANSWER_SECONDS) as connection:
+                    yield broker, connection.ask(request, answer)
 
     def _show_live(self) -> str:
         return f"unfenced are {_ids(self.live_brokers())}"

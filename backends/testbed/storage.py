@@ -47,9 +47,12 @@ class Formatter:
         node.directory_id = read_directory_id(node)
 
     def again(self, node: Node) -> None:
-        """Format a node that joins the running cluster with an empty disk: it gets a new directory id."""
+        """Format the log dirs of a node of the running cluster that are empty or gone, and leave the others alone.
+
+        Each gets a new directory id. Without this a broker with a new disk does not start.
+        """
         dynamic = node.role == "controller" and self._spec.quorum == "dynamic"
-        self._format(node, ["--no-initial-controllers"] if dynamic else [])
+        self._format(node, ["--ignore-formatted", *(["--no-initial-controllers"] if dynamic else [])])
         node.directory_id = read_directory_id(node)
 
     def _format(self, node: Node, args: list[str]) -> None:

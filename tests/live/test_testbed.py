@@ -17,6 +17,7 @@ from backends.testbed.workdir import WorkDirectory
 from recovery.model import EpochSpan
 
 CLUSTER = ClusterSpec(log_dirs=2, racks={1: "a", 2: "b", 3: "c"})
+CAUGHT_UP = "The broker has caught up"
 MIN_ISR_2 = {"min.insync.replicas": "2"}
 
 
@@ -41,6 +42,16 @@ def test_a_killed_broker_is_fenced_and_comes_back_into_the_isr(whole_cluster: Ka
     whole_cluster.node(1).start()
     observe.wait_isr("orders", 0, [1, 2, 3])
     assert tuple(record.value for record in whole_cluster.traffic.consume("orders", 0)) == sent.acknowledged
+
+
+def test_a_broker_restarted_before_it_was_missed_is_live_only_when_it_is_back(
+    whole_cluster: KafkaCluster,
+) -> None:
+    broker = whole_cluster.node(2)
+    runs = broker.log_file.read_text().count(CAUGHT_UP)
+    broker.restart(clean=False)
+    whole_cluster.observe.wait_live([2])
+    assert broker.log_file.read_text().count(CAUGHT_UP) == runs + 1
 
 
 def test_a_paused_broker_hangs_and_goes_on(whole_cluster: KafkaCluster) -> None:
@@ -82,6 +93,9 @@ def test_a_removed_log_dir_is_offline_and_the_broker_lives_on(whole_cluster: Kaf
     )
     assert whole_cluster.node(3).is_running
     assert "KafkaStorageException" in whole_cluster.tools("kafka-log-dirs", "--describe").stdout
+    whole_cluster.mend()
+    whole_cluster.observe.wait_topic("disks", 8)
+    assert all(log_dir.joinpath("meta.properties").is_file() for log_dir in whole_cluster.node(3).log_dirs)
 
 
 def test_a_node_that_does_not_come_up_says_why_and_leaves_nothing(tmp_path: Path) -> None:
