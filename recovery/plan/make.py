@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from recovery.loss import Loss, loss
 from recovery.model import NO_LEADER, Lineage, Standing, Survey, TopicPartition, Unknown
 from recovery.plan.marks import Mark
-from recovery.plan.values import BarePlan, Header, NotElected, Plan, PlanCandidate, PlanError, PlanRow
+from recovery.plan.values import BarePlan, Header, NotElected, Plan, PlanCandidate, PlanError, PlanRow, Silent
 from recovery.ranking import Candidate, Ranking, rank
 from recovery.strategy import Decision, Strategy, Verdict, decide, election_order
 
@@ -121,7 +121,8 @@ def one_line(text: str) -> str:
 
 def _row(survey: Survey, decision: Decision, ranking: Ranking, marks: tuple[Mark, ...]) -> PlanRow:
     ranked = rank(survey, ranking)
-    if isinstance(ranked, Unknown) or decision.leader not in {c.broker for c in ranked}:
+    told = set() if isinstance(ranked, Unknown) else {candidate.broker for candidate in ranked}
+    if isinstance(ranked, Unknown) or decision.leader not in told:
         raise PlanError(f"{survey.tp}: broker {decision.leader} did not tell its log")
     state = survey.state
     losses: _Losses = {}
@@ -132,6 +133,7 @@ def _row(survey: Survey, decision: Decision, ranking: Ranking, marks: tuple[Mark
         state.replicas,
         decision.order,
         tuple([_candidate(survey, candidate, losses) for candidate in ranked]),
+        tuple([Silent(r.broker, r.standing) for r in survey.replicas if r.broker not in told]),
         one_line(decision.reason),
         marks,
         decision.other_ranking_leader,

@@ -42,6 +42,7 @@ from recovery.plan.values import (
     PlanCandidate,
     PlanError,
     PlanRow,
+    Silent,
 )
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, Verdict
@@ -153,13 +154,17 @@ def _row(fields: Object) -> _Designated:
         replicas = brokers(fields, "replicas")
         order = brokers(fields, "order")
         _check_order(replicas, order, leader)
+        candidates = objects(fields, "candidates", _candidate)
+        unanswered = objects(fields, "silent", _silent) if "silent" in fields else ()
+        _check_each_once(replicas, candidates, unanswered)
         row = PlanRow(
             tp,
             text(fields, "topicId"),
             integer(fields, "leaderEpoch", 0, MAX_INT32),
             replicas,
             order,
-            _candidates(fields, replicas),
+            candidates,
+            unanswered,
             text(fields, "reason"),
             _marks(fields) if "marks" in fields else (),
             integer(fields, "otherRankingLeader", 0, MAX_INT32) if "otherRankingLeader" in fields else None,
@@ -188,15 +193,24 @@ def _led(index: int, designated: _Designated, ranking: Ranking) -> PlanRow:
         raise Wrong(f".partitions[{index}].designatedLeader", f"{error} ({row.tp})") from None
 
 
-def _candidates(fields: Object, replicas: tuple[int, ...]) -> tuple[PlanCandidate, ...]:
-    candidates = objects(fields, "candidates", _candidate)
-    ids = {candidate.broker for candidate in candidates}
-    if len(ids) != len(candidates):
-        raise Wrong(".candidates", "a broker is a candidate twice")
-    if not ids.issubset(replicas):
-        strangers = sorted(ids.difference(replicas))
-        raise Wrong(".candidates", f"broker {strangers[0]} is not in the replica set {list(replicas)}")
-    return candidates
+def _check_each_once(
+    replicas: tuple[int, ...], candidates: tuple[PlanCandidate, ...], unanswered: tuple[Silent, ...]
+) -> None:
+    told = [candidate.broker for candidate in candidates]
+    told += [silent.broker for silent in unanswered]
+    if len(told) == len(replicas) and set(told) == set(replicas):
+        return
+    for broker in told:
+        if broker not in replicas:
+            raise Wrong(".candidates", f"broker {broker} is not in the replica set {list(replicas)}")
+        if told.count(broker) > 1:
+            raise Wrong(".candidates", f"broker {broker} stands twice among candidates and silent")
+    missing = next(broker for broker in replicas if broker not in told)
+    raise Wrong(".candidates", f"replica {missing} is neither a candidate nor silent")
+
+
+def _silent(fields: Object) -> Silent:
+    return Silent(integer(fields, "broker", 0, MAX_INT32), choice(fields, "standing", Standing))
 
 
 _CANDIDATE = (

@@ -13,7 +13,6 @@ from itertools import groupby
 from typing import NamedTuple
 
 from recovery.fences import needs_reorder
-from recovery.model import Standing
 from recovery.plan.values import Plan, PlanRow
 
 BATCH = 1000
@@ -44,16 +43,12 @@ def requests(plan: Plan, native: bool, batch: int = BATCH, timeout_ms: int = 60_
         if native:
             yield _designate(rows, timeout_ms)
             continue
-        moved = [row for row in rows if needs_reorder(row.replicas, row.order, _standings(row))]
+        moved = [row for row in rows if needs_reorder(row.replicas, row.order, row.standings)]
         if moved:
             yield _reassign(moved, "put the chosen leader first", lambda row: row.order, timeout_ms)
         yield _elect(rows, timeout_ms)
         if moved:
             yield _reassign(moved, "restore the assignment order", lambda row: row.replicas, timeout_ms)
-
-
-def _standings(row: PlanRow) -> Mapping[int, Standing]:
-    return {candidate.broker: candidate.standing for candidate in row.candidates}
 
 
 def _reassign(

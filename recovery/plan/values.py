@@ -26,6 +26,9 @@ class PlanError(ValueError):
     """A plan that cannot be read, made or changed as asked. The message is one line for a person."""
 
 
+_UNKNOWN = Loss(0, None, (), (), ())
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """Where a plan comes from. ``made_at`` is aware, in UTC; identifiers and time are handed in."""
@@ -67,11 +70,26 @@ class PlanCandidate(NamedTuple):
         return None if self.last_epoch is None else (self.last_epoch, self.log_end)
 
 
+class Silent(NamedTuple):
+    """A replica that did not answer; the controller may take it for electable all the same."""
+
+    broker: int
+    standing: Standing
+
+
+class Successor(NamedTuple):
+    """Who would be elected if the chosen one dropped out, and what that loses (unknown where it was silent)."""
+
+    broker: int
+    loss: Loss
+
+
 class PlanRow(NamedTuple):
     """One designated election, with its fences.
 
     ``replicas`` is the assignment as it must be put back, ``order`` the assignment to elect with: the chosen
-    leader first, then by rank, those that did not answer last. ``candidates`` are best first.
+    leader first, then by rank, those that did not answer last. ``candidates`` are best first; every other
+    replica is in ``unanswered``, in assignment order.
     ``other_ranking_leader`` is whom the other ranking would choose, None where both agree.
     """
 
@@ -81,6 +99,7 @@ class PlanRow(NamedTuple):
     replicas: tuple[int, ...]
     order: tuple[int, ...]
     candidates: tuple[PlanCandidate, ...]
+    unanswered: tuple[Silent, ...]
     reason: str
     marks: tuple[Mark, ...] = ()
     other_ranking_leader: int | None = None
@@ -99,16 +118,29 @@ class PlanRow(NamedTuple):
         return self.chosen.loss
 
     @property
-    def successor(self) -> PlanCandidate | None:
-        """Who would be elected if the chosen one dropped out: the next in the order that can be."""
-        able = {c.broker: c for c in self.candidates if c.electable}
-        return next((able[broker] for broker in self.order[1:] if broker in able), None)
+    def successor(self) -> Successor | None:
+        """Who would be elected if the chosen one dropped out: the next in the order that can be.
+
+        A broker that only we cannot reach is elected like any other.
+        """
+        for broker in self.order[1:]:
+            candidate = self.candidate(broker)
+            if candidate is not None and candidate.electable:
+                return Successor(broker, candidate.loss)
+            if candidate is None and self.standings[broker] is Standing.ELECTABLE:
+                return Successor(broker, _UNKNOWN)
+        return None
+
+    @property
+    def standings(self) -> dict[int, Standing]:
+        """Each replica as the controller saw it when the plan was made."""
+        told = {candidate.broker: candidate.standing for candidate in self.candidates}
+        return told | dict(self.unanswered)
 
     @property
     def silent(self) -> tuple[int, ...]:
         """The replicas that did not answer, in assignment order."""
-        told = {c.broker for c in self.candidates}
-        return tuple(broker for broker in self.replicas if broker not in told)
+        return tuple(silent.broker for silent in self.unanswered)
 
     @property
     def fence(self) -> Fence:

@@ -94,6 +94,11 @@ def _row_fields(row: PlanRow) -> Iterator[str]:
     yield f'"successor": {"null" if successor is None else successor.broker}'
     if row.other_ranking_leader is not None:
         yield f'"otherRankingLeader": {row.other_ranking_leader}'
+    if row.unanswered:
+        silent = (
+            f'{{"broker": {broker}, "standing": "{standing.value}"}}' for broker, standing in row.unanswered
+        )
+        yield f'"silent": [{", ".join(silent)}]'
     if row.marks:
         yield f'"marks": {_text(row.marks)}'
     yield f'"reason": {_text(row.reason)}, "candidates": [{", ".join(map(_candidate, row.candidates))}]'

@@ -262,6 +262,7 @@ def test_a_broken_line_in_the_middle_is_not_passed_over(tmp_path: Path) -> None:
     [
         ('"order":[2,1,3]', '"order":[2,1]'),
         ('"order":[2,1,3]', '"order":[]'),
+        ('"replicas":[1,2,3],"order":[2,1,3]', '"replicas":[],"order":[]'),
         ('"topicId":"topic-id",', ""),
         ('"logs":{', '"logs":["no"],"x":{'),
     ],

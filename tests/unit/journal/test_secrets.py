@@ -56,6 +56,7 @@ def test_a_secret_in_what_is_recorded_stays_out(tmp_path: Path, detail: dict[str
         written.settle(str(detail.get("note", "")))
     text = written.path.read_text()
     assert HIDDEN not in text
+    assert ",".join(map(str, HIDDEN.encode())) not in text
     assert '"action":"add voter"' in text
 
 

@@ -10,7 +10,7 @@ from recovery.loss import Loss
 from recovery.model import EpochSpan, Standing, Survey, TopicPartition
 from recovery.plan.make import make_plan
 from recovery.plan.marks import Mark
-from recovery.plan.values import Header, NotElected, Plan, PlanCandidate, PlanRow
+from recovery.plan.values import Header, NotElected, Plan, PlanCandidate, PlanRow, Silent
 from recovery.ranking import Ranking
 from recovery.strategy import Decision, Strategy, Verdict, decide
 from tests.unit.recovery.surveys import SILENT, log, survey
@@ -112,6 +112,7 @@ def _rows(draw: st.DrawFn, tp: TopicPartition) -> PlanRow:
         tuple(replicas),
         tuple(order),
         candidates,
+        tuple(Silent(b, draw(st.sampled_from(Standing))) for b in replicas if b not in told),
         draw(_text),
         tuple(draw(st.lists(st.sampled_from(Mark), unique=True))),
         draw(st.none() | _broker),

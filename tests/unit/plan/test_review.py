@@ -33,7 +33,7 @@ from tests.unit.plan.plans import (
     stale_long_tail,
     story,
 )
-from tests.unit.recovery.surveys import log, survey
+from tests.unit.recovery.surveys import SILENT, log, survey
 
 
 def many(count: int) -> Plan:
@@ -128,6 +128,16 @@ def test_nobody_would_lead_where_no_other_can_be_elected() -> None:
     told = survey({1: RIGHT, 2: LONG_TAIL}, standings={2: Standing.FENCED})
     (row,) = review_rows(plan_of(told))
     assert (row.leader, row.successor, row.successor_loss) == (1, None, "")
+
+
+def test_a_broker_that_only_we_cannot_reach_would_lead_too_and_what_that_loses_is_unknown() -> None:
+    told = survey({1: RIGHT, 2: SILENT, 3: SILENT}, standings={3: Standing.ELECTABLE})
+    plan = plan_of(told)
+    (row,) = review_rows(plan)
+    assert (row.leader, row.successor, row.successor_loss) == (1, 3, "unknown")
+    assert [r.name for r in requests(plan, native=False)] == ["ElectLeaders"]
+    first = plan_of(survey({3: SILENT, 1: RIGHT}, standings={3: Standing.ELECTABLE}))
+    assert [len(list(r.body)) for r in requests(first, native=False)] == [3, 3, 3]
 
 
 def test_an_edited_leader_shows_its_own_loss() -> None:
