@@ -177,7 +177,7 @@ class LiveBackend:
     async def quorum(self) -> Quorum | Unknown:
         """The quorum now."""
         try:
-            return (await self._fleet.any(describe_quorum)).value
+            return (await self._fleet.any(describe_quorum, forwarded=True)).value
         except BackendError as error:
             return as_unknown(error)
 
@@ -186,9 +186,10 @@ class LiveBackend:
     ) -> tuple[Reassignment, ...] | Unknown:
         """Reassignments in progress."""
         try:
-            return (await self._fleet.any(lambda conn: list_reassignments(conn, partitions))).value
+            told = await self._fleet.any(lambda conn: list_reassignments(conn, partitions), forwarded=True)
         except BackendError as error:
             return as_unknown(error)
+        return told.value
 
     async def elect(
         self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder

@@ -86,18 +86,21 @@ async def check(fleet: Fleet) -> Checked:
     ids = sorted({b.id for b in fleet.brokers} | set(fleet.overrides))
     quorum = await fleet.quorum()
     reach = await asyncio.gather(*(_reach(fleet, broker, fleet.caught_up(quorum)) for broker in ids))
-    conn = await fleet.connection(told.broker)
-    open_ids = [broker for broker in ids if fleet.current(broker) is not None]
-    served = {broker: (await fleet.connection(broker)).api_keys for broker in open_ids} or {
-        SEED: conn.api_keys
-    }
+    conn = (await fleet.any(_itself)).value
+    reached = [r.broker for r in reach if r.problem is None]
+    served = {broker: (await fleet.connection(broker)).api_keys for broker in reached}
+    served = served or {SEED: conn.api_keys}
     offered = capabilities(served, conn.features)
     operations = await _topics(conn)
-    hidden = await _hidden(fleet, conn, open_ids, operations)
+    hidden = await _hidden(fleet, conn, reached, operations)
     rights = [*await _cluster_rights(conn, _native(served)), *_topic_rights(operations, hidden)]
     return Checked(
         cluster_info(told.value, told.broker, conn.features), tuple(reach), offered, tuple(rights), hidden
     )
+
+
+async def _itself(conn: BrokerConnection) -> BrokerConnection:
+    return conn
 
 
 async def _reach(fleet: Fleet, broker: int, caught_up: frozenset[int] | None) -> Reach:

@@ -56,7 +56,7 @@ class LiveControls:
 
     async def reassigning(self, partitions: Sequence[TopicPartition]) -> frozenset[TopicPartition]:
         """Those with a reassignment in progress."""
-        told = await self._fleet.any(lambda conn: list_reassignments(conn, partitions))
+        told = await self._fleet.any(lambda conn: list_reassignments(conn, partitions), forwarded=True)
         return frozenset(row.tp for row in told.value)
 
     async def write_orders(

@@ -15,21 +15,28 @@ from backends.live.cluster import ClusterDescription, describe_cluster
 from backends.live.connection import BrokerConnection
 from backends.live.errors import BrokerError, NobodyReached, Trouble, as_unknown
 from backends.live.identity import check_cluster, check_node
+from backends.live.pool import Pool
 from backends.live.quorum import describe_quorum
-from backends.live.race import NobodyAnswered, first_answer, retrieve
+from backends.live.race import NobodyAnswered, first_answer
 from backends.live.settings import ClientSettings
-from recovery.model import Broker, Unknown
+from recovery.model import Broker, Unknown, Why
 
 R = TypeVar("R", bound=ResponsePayload)
 T = TypeVar("T")
 
 FRESH_FOR = 2.0
 """Seconds for which one look at the quorum serves to choose whom to ask."""
-QUORUM_TIMEOUT = 3.0
+UNKNOWN_FOR = 15.0
+"""The same where the quorum could not be looked at: it takes its time to find that out."""
+QUORUM_TIMEOUT = 4.0
+"""Seconds for the look: a broker that cannot reach the controllers does not answer at all."""
+QUORUM_PATIENCE = 0.4
 CUT_OFF_MS = 3000
 """A broker this much further behind in the metadata than the best one is cut off, not just slow."""
 PATIENCE = 1.0
 """Seconds before a question that may be asked twice is put to the next broker as well."""
+AVOIDED_FOR = 30.0
+"""Seconds for which a broker that could not be reached is asked only after all the others."""
 
 SEED = -1
 """The id of a bootstrap connection whose node is not known."""
@@ -51,6 +58,10 @@ class Told(NamedTuple, Generic[T]):
 class Fleet:
     """The brokers of one cluster. Connections are opened when first needed and reopened when they are gone.
 
+    What only one broker can tell goes over one connection to each (:meth:`connection`, :meth:`send`). What
+    any of them can answer goes over others (:meth:`any`), and what they hand on to the controller over others
+    again: a controller that hangs keeps no replica's answer waiting, and a long fetch no election.
+
     ``overrides`` (``--broker ID=HOST:PORT``) go before the addresses that the cluster advertises. An address
     that was listed once is remembered: 3.9 lists no fenced broker.
     """
@@ -61,8 +72,11 @@ class Fleet:
         self.cluster_id = ""
         self.brokers: tuple[Broker, ...] = ()
         self._known: dict[int, Address] = {}
-        self._connections: dict[int, BrokerConnection] = {}
-        self._opening: dict[int, asyncio.Task[BrokerConnection]] = {}
+        self._own = Pool(self._connect, self._fits)
+        self._common = Pool(self._connect, self._fits)
+        self._forwarding = Pool(self._connect, self._fits)
+        self._unknown_node: Address | None = None
+        self._failed: dict[int, float] = {}
         self._leftovers: set[asyncio.Task[Any]] = set()
         self._quorum: tuple[float, Quorum | Unknown] | None = None
         self._quorum_task: asyncio.Task[Quorum | Unknown] | None = None
@@ -86,14 +100,14 @@ class Fleet:
     async def close(self) -> None:
         """Let go of every connection, in any state; what is in flight fails."""
         self._closed = True
-        tasks = [*self._opening.values(), *self._leftovers]
+        tasks = [*self._leftovers]
         if self._quorum_task is not None:
             tasks.append(self._quorum_task)
         for task in tasks:
             task.cancel()
-        for conn in self._connections.values():
-            conn.close()
-        self._connections.clear()
+        await self._own.close()
+        await self._common.close()
+        await self._forwarding.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def address(self, broker: int) -> Address | None:
@@ -101,31 +115,13 @@ class Fleet:
         return self.overrides.get(broker) or self._known.get(broker)
 
     def current(self, broker: int) -> BrokerConnection | None:
-        """The open connection to that broker, if there is one; opens none."""
-        conn = self._connections.get(broker)
-        return conn if conn is not None and not conn.closed else None
+        """An open connection to that broker, if there is one; opens none."""
+        pools = (self._own, self._common, self._forwarding)
+        return next((conn for pool in pools if (conn := pool.current(broker)) is not None), None)
 
     async def connection(self, broker: int) -> BrokerConnection:
-        """The connection to that broker, opened if need be and its identity checked. Raises BrokerError.
-
-        Callers that need it at the same time share one attempt, and its failure.
-        """
-        conn = self.current(broker)
-        if conn is not None and (broker == SEED or self.address(broker) in (conn.address, conn.peer, None)):
-            return conn
-        if self._closed:
-            raise BrokerError(Trouble.CLOSED, f"broker {broker}", "closed here")
-        task = self._opening.get(broker)
-        if task is None:
-            task = asyncio.ensure_future(self._connect(broker))
-            self._opening[broker] = task
-            task.add_done_callback(lambda done: self._opened(broker, done))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if task.cancelled() and self._closed:
-                raise BrokerError(Trouble.CLOSED, f"broker {broker}", "closed here") from None
-            raise
+        """That broker's own connection, opened if need be and its identity checked. Raises BrokerError."""
+        return await self._own.get(broker)
 
     async def send(
         self, broker: int, request: RequestPayload, response_type: type[R], *, timeout: float | None = None
@@ -134,25 +130,31 @@ class Fleet:
         conn = await self.connection(broker)
         return await conn.send(request, response_type, timeout=timeout)
 
-    async def any(self, ask: Callable[[BrokerConnection], Awaitable[T]], *, again: bool = True) -> Told[T]:
+    async def any(
+        self,
+        ask: Callable[[BrokerConnection], Awaitable[T]],
+        *,
+        again: bool = True,
+        forwarded: bool = False,
+    ) -> Told[T]:
         """Put a question that any broker can answer to one that has the latest metadata.
 
         When one fails the next is asked, and when it takes its time the next one as well. ``again`` False is
-        for what must not be sent twice: the next is asked only where surely nothing was sent.
+        for what must not be sent twice: the next is asked only where surely nothing was sent. ``forwarded``
+        is for what a broker hands on to the controller, as it does with every change.
         Raises NotAllowed, Unreachable, or the error that the last broker gave.
         """
         quorum = await self.quorum()
         caught_up = self.caught_up(quorum)
-        asks = [self._ask(broker, ask, caught_up) for broker in self._order(caught_up)]
+        pool = self._forwarding if forwarded or not again else self._common
+        asks = [self._ask(pool, broker, ask, caught_up) for broker in self._order(caught_up)]
         try:
             if again:
                 return await first_answer(asks, patience=PATIENCE, leave=self._leftovers)
             return await _one_by_one(asks)
         except NobodyAnswered as error:
             self._quorum = None
-            if all(isinstance(e, BrokerError) for e in error.errors):
-                raise NobodyReached(f"no broker could be asked: {error}", sent=again) from None
-            raise next(e for e in reversed(error.errors) if not isinstance(e, BrokerError)) from None
+            raise _in_short(error, sent=again) from None
 
     async def refresh(self) -> Told[ClusterDescription]:
         """Ask for the brokers again. Raises as :meth:`any`."""
@@ -162,12 +164,20 @@ class Fleet:
 
     async def quorum(self, *, max_age: float = FRESH_FOR) -> Quorum | Unknown:
         """The quorum as it was at most ``max_age`` seconds ago; Unknown, with the reason, where it is not had."""
-        now = asyncio.get_running_loop().time()
-        if self._quorum is not None and now - self._quorum[0] <= max_age:
-            return self._quorum[1]
+        if self._quorum is not None:
+            age = asyncio.get_running_loop().time() - self._quorum[0]
+            lasting = isinstance(self._quorum[1], Unknown) and max_age > 0
+            if age <= (UNKNOWN_FOR if lasting else max_age):
+                return self._quorum[1]
         if self._quorum_task is None:
             self._quorum_task = asyncio.ensure_future(self._ask_quorum())
-        return await asyncio.shield(self._quorum_task)
+        task = self._quorum_task
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled() and self._closed:
+                raise BrokerError(Trouble.CLOSED, "the quorum", "closed here") from None
+            raise
 
     def caught_up(self, quorum: Quorum | Unknown) -> frozenset[int] | None:
         """The brokers that the quorum's leader sees at the head of the metadata; None: not known."""
@@ -199,13 +209,17 @@ class Fleet:
         """Keep the bootstrap connection: as that of the broker which listens there, if there is one."""
         there = (b.id for b in self.brokers if self.address(b.id) in (seed.address, seed.peer))
         seed.broker = next(there, None)
-        self._connections[SEED if seed.broker is None else seed.broker] = seed
+        if seed.broker is None:
+            self._unknown_node = seed.address
+        self._common.put(SEED if seed.broker is None else seed.broker, seed)
         try:
             await check_node(seed, timeout=self.settings.connect_timeout)
         except BrokerError:
             seed.close()
 
     async def _connect(self, broker: int) -> BrokerConnection:
+        if broker == SEED and self._unknown_node is not None:
+            return await self._checked(await BrokerConnection.open(self._unknown_node, self.settings))
         address = self.address(broker)
         if address is None:
             return await self._find(broker)
@@ -243,27 +257,23 @@ class Fleet:
         detail = f"the cluster does not list it: give its address with --broker {broker}=HOST:PORT"
         raise BrokerError(Trouble.NO_ADDRESS, f"broker {broker}", detail)
 
-    def _opened(self, broker: int, task: asyncio.Task[BrokerConnection]) -> None:
-        self._opening.pop(broker, None)
-        retrieve(task)
-        if task.cancelled() or task.exception() is not None:
-            return
-        conn, former = task.result(), self._connections.get(broker)
-        if self._closed:
-            conn.close()
-            return
-        if former is not None:
-            former.close()
-        self._connections[broker] = conn
+    def _fits(self, broker: int, conn: BrokerConnection) -> bool:
+        """Whether a connection leads to where the broker is now."""
+        return broker == SEED or self.address(broker) in (conn.address, conn.peer, None)
 
     async def _ask_quorum(self) -> Quorum | Unknown:
-        async def ask(conn: BrokerConnection) -> Quorum:
-            return await describe_quorum(conn, timeout=QUORUM_TIMEOUT)
-
         answer: Quorum | Unknown
+        pool = self._forwarding
+        asks = [self._ask(pool, broker, describe_quorum, None) for broker in self._order(None)]
         try:
-            asks = [self._ask(broker, ask, None) for broker in self._order(None)]
-            answer = (await first_answer(asks, patience=PATIENCE, leave=self._leftovers)).value
+            async with asyncio.timeout(QUORUM_TIMEOUT):
+                answer = (await first_answer(asks, patience=QUORUM_PATIENCE)).value
+        except TimeoutError:
+            limit = f"within {QUORUM_TIMEOUT:g} s"
+            detail = f"no broker described the quorum {limit}: can they reach a leading controller?"
+            answer = Unknown(Why.NOT_ANSWERED, detail)
+        except NobodyAnswered as error:
+            answer = as_unknown(_in_short(error, sent=True))
         except BackendError as error:
             answer = as_unknown(error)
         finally:
@@ -272,30 +282,47 @@ class Fleet:
         return answer
 
     def _order(self, caught_up: frozenset[int] | None) -> list[int]:
-        """Whom to ask, best first: those caught up, then the unknown node, then the rest; connected ones before."""
+        """Whom to ask, best first: those caught up, then the unknown node, then the rest.
+
+        Who could not be reached a moment ago comes last, or every question would wait for that again.
+        """
         fenced = {b.id for b in self.brokers if b.fenced}
+        lately = asyncio.get_running_loop().time() - AVOIDED_FOR
         ids = {b.id for b in self.brokers} | set(self.overrides)
-        if self.current(SEED) is not None:
+        if self._unknown_node is not None:
             ids.add(SEED)
 
-        def rank(broker: int) -> tuple[int, bool, bool, int]:
+        def rank(broker: int) -> tuple[bool, int, bool, bool, int]:
+            gone = self._failed.get(broker, lately) > lately
             doubt = 0 if caught_up is None or broker in caught_up else 1 if broker == SEED else 2
-            return doubt, broker in fenced, self.current(broker) is None, broker
+            return gone, doubt, broker in fenced, self.current(broker) is None, broker
 
         return sorted(ids, key=rank)
 
     def _ask(
         self,
+        pool: Pool,
         broker: int,
         ask: Callable[[BrokerConnection], Awaitable[T]],
         caught_up: frozenset[int] | None,
     ) -> Callable[[], Awaitable[Told[T]]]:
         async def run() -> Told[T]:
-            conn = await self.connection(broker)
+            try:
+                conn = await pool.get(broker)
+            except BrokerError:
+                self._failed[broker] = asyncio.get_running_loop().time()
+                raise
+            self._failed.pop(broker, None)
             known = None if caught_up is None or broker == SEED else broker in caught_up
             return Told(await ask(conn), broker, known)
 
         return run
+
+
+def _in_short(error: NobodyAnswered, *, sent: bool) -> BackendError:
+    """Nobody was reached; or, where a broker did answer, the error that the last of them answered with."""
+    told = [e for e in error.errors if not isinstance(e, BrokerError)]
+    return told[-1] if told else NobodyReached(f"no broker could be asked: {error}", sent=sent)
 
 
 async def _one_by_one(asks: list[Callable[[], Awaitable[T]]]) -> T:

@@ -301,6 +301,25 @@ async def test_a_broker_cut_off_from_the_controllers_is_asked_last(whole_cluster
     assert told.caught_up
 
 
+async def test_controllers_that_hang_keep_no_brokers_own_answer_waiting(whole_cluster: KafkaCluster) -> None:
+    async with fleet_of(whole_cluster) as fleet:
+        own = await fleet.connection(1)
+        for controller in whole_cluster.controllers.values():
+            controller.pause()
+        asking = asyncio.ensure_future(fleet.any(list_reassignments, forwarded=True))
+        quorum = asyncio.ensure_future(fleet.quorum(max_age=0.0))
+        assert len(await describe_log_dirs(own)) == 2
+        found = await quorum
+        partitions = await fleet.any(lambda conn: describe_partitions(conn, [SMALL]))
+        assert not asking.done()
+        assert await fleet.connection(1) is own
+        asking.cancel()
+    assert isinstance(found, Unknown)
+    assert found.why is Why.NOT_ANSWERED
+    assert partitions.caught_up is None, "who has the latest metadata cannot be told, which is not 'nobody'"
+    assert len(partitions.value.states) == len(ASSIGNMENTS)
+
+
 async def until_fenced(fleet: Fleet, broker: int) -> None:
     """Every broker that is alive says so: each learns it some milliseconds after the controller."""
     for other in {1, 2, 3} - {broker}:
@@ -333,8 +352,8 @@ async def ask(fleet: Fleet, broker: int) -> None:
 
 async def test_closing_ends_what_is_in_flight(whole_cluster: KafkaCluster) -> None:
     async with fleet_of(whole_cluster) as fleet:
-        asked = next(b for b in (1, 2, 3) if fleet.current(b) is not None)
-        connected = next(b for b in (1, 2, 3) if fleet.current(b) is None)
+        asked, connected = 1, 2
+        await fleet.connection(asked)
         whole_cluster.node(asked).pause()
         whole_cluster.node(connected).pause()
         asking = asyncio.ensure_future(ask(fleet, asked))
