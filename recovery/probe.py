@@ -98,12 +98,14 @@ def advance(probe: Probe, answer: Answer | OutOfRange) -> Probe:
     """What is known after ``answer`` to ``probe.asks``. Raises ProbeError where answers contradict."""
     if isinstance(answer, OutOfRange):
         return _too_high(probe)
-    without_epoch = probe.asks == NO_EPOCH
-    probe = probe._replace(
-        log_start_offset=max(probe.log_start_offset, answer.log_start_offset),
-        high_watermark=max(probe.high_watermark, answer.high_watermark),
-    )
-    if without_epoch:
+    start, watermark = answer.log_start_offset, answer.high_watermark
+    # Seldom anything new after the first answer, and a copy costs as much as all the rest.
+    if start > probe.log_start_offset or watermark > probe.high_watermark:
+        probe = probe._replace(
+            log_start_offset=max(probe.log_start_offset, start),
+            high_watermark=max(probe.high_watermark, watermark),
+        )
+    if probe.asks == NO_EPOCH:
         return _no_epoch_at_all(probe)
     epoch, end = answer.diverging or (probe.asks, probe.log_end_offset)
     if epoch > probe.asks or end > probe.log_end_offset:
@@ -200,6 +202,8 @@ def deepen(probes: Mapping[int, Probe], full: bool) -> Sequence[int]:
     offsets, to the bottom, since the head that a choice gives up is counted by epoch too.
     """
     settled = {broker: probe for broker, probe in probes.items() if probe.settled}
+    if not full and len(set(settled.values())) <= 1:
+        return []  # equal logs, as most are
     starts = {probe.log_start_offset for probe in settled.values()}
     if full or len(starts) > 1:
         return [broker for broker, probe in settled.items() if not probe.bottom]
