@@ -29,7 +29,11 @@ def load_settings(path: Path | None, bootstrap: Iterable[Address] = ()) -> Clien
     given = tuple(bootstrap)
     if path is None:
         return ClientSettings(bootstrap=given)
-    return settings_from(read_properties(path), given)
+    try:
+        return settings_from(read_properties(path), given)
+    except PropertiesError as error:
+        # Without the frames it came through: they hold lines of the file.
+        raise PropertiesError(str(error)) from None
 
 
 def settings_from(properties: Properties, bootstrap: tuple[Address, ...] = ()) -> ClientSettings:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import struct
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TypeVar
 
+from kio.serial.errors import SerialError
 from kio.static.protocol import ResponsePayload
 
-from backends.base.errors import NotOffered
+from backends.base.errors import NotOffered, Refused
 from backends.live.addresses import Address, resolve
 from backends.live.carrier import Carrier, explain, protocol_hint
-from backends.live.errors import BrokerError, Trouble
+from backends.live.errors import BrokerError, Trouble, one_line
 from backends.live.greeting import Greeting, Hello
 from backends.live.secret import Secret
 from backends.live.settings import ClientSettings
@@ -127,16 +129,15 @@ class BrokerConnection:
             raise NotOffered(f"{self.where}: does not offer {call} in a version known here")
         return version
 
-    async def send(
-        self, request: Sendable, response_type: type[R], *, timeout: float | None = None
-    ) -> R:
+    async def send(self, request: Sendable, response_type: type[R], *, timeout: float | None = None) -> R:
         """Send ``request`` and return its decoded answer, whatever error codes that holds.
 
         ``timeout`` in seconds (default: the settings' request timeout) covers waiting for the turn and for
         the end of a throttle as well. Raises BrokerError; after it the connection is closed, except where
         the request was never written. Cancelling closes it too: the answer would come back to nobody.
+        Raises Refused where the request holds a value that Kafka's protocol cannot carry.
         """
-        carried = CarriedRequest(request)
+        carried = _encoded(request)
         limit = self._settings.request_timeout if timeout is None else timeout
         deadline = asyncio.get_running_loop().time() + limit
         try:
@@ -195,6 +196,13 @@ class BrokerConnection:
 
     def _error(self, trouble: Trouble, detail: str, *, sent: bool = False) -> BrokerError:
         return BrokerError(trouble, self.where, detail, sent=sent)
+
+
+def _encoded(request: Sendable) -> CarriedRequest:
+    try:
+        return CarriedRequest(request)
+    except (ValueError, OverflowError, struct.error, SerialError) as error:
+        raise Refused(f"nothing sent: the request cannot be written ({one_line(error)})") from None
 
 
 def place(address: Address | None, broker: int | None) -> str:

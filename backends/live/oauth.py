@@ -89,12 +89,11 @@ class ClientCredentials:
         from urllib.request import Request, urlopen
 
         form = {"grant_type": "client_credentials"} | ({"scope": self._scope} if self._scope else {})
-        credentials = f"{self._client_id}:{self._client_secret.reveal()}".encode()
         request = Request(  # noqa: S310 - only http and https are let through by token_source
             self._url,
             data=urlencode(form, quote_via=quote).encode("ascii"),
             headers={
-                "Authorization": f"Basic {base64.b64encode(credentials).decode('ascii')}",
+                "Authorization": _basic(self._client_id, self._client_secret),
                 "Accept": "application/json",
             },
         )
@@ -121,6 +120,11 @@ def file_of(url: str) -> Path | None:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise TokenError("expected an http, https or file URL")
     return None
+
+
+def _basic(user: str, password: Secret) -> str:
+    # Apart, so that no frame that an error passes through holds the password.
+    return f"Basic {base64.b64encode(f'{user}:{password.reveal()}'.encode()).decode('ascii')}"
 
 
 def _part(value: Mapping[str, object]) -> str:

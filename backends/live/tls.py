@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from backends.live.secret import Secret
 from backends.live.stores import KeyPair, StoreError
 
 VERSIONS = {
@@ -76,11 +77,11 @@ def _trust(context: ssl.SSLContext, pem: str) -> None:
 
 
 def _present(context: ssl.SSLContext, identity: KeyPair) -> None:
-    password = identity.password.reveal() if identity.password else ""
+    password = identity.password or Secret("")
     try:
-        with _as_file(identity.pem.reveal()) as path:
+        with _as_file(identity.pem) as path:
             # A password is always given: without one OpenSSL would ask at the terminal.
-            context.load_cert_chain(path, password=password)
+            context.load_cert_chain(path, password=password.reveal())
     except ssl.SSLError as error:
         raise StoreError(
             f"the key and certificate cannot be used ({error.reason or 'no PEM'}){_hint(identity)}"
@@ -98,13 +99,13 @@ def _hint(identity: KeyPair) -> str:
 
 
 @contextmanager
-def _as_file(text: str) -> Iterator[str]:
+def _as_file(text: Secret) -> Iterator[str]:
     """A path under which OpenSSL reads ``text``, as it takes no key from memory; nowhere on a disk on Linux."""
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("identity", os.MFD_CLOEXEC)
         try:
             with open(number, "w", encoding="ascii", closefd=False) as file:
-                file.write(text)
+                file.write(text.reveal())
             yield f"/proc/self/fd/{number}"
         finally:
             os.close(number)
@@ -112,5 +113,5 @@ def _as_file(text: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "identity.pem")
         path.touch(mode=0o600)
-        path.write_text(text, encoding="ascii")
+        path.write_text(text.reveal(), encoding="ascii")
         yield str(path)

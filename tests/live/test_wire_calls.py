@@ -16,7 +16,7 @@ from backends.live.configs import describe_broker_configs, describe_topic_config
 from backends.live.connection import BrokerConnection
 from backends.live.elections import elect_leaders
 from backends.live.errors import BrokerError, NobodyReached, Trouble
-from backends.live.fleet import Fleet
+from backends.live.fleet import SEED, Fleet
 from backends.live.logdirs import describe_log_dirs
 from backends.live.partitions import WHOLE_TOPIC, describe_partitions
 from backends.live.quorum import describe_quorum
@@ -274,6 +274,23 @@ async def test_an_override_that_leads_to_another_broker_is_refused(whole_cluster
         right = await fleet.connection(1)
     assert caught.value.trouble is Trouble.WRONG_NODE
     assert right.verified
+
+
+async def test_only_the_bootstrap_address_leads_anywhere(whole_cluster: KafkaCluster) -> None:
+    """A port-forward: the brokers' own addresses are not reachable from here."""
+    nowhere = {broker: Address("127.0.0.1", 1) for broker in (1, 2, 3)}
+    tp = TopicPartition(SMALL, 0)
+    async with fleet_of(whole_cluster, nowhere) as fleet:
+        told = await fleet.any(lambda conn: describe_partitions(conn, [SMALL]))
+        written = await fleet.any(lambda conn: write_assignments(conn, {tp: (1, 2, 3)}), again=False)
+        quorum = await fleet.quorum()
+        found = await check(fleet)
+    assert (told.broker, told.caught_up) == (SEED, None)
+    assert len(told.value.states) == len(ASSIGNMENTS)
+    assert written.value == {tp: None}
+    assert not isinstance(quorum, Unknown)
+    assert all(r.problem is not None and r.overridden for r in found.reach)
+    assert {c.call: c.versions for c in found.capabilities.calls}["DescribeTopicPartitions"] == (0, 0)
 
 
 async def test_an_unlisted_broker_is_looked_for_behind_the_bootstrap_servers(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import ssl
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,15 @@ def test_what_is_wrong_is_one_line_with_file_and_line(load: Load, text: str, lin
     assert what in message
     assert "\n" not in message
     assert SECRET not in message
+    assert SECRET not in shown_with_locals(caught.value)
+
+
+def shown_with_locals(error: BaseException) -> str:
+    """The traceback as a crash report with local variables has it, the test's own frames left out."""
+    told = traceback.TracebackException.from_exception(error, capture_locals=True)
+    told.stack = traceback.StackSummary.from_list(f for f in told.stack if "/backends/" in f.filename)
+    assert told.stack
+    return "".join(told.format())
 
 
 async def test_an_unsecured_token_carries_the_claims(load: Load) -> None:

@@ -11,7 +11,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from kio.schema.describe_topic_partitions.v0.request import DescribeTopicPartitionsRequest, TopicRequest
+from kio.schema.describe_topic_partitions.v0.response import DescribeTopicPartitionsResponse
+from kio.schema.types import TopicName
 
+from backends.base.errors import Refused
 from backends.live.addresses import Address
 from backends.live.cluster import describe_cluster
 from backends.live.connection import BrokerConnection
@@ -162,6 +166,21 @@ async def test_who_waits_behind_a_request_that_hangs_is_not_kept_for_ever() -> N
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         assert conn.closed, "its answer would come back to nobody"
+
+
+async def test_a_name_that_cannot_be_written_is_refused_and_nothing_is_sent() -> None:
+    async with peer(
+        lambda number, correlation: greeting(number, correlation) if number < 2 else None
+    ) as address:
+        conn = await BrokerConnection.open(address, SETTINGS)
+        with pytest.raises(Refused, match="nothing sent"):
+            await conn.send(asking_for("\ud800"), DescribeTopicPartitionsResponse)
+        assert not conn.closed
+        conn.close()
+
+
+def asking_for(name: str) -> DescribeTopicPartitionsRequest:
+    return DescribeTopicPartitionsRequest(topics=(TopicRequest(name=TopicName(name)),))
 
 
 def throttled(milliseconds: int) -> Reply:
