@@ -134,7 +134,7 @@ class Position(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """``positions`` holds what changed since the session's last Fetch; ``session`` 0 starts a new one."""
+    """``positions`` holds what changed since the session's last Fetch; ``session`` 0 asks for a new one."""
 
     replica: int
     replica_epoch: int

@@ -7,8 +7,9 @@ equal registrations are one object (:class:`Interner`).
 from __future__ import annotations
 
 from collections.abc import Hashable, ItemsView, Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from recovery.controller.image import SharingTable
 from recovery.controller.registration import Registration
 from recovery.model import TopicPartition
 
@@ -25,7 +26,7 @@ class Interner:
         return self._known.setdefault(value, value)  # type: ignore[return-value]  # it equals value, and is of its type
 
 
-class PartitionTable(Mapping[TopicPartition, Registration]):
+class PartitionTable(SharingTable):
     """A frozen mapping. Partitions of a topic are numbered from 0 without gaps, as Kafka numbers them."""
 
     __slots__ = ("_keys", "_size", "_topics")
@@ -34,10 +35,11 @@ class PartitionTable(Mapping[TopicPartition, Registration]):
         self,
         topics: Mapping[str, tuple[Registration, ...]],
         keys: Mapping[str, tuple[TopicPartition, ...]] | None = None,
+        size: int = -1,
     ) -> None:
-        self._topics = dict(topics)
+        self._topics = topics
         self._keys = keys if keys is not None else _keys_of(topics)
-        self._size = sum(map(len, self._topics.values()))
+        self._size = size if size >= 0 else sum(map(len, topics.values()))
 
     @property
     def topics(self) -> Mapping[str, tuple[Registration, ...]]:
@@ -52,6 +54,11 @@ class PartitionTable(Mapping[TopicPartition, Registration]):
         if row is None or not 0 <= tp.partition < len(row):
             raise KeyError(tp)
         return row[tp.partition]
+
+    def get(self, tp: TopicPartition, default: Any = None) -> Any:
+        """As of any mapping; the inherited one pays for an exception where there is nothing."""
+        row = self._topics.get(tp[0])
+        return row[tp[1]] if row is not None and 0 <= tp[1] < len(row) else default
 
     def __contains__(self, tp: object) -> bool:
         return isinstance(tp, tuple) and 0 <= tp[1] < len(self._topics.get(tp[0], ()))
@@ -78,9 +85,10 @@ class PartitionTable(Mapping[TopicPartition, Registration]):
             if row is None:
                 row = rows[tp.topic] = list(self._topics[tp.topic])
             row[tp.partition] = registration
-        return PartitionTable(
-            {**self._topics, **{topic: tuple(row) for topic, row in rows.items()}}, self._keys
-        )
+        topics = dict(self._topics)
+        for topic, row in rows.items():
+            topics[topic] = tuple(row)
+        return PartitionTable(topics, self._keys, self._size)
 
     def with_topic(self, topic: str, row: tuple[Registration, ...]) -> PartitionTable:
         """The table with one topic more."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Generic, NamedTuple, TypeVar
 
 from recovery.controller.registration import (
     LOST_DIRECTORY,
@@ -93,13 +94,12 @@ class ClusterImage:
         return (tp for tp, partition in self.partitions.items() if not partition.has_leader)
 
 
-@runtime_checkable
-class SharingTable(Protocol):
+class SharingTable(Mapping[TopicPartition, Registration]):
     """A mapping of partitions that makes its changed successor itself."""
 
-    def updated(
-        self, changes: Mapping[TopicPartition, Registration]
-    ) -> Mapping[TopicPartition, Registration]: ...
+    @abstractmethod
+    def updated(self, changes: Mapping[TopicPartition, Registration]) -> SharingTable:
+        """The table with ``changes`` to partitions that it holds."""
 
 
 class Effect(NamedTuple):

@@ -49,14 +49,11 @@ class Fetcher:
         if self._stopped:
             self._sending = False
             return
-        if self._session == _NEW:
-            self._changed = dict.fromkeys(self._process.follower.followed_from(self._leader))
-        positions = []
-        for tp in self._changed:
-            position = self._position(tp)
-            if position is not None:
-                positions.append(position)
-        self._changed = {}
+        positions: list[Position] = []
+        if self._session != _NEW:
+            found = (self._position(tp) for tp in self._changed)
+            positions = [position for position in found if position is not None]
+            self._changed = {}
         config = self._process.context.config
         body = Fetch(self._process.id, self._process.epoch, self._session, tuple(positions))
         timeout = config.replica_fetch_wait_max + config.request_timeout
@@ -79,6 +76,9 @@ class Fetcher:
             backoff = 0 if known else self._process.context.config.replica_fetch_backoff
             self._process.later(backoff, self._send)
             return
+        if self._session == _NEW:
+            # The leader has a session for us, and is told where everything is.
+            self._changed = dict.fromkeys(self._process.follower.followed_from(self._leader))
         self._session = reply.session
         for result in reply.partitions:
             self._take(result)

@@ -33,6 +33,7 @@ class Leader:
         self.id = process.id
         self._config = process.context.config
         self._led: dict[TopicPartition, Leadership] = {}
+        self._silent: frozenset[int] = frozenset()
         self.sessions = FetchSessions(self, warm=warm)
         self._changes = IsrChanges(process, self._answered)
         process.later(self._config.replica_lag_time_max // 2, self._check_lag)
@@ -207,11 +208,15 @@ class Leader:
         return follower.caught_up_at < since
 
     def _materialise_silent(self, since: int) -> None:
-        """A follower that is silent altogether lags in every partition, also where there is no object yet."""
+        """A follower that is silent altogether lags in every partition, also where there is no object yet.
+
+        What is led later has one from the start, so that one look at everything is enough.
+        """
         image = self.process.image
-        silent = frozenset(
+        now_silent = frozenset(
             broker for broker in image.brokers if broker != self.id and self.sessions.heard(broker) < since
         )
+        silent, self._silent = now_silent - self._silent, now_silent
         if not silent:
             return
         for tp, partition in image.partitions.items():

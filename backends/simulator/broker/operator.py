@@ -83,10 +83,12 @@ class OperatorRequests:
         return ask.PartitionLogInfo(tp, epoch, self._process.storage.log(tp).end, None)
 
     def _log_error(self, tp: TopicPartition) -> Error | None:
+        """Looks without noticing: what an operator reads must not change what happens."""
         storage = self._process.storage
         if tp not in storage.disk.logs:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
-        return None if storage.read(tp) is not None else Error.KAFKA_STORAGE_ERROR
+        fails = storage.offline(tp) or not storage.disk.works(tp)
+        return Error.KAFKA_STORAGE_ERROR if fails else None
 
     def _lineage(self, body: ask.ReadLineage) -> ask.LineageRead:
         return ask.LineageRead(tuple(self._read(tp) for tp in body.partitions))

@@ -63,6 +63,9 @@ class FetchSessions:
             session.timer.cancel()
         for position in body.positions:
             session.ready[position.tp] = self._position(body, position)
+        if body.session == 0:
+            answer(Fetched(session.id, ()))
+            return
         session.held = answer
         if not self._release(body.replica, session):
             wait = self._process.context.config.replica_fetch_wait_max

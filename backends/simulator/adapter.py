@@ -1,0 +1,261 @@
+"""The simulated cluster behind the protocol of backends/base."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from backends.base.answers import (
+    Capabilities,
+    ClusterInfo,
+    Designation,
+    Election,
+    LogDir,
+    Offered,
+    Partitions,
+    Quorum,
+    Reassignment,
+    SurveyRequest,
+    SurveyResult,
+)
+from backends.base.errors import Unreachable
+from backends.base.protocol import Progress, Recorder, Stop
+from backends.simulator.controller.requests import ELR_FEATURE
+from backends.simulator.loop import SECOND
+from backends.simulator.messages import Error
+from backends.simulator.network import broker as node
+from backends.simulator.network import controller
+from backends.simulator.operate.asking import Asking, denied, silence
+from backends.simulator.operate.elections import Elections
+from backends.simulator.operate.kept import Kept
+from backends.simulator.operate.survey import SurveyRun
+from backends.simulator.questions import (
+    ConfigsDescribed,
+    DescribeConfigs,
+    DescribeLogDirs,
+    DescribeQuorum,
+    ListReassignments,
+    LogDirsDescribed,
+    ReassignmentsListed,
+)
+from backends.simulator.scenario.build import Scenario
+from backends.simulator.simulation import Simulation
+from recovery.loss import Witness
+from recovery.model import Broker, TopicPartition, Unknown, Why
+
+T = TypeVar("T")
+
+MIN_ISR = "min.insync.replicas"
+
+
+class SimulatorBackend:
+    """Implements :class:`backends.base.protocol.Backend` on one scenario and seed.
+
+    Its state is kept in ``state``, and nowhere with None. Time moves while something is asked, by as much as the
+    answers take, and with :meth:`advance`; real time does not matter.
+    """
+
+    simulated = True
+
+    def __init__(self, scenario: Scenario, seed: int = 1, state: Path | None = None) -> None:
+        self._scenario = scenario
+        self._seed = seed
+        self._kept = Kept(scenario, seed, state)
+        self._simulation: Simulation | None = None
+
+    @property
+    def title(self) -> str:
+        """The scenario and its seed."""
+        return f"simulated {self._scenario.name}, seed {self._seed}"
+
+    @property
+    def cluster_id(self) -> str:
+        """No live cluster has such an id: theirs are 22 characters without dots."""
+        name = "".join(char if char.isalnum() or char == "-" else "-" for char in self._scenario.name)
+        return f"simulated.{name}.{self._seed}"
+
+    @property
+    def simulation(self) -> Simulation:
+        """The run itself. Raises Unreachable before ``open``."""
+        if self._simulation is None:
+            raise Unreachable("the simulation is not open")
+        return self._simulation
+
+    @property
+    def _asking(self) -> Asking:
+        return Asking(self.simulation)
+
+    async def _done(self, result: T) -> T:
+        """Keeps the state, and lets whoever else is waiting have a turn."""
+        self._kept.save()
+        await asyncio.sleep(0)
+        return result
+
+    async def open(self) -> ClusterInfo:
+        """The cluster as it was left, or as the operator meets it first. Raises StateError or Unreachable."""
+        if self._simulation is None:
+            self._kept.lock()
+            try:
+                self._simulation = self._kept.simulation()
+            except BaseException:
+                self._kept.unlock()
+                raise
+        return await self.cluster()
+
+    async def close(self) -> None:
+        """Let go of the state."""
+        self._simulation = None
+        self._kept.unlock()
+
+    async def advance(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        self._asking.wait(round(seconds * SECOND))
+        await self._done(None)
+
+    async def cluster(self) -> ClusterInfo:
+        """The brokers as the most caught-up broker that answers has them, fenced ones too."""
+        return await self._done(self._cluster())
+
+    def _cluster(self) -> ClusterInfo:
+        asked, told = self._asking.caught_up()
+        specs = self.simulation.world.specs
+        brokers = tuple(
+            Broker(number, f"broker-{number}.simulated", 9092, specs[number].rack, fenced)
+            for number, fenced in told.brokers
+        )
+        return ClusterInfo(self.cluster_id, brokers, asked, told.elr_enabled, "simulated")
+
+    async def capabilities(self) -> Capabilities:
+        """What the recovery tool's specification adds is offered natively."""
+        calls = (
+            Offered("GetReplicaLogInfo", (0, 0), "replica logs"),
+            Offered("ElectLeaders", (0, 3), "designated elections"),
+            Offered("DescribeTopicPartitions", (0, 0), "partitions and their ELR"),
+            Offered("DescribeCluster", (0, 2), "brokers, fenced ones too"),
+            Offered("AlterPartitionReassignments", (0, 1), "assignment orders"),
+            Offered("DescribeQuorum", (0, 2), "the metadata quorum"),
+        )
+        features = {ELR_FEATURE: int(self._cluster().elr_enabled is True)}
+        return await self._done(
+            Capabilities(calls, features, "GetReplicaLogInfo (native)", "ElectLeaders v3 (native)")
+        )
+
+    async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
+        """Partition states, page by page."""
+        states, refused, asked = self._asking.describe(topics)
+        hidden = tuple(topic for topic, error in refused.items() if error is Error.TOPIC_AUTHORIZATION_FAILED)
+        unknown = {
+            TopicPartition(topic, -1): Unknown(Why.FAILED, error.value)
+            for topic, error in refused.items()
+            if topic not in hidden
+        }
+        return await self._done(Partitions(states, unknown, hidden, topics is None, asked))
+
+    async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
+        """Effective topic configurations."""
+        return await self._done(self._configs(topics))
+
+    def _configs(self, topics: Sequence[str]) -> dict[str, Mapping[str, str] | Unknown]:
+        if not topics:
+            return {}
+        asked, _ = self._asking.caught_up()
+        answer = self._asking.one(node(asked), DescribeConfigs(tuple(topics)))
+        if not isinstance(answer, ConfigsDescribed):
+            return dict.fromkeys(topics, silence(answer))
+        return {
+            topic: denied(told, "DESCRIBE_CONFIGS", f"topic {topic}", "its configuration")
+            if isinstance(told, Error)
+            else dict(told)
+            for topic, told in answer.topics
+        }
+
+    async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
+        """Ask every replica's own broker."""
+        cluster = self._cluster()
+        configs = self._configs(list(dict.fromkeys(state.topic for state in request.partitions)))
+        reassigning = self._reassigning(None)
+        run = SurveyRun(self._asking, request, cluster.brokers)
+        run.run(progress)
+        min_isr = {
+            topic: config if isinstance(config, Unknown) else int(config[MIN_ISR])
+            for topic, config in configs.items()
+        }
+        busy = reassigning if isinstance(reassigning, Unknown) else frozenset(row.tp for row in reassigning)
+        return await self._done(run.result(min_isr, busy))
+
+    async def record_times(
+        self,
+        records: Sequence[tuple[TopicPartition, Witness]],  # noqa: ARG002
+    ) -> Mapping[tuple[TopicPartition, Witness], tuple[int, int]]:
+        """Simulated records have no timestamps: none can be had."""
+        return {}
+
+    async def log_dirs(
+        self, brokers: Sequence[int] | None = None
+    ) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
+        """Every log dir, all brokers asked at once."""
+        wanted = sorted(self.simulation.world.specs) if brokers is None else list(brokers)
+        answers = self._asking.all([(node(number), DescribeLogDirs()) for number in wanted])
+        found: dict[int, tuple[LogDir, ...] | Unknown] = {}
+        for number, answer in zip(wanted, answers, strict=True):
+            if not isinstance(answer, LogDirsDescribed):
+                found[number] = silence(answer)
+            elif answer.error is not None:
+                found[number] = denied(answer.error, "DESCRIBE", "the cluster", "DescribeLogDirs")
+            else:
+                found[number] = answer.log_dirs
+        return await self._done(found)
+
+    async def quorum(self) -> Quorum | Unknown:
+        """DescribeQuorum of the active controller, each controller asked."""
+        if "DESCRIBE cluster" in self._scenario.topology.config.denied:
+            return Unknown(Why.NOT_ALLOWED, "DescribeQuorum needs DESCRIBE on the cluster")
+        controllers = self._scenario.topology.controllers
+        answers = self._asking.all([(controller(number), DescribeQuorum()) for number in controllers])
+        told = [answer for answer in answers if isinstance(answer, Quorum)]
+        newest = max(told, key=lambda quorum: quorum.leader_epoch, default=None)
+        return await self._done(newest or Unknown(Why.NOT_ANSWERED, "no active controller answers"))
+
+    async def reassignments(
+        self, partitions: Sequence[TopicPartition] | None = None
+    ) -> tuple[Reassignment, ...] | Unknown:
+        """Reassignments in progress."""
+        return await self._done(self._reassigning(partitions))
+
+    def _reassigning(self, partitions: Sequence[TopicPartition] | None) -> tuple[Reassignment, ...] | Unknown:
+        asked, _ = self._asking.caught_up()
+        named = None if partitions is None else tuple(partitions)
+        answer = self._asking.one(node(asked), ListReassignments(named))
+        if not isinstance(answer, ReassignmentsListed):
+            return silence(answer)
+        if answer.error is not None:
+            return denied(answer.error, "DESCRIBE", "the cluster", "ListPartitionReassignments")
+        return tuple(Reassignment(*row) for row in answer.rows)
+
+    async def elect(
+        self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
+    ) -> tuple[Election, ...]:
+        """Preferred or unclean elections."""
+        return await self._done(Elections(self._asking, self._kept).hold(preferred, partitions, recorder))
+
+    async def designate(
+        self,
+        rows: Sequence[Designation],
+        recorder: Recorder,
+        *,
+        attempts: int,
+        stop: Stop,
+        progress: Progress | None = None,
+    ) -> tuple[Election, ...]:
+        """ElectLeaders v3, after checking every fence."""
+        elections = Elections(self._asking, self._kept)
+        ended = elections.designate(
+            self._cluster, rows, recorder, attempts=attempts, stop=stop, progress=progress
+        )
+        return await self._done(ended)
+
+    async def restore_orders(self, rows: Sequence[Designation], recorder: Recorder) -> tuple[Election, ...]:
+        """Put back orders that somebody wrote: this adapter itself writes none."""
+        return await self._done(Elections(self._asking, self._kept).restore(rows, recorder))

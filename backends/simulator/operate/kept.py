@@ -1,0 +1,167 @@
+"""A simulation that lasts from command to command.
+
+What is kept is not the cluster but how it came about: the scenario, the seed, what the operator sent and when, and
+what time it is. Whoever opens it replays that, and checks that it came to the same history.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from backends.base.errors import BackendError
+from backends.simulator.messages import ElectLeaders, Reassign
+from backends.simulator.network import broker
+from backends.simulator.rpc import Endpoint
+from backends.simulator.scenario.build import Scenario
+from backends.simulator.simulation import Simulation
+from recovery.controller.targets import Election
+from recovery.model import TopicPartition
+
+FORMAT = 1
+TIMEOUT = 3_000_000
+
+
+class StateError(BackendError):
+    """The kept state cannot be used: one line for a person, with what to do."""
+
+
+class Kept:
+    """The kept state of one scenario and seed, in ``path``; None keeps nothing.
+
+    Open it with :meth:`lock`, then :meth:`simulation`; ``save`` after anything that moved time.
+    """
+
+    def __init__(self, scenario: Scenario, seed: int, path: Path | None) -> None:
+        self._scenario = scenario
+        self._seed = seed
+        self._path = path
+        self._lock: int | None = None
+        self._sent: list[dict[str, Any]] = []
+        self._simulation: Simulation | None = None
+
+    def lock(self) -> None:
+        """Raises StateError while another process has it, or where it cannot be kept."""
+        if self._path is None or self._lock is not None:
+            return
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self._path.with_name(self._path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StateError(f"{self._path}: the simulation cannot be kept there: {error.strerror}") from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            raise StateError(f"{self._path}: another command is using this simulation; wait for it") from None
+        self._lock = handle
+
+    def unlock(self) -> None:
+        """May be called twice."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def simulation(self) -> Simulation:
+        """The simulation as it was left, or as the operator meets it first. Raises StateError."""
+        simulation = self._simulation = Simulation(self._scenario, self._seed)
+        state = self._read()
+        if state is None:
+            simulation.advance_to(self._scenario.operator_at)
+            return simulation
+        endpoint: Endpoint = simulation.world.operator
+        try:
+            self._sent = list(state["sent"])
+            for row in self._sent:
+                simulation.advance_to(row["at"])
+                endpoint.ask(broker(row["to"]), _decoded(row), TIMEOUT, _unheard)
+            simulation.advance_to(state["now"])
+            history = state["history"]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise StateError(f"{self._path}: not a simulation's state ({error}); {self._reset}") from None
+        if history != simulation.world.history.events_digest():
+            raise StateError(f"{self._path}: this version comes to another history; {self._reset}")
+        return simulation
+
+    @property
+    def _reset(self) -> str:
+        return f"start over with: ktriage simulate reset {self._scenario.name} --seed {self._seed}"
+
+    def _read(self) -> dict[str, Any] | None:
+        if self._path is None or not self._path.exists():
+            return None
+        try:
+            state = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise StateError(f"{self._path}: cannot be read ({error}); {self._reset}") from None
+        if not isinstance(state, dict) or state.get("format") != FORMAT:
+            raise StateError(f"{self._path}: not a simulation's state of this version; {self._reset}")
+        if state.get("scenario") != self._scenario.digest or state.get("seed") != self._seed:
+            raise StateError(f"{self._path}: the scenario has changed since; {self._reset}")
+        return state
+
+    def sent(self, to: int, body: ElectLeaders | Reassign) -> None:
+        """Note what the operator sends now, before it goes out."""
+        assert self._simulation is not None
+        self._sent.append({"at": self._simulation.now, "to": to, **_encoded(body)})
+
+    def save(self) -> None:
+        """Write the state, whole or not at all. Raises StateError."""
+        if self._path is None or self._simulation is None:
+            return
+        state = {
+            "format": FORMAT,
+            "name": self._scenario.name,
+            "scenario": self._scenario.digest,
+            "seed": self._seed,
+            "now": self._simulation.now,
+            "sent": self._sent,
+            "history": self._simulation.world.history.events_digest(),
+        }
+        try:
+            with tempfile.NamedTemporaryFile(
+                "w", encoding="utf-8", dir=self._path.parent, prefix=".simulation-", delete=False
+            ) as file:
+                json.dump(state, file)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(file.name).replace(self._path)
+        except OSError as error:
+            raise StateError(f"{self._path}: the simulation was not kept: {error.strerror}") from None
+
+    def reset(self) -> bool:
+        """Forget what was kept; False where nothing was."""
+        self.lock()
+        try:
+            if self._path is None or not self._path.exists():
+                return False
+            self._path.unlink()
+            return True
+        finally:
+            self.unlock()
+
+
+def _encoded(body: ElectLeaders | Reassign) -> dict[str, Any]:
+    if isinstance(body, ElectLeaders):
+        rows = body.partitions
+        named = None if rows is None else [[tp.topic, tp.partition, leader] for tp, leader in rows]
+        return {"elect": body.kind.value, "partitions": named}
+    targets = [[tp.topic, tp.partition, None if r is None else list(r)] for tp, r in body.targets]
+    return {"reassign": targets, "allow": body.allow_replication_factor_change}
+
+
+def _decoded(row: dict[str, Any]) -> ElectLeaders | Reassign:
+    if "elect" in row:
+        rows = row["partitions"]
+        named = None if rows is None else tuple((TopicPartition(t, p), leader) for t, p, leader in rows)
+        return ElectLeaders(Election(row["elect"]), named)
+    targets = tuple((TopicPartition(t, p), None if r is None else tuple(r)) for t, p, r in row["reassign"])
+    return Reassign(targets, row["allow"])
+
+
+def _unheard(_reply: Any) -> None:
+    """The answer was heard when it was sent first."""

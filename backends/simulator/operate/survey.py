@@ -1,0 +1,158 @@
+"""The survey of a simulated cluster: GetReplicaLogInfo of every replica's own broker, then its epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from backends.base.answers import Contact, SurveyRequest, SurveyResult
+from backends.base.protocol import Progress
+from backends.simulator.loop import SECOND
+from backends.simulator.messages import Error
+from backends.simulator.network import broker as node
+from backends.simulator.operate.asking import TIMEOUT, Asking, denied, silence
+from backends.simulator.questions import (
+    GetReplicaLogInfo,
+    LineageRead,
+    LogRead,
+    PartitionLogInfo,
+    ReadLineage,
+    ReplicaLogInfos,
+)
+from recovery.model import (
+    Broker,
+    PartitionState,
+    Replica,
+    ReplicaLog,
+    Survey,
+    TopicPartition,
+    Unknown,
+    Why,
+)
+from recovery.standing import standing
+
+CALL = "GetReplicaLogInfo (native), epochs by Fetch"
+LIMIT = 1000
+BYTES_A_RECORD = 100
+RETRY = SECOND // 2
+
+Logs = dict[tuple[TopicPartition, int], ReplicaLog | Unknown]
+
+
+class SurveyRun:
+    """One survey; every broker is asked for at most 1,000 partitions at a time, all brokers at once."""
+
+    def __init__(self, asking: Asking, request: SurveyRequest, brokers: Sequence[Broker]) -> None:
+        self._asking = asking
+        self._request = request
+        self._brokers: Mapping[int, Broker] = {broker.id: broker for broker in brokers}
+        self._began = asking.now
+        self._deadline = asking.now + round(request.duration * SECOND)
+        self._logs: Logs = {}
+        self._contacts: dict[int, Contact] = {}
+        self._left: dict[int, list[TopicPartition]] = {}
+        for state in request.partitions:
+            for replica in state.replicas:
+                self._left.setdefault(replica, []).append(state.tp)
+
+    def run(self, progress: Progress | None) -> None:
+        """Until every replica is settled, at the latest until the duration is over."""
+        total = sum(map(len, self._left.values()))
+        while self._left:
+            remaining = self._deadline - self._asking.now
+            if remaining <= 0:
+                break
+            self._round(min(TIMEOUT, remaining))
+            if progress is not None:
+                progress("asking brokers", len(self._logs), total)
+            if self._left and all(broker in self._contacts for broker in self._left):
+                self._asking.wait(min(RETRY, max(self._deadline - self._asking.now, 0)))
+        for broker, partitions in self._left.items():
+            problem = self._contacts[broker].problem if broker in self._contacts else None
+            for tp in partitions:
+                self._logs.setdefault((tp, broker), problem or Unknown(Why.NOT_ANSWERED, "no answer in time"))
+
+    def _round(self, timeout: int) -> None:
+        asked = {broker: tuple(left[:LIMIT]) for broker, left in sorted(self._left.items())}
+        questions = [(node(broker), GetReplicaLogInfo(tps)) for broker, tps in asked.items()]
+        answers = dict(zip(asked, self._asking.all(questions, timeout), strict=True))
+        heard = {broker: tps for broker, tps in asked.items() if isinstance(answers[broker], ReplicaLogInfos)}
+        epochs = [(node(broker), ReadLineage(tps)) for broker, tps in heard.items()]
+        lineages = dict(zip(heard, self._asking.all(epochs, timeout), strict=True))
+        for broker in asked:
+            if broker in heard:
+                self._heard(broker, answers[broker], lineages[broker])
+            else:
+                self._silent(broker, answers[broker])
+
+    def _silent(self, broker: int, answer: Any) -> None:
+        self._note(broker, silence(answer))
+        listed = self._brokers.get(broker)
+        if listed is None or listed.fenced:
+            # Nobody expects it to be up: what it holds stays unknown.
+            problem = silence(answer)
+            for tp in self._left.pop(broker):
+                self._logs[tp, broker] = problem
+
+    def _heard(self, broker: int, answer: ReplicaLogInfos, epochs: Any) -> None:
+        left = self._left[broker]
+        if answer.error is not None:
+            problem = denied(answer.error, "CLUSTER_ACTION", "the cluster", "GetReplicaLogInfo")
+            self._note(broker, problem)
+            for tp in self._left.pop(broker):
+                self._logs[tp, broker] = problem
+            return
+        self._note(broker, None)
+        read = {row.tp: row for row in epochs.logs} if isinstance(epochs, LineageRead) else {}
+        for info in answer.infos:
+            self._logs[info.tp, broker] = _log(info, read.get(info.tp))
+        # What was not served (HasMoreData) is asked for in the next round.
+        rest = left[len(answer.infos) :]
+        if rest:
+            self._left[broker] = rest
+        else:
+            del self._left[broker]
+
+    def _note(self, broker: int, problem: Unknown | None) -> None:
+        seconds = (self._asking.now - self._began) / SECOND
+        self._contacts[broker] = Contact(broker, f"broker-{broker}.simulated:9092", problem, seconds, CALL)
+
+    def result(
+        self, min_isr: Mapping[str, int | Unknown], reassigning: frozenset[TopicPartition] | Unknown
+    ) -> SurveyResult:
+        """``min_isr`` is each topic's as configured."""
+        surveys = []
+        for state in self._request.partitions:
+            replicas = tuple(
+                Replica(replica, standing(state, replica, self._brokers), self._logs[state.tp, replica])
+                for replica in state.replicas
+            )
+            busy = reassigning if isinstance(reassigning, Unknown) else state.tp in reassigning
+            surveys.append(Survey(state, replicas, _effective(min_isr[state.topic], state), busy))
+        contacts = tuple(self._contacts[broker] for broker in sorted(self._contacts))
+        return SurveyResult(tuple(surveys), contacts)
+
+
+def _effective(configured: int | Unknown, state: PartitionState) -> int | Unknown:
+    return configured if isinstance(configured, Unknown) else min(configured, len(state.replicas))
+
+
+def _log(info: PartitionLogInfo, read: LogRead | None) -> ReplicaLog | Unknown:
+    if info.error is not None:
+        return _unknown(info.error, info.tp.topic, "DESCRIBE")
+    epoch, end = info.leader_epoch, info.log_end_offset
+    if read is None:
+        return ReplicaLog(
+            epoch, end, lineage=Unknown(Why.NOT_ANSWERED, "the broker died between two questions")
+        )
+    if read.lineage is None:
+        assert read.error is not None
+        return ReplicaLog(epoch, end, lineage=_unknown(read.error, info.tp.topic, "READ"))
+    size = (end - read.log_start_offset) * BYTES_A_RECORD
+    return ReplicaLog(
+        epoch, end, read.log_start_offset, read.high_watermark, read.lineage, read.log_dir, size
+    )
+
+
+def _unknown(error: Error, topic: str, operation: str) -> Unknown:
+    return denied(error, operation, f"topic {topic}", "its log")

@@ -1,0 +1,1 @@
+"""Scenarios: YAML files that say what a cluster is, what happens to it, and what the operator meets."""

@@ -1,0 +1,262 @@
+"""A checked scenario file as the values that a simulation takes."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields, replace
+
+from backends.simulator.config import Config
+from backends.simulator.loop import MILLISECOND, SECOND
+from backends.simulator.network import OPERATOR, Node, Role, Weather
+from backends.simulator.scenario.errors import Misplaced
+from backends.simulator.scenario.faults import Fault
+from backends.simulator.scenario.model import ClusterModel, ManyBrokers, ScenarioModel, Switches, TopicModel
+from backends.simulator.scenario.spread import spread
+from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
+from recovery.controller.rules import KIP_966, Rules, shipped
+from recovery.model import TopicPartition
+
+_MS = "ms"
+_VALUE = "value"
+
+# Kafka's name → (field of Config, unit).
+CONFIGS: dict[str, tuple[str, str]] = {
+    "broker.heartbeat.interval.ms": ("broker_heartbeat_interval", _MS),
+    "broker.session.timeout.ms": ("broker_session_timeout", _MS),
+    "replica.lag.time.max.ms": ("replica_lag_time_max", _MS),
+    "replica.fetch.wait.max.ms": ("replica_fetch_wait_max", _MS),
+    "replica.fetch.backoff.ms": ("replica_fetch_backoff", _MS),
+    "replica.high.watermark.checkpoint.interval.ms": ("high_watermark_checkpoint_interval", _MS),
+    "request.timeout.ms": ("request_timeout", _MS),
+    "log.flush.interval.ms": ("flush_interval", _MS),
+    "leader.imbalance.check.interval.ms": ("leader_rebalance_interval", _MS),
+    "leader.imbalance.per.broker.percentage": ("leader_imbalance_percentage", _VALUE),
+    "auto.leader.rebalance.enable": ("auto_leader_rebalance", _VALUE),
+    "unclean.leader.election.interval.ms": ("unclean_election_interval", _MS),
+    "unclean.recovery.timeout.ms": ("unclean_recovery_timeout", _MS),
+    "replica.fetch.max.records": ("replica_fetch_records", _VALUE),
+    "max.request.partition.size.limit": ("partition_limit", _VALUE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """``digest`` is of the file's text: a saved state belongs to exactly that. ``operator_at`` in virtual µs."""
+
+    name: str
+    title: str
+    about: str
+    digest: str
+    topology: Topology
+    faults: tuple[Fault, ...]
+    operator_at: int
+    cannot_reach: tuple[Node, ...]
+    offline: int
+    breaks: tuple[str, ...]
+
+
+def build(model: ScenarioModel, name: str, text: str) -> Scenario:
+    """Raises Misplaced for what the file's own parts contradict."""
+    brokers = _brokers(model.cluster)
+    topics = tuple(
+        spec
+        for index, topic in enumerate(model.topics)
+        for spec in _topics(topic, brokers, ("topics", index))
+    )
+    topology = Topology(
+        name,
+        brokers,
+        topics,
+        model.cluster.controllers,
+        model.cluster.min_isr,
+        replace(_config(model.cluster), denied=model.operator.denied),
+        _weather(model.cluster),
+        tuple(_producers(model, topics)),
+    )
+    scenario = Scenario(
+        name,
+        model.title,
+        " ".join(model.about.split()),
+        hashlib.sha256(text.encode()).hexdigest(),
+        topology,
+        tuple(sorted(model.faults, key=lambda fault: fault.at)),
+        round(model.operator.at * SECOND),
+        nodes(model.operator.cannot_reach, topology, ("operator", "cannot_reach")),
+        model.expect.offline,
+        model.expect.breaks,
+    )
+    for index, fault in enumerate(model.faults):
+        _check(fault, topology, ("faults", index))
+    return scenario
+
+
+def _brokers(cluster: ClusterModel) -> tuple[BrokerSpec, ...]:
+    given = cluster.brokers
+    if isinstance(given, ManyBrokers):
+        racks = given.racks or (None,)
+        specs = [
+            BrokerSpec(given.first + number, racks[number % len(racks)], given.log_dirs)
+            for number in range(given.count)
+        ]
+    else:
+        specs = [BrokerSpec(broker.id, broker.rack, broker.log_dirs) for broker in given]
+    ids = [spec.id for spec in specs]
+    if len(set(ids)) != len(ids):
+        raise Misplaced(("cluster", "brokers"), "every broker needs an id of its own")
+    return tuple(specs)
+
+
+def _topics(
+    topic: TopicModel, brokers: tuple[BrokerSpec, ...], path: tuple[int | str, ...]
+) -> list[TopicSpec]:
+    known = {spec.id for spec in brokers}
+    if topic.replicas is not None:
+        assignments = topic.replicas
+        for replicas in assignments:
+            if not replicas or len(set(replicas)) != len(replicas) or not set(replicas) <= known:
+                raise Misplaced(
+                    (*path, "replicas"), f"{list(replicas)} is not a set of brokers of the cluster"
+                )
+    else:
+        assert topic.replication_factor is not None
+        if topic.replication_factor > len(brokers):
+            raise Misplaced((*path, "replication_factor"), f"at most {len(brokers)}, the number of brokers")
+        assignments = spread(brokers, topic.replication_factor)
+    names = [topic.name.replace("{n}", str(number)) for number in range(topic.count)]
+    own = topic.replicas is not None
+    return [
+        TopicSpec(
+            name,
+            topic.partitions,
+            # Topics that are spread by themselves begin where the one before them ended.
+            assignments if own else _rotated(assignments, number * topic.partitions),
+            topic.min_isr,
+            topic.strategy,
+            topic.records,
+            topic.configs,
+        )
+        for number, name in enumerate(names)
+    ]
+
+
+def _rotated(assignments: tuple[tuple[int, ...], ...], by: int) -> tuple[tuple[int, ...], ...]:
+    at = by % len(assignments)
+    return (*assignments[at:], *assignments[:at])
+
+
+def _config(cluster: ClusterModel) -> Config:
+    values: dict[str, int] = {}
+    for name, value in cluster.config.items():
+        known = CONFIGS.get(name)
+        if known is None:
+            raise Misplaced(("cluster", "config", name), f"one of {', '.join(CONFIGS)}")
+        field, unit = known
+        values[field] = round(value * MILLISECOND) if unit == _MS else int(value)
+    switches = cluster.switches
+    rules = replace(_rules(switches), strategy=cluster.strategy)
+    old = switches.kafka == "3.9"
+    needs_min_isr = switches.high_watermark_needs_min_isr
+    detects = switches.clean_shutdown_detection
+    config = Config(
+        rules=rules,
+        broker_epoch_check=switches.broker_epoch_check,
+        high_watermark_needs_min_isr=not old if needs_min_isr is None else needs_min_isr,
+        clean_shutdown_detection=not old if detects is None else detects,
+    )
+    return replace(config, **values)  # type: ignore[arg-type]  # CONFIGS names fields that hold numbers
+
+
+def _rules(switches: Switches) -> Rules:
+    if switches.kafka == "kip-966":
+        rules = KIP_966
+    else:
+        major, minor = (int(part) for part in switches.kafka.split("."))
+        rules = shipped((major, minor), elr=(major, minor) >= (4, 0))
+    own = {field.name for field in fields(Rules)}
+    given = {
+        name: value for name, value in switches.model_dump().items() if name in own and value is not None
+    }
+    return replace(rules, **given)
+
+
+def _weather(cluster: ClusterModel) -> Weather:
+    network = cluster.network
+    return Weather(
+        round(network.latency_ms * MILLISECOND), round(network.jitter_ms * MILLISECOND), network.loss
+    )
+
+
+def _producers(model: ScenarioModel, topics: tuple[TopicSpec, ...]) -> list[ProducerSpec]:
+    known = {topic.name: topic for topic in topics}
+    specs = []
+    for index, load in enumerate(model.workload):
+        topic = known.get(load.topic)
+        if topic is None:
+            raise Misplaced(("workload", index, "topic"), "the name of one of the topics")
+        partitions = tuple(range(topic.partitions)) if load.partitions is None else load.partitions
+        if any(not 0 <= number < topic.partitions for number in partitions):
+            raise Misplaced(("workload", index, "partitions"), f"numbers below {topic.partitions}")
+        specs.append(
+            ProducerSpec(
+                load.topic,
+                partitions,
+                -1 if load.acks == "all" else load.acks,
+                load.records,
+                round(load.every * SECOND),
+                round(load.start * SECOND),
+                None if load.stop is None else round(load.stop * SECOND),
+            )
+        )
+    return specs
+
+
+def nodes(given: tuple[str, ...], topology: Topology, path: tuple[int | str, ...]) -> tuple[Node, ...]:
+    """The nodes that a scenario names: ``broker-1``, ``controller-100``, ``operator``, ``brokers``, ``controllers``
+    or a rack, ``rack-a``. Raises Misplaced.
+    """
+    found: dict[Node, None] = {}
+    for name in given:
+        matching = _named(name, topology)
+        if not matching:
+            raise Misplaced(
+                path, f"{name!r} is no node: broker-ID, controller-ID, rack-NAME, brokers, controllers"
+            )
+        found.update(dict.fromkeys(matching))
+    return tuple(found)
+
+
+def _named(name: str, topology: Topology) -> list[Node]:
+    brokers = [Node(Role.BROKER, spec.id) for spec in topology.brokers]
+    controllers = [Node(Role.CONTROLLER, number) for number in topology.controllers]
+    if name in ("brokers", "controllers", "operator"):
+        return {"brokers": brokers, "controllers": controllers, "operator": [OPERATOR]}[name]
+    if name.startswith("rack-"):
+        rack = name.removeprefix("rack-")
+        return [Node(Role.BROKER, spec.id) for spec in topology.brokers if spec.rack == rack]
+    return [node for node in (*brokers, *controllers) if str(node) == name]
+
+
+def others(inside: tuple[Node, ...], topology: Topology) -> tuple[Node, ...]:
+    """Every broker and controller that is not among ``inside``; the operator is beside the cluster."""
+    everybody = nodes(("brokers", "controllers"), topology, ())
+    return tuple(node for node in everybody if node not in inside)
+
+
+def partition(text: str, topology: Topology, path: tuple[int | str, ...]) -> TopicPartition:
+    """``topic-3``. Raises Misplaced."""
+    topic, _, number = text.rpartition("-")
+    known = {spec.name: spec.partitions for spec in topology.topics}
+    if topic not in known or not number.isdecimal() or int(number) >= known[topic]:
+        raise Misplaced(path, f"{text!r} is no partition of the scenario: TOPIC-NUMBER")
+    return TopicPartition(topic, int(number))
+
+
+def _check(fault: Fault, topology: Topology, path: tuple[int | str, ...]) -> None:
+    """Whether the fault names what exists."""
+    for key in ("nodes", "others", "node", "target", "source"):
+        given = getattr(fault, key, None)
+        if given and given != ("others",):
+            nodes((given,) if isinstance(given, str) else given, topology, (*path, key))
+    named = getattr(fault, "partition", None)
+    if named is not None:
+        partition(named, topology, (*path, "partition"))

@@ -1,0 +1,19 @@
+"""What is wrong with a scenario file: one line with the file, the line and what was expected."""
+
+from __future__ import annotations
+
+
+class ScenarioError(ValueError):
+    """One line for a person: ``file:line: what was expected``."""
+
+
+class UnknownScenario(ScenarioError):
+    """No scenario of that name, and no such file."""
+
+
+class Misplaced(ValueError):
+    """What is expected at ``path`` (keys and indices) in the file."""
+
+    def __init__(self, path: tuple[int | str, ...], expected: str) -> None:
+        super().__init__(f"expected {expected}")
+        self.path = path

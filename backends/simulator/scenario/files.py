@@ -1,0 +1,101 @@
+"""Reading scenario files: those that come with the tool by their name, others by their path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from backends.simulator.scenario.build import Scenario, build
+from backends.simulator.scenario.errors import Misplaced, ScenarioError, UnknownScenario
+from backends.simulator.scenario.model import ScenarioModel
+
+BUILT_IN = Path(__file__).parent.parent / "scenarios"
+
+
+def names() -> tuple[str, ...]:
+    """The scenarios that come with the tool."""
+    return tuple(sorted(path.stem for path in BUILT_IN.glob("*.yaml")))
+
+
+def read(name: str) -> Scenario:
+    """The scenario of that name, or in the file of that path. Raises ScenarioError."""
+    path = BUILT_IN / f"{name}.yaml"
+    if not path.is_file() or Path(name).name != name:
+        path = Path(name)
+        if path.suffix not in (".yaml", ".yml"):
+            raise UnknownScenario(
+                f"no scenario {name!r}; there are {', '.join(names())}, or give a .yaml file"
+            )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UnknownScenario(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ScenarioError(f"{path}:1: expected text in UTF-8") from None
+    return parse(text, path.stem if path.parent == BUILT_IN else str(path), str(path))
+
+
+def parse(text: str, name: str, where: str) -> Scenario:
+    """The scenario in ``text``. Raises ScenarioError: ``where``, the line, and what was expected."""
+    try:
+        tree = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = 1 if mark is None else mark.line + 1
+        raise ScenarioError(f"{where}:{line}: expected YAML: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise ScenarioError(f"{where}:1: expected YAML: {' '.join(str(error).split())}") from None
+    if tree is None or not isinstance(data, dict):
+        raise ScenarioError(
+            f"{where}:1: expected a mapping with title, about, cluster, topics, operator, expect"
+        )
+    try:
+        model = ScenarioModel.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ScenarioError(_line(where, tree, first["loc"], _expected(first))) from None
+    try:
+        return build(model, name, text)
+    except Misplaced as error:
+        raise ScenarioError(_line(where, tree, error.path, str(error))) from None
+
+
+def _expected(error: Any) -> str:
+    message: str = error["msg"].removeprefix("Value error, ")
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        return "no such key is known here"
+    if kind == "missing":
+        return "a value is expected here"
+    if kind == "union_tag_not_found":
+        return "do: is expected, which says what happens"
+    return message[0].lower() + message[1:]
+
+
+def _line(where: str, tree: yaml.Node, path: tuple[int | str, ...], expected: str) -> str:
+    """The line of the innermost node on ``path`` that is in the file."""
+    node, line, named = tree, tree.start_mark.line, []
+    for part in path:
+        found = _child(node, part)
+        if found is None:
+            if isinstance(part, str) and part.isidentifier() and expected.startswith("a value"):
+                named.append(part)
+            continue
+        node, line = found
+        named.append(str(part))
+    return f"{where}:{line + 1}: {'.'.join(named) or 'the file'}: {expected}"
+
+
+def _child(node: yaml.Node, part: int | str) -> tuple[yaml.Node, int] | None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == str(part):
+                return value, key.start_mark.line
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        child = node.value[part]
+        return child, child.start_mark.line
+    return None

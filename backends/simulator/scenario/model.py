@@ -1,0 +1,130 @@
+"""A scenario file, checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveInt, model_validator
+
+from backends.simulator.scenario.faults import Fault, Strict
+from recovery.controller.rules import UncleanRecoveryStrategy
+
+Number = Annotated[float, Field(gt=0)]
+
+
+class BrokerModel(Strict):
+    id: Annotated[int, Field(ge=0)]
+    rack: str | None = None
+    log_dirs: PositiveInt = 1
+
+
+class ManyBrokers(Strict):
+    """``count`` brokers from id ``first`` on, one rack after the other."""
+
+    count: PositiveInt
+    first: Annotated[int, Field(ge=0)] = 1
+    racks: tuple[str, ...] = ()
+    log_dirs: PositiveInt = 1
+
+
+class Switches(Strict):
+    """What this cluster does differently from shipped Kafka 4.3."""
+
+    kafka: Literal["4.3", "4.0", "3.9", "kip-966"] = "4.3"
+    elr: bool | None = None
+    last_known_elr_members: bool | None = None
+    dead_last_known_leader_elected: bool | None = None
+    recovery_manager: bool | None = None
+    kip966_reassignment: bool | None = None
+    kip966_min_isr_change: bool | None = None
+    reassignment_waits_for_all: bool | None = None
+    broker_epoch_check: bool = True
+    high_watermark_needs_min_isr: bool | None = None
+    clean_shutdown_detection: bool | None = None
+
+
+class NetworkModel(Strict):
+    """Each message takes ``latency_ms`` plus up to ``jitter_ms``; ``loss`` is a probability."""
+
+    latency_ms: Annotated[float, Field(ge=0)] = 0.5
+    jitter_ms: Annotated[float, Field(ge=0)] = 0.5
+    loss: Annotated[float, Field(ge=0, lt=1)] = 0
+
+
+class ClusterModel(Strict):
+    """``config`` holds Kafka's names and values."""
+
+    brokers: tuple[BrokerModel, ...] | ManyBrokers
+    controllers: Annotated[tuple[int, ...], Field(min_length=1)] = (100, 101, 102)
+    min_isr: PositiveInt = 1
+    strategy: UncleanRecoveryStrategy = UncleanRecoveryStrategy.BALANCED
+    switches: Switches = Switches()
+    config: dict[str, bool | int | float] = Field(default_factory=dict)
+    network: NetworkModel = NetworkModel()
+
+
+class TopicModel(Strict):
+    """``replicas`` are taken in turn; without them ``replication_factor`` spreads them over brokers and racks.
+
+    With a ``count`` there are that many topics, and ``{n}`` in the name is the number.
+    """
+
+    name: Annotated[str, Field(min_length=1)]
+    count: PositiveInt = 1
+    partitions: PositiveInt = 1
+    replicas: Annotated[tuple[tuple[int, ...], ...], Field(min_length=1)] | None = None
+    replication_factor: PositiveInt | None = None
+    min_isr: PositiveInt | None = None
+    strategy: UncleanRecoveryStrategy | None = None
+    records: Annotated[int, Field(ge=0)] = 0
+    configs: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _placed(self) -> TopicModel:
+        if (self.replicas is None) == (self.replication_factor is None):
+            raise ValueError("give either replicas or replication_factor")
+        if self.count > 1 and "{n}" not in self.name:
+            raise ValueError("with a count, the name needs {n}")
+        return self
+
+
+class WorkloadModel(Strict):
+    """``records`` a batch to each of the ``partitions`` (default: all), ``every`` seconds."""
+
+    topic: str
+    partitions: tuple[int, ...] | None = None
+    acks: Literal["all", 1, 0] = "all"
+    records: PositiveInt = 10
+    every: Number = 0.1
+    start: Annotated[float, Field(ge=0)] = 0
+    stop: Annotated[float, Field(ge=0)] | None = None
+
+
+class OperatorModel(Strict):
+    """The operator comes ``at`` that time, does not reach ``cannot_reach``, and may not do what is ``denied``:
+    "READ topic payments", "CLUSTER_ACTION cluster".
+    """
+
+    at: Annotated[float, Field(ge=0)]
+    cannot_reach: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+
+
+class Expectation(Strict):
+    """What the operator meets: how many partitions are ``offline``, and which invariants the run ``breaks``."""
+
+    offline: Annotated[int, Field(ge=0)]
+    breaks: tuple[str, ...] = ()
+
+
+class ScenarioModel(Strict):
+    """One file."""
+
+    title: Annotated[str, Field(min_length=1)]
+    about: str
+    cluster: ClusterModel
+    topics: Annotated[tuple[TopicModel, ...], Field(min_length=1)]
+    workload: tuple[WorkloadModel, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    operator: OperatorModel
+    expect: Expectation

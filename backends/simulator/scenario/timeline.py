@@ -1,0 +1,125 @@
+"""A scenario's faults, each at its time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from backends.simulator.controller.requests import ELR_FEATURE
+from backends.simulator.loop import SECOND
+from backends.simulator.messages import CreateTopic, ElectLeaders, Reassign, SetConfig, UpdateFeature
+from backends.simulator.network import Node
+from backends.simulator.scenario import faults as happens
+from backends.simulator.scenario.build import Scenario, nodes, others, partition
+from backends.simulator.scenario.faults import Fault
+from backends.simulator.world import World
+from recovery.controller.targets import Election
+from recovery.model import NO_LEADER
+
+
+class Timeline:
+    """Puts every fault of the scenario into the world's loop."""
+
+    def __init__(self, world: World, scenario: Scenario) -> None:
+        self._world = world
+        self._topology = scenario.topology
+        self._does: dict[type, Callable[[Any], None]] = {
+            happens.Cut: self._cut,
+            happens.Heal: self._heal,
+            happens.Delay: self._delay,
+            happens.BrokerFault: self._broker,
+            happens.DiskFault: self._disk,
+            happens.PartitionFault: self._partition,
+            happens.ControllerFault: self._controller,
+            happens.Configure: self._configure,
+            happens.Feature: self._feature,
+            happens.Reassigned: self._reassign,
+            happens.Elected: self._elect,
+            happens.Created: self._create,
+        }
+        for fault in scenario.faults:
+            world.loop.call_at(round(fault.at * SECOND), self._happen, fault)
+
+    def _happen(self, fault: Fault) -> None:
+        self._world.history.add("scenario", fault.note or fault.do)
+        self._does[type(fault)](fault)
+
+    def _nodes(self, given: tuple[str, ...]) -> tuple[Node, ...]:
+        return nodes(given, self._topology, ())
+
+    def _sides(self, fault: happens.Cut | happens.Heal) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        inside = self._nodes(fault.nodes)
+        outside = others(inside, self._topology) if fault.others == ("others",) else self._nodes(fault.others)
+        return inside, outside
+
+    def _cut(self, fault: happens.Cut) -> None:
+        self._world.network.cut(*self._sides(fault), one_way=fault.one_way)
+
+    def _heal(self, fault: happens.Heal) -> None:
+        if fault.nodes:
+            self._world.network.heal(*self._sides(fault))
+        else:
+            self._world.network.heal_all()
+
+    def _delay(self, fault: happens.Delay) -> None:
+        (source,) = self._nodes((fault.source,))
+        for target in self._nodes(fault.target):
+            self._world.network.delay(source, target, round(fault.seconds * SECOND), fault.channel)
+
+    def _broker(self, fault: happens.BrokerFault) -> None:
+        world = self._world
+        does: dict[str, Callable[[int], None]] = {
+            "kill": world.kill_broker,
+            "power-off": lambda number: world.power_off([number]),
+            "start": world.start_broker,
+            "shut-down": world.shut_down_broker,
+        }
+        for turn, node in enumerate(self._nodes(fault.nodes)):
+            world.loop.call_later(turn * round(fault.every * SECOND), does[fault.do], node.id)
+
+    def _disk(self, fault: happens.DiskFault) -> None:
+        (node,) = self._nodes((fault.node,))
+        if fault.do == "break-disk":
+            self._world.break_log_dir(node.id, fault.log_dir)
+        else:
+            self._world.kill_broker(node.id)
+            self._world.replace_log_dir(node.id, fault.log_dir)
+
+    def _partition(self, fault: happens.PartitionFault) -> None:
+        (node,) = self._nodes((fault.node,))
+        self._world.break_partition(node.id, partition(fault.partition, self._topology, ()))
+
+    def _controller(self, fault: happens.ControllerFault) -> None:
+        (node,) = self._nodes((fault.node,))
+        does: dict[str, Callable[[int], None]] = {
+            "kill-controller": self._world.kill_controller,
+            "start-controller": self._world.start_controller,
+            "failover": self._world.failover,
+        }
+        does[fault.do](node.id)
+
+    def _tell(self, body: Any) -> None:
+        """A request of somebody in the cluster's own network, to the controller that acts."""
+        active = self._world.active
+        if active is None or active.active is None:
+            self._world.history.add("scenario", "nobody acts: refused")
+            return
+        active.active.handle(body, lambda reply: self._world.history.add("scenario", f"answered {reply}"))
+
+    def _configure(self, fault: happens.Configure) -> None:
+        self._tell(SetConfig(fault.topic, fault.name, fault.value))
+
+    def _feature(self, fault: happens.Feature) -> None:
+        self._tell(UpdateFeature(ELR_FEATURE, fault.level))
+
+    def _reassign(self, fault: happens.Reassigned) -> None:
+        tp = partition(fault.partition, self._topology, ())
+        self._tell(Reassign(((tp, fault.replicas),), True))
+
+    def _elect(self, fault: happens.Elected) -> None:
+        rows = [(partition(name, self._topology, ()), NO_LEADER) for name in fault.partitions]
+        kind = Election.PREFERRED if fault.kind == "preferred" else Election.UNCLEAN
+        self._tell(ElectLeaders(kind, tuple(rows) or None))
+
+    def _create(self, fault: happens.Created) -> None:
+        self._tell(CreateTopic(fault.topic, fault.replicas, fault.min_isr))

@@ -1,0 +1,106 @@
+"""Every scenario that comes with the tool does what it says, and a mistake in one is told by its line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from backends.simulator.scenario.errors import ScenarioError, UnknownScenario
+from backends.simulator.scenario.files import BUILT_IN, names, parse, read
+from backends.simulator.simulation import Simulation
+
+LARGE = "partitions-200000"
+SMALL = [name for name in names() if name != LARGE]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_operator_meets_what_the_scenario_says(name: str) -> None:
+    scenario = read(name)
+    for seed in (1, 2, 3):
+        simulation = Simulation(scenario, seed)
+        simulation.advance_to(scenario.operator_at)
+        assert len(simulation.offline()) == scenario.offline, f"seed {seed}"
+        assert {broken.name for broken in simulation.checker.broken} == set(scenario.breaks), f"seed {seed}"
+
+
+def test_two_hundred_thousand_partitions_are_loaded_as_few_values() -> None:
+    """Equal logs and registrations are one object: 600,000 replicas are told by some hundred."""
+    scenario = read(LARGE)
+    simulation = Simulation(scenario, 1)
+    world = simulation.world
+    assert len(world.image.partitions) == 200_000
+    logs = [log for disk in world.disks.values() for log in disk.logs.values()]
+    assert len(logs) == 600_000
+    assert len({id(log) for log in logs}) < 3_000
+    assert len({id(partition) for partition in world.image.partitions.values()}) < 1_000
+
+
+def test_the_histories_of_two_processes_are_the_same_byte_for_byte() -> None:
+    script = (
+        "from backends.simulator.scenario.files import read\n"
+        "from backends.simulator.simulation import Simulation\n"
+        "for name in ('zone-power-loss', 'disk-failure', 'stale-long-tail'):\n"
+        "    simulation = Simulation(read(name), 5)\n"
+        "    simulation.advance_to(120_000_000)\n"
+        "    print(simulation.world.history.digest())\n"
+    )
+    digests = [
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(BUILT_IN.parents[2])},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "4711")
+    ]
+    assert len(digests[0].split()) == 3
+    assert digests[0] == digests[1]
+
+
+GOOD = (BUILT_IN / "one-sided-cuts.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("mistake", "instead", "line", "expected"),
+    [
+        ("at: 30, do: kill", "at: 30, do: explode", 19, "expected tags"),
+        ("min_isr: 1", "min_isr: none", 7, "valid integer"),
+        ("records: 1000", "recrods: 1000", 13, "no such key"),
+        ("replicas: [[1, 2, 3]]", "replicas: [[1, 2, 9]]", 13, "not a set of brokers"),
+        ("nodes: [broker-2], others", "nodes: [broker-7], others", 21, "is no node"),
+        ("topic: payments, acks", "topic: paymens, acks", 15, "name of one of the topics"),
+        ("broker.session.timeout.ms", "broker.sesion.timeout.ms", 9, "expected one of"),
+        ("title: A", "titel: A", 1, "title"),
+        ("faults:", "faults: [", 17, "expected YAML"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line_and_what_was_expected(
+    mistake: str, instead: str, line: int, expected: str
+) -> None:
+    assert mistake in GOOD
+    with pytest.raises(ScenarioError) as raised:
+        parse(GOOD.replace(mistake, instead, 1), "mine", "mine.yaml")
+    message = str(raised.value)
+    assert "\n" not in message
+    assert expected in message
+    assert message.startswith("mine.yaml:"), message
+    told = int(message.split(":")[1])
+    assert told == line, message
+
+
+@pytest.mark.parametrize("text", ["", "[]", "just words", "a: b: c", "\tx: 1"])
+def test_what_is_no_scenario_at_all_gets_one_line(text: str) -> None:
+    with pytest.raises(ScenarioError) as raised:
+        parse(text, "mine", "mine.yaml")
+    assert "\n" not in str(raised.value)
+    assert "mine.yaml:" in str(raised.value)
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(UnknownScenario, match="stale-long-tail"):
+        read("no-such-thing")
+    with pytest.raises(UnknownScenario, match="No such file"):
+        read("no-such-file.yaml")
