@@ -55,24 +55,27 @@ def test_unclean_takes_the_first_live_replica_in_assignment_order_where_designat
     assert ask(image, Election.DESIGNATED, 2)[1].leader == 2
 
 
+CANNOT_LEAD = "2 is fenced, shutting down, or its log directory is offline"
+
+
 @pytest.mark.parametrize(
-    ("brokers", "leader"),
+    ("brokers", "leader", "reason"),
     [
-        (dead(2, 3), 2),
-        (dead(3), 9),
-        (dead(3, directories={2: ("another",)}), 2),
-        ({**dead(3), 2: BrokerRegistration(102, in_controlled_shutdown=True)}, 2),
-        ({broker: held for broker, held in dead(3).items() if broker != 2}, 2),
+        (dead(2, 3), 2, CANNOT_LEAD),
+        (dead(3), 9, "9 is not a replica of the partition"),
+        (dead(3, directories={2: ("another",)}), 2, CANNOT_LEAD),
+        ({**dead(3), 2: BrokerRegistration(102, in_controlled_shutdown=True)}, 2, CANNOT_LEAD),
+        ({broker: held for broker, held in dead(3).items() if broker != 2}, 2, CANNOT_LEAD),
     ],
     ids=["fenced", "not a replica", "log directory offline", "shutting down", "not registered"],
 )
 def test_a_replica_that_cannot_lead_is_not_designated_and_nobody_else_is_elected_instead(
-    brokers: dict[int, BrokerRegistration], leader: int
+    brokers: dict[int, BrokerRegistration], leader: int, reason: str
 ) -> None:
-    partition = ONLY_3_MAY_BE_ELECTED._replace(directories=("one", "gone", "three"))
-    error, after = ask(cluster({FOO: partition}, brokers), Election.DESIGNATED, leader)
-    assert error is ControllerError.ELIGIBLE_LEADERS_NOT_AVAILABLE
-    assert after == partition
+    image = cluster({FOO: ONLY_3_MAY_BE_ELECTED._replace(directories=("one", "gone", "three"))}, brokers)
+    outcome = elect_leaders(image, ElectionRequest(Election.DESIGNATED, {FOO: leader}))
+    assert outcome.refusals[FOO] == (ControllerError.ELIGIBLE_LEADERS_NOT_AVAILABLE, reason)
+    assert outcome.effect.image is image
 
 
 @pytest.mark.parametrize("kind", [Election.UNCLEAN, Election.DESIGNATED])

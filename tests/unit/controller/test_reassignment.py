@@ -77,6 +77,12 @@ def test_going_back_by_a_second_reassignment_stays_unfinished_in_4_3_and_a_cance
     assert not ended.effect.image.partitions[FOO].reassigning
 
 
+def test_asking_for_the_replicas_as_they_stand_does_not_stop_a_running_reassignment() -> None:
+    """As shipped: what the new target neither adds nor removes stays as it was, the removal of broker 2 too."""
+    running = started(foo(0, 1, 2), 0, 1, 3)
+    assert started(running, 0, 1, 3, 2) is running
+
+
 def test_kip_966_completes_only_with_an_isr_of_min_isr() -> None:
     shipped, specified = (
         in_sync(started(foo(0, 1, 2, rules=Rules(kip966_reassignment=kip)), 3, 1, 2), 0, 3)
