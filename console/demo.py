@@ -49,6 +49,8 @@ class Stage:
         print(f"\n$ ktriage {' '.join(words)}", flush=True)
         program = Path(sys.executable).with_name("ktriage")
         environment = {**os.environ, "XDG_STATE_HOME": str(state)}
+        if not self._terminal:
+            environment["COLUMNS"] = str(WIDTH)
         ended = subprocess.run([program, *words], env=environment, check=False)
         print(f"(exit status {ended.returncode})", flush=True)
         return ended.returncode
@@ -56,7 +58,7 @@ class Stage:
 
 def story(cluster: KafkaCluster, stage: Stage) -> int:
     """The incident, the two rankings, the recovery and the proof; returns the exit status."""
-    connection = ("--bootstrap-server", cluster.bootstrap())
+    connection = ("--bootstrap-server", cluster.bootstrap().split(",")[0])
     state = Path(cluster.directory) / "state"
     cluster.traffic.create_topic(TOPIC, [[1, 2, 3]], {"min.insync.replicas": "2"})
     stage.heading("The incident: every in-sync replica dies, one after another")
@@ -97,7 +99,9 @@ def proof(cluster: KafkaCluster, incident: Incident, stage: Stage) -> int:
     kept = sum(1 for value in incident.promised if value in values)
     tail = sum(1 for value in incident.unpromised if value in values)
     stage.step(f"{kept:,} of {len(incident.promised):,} records acknowledged with acks=all are there")
-    stage.step(f"{tail:,} of the {len(incident.unpromised):,} records that only the dead leader had taken")
+    stage.step(
+        f"{tail:,} of the {len(incident.unpromised):,} records that only a dead leader had, as was told before"
+    )
     if kept != len(incident.promised):
         print("records that had been acknowledged are missing: this is a defect of ktriage", file=sys.stderr)
         return 1
@@ -118,13 +122,13 @@ def main() -> int:
             stage.step(f"the cluster is up at {cluster.bootstrap()}")
             status = story(cluster, stage)
             stage.step("stopping the cluster and removing its files")
-        return status
     except TestbedError as error:
         print(f"ktriage demo: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\nstopped; the cluster is gone", file=sys.stderr)
         return 130
+    return status
 
 
 if __name__ == "__main__":

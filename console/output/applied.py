@@ -47,7 +47,7 @@ def check_counts(checks: tuple[RowCheck, ...]) -> str:
 
 def check_table(checks: tuple[RowCheck, ...]) -> Iterator[str]:
     """Rows that are not applied, with the fence that moved."""
-    columns = (Column("PARTITION"), Column("NOW"), Column("FENCE"), Column("WHY"))
+    columns = (Column("PARTITION"), Column("NOW"), Column("FENCE"), Column("WHY", below=True))
     return table(columns, [(str(c.tp), str(c.now), str(c.fence or ""), printable(c.detail)) for c in checks])
 
 

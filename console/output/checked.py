@@ -75,7 +75,7 @@ def _reach_table(reach: tuple[Reach, ...]) -> Iterator[str]:
 
 
 def _right_table(rights: tuple[Right, ...]) -> Iterator[str]:
-    columns = (Column("PERMISSION"), Column("ON"), Column("GRANTED"), Column("USED FOR"))
+    columns = (Column("PERMISSION"), Column("ON"), Column("GRANTED"), Column("USED FOR", below=True))
     return table(columns, [(r.operation, _resource(r), _granted(r), r.used_for) for r in rights])
 
 
@@ -83,7 +83,7 @@ def _call_table(checked: Checked) -> Iterator[str]:
     offered = checked.capabilities
     yield f"replica logs: {offered.replica_logs}"
     yield f"designated elections: {printable(str(offered.designated_elections))}"
-    columns = (Column("CALL"), Column("VERSIONS"), Column("USED FOR"))
+    columns = (Column("CALL"), Column("VERSIONS"), Column("USED FOR", below=True))
     rows = [
         (
             call.call,

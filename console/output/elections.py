@@ -27,7 +27,7 @@ def election_lines(held: Held, limit: int) -> Iterator[str]:
                 Column("OUTCOME"),
                 Column("LEADER", right=True),
                 Column("LEADER EPOCH", right=True),
-                Column("DETAIL"),
+                Column("DETAIL", below=True),
             ),
             [_cells(election) for election in shown],
         )

@@ -29,11 +29,11 @@ _PLANNED = (
     Column("LAST EPOCH", right=True),
     Column("LOG END", right=True),
     Column("OFFSETS LOST"),
-    Column("WHICH"),
-    Column("IF IT DROPS OUT"),
-    Column("THEN LOST"),
-    Column("TOPIC"),
-    Column("NOTE"),
+    Column("WHICH", below=True),
+    Column("IF IT DROPS OUT", below=True),
+    Column("THEN LOST", below=True),
+    Column("TOPIC", below=True),
+    Column("NOTE", below=True),
 )
 
 
@@ -85,7 +85,7 @@ def shown_rows(plan: Plan, limit: int) -> Sequence[PlanRow]:
 
 def not_elected_table(rows: Iterable[NotElected]) -> Iterator[str]:
     """The partitions that nobody is elected for: waiting may cost nothing, truncation is final."""
-    columns = (Column("PARTITION"), Column("NOT ELECTED"), Column("WAITS FOR"), Column("WHY"))
+    columns = (Column("PARTITION"), Column("NOT ELECTED"), Column("WAITS FOR"), Column("WHY", below=True))
     return table(
         columns,
         [(str(r.tp), str(r.verdict), ids(r.waits_for), printable(r.reason)) for r in rows],
@@ -132,8 +132,8 @@ def result_table(results: Sequence[Result]) -> Iterator[str]:
         Column("LEADER", right=True),
         Column("LEADER EPOCH", right=True),
         Column("OFFSETS LOST"),
-        Column("STILL MISSING"),
-        Column("DETAIL"),
+        Column("STILL MISSING", below=True),
+        Column("DETAIL", below=True),
     )
     return table(columns, [_result_cells(result) for result in results])
 
@@ -161,7 +161,7 @@ def state_table(states: Iterable[RowState]) -> Iterator[str]:
         Column("USABLE"),
         Column("REPLICATED"),
         Column("ORDER"),
-        Column("STILL MISSING"),
+        Column("STILL MISSING", below=True),
     )
     rows = [
         (

@@ -20,13 +20,13 @@ COLUMNS = (
     Column("LAST EPOCH", right=True),
     Column("LOG END", right=True),
     Column("LOG START", right=True),
-    Column("HIGH WATERMARK", right=True),
-    Column("LEADER EPOCH", right=True),
-    Column("EPOCHS"),
-    Column("SIZE", right=True),
-    Column("LOG DIR"),
-    Column("LEARNT BY"),
-    Column("NOT LEARNT"),
+    Column("HIGH WATERMARK", right=True, below=True),
+    Column("LEADER EPOCH", right=True, below=True),
+    Column("EPOCHS", below=True),
+    Column("SIZE", right=True, below=True),
+    Column("LOG DIR", below=True),
+    Column("LEARNT BY", below=True),
+    Column("NOT LEARNT", below=True),
 )
 
 
@@ -80,7 +80,7 @@ def partition_lines(surveys: Iterable[Survey]) -> Iterator[str]:
         Column("ELR"),
         Column("LAST KNOWN ELR"),
         Column("MIN ISR"),
-        Column("REASSIGNING"),
+        Column("REASSIGNING", below=True),
     )
     rows = []
     for survey in surveys:

@@ -48,9 +48,9 @@ def candidate_table(rows: Iterable[PlanRow]) -> Iterator[str]:
         Column("CONTROLLER SAYS"),
         Column("LAST EPOCH", right=True),
         Column("LOG END", right=True),
-        Column("LOG START", right=True),
+        Column("LOG START", right=True, below=True),
         Column("OFFSETS LOST"),
-        Column("WHICH"),
+        Column("WHICH", below=True),
     )
     cells = [
         *(_candidate_cells(row, candidate) for row in rows for candidate in row.candidates),

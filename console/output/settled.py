@@ -43,7 +43,7 @@ def settled_lines(settled: Settled) -> Iterator[str]:
     open_rows = settled.of(Fate.LEFT, Fate.FOREIGN)
     if open_rows:
         yield ""
-        columns = (Column("PARTITION"), Column("ORDER"), Column("WHY"))
+        columns = (Column("PARTITION"), Column("ORDER"), Column("WHY", below=True))
         yield from table(columns, [(str(r.tp), str(r.fate), printable(r.why)) for r in open_rows])
 
 

@@ -6,28 +6,87 @@ whole cluster is read and described in less than a second.
 
 from __future__ import annotations
 
+import os
+import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 GAP = "  "
+_BELOW = "    "
+_BETWEEN = " · "
+_NARROWEST = 40
 
 
 class Column(NamedTuple):
-    """A column's heading; numbers stand on the right."""
+    """A column's heading; numbers stand on the right.
+
+    ``below``: where the terminal is too narrow for all columns, this one moves under its row.
+    """
 
     title: str
     right: bool = False
+    below: bool = False
+
+
+def width() -> int | None:
+    """How many columns the reader has: COLUMNS if it is set, else the terminal's; None: a pipe or a file."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal():
+        return max(int(told), _NARROWEST)
+    try:
+        return max(os.get_terminal_size(sys.stdout.fileno()).columns, _NARROWEST)
+    except (OSError, ValueError):
+        return None
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str = "") -> Iterator[str]:
-    """The heading and the rows, one line each; columns that are empty in every row are left out."""
+    """The heading and the rows; columns that are empty in every row are left out.
+
+    One line a row, unless a terminal is too narrow: then what is marked ``below`` follows on lines of its own.
+    """
     used = [i for i in range(len(columns)) if any(row[i] for row in rows)]
-    widths = [max(len(columns[i].title), *(len(row[i]) for row in rows)) for i in used]
+    most = width()
+    if most is None or _needed(columns, rows, used, indent) <= most:
+        yield from _aligned(columns, rows, used, indent)
+        return
+    beside = [i for i in used if not columns[i].below]
+    lines = _aligned(columns, rows, beside, indent)
+    yield next(lines)
+    for row, line in zip(rows, lines, strict=True):
+        yield line
+        told = [f"{columns[i].title.lower()} {row[i]}" for i in used if columns[i].below and row[i]]
+        if told:
+            yield from textwrap.wrap(
+                _BETWEEN.join(told),
+                most,
+                initial_indent=indent + _BELOW,
+                subsequent_indent=indent + _BELOW,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], used: Sequence[int]) -> list[int]:
+    return [max(len(columns[i].title), *(len(row[i]) for row in rows)) for i in used]
+
+
+def _needed(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], used: Sequence[int], indent: str
+) -> int:
+    widths = _widths(columns, rows, used)
+    return len(indent) + sum(widths) + len(GAP) * (len(widths) - 1)
+
+
+def _aligned(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], used: Sequence[int], indent: str
+) -> Iterator[str]:
+    widths = _widths(columns, rows, used)
     lines = [[columns[i].title for i in used], *([row[i] for i in used] for row in rows)]
     rights = [columns[i].right for i in used]
     for cells in lines:
         padded = (
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(cells, widths, rights, strict=True)
+            cell.rjust(wide) if right else cell.ljust(wide)
+            for cell, wide, right in zip(cells, widths, rights, strict=True)
         )
         yield indent + GAP.join(padded).rstrip()
