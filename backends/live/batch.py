@@ -82,8 +82,7 @@ class Batch:
                 self._end(row, Outcome.STALE, "the partition does not exist any more")
                 continue
             if isinstance(state, Unknown):
-                passing = state.why is not Why.NOT_ALLOWED
-                self._fail(row, f"its state cannot be had: {state}", passing=passing)
+                self._fail(row, f"its state cannot be had: {state}", passing=_may_change(state))
                 continue
             look = _Look(state, {broker: standing(state, broker, brokers) for broker in state.replicas})
             self._looks[row.tp] = look
@@ -115,8 +114,8 @@ class Batch:
             self._fail(row, f"{row.leader} cannot be elected: {chosen}", passing=True)
         elif row.leader not in row.candidate_logs:
             self._fail(row, f"the log of {row.leader} was never looked at")
-        elif row.leader in changed:
-            self._fail(row, f"{row.leader} does not answer any more: {changed[row.leader]}", passing=True)
+        elif isinstance(silent := changed.get(row.leader), Unknown):
+            self._unanswered(row, silent)
         elif Standing.UNREGISTERED in look.standings.values() and self._must_reorder(row):
             missing = [b for b, s in look.standings.items() if s is Standing.UNREGISTERED]
             self._fail(row, f"the assignment cannot be reordered: broker {missing[0]} is not registered")
@@ -165,7 +164,7 @@ class Batch:
             if isinstance(what, str):
                 self._end(row, Outcome.STALE, what)
             elif what is not None:
-                self._fail(row, f"{row.leader} does not answer any more: {what}", passing=True)
+                self._unanswered(row, what)
         rows = [row for row in rows if row.tp not in self._ended]
         if not rows:
             return
@@ -319,6 +318,10 @@ class Batch:
         leader, epoch = (state.leader, state.leader_epoch) if state else (-1, -1)
         self._ended[row.tp] = Election(row.tp, outcome, leader, epoch, detail)
 
+    def _unanswered(self, row: Designation, why: Unknown) -> None:
+        detail = f"the log of {row.leader} could not be asked for again: {why}"
+        self._fail(row, detail, passing=_may_change(why))
+
     def _fail(self, row: Designation, detail: str, *, passing: bool = False) -> None:
         if row.tp in self._ended:
             return
@@ -330,6 +333,10 @@ class Batch:
 def _surely_not_done(error: BackendError) -> bool:
     """Whether what was asked for has certainly not been done."""
     return isinstance(error, (NotAllowed, NotOffered)) or not getattr(error, "sent", True)
+
+
+def _may_change(why: Unknown) -> bool:
+    return why.why not in (Why.NOT_ALLOWED, Why.NOT_OFFERED)
 
 
 def _may_pass(error: BackendError) -> bool:

@@ -19,13 +19,15 @@ class At(Record):
 
     def __init__(self, action: str, do: Callable[[], None]) -> None:
         super().__init__()
-        self._action = action
-        self._do: Callable[[], None] | None = do
+        self._moments = {action: do}
+
+    def also(self, action: str, do: Callable[[], None]) -> None:
+        self._moments[action] = do
 
     def before(self, action: str, detail: Mapping[str, object]) -> str:
         entry = super().before(action, detail)
-        if action == self._action and self._do is not None:
-            do, self._do = self._do, None
+        do = self._moments.pop(action, None)
+        if do is not None:
             do()
         return entry
 

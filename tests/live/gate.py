@@ -86,7 +86,7 @@ class Gate:
         self._losing.append(api_key)
 
     def hold(self, api_key: int) -> None:
-        """Requests of that kind wait here until ``release``."""
+        """Requests of that kind, and answers to those that are on their way, wait here until ``release``."""
         self._released.clear()
         self._held.add(api_key)
 
@@ -121,8 +121,7 @@ class Gate:
             while frame := _frame(client):
                 api_key = _API_KEY.unpack_from(frame, _SIZE.size)[0]
                 self._reached(api_key)
-                if api_key in self._held:
-                    self._released.wait()
+                self._wait(api_key)
                 asked.append(api_key)
                 node.sendall(frame)
         self._end(client, node)
@@ -134,8 +133,13 @@ class Gate:
                 if api_key in self._losing:
                     self._losing.remove(api_key)
                     break
+                self._wait(api_key)
                 client.sendall(frame)
         self._end(client, node)
+
+    def _wait(self, api_key: int) -> None:
+        if api_key in self._held:
+            self._released.wait()
 
     def _reached(self, api_key: int) -> None:
         for index, moment in enumerate(self._moments):

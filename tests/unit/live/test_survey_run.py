@@ -1,0 +1,202 @@
+"""How a survey goes on when brokers die, hang and come back between any two of its questions.
+
+Brokers are stood in for by whole logs: which broker answers when cannot be commanded on a real cluster. What a
+real one answers, and single such moments, are in tests/live.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backends.base.answers import ClusterInfo, Depth, SurveyRequest
+from backends.live import logquery
+from backends.live import survey as module
+from backends.live.connection import BrokerConnection
+from backends.live.errors import BrokerError, Trouble
+from backends.live.logquery import LogEnd
+from backends.live.survey import SurveyRun
+from recovery.model import Broker, Lineage, PartitionState, ReplicaLog, TopicPartition, Unknown
+from recovery.probe import Answer, OutOfRange
+from tests.unit.recovery.logs import WholeLog, cluster_logs
+
+BROKERS = (0, 1, 2)
+LEADER_EPOCH = 60
+
+
+@dataclass
+class Player:
+    """One broker: it answers after ``delays`` turns of the loop, and is dead from its ``dies`` th request on.
+
+    The controller fences it after it has been looked at ``fenced_after`` times; if it ``returns``, it answers
+    again after so many attempts to connect instead.
+    """
+
+    logs: Mapping[TopicPartition, WholeLog]
+    delays: Iterator[int]
+    dies: int | None = None
+    returns: int | None = None
+    asked: int = 0
+    dialled: int = 0
+
+    @property
+    def dead(self) -> bool:
+        if self.dies is None or self.asked < self.dies:
+            return False
+        return self.returns is None or self.dialled < self.returns
+
+    async def request(self) -> None:
+        self.asked += 1
+        for _ in range(next(self.delays)):
+            await asyncio.sleep(0)
+        if self.dead:
+            raise BrokerError(Trouble.CLOSED, "broker", "connection closed by peer", sent=True)
+
+
+@dataclass
+class Cast:
+    """The brokers, and what the controller thinks of them."""
+
+    players: tuple[Player, ...]
+    fenced_after: int = 3
+    looks: int = 0
+    beside: list[int] = field(default_factory=list)
+
+    async def connection(self, broker: int) -> BrokerConnection:
+        player = self.players[broker]
+        await asyncio.sleep(0)
+        if player.dead:
+            player.dialled += 1
+            raise BrokerError(Trouble.REFUSED, "broker", "connection refused")
+        return cast("BrokerConnection", player)
+
+    def address(self, broker: int) -> str:
+        return f"broker-{broker}"
+
+    def cluster(self) -> ClusterInfo:
+        gone = self.looks >= self.fenced_after
+        brokers = tuple(
+            Broker(number, "", 0, None, gone and player.dead and player.returns is None)
+            for number, player in enumerate(self.players)
+        )
+        return ClusterInfo("id", brokers, 0, True)
+
+    async def look_again(self) -> ClusterInfo:
+        await asyncio.sleep(0)
+        self.looks += 1
+        return self.cluster()
+
+    async def ask_beside(self, broker: int, connection: BrokerConnection) -> None:
+        await cast("Player", connection).request()
+        self.beside.append(broker)
+
+
+async def log_ends(
+    connection: Any, partitions: Iterable[TopicPartition], timeout: float
+) -> dict[TopicPartition, LogEnd]:
+    player: Player = connection
+    await player.request()
+    return {tp: LogEnd(LEADER_EPOCH, player.logs[tp].end) for tp in partitions}
+
+
+async def probe_epochs(
+    connection: Any, questions: Mapping[TopicPartition, tuple[int, int]], timeout: float
+) -> dict[TopicPartition, Answer | OutOfRange]:
+    player: Player = connection
+    await player.request()
+    for tp, (log_end, _) in questions.items():
+        assert log_end == player.logs[tp].end
+    return {tp: player.logs[tp].fetch(epoch) for tp, (_, epoch) in questions.items()}
+
+
+@contextmanager
+def on_stage() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logquery, "log_ends", log_ends)
+        patch.setattr(logquery, "probe_epochs", probe_epochs)
+        patch.setattr(module, "PAUSES", (0.0,))
+        yield
+
+
+def play(cast_of: Cast, depth: Depth) -> SurveyRun:
+    """A survey that comes to its end by itself: its duration is an hour."""
+    tps = sorted(cast_of.players[0].logs)
+    states = [
+        PartitionState(tp.topic, tp.partition, "id", -1, LEADER_EPOCH, BROKERS, (), (), (), ()) for tp in tps
+    ]
+
+    async def run() -> SurveyRun:
+        survey = SurveyRun(
+            cast_of,
+            SurveyRequest(tuple(states), 3600.0, depth),
+            cast_of.cluster(),
+            look_again=cast_of.look_again,
+            beside=cast_of.ask_beside,
+        )
+        async with asyncio.timeout(20):
+            await survey.run()
+        return survey
+
+    with on_stage():
+        return asyncio.run(run())
+
+
+@st.composite
+def casts(draw: st.DrawFn) -> Cast:
+    partitions = [draw(cluster_logs()) for _ in range(draw(st.integers(1, 3)))]
+    players = []
+    for broker in BROKERS:
+        logs = {TopicPartition("t", n): logs[broker] for n, (logs, _) in enumerate(partitions)}
+        delays = draw(st.lists(st.integers(0, 12), min_size=1, max_size=8))
+        dies = draw(st.none() | st.integers(1, 8))
+        returns = draw(st.none() | st.integers(1, 4)) if dies else None
+        players.append(Player(logs, _round_and_round(delays), dies, returns))
+    return Cast(tuple(players), draw(st.integers(0, 4)))
+
+
+def _round_and_round(values: list[int]) -> Iterator[int]:
+    while True:
+        yield from values
+
+
+@settings(max_examples=300, deadline=None)
+@given(casts(), st.sampled_from(Depth))
+def test_a_survey_ends_by_itself_and_whoever_lived_told_everything(cast_of: Cast, depth: Depth) -> None:
+    survey = play(cast_of, depth)
+    for tp, row in survey.rows.items():
+        assert row.done
+        for replica in row.replicas(dict(enumerate(cast_of.cluster().brokers)), {}):
+            player = cast_of.players[replica.broker]
+            truth = player.logs[tp]
+            if player.dies is not None and player.returns is None:
+                assert isinstance(replica.log, Unknown) or replica.log.log_end_offset == truth.end
+                continue
+            assert isinstance(replica.log, ReplicaLog) and isinstance(replica.log.lineage, Lineage)
+            assert replica.log.log_end_offset == truth.end
+            if truth.start < truth.end:
+                assert replica.log.lineage.last_epoch == truth.epochs[-1]
+            if depth is Depth.FULL:
+                assert replica.log.lineage.spans == truth.spans()
+
+
+def test_what_another_log_asks_of_a_broker_that_is_gone_is_not_waited_for() -> None:
+    """0 has told of t-0 and dies over t-1; only then 1 tells of t-0, which asks 0 to go further down."""
+    parted, long = TopicPartition("t", 0), TopicPartition("t", 1)
+    common = (1,) * 5 + (2,) * 5
+    first = {parted: WholeLog((*common, 40, 50, 58)), long: WholeLog((0, 1, 2))}
+    second = {parted: WholeLog((*common, 30)), long: first[long]}
+    players = (
+        Player(first, _round_and_round([0]), dies=6),
+        Player(second, _round_and_round([0, 400])),
+        Player(first, _round_and_round([0])),
+    )
+    row = play(Cast(players, fenced_after=0), Depth.DIVERGENCE).rows[parted]
+    assert row.done
+    assert row.settled().keys() == {0, 1, 2}

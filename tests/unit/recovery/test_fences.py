@@ -1,0 +1,65 @@
+"""The rules that keep a designated election from being sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from recovery.fences import Fence, blocked_by_last_known_leader, needs_reorder, state_changed
+from recovery.model import PartitionState, Standing
+
+ELECTABLE, FENCED = Standing.ELECTABLE, Standing.FENCED
+STATE = PartitionState("t", 0, "id", -1, 7, (1, 2, 3), (), (), (3,), (3,))
+FENCE = Fence("id", 7, (1, 2, 3), {})
+
+
+def test_a_partition_that_is_as_it_was_has_not_changed() -> None:
+    assert state_changed(FENCE, STATE) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        (STATE._replace(topic_id="other"), "the topic was deleted and made again (id other, was id)"),
+        (STATE._replace(replicas=(1, 2, 4)), "the assignment is [1, 2, 4], was [1, 2, 3]"),
+        (STATE._replace(replicas=(2, 1, 3)), "the assignment is [2, 1, 3], was [1, 2, 3]"),
+        (STATE._replace(leader_epoch=8), "the leader epoch is 8, was 7"),
+    ],
+)
+def test_what_changed_is_said(state: PartitionState, why: str) -> None:
+    assert state_changed(FENCE, state) == why
+
+
+@pytest.mark.parametrize(
+    ("order", "electable", "needed"),
+    [
+        ((1, 2, 3), (1, 2, 3), False),
+        ((2, 1, 3), (1, 2, 3), True),
+        ((2, 3, 1), (2, 3), False),
+        ((3, 2, 1), (2, 3), True),
+        ((3, 1, 2), (3,), False),
+    ],
+)
+def test_only_replicas_that_can_be_elected_count_for_the_order(
+    order: tuple[int, ...], electable: tuple[int, ...], needed: bool
+) -> None:
+    standings = {broker: ELECTABLE if broker in electable else FENCED for broker in (1, 2, 3)}
+    assert needs_reorder((1, 2, 3), order, standings) is needed
+
+
+@pytest.mark.parametrize(
+    ("state", "blocked"),
+    [
+        (STATE, 3),
+        (STATE._replace(last_known_elr=(1,)), None),
+        (STATE._replace(last_known_elr=()), None),
+        (STATE._replace(last_known_elr=None, elr=None), None),
+        (STATE._replace(elr=(3,)), None),
+        (STATE._replace(isr=(3,)), None),
+    ],
+)
+def test_before_4_1_a_dead_sole_last_known_leader_blocks_every_other(
+    state: PartitionState, blocked: int | None
+) -> None:
+    """KAFKA-19522: no release that has it runs in the testbed (4.0 with the ELR feature on)."""
+    standings = {1: ELECTABLE, 2: ELECTABLE, 3: FENCED}
+    assert blocked_by_last_known_leader(state, standings) == blocked
