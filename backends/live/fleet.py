@@ -226,11 +226,16 @@ class Fleet:
         try:
             conn = await BrokerConnection.open(address, self.settings, broker=broker)
         except BrokerError as error:
-            if error.trouble in _ELSEWHERE and broker not in self.overrides:
+            if broker not in self.overrides and self._seems_elsewhere(broker, error):
                 hint = f"{error.detail}; --broker {broker}=HOST:PORT gives another address"
                 raise BrokerError(error.trouble, error.where, hint) from None
             raise
         return await self._checked(conn)
+
+    def _seems_elsewhere(self, broker: int, error: BrokerError) -> bool:
+        """Whether the advertised address may be wrong from here: the cluster counts a refusing broker as alive."""
+        alive = any(b.id == broker and not b.fenced for b in self.brokers)
+        return error.trouble in _ELSEWHERE or (error.trouble is Trouble.REFUSED and alive)
 
     async def _checked(self, conn: BrokerConnection) -> BrokerConnection:
         try:
