@@ -10,8 +10,25 @@
         cluster.tools("kafka-topics", "--describe").stdout                 # Java's own tools
         cluster.bootstrap(), cluster.bootstrap_controllers                 # host:port,...
 
+``KafkaCluster(spec, directory=None, say=None)``: ``start``, ``stop``, ``node(id)``, ``brokers``, ``controllers``,
+``bootstrap(listener)``, ``bootstrap_controllers``, ``cluster_id``, ``mend()`` (everything up again),
+``format_again(id)`` (an empty node that joins), and
+
+- ``observe`` (observe.py): ``live_brokers``, ``partition`` and ``partitions`` (with ELR and leader epoch);
+  waits: ``wait_live``, ``wait_fenced``, ``wait_leader``, ``wait_offline``, ``wait_isr``, ``wait_partition``,
+  ``wait_topic``, ``wait_on_disk``
+- ``traffic`` (traffic.py): ``create_topic``, ``produce``, ``produce_each`` (thousands of partitions), ``consume``
+- ``tools`` (tools.py): Java's tools by the names an operator types
+- ``access`` (access.py): ``client_properties`` for Java and ``client_settings`` for librdkafka, for any user
+- ``rights`` (rights.py): ``allow``, ``deny``, ``take_back``, ``set_scram_password``
+
+``Node`` (node.py): ``start(jvm)``, ``stop``, ``kill``, ``pause``, ``resume``, ``restart``, ``is_running``,
+``log_tail``, ``wipe_log_dir``, ``remove_log_dir``. ``incidents``: ``stale_long_tail``, ``isr_dead``,
+``three_logs``, ``logs_in_turn``, ``failed_disk``. ``disk.read_log``: what a replica's log holds, from its files.
+
 It needs Java 17 and, once, the network: Kafka's jars come from Maven Central and are kept in the cache directory.
-Nothing here knows the product's adapters, so that tests can compare one with the other.
+Nothing here knows the product's adapters, so that tests can compare one with the other. All of it blocks; from a
+coroutine call it in a thread.
 """
 
 from backends.testbed.cluster import KafkaCluster

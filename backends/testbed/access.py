@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from backends.testbed.certificates import STORE_PASSWORD, Authority
-from backends.testbed.config import INTERNAL_LISTENER, Addresses, ClusterSpec, as_text
+from backends.testbed.config import CONTROLLER_LISTENER, INTERNAL_LISTENER, Addresses, ClusterSpec, as_text
 from backends.testbed.errors import TestbedError
 from backends.testbed.security import INTERNAL_PASSWORD, INTERNAL_USER, Listener, Mechanism, client_jaas
 
@@ -19,8 +19,9 @@ Store = Literal["PEM", "PKCS12"]
 class Access:
     """Client settings for any user at any listener of one cluster.
 
-    ``listener`` is the name of a client listener, by default the first; ``mechanism`` is by default the
-    listener's first. For mutual TLS the user's certificate is issued when it is first asked for.
+    ``listener`` is the name of a client listener, by default the first, or CONTROLLER (for Java's tools with
+    ``--bootstrap-controller``); ``mechanism`` is by default the listener's first. For mutual TLS the user's
+    certificate is issued when it is first asked for.
     """
 
     def __init__(
@@ -153,6 +154,8 @@ class Access:
         }
 
     def _listener(self, name: str | None) -> Listener:
+        if name == CONTROLLER_LISTENER:
+            return Listener(name, "SASL_PLAINTEXT", ("PLAIN",)) if self._spec.secured else Listener(name)
         for listener in self._spec.listeners:
             if name is None or listener.name == name:
                 return listener

@@ -4,6 +4,10 @@ A lock line is ``group:artifact:version[:classifier] sha256``. The lock is the r
 and ``kafka-tools`` as Maven resolves it, so nothing is resolved here: each jar is fetched, compared with its
 SHA-256 and only then given its name. Any number of processes may do that at once: the last rename wins, and
 both wrote the same bytes.
+
+A lock for another version is made with Maven: a project with ``kafka_2.13`` and ``kafka-tools`` (without
+``connect-runtime``, ``connect-transforms`` and ``connect-json``; and ``slf4j-simple`` where no log provider comes
+along) as dependencies, then ``dependency:list`` and ``dependency:copy-dependencies`` with the scope runtime.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ create ``__consumer_offsets``, which a test that counts partitions does not expe
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -18,6 +19,9 @@ from confluent_kafka.cimpl import NewTopic
 
 from backends.testbed.errors import TimedOut
 from backends.testbed.observe import Observer
+
+# Brokers die here all the time: what matters comes back as a result, not on stderr by logging's last resort.
+logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
 Acks = Literal["0", "1", "all"]
 T = TypeVar("T")

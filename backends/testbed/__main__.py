@@ -1,0 +1,40 @@
+"""``python -m backends.testbed up``: a cluster to try things on, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+
+from backends.testbed import ClusterSpec, KafkaCluster, TestbedError
+from backends.testbed.jars import DEFAULT_VERSION, to_stderr
+
+
+def main() -> int:
+    """Exit status 0 after Ctrl-C or SIGTERM, 1 with an error when the cluster does not come up."""
+    parser = argparse.ArgumentParser(prog="python -m backends.testbed", description=__doc__)
+    parser.add_argument("command", choices=["up"])
+    parser.add_argument("--version", default=DEFAULT_VERSION, help="Kafka's version (default: %(default)s)")
+    parser.add_argument("--brokers", type=int, default=3)
+    parser.add_argument("--controllers", type=int, default=3)
+    parser.add_argument("--log-dirs", type=int, default=1, help="log dirs of each broker")
+    given = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        spec = ClusterSpec(given.version, given.controllers, given.brokers, given.log_dirs)
+        with KafkaCluster(spec, say=to_stderr) as cluster:
+            print(f"--bootstrap-server {cluster.bootstrap()}")
+            print(f"--bootstrap-controller {cluster.bootstrap_controllers}", flush=True)
+            to_stderr(f"files in {cluster.directory}; Ctrl-C ends it all")
+            signal.pause()
+    except KeyboardInterrupt:
+        return 0
+    except TestbedError as error:
+        to_stderr(f"error: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
