@@ -55,7 +55,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str 
     yield next(lines)
     for row, line in zip(rows, lines, strict=True):
         yield line
-        told = [f"{columns[i].title.lower()} {row[i]}" for i in used if columns[i].below and row[i]]
+        told = [f"{columns[i].title.lower()}: {row[i]}" for i in used if columns[i].below and row[i]]
         if told:
             yield from textwrap.wrap(
                 _BETWEEN.join(told),
