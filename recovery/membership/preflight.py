@@ -1,0 +1,205 @@
+"""Before a change of the voters is sent: what the leader will answer, and whether the quorum survives it.
+
+Kafka lets an operator remove the voter that a majority needs, and add one whose address nobody can reach: the
+quorum then cannot commit, and the change cannot be taken back. Here such a change is refused beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from recovery.membership.changes import AddVoter, RemoveVoter, VersionsProbe, add_voter, remove_voter
+from recovery.membership.quorum import (
+    MembershipRules,
+    Quorum,
+    Refusal,
+    TimeoutCause,
+    caught_up,
+)
+from recovery.membership.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from recovery.model import Unknown
+
+
+class Limits(NamedTuple):
+    """What counts as alive: fetched within ``fetch_age_ms`` (Kafka's controller.quorum.fetch.timeout.ms is
+    2000), and at most ``lag`` offsets behind the leader's log end.
+    """
+
+    fetch_age_ms: int = 2000
+    lag: int = 1000
+
+
+class Identity(NamedTuple):
+    """Who answers at an endpoint, by ApiVersions and DescribeCluster."""
+
+    cluster_id: str
+    node_id: int
+    kraft_versions: tuple[int, int] | None
+
+
+class EndpointProbe(NamedTuple):
+    """One endpoint of a new voter, and who answered there."""
+
+    endpoint: Endpoint
+    answer: Identity | Unknown
+
+
+class Strength(NamedTuple):
+    """A voter set as it stands now. ``failures_tolerated`` is how many failures it stands with all voters up,
+    ``spare`` how many more it stands now: below 0 it cannot commit.
+    """
+
+    voters: VoterSet
+    up: tuple[ReplicaKey, ...]
+    down: tuple[ReplicaKey, ...]
+
+    @property
+    def failures_tolerated(self) -> int:
+        return self.voters.failures_tolerated
+
+    @property
+    def spare(self) -> int:
+        return len(self.up) - self.voters.majority
+
+    @property
+    def commits(self) -> bool:
+        return self.spare >= 0
+
+    def __str__(self) -> str:
+        size = len(self.voters.voters)
+        return f"{len(self.up)} of {size} up, majority {self.voters.majority}, " + (
+            f"stands {self.spare} more failures" if self.commits else "cannot commit"
+        )
+
+
+class Verdict(NamedTuple):
+    """``refused`` holds every reason against the change, the leader's own answer first; ``warnings`` what an
+    operator should know; ``after`` is None where the leader would refuse.
+    """
+
+    refused: tuple[str, ...]
+    warnings: tuple[str, ...]
+    before: Strength
+    after: Strength | None
+
+    @property
+    def allowed(self) -> bool:
+        return not self.refused
+
+
+def strength(quorum: Quorum, voters: VoterSet, limits: Limits) -> Strength:
+    """Which of ``voters`` are alive and close to the log's end. The leader is, by answering."""
+    up = tuple(key for key in voters.keys if _alive(quorum, key, limits))
+    return Strength(voters, up, tuple(key for key in voters.keys if key not in up))
+
+
+def before_adding(
+    quorum: Quorum,
+    voter: Voter,
+    probes: Iterable[EndpointProbe],
+    rules: MembershipRules,
+    limits: Limits,
+) -> Verdict:
+    """The verdict on adding ``voter``. Every endpoint must have been asked, and must be that node of this cluster:
+    an endpoint that is written down and cannot be reached is there for good.
+    """
+    asked = tuple(probes)
+    outcome = add_voter(quorum, AddVoter(voter, quorum.cluster_id), _versions(quorum, asked), rules)
+    return _verdict(quorum, outcome, limits, tuple(_endpoint_faults(quorum, voter, asked)))
+
+
+def before_removing(quorum: Quorum, key: ReplicaKey, limits: Limits) -> Verdict:
+    """The verdict on removing ``key``."""
+    outcome = remove_voter(quorum, RemoveVoter(key, quorum.cluster_id))
+    verdict = _verdict(quorum, outcome, limits, ())
+    if key != quorum.leader:
+        return verdict
+    leader = "it is the leader: it commits without its own vote, resigns, and another is elected"
+    return verdict._replace(warnings=(*verdict.warnings, leader))
+
+
+def before_replacing(quorum: Quorum, old: ReplicaKey, limits: Limits) -> Verdict:
+    """The verdict on giving node ``old.id`` another directory: remove first, then add, as shipped Kafka wants.
+
+    In between the set has one voter fewer; the verdict is on that set, and the add has its own afterwards.
+    """
+    verdict = before_removing(quorum, old, limits)
+    between = f"until the new {old.id} is added, the set is one voter short"
+    return verdict._replace(warnings=(*verdict.warnings, between))
+
+
+def explain_timeout(after: Quorum, key: ReplicaKey, *, adding: bool, reachable: bool = True) -> TimeoutCause:
+    """The cause of a REQUEST_TIMED_OUT, from the quorum as it is described afterwards.
+
+    NOT_COMMITTED means that the change is in the log: it takes effect as soon as a majority of the new set is up,
+    and is not to be repeated. CHANGE_PENDING is what remains when nothing else explains it.
+    """
+    if after.high_watermark is None:
+        return TimeoutCause.NO_HIGH_WATERMARK
+    if (key in after.voters.keys) == adding:
+        return TimeoutCause.NOT_COMMITTED
+    if adding and not reachable:
+        return TimeoutCause.UNREACHABLE
+    if adding and not caught_up(after.progress_of(key), after.now_ms):
+        return TimeoutCause.LAGGING
+    return TimeoutCause.CHANGE_PENDING
+
+
+def wedged(earlier: Quorum, later: Quorum, min_interval_ms: int = 2000) -> bool | None:
+    """Whether the high watermark stood still, though an idle leader appends every 500 ms; None where too little
+    time lies between the two, or the leader changed.
+    """
+    if later.leader_epoch != earlier.leader_epoch or later.now_ms - earlier.now_ms < min_interval_ms:
+        return None
+    return later.high_watermark is None or later.high_watermark == earlier.high_watermark
+
+
+def _verdict(quorum: Quorum, outcome: VoterSet | Refusal, limits: Limits, faults: tuple[str, ...]) -> Verdict:
+    before = strength(quorum, quorum.voters, limits)
+    if isinstance(outcome, Refusal):
+        return Verdict((str(outcome), *faults), (), before, None)
+    after = strength(quorum, outcome, limits)
+    refused = list(faults)
+    if not after.commits:
+        refused.append(f"the new set could not commit: {after}; down: {', '.join(map(str, after.down))}")
+    return Verdict(tuple(refused), tuple(_warnings(after)), before, after)
+
+
+def _warnings(after: Strength) -> Iterable[str]:
+    if after.spare == 0:
+        yield "the next failure stops the quorum"
+    if len(after.voters.voters) % 2 == 0:
+        yield f"an even number of voters: {len(after.voters.voters)} stand no more failures than one fewer would"
+
+
+def _versions(quorum: Quorum, probes: tuple[EndpointProbe, ...]) -> VersionsProbe:
+    """What the leader would learn: it asks at the endpoint of its own listener."""
+    for probe in probes:
+        if probe.endpoint.listener == quorum.default_listener and isinstance(probe.answer, Identity):
+            return VersionsProbe(answered=True, kraft_versions=probe.answer.kraft_versions)
+    return VersionsProbe(answered=False)
+
+
+def _endpoint_faults(quorum: Quorum, voter: Voter, probes: tuple[EndpointProbe, ...]) -> Iterable[str]:
+    answered = {probe.endpoint: probe.answer for probe in probes}
+    for endpoint in voter.endpoints:
+        answer = answered.get(endpoint)
+        if answer is None:
+            yield f"{endpoint} was not asked"
+        elif isinstance(answer, Unknown):
+            yield f"{endpoint} does not answer ({answer})"
+        elif answer.cluster_id != quorum.cluster_id:
+            yield f"{endpoint} belongs to cluster {answer.cluster_id}"
+        elif answer.node_id != voter.key.id:
+            yield f"{endpoint} is node {answer.node_id}, not {voter.key.id}"
+
+
+def _alive(quorum: Quorum, key: ReplicaKey, limits: Limits) -> bool:
+    if key == quorum.leader:
+        return True
+    held = quorum.progress_of(key)
+    if held is None or held.last_fetch_ms <= 0:
+        return False
+    fresh = quorum.now_ms - held.last_fetch_ms <= limits.fetch_age_ms
+    return fresh and quorum.log_end_offset - held.log_end_offset <= limits.lag

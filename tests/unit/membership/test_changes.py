@@ -1,0 +1,164 @@
+"""Voter changes beyond Kafka's own rows: the order of the checks, the document's rule, and the sets that result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recovery.membership.changes import AddVoter, RemoveVoter, VersionsProbe, add_voter, remove_voter
+from recovery.membership.pending import PendingChange, settle
+from recovery.membership.quorum import MembershipRules, Refusal, TimeoutCause, caught_up
+from recovery.membership.voters import ReplicaKey, VoterSet, high_watermark, majorities_overlap
+from tests.unit.membership.quorums import END, NOW, key, progress, quorum, voter, voters
+
+ANSWERS = VersionsProbe(answered=True)
+DOCUMENT = MembershipRules(duplicate_ids=True)
+NEW_DISK = key(3, "new-disk")
+
+
+def test_the_checks_of_an_add_stand_in_kafkas_order() -> None:
+    """Everything is wrong at first, and is put right one by one: each answer is the next check's."""
+    of = replace(
+        quorum(1, 2, 3, observers=(key(4),)),
+        change_pending=True,
+        high_watermark=None,
+        kraft_version=0,
+        voters_offset=END,
+    )
+    request = AddVoter(voter(3)._replace(endpoints=(), key=ReplicaKey(3)), "another")
+    probe = VersionsProbe(answered=False)
+    heard = []
+
+    def ask(*, to_leader: bool = True) -> None:
+        outcome = add_voter(of, request, probe, MembershipRules(), to_leader=to_leader)
+        assert isinstance(outcome, Refusal)
+        heard.append(str(outcome.cause.name if outcome.cause else outcome.error))
+
+    ask(to_leader=False)
+    request = request._replace(cluster_id=None)
+    ask(to_leader=False)
+    ask()
+    request = request._replace(voter=voter(3)._replace(endpoints=()))
+    ask()
+    request = request._replace(voter=voter(3))
+    ask()
+    of = replace(of, change_pending=False)
+    ask()
+    of = replace(of, high_watermark=END)
+    ask()
+    of = replace(of, kraft_version=1)
+    ask()
+    of = replace(of, voters_offset=100)
+    ask()
+    request = request._replace(voter=voter(5))
+    ask()
+    probe = VersionsProbe(answered=True, kraft_versions=(0, 0))
+    ask()
+    probe = ANSWERS
+    ask()
+    assert heard == [
+        "INCONSISTENT_CLUSTER_ID",
+        "NOT_LEADER_OR_FOLLOWER",
+        "INVALID_REQUEST",
+        "INVALID_REQUEST",
+        "CHANGE_PENDING",
+        "NO_HIGH_WATERMARK",
+        "UNSUPPORTED_VERSION",
+        "CHANGE_PENDING",
+        "DUPLICATE_VOTER",
+        "UNREACHABLE",
+        "INVALID_REQUEST",
+        "LAGGING",
+    ]
+
+
+def test_a_replaced_disk_is_added_after_the_old_one_is_removed_as_shipped() -> None:
+    of = quorum(1, 2, 3, observers=(NEW_DISK,))
+    refused = add_voter(of, AddVoter(voter(3, "new-disk")), ANSWERS, MembershipRules())
+    assert isinstance(refused, Refusal)
+    assert "remove it before adding 3-new-disk" in refused.reason
+    removed = remove_voter(of, RemoveVoter(key(3)))
+    assert isinstance(removed, VoterSet)
+    added = add_voter(replace(of, voters=removed), AddVoter(voter(3, "new-disk")), ANSWERS, MembershipRules())
+    assert isinstance(added, VoterSet)
+    assert added.keys == (key(1), key(2), NEW_DISK)
+
+
+def test_the_documents_rule_takes_both_disks_for_a_while() -> None:
+    of = quorum(1, 2, 3, observers=(NEW_DISK,))
+    both = add_voter(of, AddVoter(voter(3, "new-disk")), ANSWERS, DOCUMENT)
+    assert isinstance(both, VoterSet)
+    assert (both.majority, both.failures_tolerated) == (3, 1)
+    after = remove_voter(replace(of, voters=both), RemoveVoter(key(3)))
+    assert isinstance(after, VoterSet)
+    assert after.keys == (key(1), key(2), NEW_DISK)
+    again = add_voter(of, AddVoter(voter(3)), ANSWERS, DOCUMENT)
+    assert isinstance(again, Refusal)
+    assert again.error == "DUPLICATE_VOTER"
+
+
+def test_a_change_waits_until_a_majority_of_the_new_set_has_it() -> None:
+    pending = PendingChange(voters(1, 2, 3, 4), END, NOW + 1000)
+    two = {key(1): END + 1, key(4): END + 1}
+    assert settle(pending, key(1), high_watermark(pending.voters, two), NOW) is None
+    three = two | {key(2): END + 1}
+    settled = settle(pending, key(1), high_watermark(pending.voters, three), NOW)
+    assert settled is not None
+    assert settled.refusal is None
+    assert not settled.leader_resigns
+    late = settle(pending, key(1), None, NOW + 1000)
+    assert late is not None
+    assert late.refusal is not None
+    assert late.refusal.cause is TimeoutCause.NOT_COMMITTED
+
+
+def test_caught_up_is_a_fetch_within_the_last_hour() -> None:
+    assert caught_up(progress(key(4), behind=10_000, silent_ms=3_599_999), NOW)
+    assert not caught_up(progress(key(4), silent_ms=3_600_000), NOW)
+    assert not caught_up(progress(key(4))._replace(last_caught_up_ms=-1), NOW)
+    assert not caught_up(None, NOW)
+
+
+def test_a_voter_configured_without_a_directory_goes_by_its_node_id() -> None:
+    static = VoterSet((voter(1)._replace(key=ReplicaKey(1)), voter(2)))
+    assert static.find(key(1, "whatever")) is not None
+    assert static.find(key(2, "whatever")) is None
+
+
+NODES = st.lists(st.integers(1, 9), min_size=1, max_size=6, unique=True)
+
+
+@given(before=NODES, after=NODES)
+def test_overlap_means_that_every_two_majorities_share_a_voter(before: list[int], after: list[int]) -> None:
+    one, other = voters(*before), voters(*after)
+    shared = all(
+        set(some) & set(others)
+        for some in combinations(before, one.majority)
+        for others in combinations(after, other.majority)
+    )
+    assert majorities_overlap(one, other) is shared
+
+
+@given(nodes=NODES, added=st.integers(10, 19))
+def test_one_voter_at_a_time_always_leaves_an_overlap(nodes: list[int], added: int) -> None:
+    smaller, larger = voters(*nodes), voters(*nodes, added)
+    assert majorities_overlap(smaller, larger)
+    assert majorities_overlap(larger, smaller)
+
+
+def test_replacing_one_voter_of_three_at_once_leaves_none() -> None:
+    assert not majorities_overlap(voters(1, 2, 3), voters(1, 2, 4))
+
+
+@given(nodes=NODES, ends=st.dictionaries(st.integers(1, 9), st.integers(0, 50)))
+def test_the_high_watermark_is_the_highest_offset_that_a_majority_holds(
+    nodes: list[int], ends: dict[int, int]
+) -> None:
+    of = voters(*nodes)
+    mark = high_watermark(of, {key(node): end for node, end in ends.items()})
+    held = [ends.get(node, 0) for node in nodes]
+    assert sum(end >= mark for end in held) >= of.majority
+    assert sum(end > mark for end in held) < of.majority
