@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
 from typing import Any, TypeVar
@@ -60,13 +61,14 @@ class Supervisor:
     ``last_words`` gives the lines that are written when the process leaves at once.
     """
 
-    def __init__(self, last_words: Callable[[int], str], limit: float = LIMIT_SECONDS) -> None:
+    def __init__(self, last_words: Callable[[int], str], limit: float | None = None) -> None:
         self.stop = StopRequest()
         self._last_words = last_words
-        self._limit = limit
+        self._limit = LIMIT_SECONDS if limit is None else limit
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
         self._was_in_flight = False
+        self._announced = False
 
     def install(self) -> None:
         """Takes the signals over, except those that the caller ignores (nohup ignores SIGHUP)."""
@@ -87,7 +89,8 @@ class Supervisor:
         if self.stop:
             self._begin_stop()
         try:
-            return await task
+            with _woken_by_signals(self._loop):
+                return await task
         except asyncio.CancelledError:
             if self.stop.signum is None:
                 raise
@@ -99,6 +102,7 @@ class Supervisor:
         if self._task is None or self._loop is None:
             return
         if self.stop.flights:
+            self._announce()
             self._loop.call_later(self._limit, self._give_up)
         else:
             self._task.cancel()
@@ -112,15 +116,45 @@ class Supervisor:
         if self.stop.signum is not None:
             self._leave(signum)
         self.stop.signum = signum
+        if self.stop.flights:
+            self._announce()
         # Should the loop itself be stuck, or the output be a pipe that nobody reads, the alarm still rings.
         signal.setitimer(signal.ITIMER_REAL, self._limit + 2.0)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._begin_stop)
 
+    def _announce(self) -> None:
+        if not self._announced and self.stop.signum is not None:
+            self._announced = True
+            name = signal.Signals(self.stop.signum).name
+            _write(f"{name}: finishing or undoing what is in flight; a second signal leaves at once\n")
+
     def _on_time_over(self, _signum: int, _frame: FrameType | None) -> None:
         self._leave(self.stop.signum or signal.SIGALRM)
 
     def _leave(self, signum: int) -> None:
-        with contextlib.suppress(OSError):
-            os.write(2, self._last_words(signum).encode())
+        _write(self._last_words(signum))
         os._exit(status_of_signal(signum))
+
+
+@contextlib.contextmanager
+def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """A signal that comes just before the loop goes to sleep would otherwise be handled when it next wakes."""
+    mine, wakeup = socket.socketpair()
+    with mine, wakeup:
+        mine.setblocking(False)
+        wakeup.setblocking(False)
+        loop.add_reader(mine, mine.recv, 4096)
+        before = signal.set_wakeup_fd(wakeup.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            loop.remove_reader(mine)
+
+
+def _write(text: str) -> None:
+    """To stderr without its buffer, which may be in use: this runs inside a signal handler."""
+    clear = "\r\x1b[K" if os.isatty(2) else ""
+    with contextlib.suppress(OSError):
+        os.write(2, (clear + text).encode())

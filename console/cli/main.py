@@ -64,7 +64,7 @@ def _program(name: str, arguments: list[str]) -> Program:
 
     def last_words(_signum: int) -> str:
         resume = f"; to finish or undo it: {program.resume}" if program.resume else ""
-        return f"\n{name}: stopped at once, what was in flight may be unfinished{resume}\n"
+        return f"{name}: stopped at once, what was in flight may be unfinished{resume}\n"
 
     program = Program(name, (name, *arguments), Screen(time.monotonic), Supervisor(last_words))
     program.supervisor.install()

@@ -1,0 +1,182 @@
+"""A cluster in memory, for what a real one cannot be made to show at will: an election that fails on request, a
+call that never comes back, an error that should not happen, a signal at an exact moment.
+
+Whatever Kafka decides is tested on real Kafka (tests/live); nothing here claims to behave as Kafka does.
+"""
+
+# ruff: noqa: ARG002  # the signatures are the protocol's
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from backends.base.answers import (
+    Capabilities,
+    ClusterInfo,
+    Contact,
+    Designation,
+    Election,
+    LogDir,
+    Outcome,
+    Partitions,
+    Quorum,
+    Reassignment,
+    SurveyRequest,
+    SurveyResult,
+)
+from backends.base.protocol import Progress, Recorder, Stop
+from recovery.loss import Witness
+from recovery.model import (
+    Broker,
+    EpochSpan,
+    Lineage,
+    PartitionState,
+    Replica,
+    ReplicaLog,
+    Standing,
+    Survey,
+    TopicPartition,
+    Unknown,
+    Why,
+)
+
+CLUSTER_ID = "memory-cluster"
+ALL = (1, 2, 3)
+
+
+def offline(topic: str, partition: int, replicas: tuple[int, ...] = ALL) -> PartitionState:
+    """A partition without a leader, ISR and ELR empty."""
+    return PartitionState(topic, partition, f"{topic}-id", -1, 4, replicas, (), (), (), ())
+
+
+def log(end: int, epoch: int = 2) -> ReplicaLog:
+    """A log of ``end`` records, all of one epoch."""
+    return ReplicaLog(4, end, 0, 0, Lineage(epoch, (EpochSpan(epoch, 0, end),), 0))
+
+
+async def nothing() -> None:
+    """Happens at once."""
+
+
+@dataclass
+class MemoryBackend:
+    """``logs`` are by broker, the same for every partition; ``fails`` names partitions whose election fails."""
+
+    states: dict[TopicPartition, PartitionState]
+    logs: Mapping[int, ReplicaLog | Unknown] = field(
+        default_factory=lambda: {1: log(100), 2: log(100), 3: log(90)}
+    )
+    fails: Mapping[TopicPartition, str] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
+    moving: tuple[Reassignment, ...] | Unknown = ()
+    before_designate: Callable[[], Awaitable[None]] = nothing
+    in_survey: Callable[[], Awaitable[None]] = nothing
+    designated: list[tuple[Designation, ...]] = field(default_factory=list)
+    restored: list[Designation] = field(default_factory=list)
+    closed: int = 0
+
+    title = "in memory"
+    simulated = False
+
+    async def open(self) -> ClusterInfo:
+        return await self.cluster()
+
+    async def close(self) -> None:
+        self.closed += 1
+
+    async def cluster(self) -> ClusterInfo:
+        brokers = tuple(Broker(b, "localhost", 9000 + b, None, False) for b in self.logs)
+        return ClusterInfo(CLUSTER_ID, brokers, 1, True)
+
+    async def capabilities(self) -> Capabilities:
+        raise AssertionError("not asked for here")
+
+    async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
+        found = tuple(s for s in self.states.values() if topics is None or s.topic in topics)
+        there = {state.topic for state in found}
+        unknown = {
+            TopicPartition(topic, -1): Unknown(Why.FAILED, "UNKNOWN_TOPIC_OR_PARTITION")
+            for topic in topics or ()
+            if topic not in there and topic not in self.hidden
+        }
+        hidden = tuple(topic for topic in self.hidden if topics is None or topic in topics)
+        return Partitions(found, unknown, hidden, topics is None, 1)
+
+    async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
+        return {topic: {"min.insync.replicas": "2", "cleanup.policy": "delete"} for topic in topics}
+
+    async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
+        await self.in_survey()
+        surveys = tuple(self._survey(self.states[state.tp]) for state in request.partitions)
+        contacts = tuple(
+            Contact(b, f"localhost:{9000 + b}", known if isinstance(known, Unknown) else None, 0.0, "memory")
+            for b, known in self.logs.items()
+        )
+        return SurveyResult(surveys, contacts)
+
+    def _survey(self, state: PartitionState) -> Survey:
+        replicas = tuple(Replica(b, Standing.ELECTABLE, self.logs[b]) for b in state.replicas)
+        return Survey(state, replicas, 2, False)
+
+    async def record_times(
+        self, records: Sequence[tuple[TopicPartition, Witness]]
+    ) -> Mapping[tuple[TopicPartition, Witness], tuple[int, int]]:
+        return {}
+
+    async def log_dirs(
+        self, brokers: Sequence[int] | None = None
+    ) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
+        return {}
+
+    async def quorum(self) -> Quorum | Unknown:
+        return Unknown(Why.NOT_OFFERED, "")
+
+    async def reassignments(
+        self, partitions: Sequence[TopicPartition] | None = None
+    ) -> tuple[Reassignment, ...] | Unknown:
+        return self.moving
+
+    async def elect(
+        self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
+    ) -> tuple[Election, ...]:
+        raise AssertionError("not asked for here")
+
+    async def designate(
+        self,
+        rows: Sequence[Designation],
+        recorder: Recorder,
+        *,
+        attempts: int,
+        stop: Stop,
+        progress: Progress | None = None,
+    ) -> tuple[Election, ...]:
+        entry = recorder.before("reorder", {"rows": tuple(rows)})
+        self.designated.append(tuple(rows))
+        await self.before_designate()
+        ended = tuple(self._elect(row, stop) for row in rows)
+        recorder.after(entry, {"refused": {row.tp: "never written" for row in rows}})
+        return ended
+
+    def _elect(self, row: Designation, stop: Stop) -> Election:
+        if stop:
+            return Election(row.tp, Outcome.NOT_ATTEMPTED, -1, -1, "stopped before its turn")
+        if row.tp in self.fails:
+            return Election(row.tp, Outcome.FAILED, -1, -1, self.fails[row.tp])
+        state = self.states[row.tp]
+        self.states[row.tp] = state._replace(leader=row.leader, leader_epoch=5, isr=ALL)
+        return Election(row.tp, Outcome.ELECTED, row.leader, 5, "")
+
+    async def restore_orders(self, rows: Sequence[Designation], recorder: Recorder) -> tuple[Election, ...]:
+        entry = recorder.before("restore", {"rows": tuple(rows)})
+        for row in rows:
+            self.restored.append(row)
+            self.states[row.tp] = self.states[row.tp]._replace(replicas=row.replicas)
+        recorder.after(entry, {"applied": [row.tp for row in rows]})
+        return tuple(Election(row.tp, Outcome.ELECTED, row.leader, 5, "restored") for row in rows)
+
+
+def cluster_of(count: int, topic: str = "orders") -> MemoryBackend:
+    """``count`` offline partitions of one topic."""
+    states = [offline(topic, partition) for partition in range(count)]
+    return MemoryBackend({state.tp: state for state in states})

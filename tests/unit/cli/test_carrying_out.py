@@ -1,0 +1,248 @@
+"""Elections that fail, stop or are unfinished: how much is sent, what is said, what the status is."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from backends.base.answers import Designation, Reassignment
+from console.journal.journal import Journal, Run
+from console.journal.unfinished import unfinished
+from recovery.model import TopicPartition, Unknown, Why
+from tests.unit.cli.invoking import Caller
+from tests.unit.cli.memory import ALL, CLUSTER_ID, MemoryBackend, cluster_of, log, offline
+
+ANY = ("--bootstrap-server", "kafka:9092")
+AGREED = ("--yes", "--reason", "a test")
+
+
+def tp(partition: int, topic: str = "orders") -> TopicPartition:
+    return TopicPartition(topic, partition)
+
+
+def planned(call: Caller, backend: MemoryBackend, name: str = "plan.json") -> str:
+    ended = call.on(backend)("ktriage", "plan", *ANY, name)
+    assert ended.status in (0, 1), ended
+    return name
+
+
+def sent(backend: MemoryBackend) -> int:
+    return sum(len(rows) for rows in backend.designated)
+
+
+def test_a_canary_stops_when_as_many_elections_failed_as_were_allowed(call: Caller) -> None:
+    backend = cluster_of(30)
+    backend.fails = {tp(number): "NOT_CONTROLLER" for number in (1, 4, 5, 6)}
+    plan = planned(call, backend)
+    ended = call("ktriage", "apply", *ANY, plan, *AGREED, "--stop-after", "3", "--output", "json")
+    told = json.loads(ended.out)
+    assert ended.status == 1
+    assert told["elected"]["outcomes"]["failed"] == 3
+    assert sent(backend) < 30
+    # Every partition of the plan is accounted for, sent or not.
+    assert len(told["elections"]) == 30
+    untried = [row for row in told["elections"] if row["outcome"] == "not attempted"]
+    assert len(untried) == 30 - sent(backend)
+    assert all("3 failures" in row["detail"] for row in untried)
+
+
+def test_a_part_of_a_plan_is_applied_and_the_rest_is_not_touched(call: Caller) -> None:
+    backend = cluster_of(10)
+    plan = planned(call, backend)
+    ended = call("ktriage", "apply", *ANY, plan, *AGREED, "--first", "3")
+    assert ended.status == 0, ended
+    assert [row.tp.partition for rows in backend.designated for row in rows] == [0, 1, 2]
+    assert call("ktriage", "apply", *ANY, plan, *AGREED).status == 0
+    assert sent(backend) == 10
+
+
+def test_what_may_lose_more_than_allowed_is_left_out(call: Caller) -> None:
+    backend = cluster_of(2)
+    silent = Unknown(Why.NOT_ANSWERED, "connection refused")
+    backend.logs = {1: log(100), 2: log(100), 3: silent}
+    call.on(backend)("ktriage", "plan", *ANY, "plan.json", "--strategy", "aggressive")
+    ended = call("ktriage", "apply", *ANY, "plan.json", *AGREED, "--max-loss", "1000")
+    assert ended.status == 2
+    assert "no partition of the plan is left to elect" in ended.err
+    assert sent(backend) == 0
+
+
+def test_failures_are_named_on_stderr_and_results_stay_on_stdout(call: Caller) -> None:
+    backend = cluster_of(3)
+    backend.fails = {tp(1): "the disk is on fire"}
+    ended = call.on(backend)(
+        "kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery"
+    )
+    assert ended.status == 1
+    assert "not recovered: orders-1: failed; the disk is on fire" in ended.err
+    assert "3 elections: 2 elected, 1 failed" in ended.out
+    assert "next: ktriage apply " in ended.err
+
+
+def test_a_stale_plan_is_status_4_and_nothing_is_applied(call: Caller) -> None:
+    backend = cluster_of(2)
+    plan = planned(call, backend)
+    backend.logs = {1: log(101), 2: log(100), 3: log(90)}
+    ended = call("ktriage", "apply", *ANY, plan, *AGREED)
+    assert ended.status == 4
+    assert sent(backend) == 0
+    assert "ended at 100, now at 101" in ended.out
+    assert "next: ktriage plan" in ended.err
+
+
+def test_a_plan_that_is_stale_in_part_is_applied_in_part(call: Caller) -> None:
+    backend = cluster_of(3)
+    plan = planned(call, backend)
+    backend.states[tp(1)] = offline("orders", 1)._replace(leader_epoch=9)
+    backend.states[tp(2)] = offline("orders", 2)._replace(leader=1, isr=ALL)
+    ended = call("ktriage", "apply", *ANY, plan, *AGREED)
+    assert ended.status == 1
+    assert [row.tp for rows in backend.designated for row in rows] == [tp(0)]
+    assert "not recovered: orders-1: stale" in ended.err
+    assert "orders-2" not in ended.err
+
+
+def test_a_plan_for_another_cluster_is_refused(call: Caller) -> None:
+    backend = cluster_of(1)
+    plan = Path(planned(call, backend))
+    plan.write_text(plan.read_text().replace(CLUSTER_ID, "another"))
+    for command in (("apply", *AGREED), ("verify",), ("review",), ("resume", "--plan")):
+        ended = call("ktriage", *command, str(plan), *ANY)
+        assert ended.status == 2, command
+        assert "the plan is for cluster another, and this is memory-cluster" in ended.err
+    assert sent(backend) == 0
+
+
+def test_offline_partitions_that_may_not_be_seen_are_never_none(call: Caller) -> None:
+    backend = cluster_of(0)
+    backend.hidden = ("secret",)
+    ended = call.on(backend)("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--dry-run")
+    assert ended.status == 1
+    assert "0 offline partitions that this caller may see" in ended.out
+    assert "1 topic may not be seen (needs DESCRIBE on topic secret)" in ended.err
+
+
+def test_a_topic_that_may_not_be_seen_is_a_missing_permission(call: Caller) -> None:
+    backend = cluster_of(1)
+    backend.hidden = ("secret",)
+    ended = call.on(backend)("ktriage", "replicas", *ANY, "--topic", "secret")
+    assert ended.status == 3
+    assert "DESCRIBE on topic secret" in ended.err
+
+
+def test_an_error_that_should_not_happen_leaves_a_report_without_secrets(call: Caller) -> None:
+    async def break_down() -> None:
+        raise RuntimeError("password=hunter2 in sasl.jaas.config=org.Module required password='hunter2';")
+
+    backend = cluster_of(1)
+    backend.in_survey = break_down
+    ended = call.on(backend)("ktriage", "replicas", *ANY)
+    assert ended.status == 1
+    assert "Traceback" not in ended.out + ended.err
+    assert len(ended.err.splitlines()) == 1
+    path = Path(ended.err.rsplit(" ", 1)[1].strip())
+    report = path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert "RuntimeError" in report
+    assert "in break_down" in report
+    assert "hunter2" not in report
+    assert backend.closed == 1
+
+
+def interrupted(rows: tuple[Designation, ...]) -> None:
+    """What a run that was killed between reorder and restore leaves in the journal."""
+    run = Run("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)) as journal:
+        entry = journal.before("reorder", {"rows": rows})
+        journal.after(entry, {"applied": [row.tp for row in rows]})
+
+
+def reordered(partition: int) -> Designation:
+    return Designation(tp(partition), "orders-id", 4, (1, 2, 3), (2, 1, 3), {2: (2, 100)})
+
+
+def test_an_unfinished_run_holds_the_next_one_back_until_it_is_finished(call: Caller) -> None:
+    backend = cluster_of(4)
+    interrupted(tuple(reordered(number) for number in range(4)))
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+    backend.states[tp(1)] = offline("orders", 1, (3, 1, 2))
+    del backend.states[tp(2)]
+    recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
+    held = call.on(backend)(*recover)
+    assert held.status == 1
+    assert "may have left 4 assignments in the order of an election" in held.err
+    assert "ktriage resume --bootstrap-server kafka:9092" in held.err
+    assert sent(backend) == 0
+
+    finished = call("ktriage", "resume", *ANY, "--output", "json")
+    assert finished.status == 1, "somebody else's change and a deleted topic are told"
+    told = {row["partition"]: row["order"] for row in json.loads(finished.out)["assignments"]}
+    assert told == {
+        0: "restored",
+        1: "changed by somebody else",
+        2: "changed by somebody else",
+        3: "in its own order already",
+    }
+    assert [row.tp for row in backend.restored] == [tp(0)]
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+
+    assert unfinished(CLUSTER_ID).nothing
+    assert call("ktriage", "resume", *ANY).status == 0
+    assert call(*recover).status == 0
+
+
+@pytest.mark.parametrize(
+    "moving",
+    [
+        (Reassignment(tp(0), (2, 1, 3, 4), (4,), ()),),
+        Unknown(Why.NOT_ALLOWED, "needs DESCRIBE on Cluster:kafka-cluster"),
+    ],
+)
+def test_an_order_is_not_restored_while_replicas_may_be_moving(
+    call: Caller, moving: tuple[Reassignment, ...] | Unknown
+) -> None:
+    backend = cluster_of(1)
+    interrupted((reordered(0),))
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+    backend.moving = moving
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 1
+    assert "not restored: orders-0" in ended.err
+    assert backend.restored == []
+    assert not unfinished(CLUSTER_ID).nothing, "the next run is told again"
+
+
+def test_another_host_is_finished_by_its_plan(call: Caller) -> None:
+    backend = cluster_of(2)
+    plan = planned(call, backend)
+    order = json.loads(Path(plan).read_text())["partitions"][1]["order"]
+    backend.states[tp(0)] = offline("orders", 0, (3, 2, 1))
+    backend.states[tp(1)] = offline("orders", 1, tuple(order))
+    ended = call("ktriage", "resume", *ANY, "--plan", plan)
+    assert ended.status == 1, "orders-0 was changed by somebody else"
+    assert backend.states[tp(0)].replicas == (3, 2, 1)
+    assert backend.states[tp(1)].replicas == (1, 2, 3)
+
+
+def test_a_run_in_progress_keeps_others_out(call: Caller) -> None:
+    backend = cluster_of(1)
+    plan = planned(call, backend)
+    run = Run("other", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)):
+        ended = call("ktriage", "apply", *ANY, plan, *AGREED)
+    assert ended.status == 1
+    assert sent(backend) == 0
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_nothing_is_sent_when_nothing_can_be_recorded(call: Caller, tmp_path: Path) -> None:
+    backend = cluster_of(1)
+    plan = planned(call, backend)
+    (tmp_path / "state").write_text("a file where the journal's directory should be")
+    ended = call("ktriage", "apply", *ANY, plan, *AGREED)
+    assert ended.status == 1
+    assert sent(backend) == 0
+    assert "Traceback" not in ended.err
