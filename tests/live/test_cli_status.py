@@ -1,0 +1,85 @@
+"""``ktriage status`` as a process, on a cluster that loses brokers and a log dir."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from backends.testbed import ClusterSpec, KafkaCluster
+
+CLUSTER = ClusterSpec(log_dirs=2)
+TOPIC = "orders"
+
+
+def status(cluster: KafkaCluster, *words: str) -> subprocess.CompletedProcess[str]:
+    start = "from console.cli.main import main; main()"
+    argv = [sys.executable, "-c", start, "status", "--bootstrap-server", cluster.bootstrap(), *words]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+
+
+def told(cluster: KafkaCluster) -> tuple[int, Any]:
+    done = status(cluster, "--output", "json")
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_from_a_healthy_cluster_to_one_with_a_partition_lost(whole_cluster: KafkaCluster) -> None:
+    cluster = whole_cluster
+    cluster.traffic.create_topic(TOPIC, [[1, 2, 3]], {"min.insync.replicas": "2"})
+    cluster.traffic.produce(TOPIC, 0, 20)
+
+    code, seen = told(cluster)
+    assert (code, seen["notTold"]) == (0, [])
+    assert seen["counts"]["offline"] == seen["counts"]["unreachable"] == 0
+    row = seen["partitions"][0]
+    assert [(log["lastEpoch"], log["logEndOffset"]) for log in row["logs"]] == [(0, 20)] * 3
+    assert {(found["broker"], found["error"]) for found in seen["logDirs"]} == {
+        (1, None),
+        (2, None),
+        (3, None),
+    }
+    assert {voter["id"] for voter in seen["quorum"]["voters"]} == {100, 101, 102}
+
+    for broker in (1, 2):
+        cluster.node(broker).kill()
+        cluster.observe.wait_fenced(broker)
+    done = status(cluster)
+    assert done.returncode == 0, done.stderr
+    assert "2 fenced, 2 unreachable from here" in done.stdout
+    assert "0 offline, 1 under min ISR, 1 not fully replicated, 1 with ELR in use" in done.stdout
+
+    cluster.node(1).start()
+    cluster.observe.wait_live([1])
+    cluster.node(3).kill()
+    cluster.observe.wait_fenced(3)
+    code, seen = told(cluster)
+    assert code == 0
+    assert seen["counts"]["offline"] == 1
+    row = seen["partitions"][0]
+    assert (row["leader"], row["elr"]) == (-1, [2, 3])
+    assert [log.get("logEndOffset", log.get("unknown")) for log in row["logs"]] == [
+        20,
+        "not answered",
+        "not answered",
+    ]
+    assert "ktriage plan" in status(cluster).stderr
+
+
+def test_a_broker_that_hangs_though_it_should_be_up_is_named(whole_cluster: KafkaCluster) -> None:
+    whole_cluster.node(2).pause()
+    done = status(whole_cluster, "--recovery-duration-ms", "1500")
+    if done.returncode == 0:
+        # The controller had fenced it by then: silence of a fenced broker is a finding, not a failure.
+        assert "1 fenced" in done.stdout
+    else:
+        assert done.returncode == 1
+        assert "not told: broker 2 at" in done.stderr
+
+
+def test_a_failed_log_dir_is_on_the_screen(whole_cluster: KafkaCluster) -> None:
+    whole_cluster.node(3).remove_log_dir(1)
+    whole_cluster.traffic.create_topic("later", [[3]] * 4)
+    done = status(whole_cluster)
+    assert "log dirs: 1 failed" in done.stdout
+    assert "KAFKA_STORAGE_ERROR" in done.stdout
