@@ -72,12 +72,16 @@ class Depth(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SurveyRequest:
-    """Which partitions to survey, how deep, and until when (``duration`` in seconds from the call)."""
+    """Which partitions to survey, how deep, and until when (``duration`` in seconds from the call).
+
+    ``leaders_only``: of a partition that is led nobody but its leader is asked.
+    """
 
     partitions: tuple[PartitionState, ...]
     duration: float
     depth: Depth = Depth.DIVERGENCE
     log_dirs: bool = True
+    leaders_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from backends.live.elections import elect_leaders
 from backends.live.errors import BrokerError
 from backends.live.fleet import Fleet
 from backends.live.logquery import LogEnd, Trouble
-from backends.live.partitions import WHOLE_TOPIC, describe_partitions
+from backends.live.partitions import WHOLE_TOPIC, describe_some
 from backends.live.reassign import ALTER_PARTITION_REASSIGNMENTS, list_reassignments, write_assignments
 from backends.live.refusals import PartitionRefusal
 from recovery.model import NO_EPOCH, PartitionState, TopicPartition, Unknown, Why
@@ -43,8 +43,7 @@ class LiveControls:
         self, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, PartitionState | Unknown]:
         """The partitions' state now; what does not exist any more is left out."""
-        topics = list(dict.fromkeys(tp.topic for tp in partitions))
-        told = (await self._fleet.any(lambda conn: describe_partitions(conn, topics))).value
+        told = (await self._fleet.any(lambda conn: describe_some(conn, partitions))).value
         why: dict[TopicPartition, PartitionState | Unknown] = {
             tp: told.unknown[TopicPartition(tp.topic, WHOLE_TOPIC)]
             for tp in partitions

@@ -72,6 +72,29 @@ async def describe_partitions(
     )
 
 
+async def describe_some(
+    conn: BrokerConnection, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+) -> Partitions:
+    """As :func:`describe_partitions`, of ``partitions``; others that stand between them are told as well.
+
+    A thousand partitions of a topic with many thousands are had without the rest.
+    """
+    ordered = sorted(partitions)
+    if conn.highest(DESCRIBE_TOPIC_PARTITIONS, (0,)) is None:
+        return await describe_partitions(conn, [tp.topic for tp in ordered], timeout=timeout)
+    features = conn.features
+    gathered = _Gathered(elr_offered=features is None or features.get(ELR_FEATURE, 0) >= 1)
+    last_of = {tp.topic: tp for tp in ordered}
+    first_of = {tp.topic: tp for tp in reversed(ordered)}
+    names = list(last_of)
+    for start in range(0, len(names), NAMES):
+        part = names[start : start + NAMES]
+        first, last = first_of[part[0]], last_of[part[-1]]
+        await _by_pages(conn, part, gathered, PAGE, timeout, first=first, last=last)
+    asked = -1 if conn.broker is None else conn.broker
+    return Partitions(tuple(gathered.states), gathered.unknown, tuple(sorted(gathered.hidden)), asked=asked)
+
+
 async def topic_operations(
     conn: BrokerConnection, *, timeout: float | None = None
 ) -> Mapping[str, Operations | None]:
@@ -169,16 +192,25 @@ class _Gathered:
 
 
 async def _by_pages(
-    conn: BrokerConnection, names: Sequence[str], gathered: _Gathered, page: int, timeout: float | None
+    conn: BrokerConnection,
+    names: Sequence[str],
+    gathered: _Gathered,
+    page: int,
+    timeout: float | None,
+    *,
+    first: TopicPartition | None = None,
+    last: TopicPartition | None = None,
 ) -> None:
-    """Follow the cursor to the end. Raises BackendError where it does not move forward."""
-    cursor: tuple[str, int] | None = None
+    """Follow the cursor from ``first`` to ``last``. Raises BackendError where it does not move forward."""
+    cursor: tuple[str, int] | None = first
     while True:
+        if cursor is not None and last is not None and cursor[0] == last.topic:
+            page = min(page, last.partition - cursor[1] + 1)
         answer = await _page(conn, names, cursor, page, timeout)
         for topic in answer.topics:
             gathered.add_described(topic)
         following = _position(answer.next_cursor)
-        if following is None:
+        if following is None or (last is not None and following > last):
             return
         if cursor is not None and following <= cursor:
             raise BackendError(f"{conn.where}: DescribeTopicPartitions does not get beyond {following[0]}")

@@ -60,7 +60,10 @@ class SurveyRun:
         beside: Callable[[int, BrokerConnection], Awaitable[None]],
         progress: Progress | None = None,
     ) -> None:
-        self.rows = {state.tp: Row(state) for state in sorted(request.partitions, key=lambda state: state.tp)}
+        self.rows = {
+            state.tp: Row(state, request.leaders_only)
+            for state in sorted(request.partitions, key=lambda state: state.tp)
+        }
         self.contacts: dict[int, Contact] = {}
         self._connections = connections
         self._depth = request.depth

@@ -22,6 +22,9 @@ Dirs = Mapping[int, Mapping[TopicPartition, tuple[str, int]]]
 """Per broker and partition: the log dir and the size in bytes."""
 
 
+NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
+
+
 class Row:
     """``open``: brokers whose log end or last epoch is not settled; ``asked``: those with a question under way.
 
@@ -31,13 +34,16 @@ class Row:
 
     __slots__ = ("asked", "changes", "closed", "ends", "open", "probes", "state", "unknown")
 
-    def __init__(self, state: PartitionState) -> None:
+    def __init__(self, state: PartitionState, leader_only: bool = False) -> None:
         self.state = state
         self.open = set(state.replicas)
         self.asked: set[int] = set()
         self.ends: dict[int, LogEnd] = {}
         self.probes: dict[int, Probe] = {}
         self.unknown: dict[int, Unknown] = {}
+        if leader_only and not state.offline:
+            self.open = {state.leader}
+            self.unknown = dict.fromkeys(state.replicas, NOT_ASKED)
         self.changes = 0
         self.closed = False
 

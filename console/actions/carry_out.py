@@ -124,7 +124,8 @@ async def look_after(
     backend: Backend, plan: Plan, progress: Progress | None = None
 ) -> Mapping[TopicPartition, RowState]:
     """The plan's partitions as they are now: led by whom, usable, replicated. Raises BackendError."""
-    surveys = await survey_rows(backend, [row.tp for row in plan.rows], progress)
+    # What counts is the leader's log, and a leader of some moments has written under one epoch at most.
+    surveys = await survey_rows(backend, [row.tp for row in plan.rows], progress, leaders_only=True)
     return {state.tp: state for state in verify(plan, surveys)}
 
 
@@ -133,12 +134,18 @@ async def survey_rows(
     partitions: Sequence[TopicPartition],
     progress: Progress | None = None,
     seconds: float = LOOK_SECONDS,
+    *,
+    leaders_only: bool = False,
 ) -> tuple[Survey, ...]:
-    """A fresh survey of those partitions that still exist; the others are left out. Raises BackendError."""
+    """A fresh survey of those partitions that still exist; the others are left out. Raises BackendError.
+
+    ``leaders_only``: where there is a leader nobody else is asked, and of its log only the last epoch.
+    """
     wanted = set(partitions)
     found = await backend.partitions(tuple(dict.fromkeys(tp.topic for tp in partitions)))
     states = tuple(state for state in found.states if state.tp in wanted)
     if not states:
         return ()
-    request = SurveyRequest(states, seconds, Depth.DIVERGENCE, log_dirs=False)
+    depth = Depth.LAST if leaders_only else Depth.DIVERGENCE
+    request = SurveyRequest(states, seconds, depth, log_dirs=False, leaders_only=leaders_only)
     return (await backend.survey(request, progress)).surveys

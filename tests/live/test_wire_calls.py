@@ -18,7 +18,7 @@ from backends.live.elections import elect_leaders
 from backends.live.errors import BrokerError, NobodyReached, Trouble
 from backends.live.fleet import SEED, Fleet
 from backends.live.logdirs import describe_log_dirs
-from backends.live.partitions import WHOLE_TOPIC, describe_partitions
+from backends.live.partitions import WHOLE_TOPIC, describe_partitions, describe_some
 from backends.live.quorum import describe_quorum
 from backends.live.reassign import list_reassignments, write_assignments
 from backends.live.settings import ClientSettings
@@ -86,6 +86,21 @@ async def test_three_thousand_partitions_come_page_by_page(whole_cluster: KafkaC
     assert {s.replicas for s in wide} == {(3,)}
     assert all(s.elr == () and s.last_known_elr == () and not s.offline for s in wide)
     assert len({id(s.replicas) for s in wide}) == 1, "equal tuples are kept once"
+
+
+async def test_some_partitions_come_without_the_rest_of_their_topic(whole_cluster: KafkaCluster) -> None:
+    some = [TopicPartition(WIDE, n) for n in range(250, 2450)]
+    async with fleet_of(whole_cluster) as fleet:
+        conn = await fleet.connection(1)
+        of_one = await describe_some(conn, reversed(some))
+        of_both = await describe_some(conn, [*some[:10], TopicPartition(SMALL, 2)])
+        gone = await describe_some(conn, [TopicPartition(SMALL, 7), TopicPartition("nothing", 0)])
+        no_more = await describe_some(conn, [TopicPartition(SMALL, 7)])
+    assert [s.tp for s in of_one.states] == some
+    assert {s.tp for s in of_both.states} >= {TopicPartition(SMALL, 2), *some[:10]}
+    assert len(of_both.states) < WIDTH
+    assert TopicPartition("nothing", WHOLE_TOPIC) in gone.unknown
+    assert not [s for s in (*gone.states, *no_more.states) if s.partition == 7]
 
 
 async def test_a_topic_that_does_not_exist_is_unknown_and_not_empty(whole_cluster: KafkaCluster) -> None:
