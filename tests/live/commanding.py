@@ -1,0 +1,86 @@
+"""Commands against real clusters: as a shell runs them, with what is checked of every one of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.unit.cli.invoking import ROOT, Ended, command_line, environment, invoke
+
+
+class Console:
+    """Runs commands on one cluster, with settings and records in ``home``."""
+
+    def __init__(self, home: Path, bootstrap: str) -> None:
+        self.home = home
+        self.connection = ("--bootstrap-server", bootstrap)
+
+    def __call__(self, name: str, *arguments: str) -> Ended:
+        """``ktriage``'s command of that name, or one of Kafka's names."""
+        words = (name,) if name.startswith("kafka-") else ("ktriage", name)
+        ended = invoke(self.home, words[0], *words[1:], *arguments, *self.connection)
+        assert "Traceback" not in ended.err
+        return ended
+
+    def json(self, name: str, *arguments: str) -> tuple[int, dict[str, Any]]:
+        """The status and the document; every key of it stands in docs/output.md."""
+        ended = self(name, *arguments, "--output", "json")
+        assert ended.out, ended
+        told: dict[str, Any] = json.loads(ended.out)
+        undocumented = set(told) - {"schema"} - documented(told["schema"])
+        assert not undocumented, f"{told['schema']}: {undocumented}"
+        return ended.status, told
+
+    def typing(self, answer: str, name: str, *arguments: str) -> Ended:
+        """Runs it on a terminal where ``answer`` is typed when it asks; what it asks is in ``err``."""
+        words = (name,) if name.startswith("kafka-") else ("ktriage", name)
+        ours, theirs = pty.openpty()
+        with subprocess.Popen(
+            command_line(words[0], *words[1:], *arguments, *self.connection),
+            env=environment(self.home),
+            cwd=self.home,
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            text=True,
+        ) as process:
+            os.close(theirs)
+            said = b""
+            while b":\r\n" not in said and process.poll() is None:
+                said += os.read(ours, 4096)
+            os.write(ours, answer.encode() + b"\n")
+            out, _ = process.communicate(timeout=120)
+            said += _rest(ours)
+        os.close(ours)
+        return Ended(process.returncode, out, said.decode())
+
+    def sent(self) -> list[str]:
+        """What the journal says was sent, in order."""
+        ended = invoke(self.home, "ktriage", "journal", "--output", "json")
+        runs = json.loads(ended.out)["runs"]
+        return [e["action"] for run in runs for e in run["events"] if e["kind"] == "before"]
+
+
+def _rest(terminal: int) -> bytes:
+    said = b""
+    while True:
+        try:
+            more = os.read(terminal, 4096)
+        except OSError:  # the other end is closed: Linux tells it so
+            return said
+        if not more:
+            return said
+        said += more
+
+
+@cache
+def documented(schema: str) -> frozenset[str]:
+    """The keys of that document that docs/output.md names."""
+    rows = [line for line in (ROOT / "docs/output.md").read_text().splitlines() if f"`{schema}`" in line]
+    return frozenset(re.findall(r"`(\w+)`", " ".join(rows)))

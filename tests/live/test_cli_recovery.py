@@ -1,0 +1,348 @@
+"""An engineer recovers offline partitions of a real cluster from the command line.
+
+The ISR of every partition of ``lost`` is dead; broker 3, which fell out of it before, is alive with an older log.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from backends.testbed import ClusterSpec, KafkaCluster
+from backends.testbed.incidents import isr_dead
+from tests.live.commanding import Console
+
+CLUSTER = ClusterSpec()
+LOST, ALIVE = "lost", "alive"
+PARTITIONS = 16
+SURVIVOR = 3
+
+
+@pytest.fixture(scope="module")
+def disaster(cluster: KafkaCluster) -> KafkaCluster:
+    """Sixteen offline partitions; each test recovers some of its own. ``alive`` was never in danger."""
+    cluster.traffic.create_topic(LOST, [[1, 2, 3]] * PARTITIONS, {"min.insync.replicas": "2"})
+    cluster.traffic.create_topic(ALIVE, [[SURVIVOR]], {"min.insync.replicas": "1"})
+    isr_dead(cluster, LOST, range(PARTITIONS), survivor=SURVIVOR)
+    return cluster
+
+
+@pytest.fixture
+def console(disaster: KafkaCluster, tmp_path: Path) -> Console:
+    return Console(tmp_path, disaster.bootstrap())
+
+
+@pytest.fixture
+def untouched(disaster: KafkaCluster, console: Console) -> Iterator[None]:
+    """The test sends nothing: no epoch has moved, and the journal knows of nothing."""
+    before = disaster.observe.partitions(LOST)
+    yield
+    assert disaster.observe.partitions(LOST) == before
+    assert console.sent() == []
+
+
+def wanted(home: Path, *partitions: int, name: str = "wanted.json") -> str:
+    (home / name).write_text(f'{{partitions: [{{topic: "{LOST}", partitions: {list(partitions)}}}]}}')
+    return name
+
+
+def designated(home: Path, *rows: tuple[int, int], name: str = "leaders.json") -> str:
+    entries = [{"topic": LOST, "partition": p, "designatedLeader": leader} for p, leader in rows]
+    (home / name).write_text(json.dumps({"partitions": entries}))
+    return name
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"partitions": [{"topic": "nowhere", "partitions": [0]}]}', "unknown topic nowhere"),
+        ('{"partitions": [{"topic": "lost", "partitions": [0, 99]}]}', "no such partition: lost-99"),
+        ('{"partitions": [{"topic": "lost", "partitions": [0, 0]}]}', "twice"),
+        ('{"partitions": []}', "no partition"),
+        ("", "empty"),
+        ("not json", "line 1"),
+    ],
+)
+def test_a_wrong_input_file_is_refused_in_one_line(console: Console, text: str, said: str) -> None:
+    (console.home / "wrong.json").write_text(text)
+    ended = console("kafka-unclean-recovery", "--path-to-json-file", "wrong.json", "--automated-recovery")
+    assert ended.status == 2
+    assert said in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([(0, SURVIVOR), (1, 9)], "lost-1: broker 9 has no replica"),
+        ([(0, SURVIVOR), (1, 1)], "lost-1: broker 1 "),
+        ([(99, SURVIVOR)], "no such partition: lost-99"),
+    ],
+)
+def test_a_designated_leader_that_cannot_be_refuses_the_whole_file(
+    console: Console, rows: list[tuple[int, int]], said: str
+) -> None:
+    path = designated(console.home, *rows)
+    ended = console("kafka-elect-leaders", "--election-type", "designated", "--path-to-json-file", path)
+    assert ended.status == 2
+    assert said in ended.err
+    assert "nothing was sent" in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("untouched")
+def test_looking_changes_nothing_and_tells_who_did_not_answer(console: Console) -> None:
+    path = wanted(console.home, 0, 1)
+    ended = console("kafka-unclean-recovery", "--path-to-json-file", path, "--show-replica-info")
+    assert ended.status == 0
+    assert "unless broker 1 went down uncleanly, its return elects 2 of them" in ended.out
+    (line,) = (
+        line
+        for line in ended.out.splitlines()
+        if line.startswith("lost-0 ") and " 3 " in line and "0:0-" in line
+    )
+    assert " 100 " in line
+    assert "connection refused" in ended.out
+    assert "next: ktriage plan --path-to-json-file wanted.json recovery.json" in ended.err
+
+
+@pytest.mark.usefixtures("untouched")
+def test_every_replica_is_told_with_what_was_learnt_or_why_not(console: Console) -> None:
+    status, told = console.json("replicas", "--topic", LOST, "--partition", "0", "--depth", "full")
+    assert status == 0
+    (partition,) = told["partitions"]
+    assert (partition["leader"], partition["isr"], partition["minIsr"]) == (-1, [], 2)
+    logs = {row["broker"]: row for row in partition["logs"]}
+    assert logs[SURVIVOR]["logEndOffset"] == 100
+    assert logs[SURVIVOR]["lineage"]["spans"] == [[0, 0, 100]]
+    assert logs[SURVIVOR]["standing"] == "electable"
+    assert logs[SURVIVOR]["call"] == "ListOffsets+Fetch (emulated)"
+    assert logs[SURVIVOR]["size"] > 0
+    assert logs[1]["unknown"] == "not answered"
+    assert logs[1]["standing"] == "fenced"
+    assert set(logs[1]["in"]) & {"ELR", "LastKnownELR"}
+
+
+@pytest.mark.usefixtures("untouched")
+def test_a_dry_run_writes_the_file_and_the_summary_and_sends_nothing(console: Console) -> None:
+    ended = console(
+        "kafka-unclean-recovery",
+        "--path-to-json-file",
+        wanted(console.home, 0),
+        "--dry-run",
+        "--automated-recovery",
+    )
+    assert ended.status == 0
+    assert "1 to elect" in ended.out
+    (line,) = (line for line in ended.err.splitlines() if line.startswith("the plan is in "))
+    plan = json.loads(Path(line.removeprefix("the plan is in ")).read_text())
+    assert plan["partitions"][0]["designatedLeader"] == SURVIVOR
+
+
+@pytest.mark.usefixtures("untouched")
+def test_under_balanced_nobody_is_elected_while_a_member_of_the_elr_may_return(console: Console) -> None:
+    ended = console("plan", "--topic", LOST, "--partition", "0", "plan.json")
+    assert ended.status == 1
+    assert "not recovered: lost-0: wait: the return of 1 and 2 (ISR or ELR)" in ended.err
+    assert not (console.home / "plan.json").exists()
+
+
+@pytest.mark.usefixtures("untouched")
+def test_without_a_terminal_nothing_is_applied_without_a_reason(console: Console) -> None:
+    console("plan", "--strategy", "aggressive", "--topic", LOST, "--partition", "0", "plan.json")
+    ended = console("apply", "plan.json")
+    assert ended.status == 2
+    assert "give --yes and --reason TEXT" in ended.err
+
+
+@pytest.mark.usefixtures("untouched")
+def test_a_wrong_number_typed_sends_nothing(console: Console) -> None:
+    console("plan", "--strategy", "aggressive", "--topic", LOST, "--partition", "0", "plan.json")
+    ended = console.typing("7", "apply", "plan.json")
+    assert ended.status == 1
+    assert "not confirmed (the number is 1); nothing was sent" in ended.err
+
+
+def test_automated_recovery_elects_a_replica_that_was_not_in_the_isr(
+    disaster: KafkaCluster, console: Console
+) -> None:
+    """The specification's test plan."""
+    path = wanted(console.home, 1, 2, 3)
+    status, told = console.json("kafka-unclean-recovery", "--path-to-json-file", path, "--automated-recovery")
+    assert status == 0
+    assert told["elected"]["outcomes"] == {"elected": 3}
+    assert told["failures"] == []
+    for partition in (1, 2, 3):
+        state = disaster.observe.partition(LOST, partition)
+        assert (state.leader, state.replicas) == (SURVIVOR, (1, 2, 3))
+    assert json.loads(Path(told["planFile"]).read_text())["clusterId"] == disaster.cluster_id
+    assert console.sent() != []
+
+
+def test_what_is_online_already_counts_as_recovered(disaster: KafkaCluster, console: Console) -> None:
+    wanted(console.home, 4)
+    first = console("kafka-unclean-recovery", "--path-to-json-file", "wanted.json", "--automated-recovery")
+    assert first.status == 0
+    epoch = disaster.observe.partition(LOST, 4).leader_epoch
+    sent = console.sent()
+    again = console("kafka-unclean-recovery", "--path-to-json-file", "wanted.json", "--automated-recovery")
+    assert again.status == 0
+    assert "1 already online" in again.out
+    assert console.sent() == sent
+    assert disaster.observe.partition(LOST, 4).leader_epoch == epoch
+
+
+def test_the_manual_file_is_elected_by_the_election_tool(disaster: KafkaCluster, console: Console) -> None:
+    made = console(
+        "kafka-unclean-recovery",
+        "--path-to-json-file",
+        wanted(console.home, 5, 6),
+        "--manual-recovery-output-file",
+        "leaders.json",
+    )
+    assert made.status == 0, made
+    again = console(
+        "kafka-unclean-recovery",
+        "--path-to-json-file",
+        "wanted.json",
+        "--manual-recovery-output-file",
+        "leaders.json",
+    )
+    assert again.status == 2, "an output file is never overwritten"
+    ended = console(
+        "kafka-elect-leaders", "--election-type", "DESIGNATED", "--path-to-json-file", "leaders.json"
+    )
+    assert ended.status == 0, ended
+    assert "2 elections: 2 elected" in ended.out
+    assert {disaster.observe.partition(LOST, p).leader for p in (5, 6)} == {SURVIVOR}
+
+
+def test_the_specifications_bare_file_is_asked_afresh_and_elected(
+    disaster: KafkaCluster, console: Console
+) -> None:
+    path = designated(console.home, (7, SURVIVOR), (8, SURVIVOR))
+    ended = console("kafka-elect-leaders", "--election-type", "designated", "--path-to-json-file", path)
+    assert ended.status == 0, ended
+    assert "2 to elect" in ended.out
+    assert {disaster.observe.partition(LOST, p).leader for p in (7, 8)} == {SURVIVOR}
+
+
+def test_the_longest_log_waits_under_balanced_and_is_elected_under_aggressive(
+    disaster: KafkaCluster, console: Console
+) -> None:
+    one = ("--election-type", "longest-log", "--topic", LOST, "--partition", "9")
+    assert console("kafka-elect-leaders", *one).status == 1
+    assert disaster.observe.partition(LOST, 9).leader == -1
+    assert console("kafka-elect-leaders", *one, "--strategy", "aggressive").status == 0
+    assert disaster.observe.partition(LOST, 9).leader == SURVIVOR
+
+
+def test_an_unclean_election_of_one_partition(disaster: KafkaCluster, console: Console) -> None:
+    one = ("--election-type", "unclean", "--topic", LOST, "--partition", "10")
+    status, told = console.json("kafka-elect-leaders", *one)
+    assert (status, told["counts"]) == (0, {"elected": 1})
+    assert disaster.observe.partition(LOST, 10).leader == SURVIVOR
+    assert console.json("kafka-elect-leaders", *one)[1]["counts"] == {"already online": 1}
+
+
+def test_plan_review_apply_and_verify_lead_from_one_to_the_next(
+    disaster: KafkaCluster, console: Console
+) -> None:
+    made = console(
+        "plan",
+        "--strategy",
+        "aggressive",
+        "--topic",
+        LOST,
+        "--partition",
+        "11",
+        "--partition",
+        "12",
+        "p.json",
+    )
+    assert made.status == 0, made
+    assert f"next: ktriage review p.json {' '.join(console.connection)}" in made.err
+
+    reviewed = console("review", "p.json")
+    assert reviewed.status == 0
+    assert "now: 2 partitions of the plan: 2 still true" in reviewed.out
+    assert "ElectLeaders: elect the first live replica, 2 partitions" in reviewed.out
+    assert f"next: ktriage apply p.json {' '.join(console.connection)}" in reviewed.err
+    status, told = console.json("review", "p.json")
+    assert status == 0
+    digest = told["plan"]["digest"]
+    assert digest in reviewed.out
+
+    markdown = console("review", "p.json", "--output", "markdown")
+    assert digest in markdown.out
+    assert len(markdown.out.splitlines()) <= 40
+
+    two = ("--reviewed-by", "ada", "--digest")
+    assert console("apply", "p.json", "--yes", "--reason", "x", *two, "0" * 64).status == 2
+    canary = console.typing("1", "apply", "p.json", "--first", "1", *two, digest)
+    assert canary.status == 0, canary
+    assert "type the number of partitions that may lose something:" in canary.err
+    assert disaster.observe.partition(LOST, 11).leader == SURVIVOR
+    assert disaster.observe.partition(LOST, 12).leader == -1
+
+    status, told = console.json("apply", "p.json", "--yes", "--reason", "incident 4711")
+    assert status == 0
+    assert {row["now"] for row in told["checks"]} == {"already online", "still true"}
+    assert [row["outcome"] for row in told["elections"]] == ["elected"]
+    again = console("apply", "p.json", "--yes", "--reason", "twice is harmless")
+    assert again.status == 0
+    assert "2 already online" in again.out
+
+    verified = console("verify", "p.json")
+    assert verified.status == 1, "two replicas are dead"
+    assert "2 led by the right leader" in verified.out
+    assert "ISR 1 of min ISR 2" in verified.out
+    status, told = console.json("verify", "p.json")
+    assert told["counts"] == {"partitions": 2, "good": 2, "usable": 0, "replicated": 0, "complete": 0}
+
+    journal = console("journal")
+    assert "reviewed by ada" in journal.out
+    assert "incident 4711" in journal.out
+
+
+def test_a_plan_is_stale_once_somebody_else_has_elected(disaster: KafkaCluster, console: Console) -> None:
+    console("plan", "--strategy", "aggressive", "--topic", LOST, "--partition", "13", "p.json")
+    plan = json.loads((console.home / "p.json").read_text())
+    plan["partitions"][0]["leaderEpoch"] -= 1
+    (console.home / "older.json").write_text(json.dumps(plan))
+    ended = console("apply", "older.json", "--yes", "--reason", "x")
+    assert ended.status == 4
+    assert "leader epoch" in ended.out
+    assert "next: ktriage plan" in ended.err
+    assert disaster.observe.partition(LOST, 13).leader == -1
+    assert console.sent() == []
+
+
+def test_an_unclean_election_of_all_partitions_asks_first(disaster: KafkaCluster, console: Console) -> None:
+    every = ("--election-type", "unclean", "--all-topic-partitions")
+    left = sum(1 for state in disaster.observe.partitions(LOST).values() if state.leader == -1)
+    assert left > 0
+    assert console("kafka-elect-leaders", *every).status == 2
+    refused = console.typing("no", "kafka-elect-leaders", *every)
+    assert refused.status == 1
+    assert f"each of the {left} offline partitions" in refused.err
+    assert console.sent() == []
+    assert console.typing(str(left), "kafka-elect-leaders", *every).status == 0
+    assert all(state.leader == SURVIVOR for state in disaster.observe.partitions(LOST).values())
+
+
+def test_preferred_leaders_come_back_when_their_brokers_do(disaster: KafkaCluster, console: Console) -> None:
+    disaster.mend()
+    disaster.observe.wait_isr(LOST, 0, [1, 2, 3])
+    ended = console(
+        "kafka-elect-leaders", "--election-type", "preferred", "--topic", LOST, "--partition", "0"
+    )
+    assert ended.status == 0, ended
+    assert disaster.observe.partition(LOST, 0).leader == 1
+    # What the elected replica held is what everybody holds now: its older log, and no more.
+    assert len(disaster.traffic.consume(LOST, 1)) == 100
