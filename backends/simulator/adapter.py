@@ -104,6 +104,12 @@ class SimulatorBackend:
                 raise
         return await self.cluster()
 
+    def load(self, time: int) -> Simulation:
+        """Open at ``time`` (virtual µs) of a fresh run, before or after the operator comes; nothing is kept."""
+        self._simulation = Simulation(self._scenario, self._seed)
+        self._simulation.advance_to(time)
+        return self._simulation
+
     async def close(self) -> None:
         """Let go of the state."""
         self._simulation = None

@@ -18,7 +18,7 @@ from backends.simulator.network import OPERATOR, Network, Node, Role
 from backends.simulator.rpc import Answer, Endpoint
 from backends.simulator.solo import SoloLog
 from backends.simulator.topology import BrokerSpec, Topology, directory_id
-from backends.simulator.watch import DiskLost, Event, MetadataCommitted, Watch
+from backends.simulator.watch import BrokerStopped, DiskLost, Event, MetadataCommitted, Watch
 from recovery.controller.image import ClusterImage
 from recovery.model import NO_LEADER, TopicPartition
 
@@ -109,9 +109,12 @@ class World:
             if process is not None:
                 process.stop(power_lost=True)
             else:
-                epoch = self.disks[broker].clean_shutdown_epoch
-                self.disks[broker].crash(power_lost=True)
-                self.disks[broker].clean_shutdown_epoch = epoch
+                disk = self.disks[broker]
+                epoch = disk.clean_shutdown_epoch
+                lost = disk.crash(power_lost=True)
+                disk.clean_shutdown_epoch = epoch
+                if lost:
+                    self.watch(BrokerStopped(broker, clean=False, power_lost=True))
 
     def shut_down_broker(self, broker: int) -> None:
         """A controlled shutdown: it ends when a controller has agreed."""

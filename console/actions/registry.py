@@ -30,6 +30,7 @@ ACTIONS = (
     Action("recover", "Recover offline partitions in one go (kafka-unclean-recovery).", True, "recover"),
     Action("elect", "Preferred, unclean and designated elections (kafka-elect-leaders).", True, "elect"),
     Action("resume", "Finish what an earlier run left half done.", True, "resume"),
+    Action("simulate", "Rehearse incidents on a simulated cluster.", False, "simulate"),
     Action("journal", "Show what was sent to a cluster from this host.", False, "journal"),
 )
 

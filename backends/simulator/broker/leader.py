@@ -159,6 +159,12 @@ class Leader:
         for follower in list(lead.followers):
             self._expand(tp, lead, follower)
 
+    def heard_again(self, broker: int) -> None:
+        """A follower that was silent for a while fetches again, from where it was."""
+        for tp, lead in self._led.items():
+            if broker in lead.followers and broker not in lead.isr:
+                self._expand(tp, lead, broker)
+
     def look_at(self, brokers: Iterable[int]) -> None:
         """The registration of these brokers changed: they may be eligible for an ISR now."""
         changed = frozenset(brokers)
@@ -172,7 +178,7 @@ class Leader:
         follower = lead.followers[broker]
         if broker in lead.maximal_isr or lead.pending is not None or follower.offset < lead.start:
             return
-        if follower.offset < self.process.storage.log(tp).high_watermark:
+        if follower.offset < self.process.storage.log(tp).high_watermark or not self.sessions.fetches(broker):
             return
         if broker in self.process.image.partitions[tp].replicas and self._eligible(broker, follower):
             self._ask(tp, lead, (*lead.isr, broker))
@@ -231,7 +237,11 @@ class Leader:
     def _epoch_of(self, lead: Leadership, member: int) -> int:
         if not self._config.broker_epoch_check:
             return UNCHECKED_EPOCH
-        return self.process.epoch if member == self.id else lead.followers[member].broker_epoch
+        if member == self.id:
+            return self.process.epoch
+        follower = lead.followers.get(member)
+        # A member that has not fetched in this leader epoch: its broker epoch is not known.
+        return UNCHECKED_EPOCH if follower is None else follower.broker_epoch
 
     def _answered(
         self,

@@ -51,14 +51,24 @@ class FetchSessions:
             return session.heard
         return 0 if self._warm else -1
 
+    def fetches(self, follower: int) -> bool:
+        """Whether the follower is fetching: only then may it join an ISR, however far it once was."""
+        config = self._process.context.config
+        session = self._sessions.get(follower)
+        if session is None:
+            return False
+        return self._process.context.loop.now - session.heard <= 2 * config.replica_fetch_wait_max
+
     def fetch(self, body: Fetch, answer: Answer) -> None:
         """One Fetch of a follower: its new positions, then what there is for it, now or after a wait."""
         session = self._session(body)
         if session is None:
             answer(Fetched(-1, ()))
             return
-        now = self._process.context.loop.now
-        session.heard = now
+        silent = not self.fetches(body.replica)
+        session.heard = self._process.context.loop.now
+        if silent:
+            self._leader.heard_again(body.replica)
         if session.timer is not None:
             session.timer.cancel()
         for position in body.positions:
@@ -98,7 +108,9 @@ class FetchSessions:
             session.timer = self._process.later(0, self._wait_is_over, session)
 
     def _wait_is_over(self, session: Session) -> None:
-        follower = next(broker for broker, held in self._sessions.items() if held is session)
+        follower = next((broker for broker, held in self._sessions.items() if held is session), None)
+        if follower is None:
+            return  # replaced by a newer session meanwhile
         if not self._release(follower, session) and session.held is not None:
             answer, session.held = session.held, None
             answer(Fetched(session.id, ()))

@@ -60,7 +60,7 @@ class Replication:
 
     def high_watermark_moved(self, event: HighWatermarkMoved) -> Found:
         found: Found = []
-        if len(event.isr) < event.min_isr:
+        if len(event.isr) < event.min_isr and self._known.elr_always:
             detail = f"{event.tp} to {event.offset} with ISR {event.isr}, min ISR {event.min_isr}"
             found.append((Promise.HIGH_WATERMARK_NEEDS_MIN_ISR, detail))
         epoch, offset = self._moved.get(event.tp, (NO_EPOCH, 0))
@@ -90,6 +90,7 @@ class Replication:
             self._known.seen(event.after, tp)
             if unclean_election(before_, after):
                 self._uncleanly[tp] = (after.leader_epoch, event.why)
+                continue
             for member in after.isr:
                 if member not in before_.isr:
                     self._known.joined_at[tp, member] = self._world.loop.now
@@ -98,7 +99,8 @@ class Replication:
         found: Found = []
         for tp in event.touched:
             uncleanly = self._uncleanly.get(tp)
-            partition = event.image.partitions.get(tp)
+            # Several commits of one step are looked at together, at its end.
+            partition = self._world.image.partitions.get(tp)
             if partition is not None and uncleanly is not None and uncleanly[0] == partition.leader_epoch:
                 log = self._log(partition.leader, tp) if partition.has_leader else None
                 if log is not None:
@@ -118,7 +120,8 @@ class Replication:
             (Promise.ISR_HOLDS_HIGH_WATERMARK, partition.isr),
             (Promise.ELR_HOLDS_HIGH_WATERMARK, partition.elr),
         ):
-            for member in members:
+            # As shipped, a replica that was reassigned away may be left in the ELR; its log is gone.
+            for member in (broker for broker in members if broker in partition.replicas):
                 log = self._log(member, tp)
                 short = log is None or log.end < visible
                 if short and member not in self._known.unregistered and member not in excused:

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from backends.base.errors import BackendError
+from backends.base.errors import Refused
 from backends.simulator.messages import ElectLeaders, Reassign
 from backends.simulator.network import broker
 from backends.simulator.rpc import Endpoint
@@ -26,7 +26,7 @@ FORMAT = 1
 TIMEOUT = 3_000_000
 
 
-class StateError(BackendError):
+class StateError(Refused):
     """The kept state cannot be used: one line for a person, with what to do."""
 
 
@@ -106,7 +106,8 @@ class Kept:
 
     def sent(self, to: int, body: ElectLeaders | Reassign) -> None:
         """Note what the operator sends now, before it goes out."""
-        assert self._simulation is not None
+        if self._simulation is None:
+            return
         self._sent.append({"at": self._simulation.now, "to": to, **_encoded(body)})
 
     def save(self) -> None:

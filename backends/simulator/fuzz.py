@@ -1,0 +1,246 @@
+"""Random histories: a small cluster, random faults, every invariant checked at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import NamedTuple
+
+from backends.simulator.config import Config
+from backends.simulator.controller.requests import ELR_FEATURE
+from backends.simulator.invariants.checker import Checker
+from backends.simulator.invariants.names import Broken, Lost
+from backends.simulator.loop import MILLISECOND, SECOND
+from backends.simulator.messages import ElectLeaders, Reassign, SetConfig, UpdateFeature
+from backends.simulator.network import Weather, broker, controller
+from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
+from backends.simulator.world import World
+from recovery.controller.rules import KIP_966, Rules, UncleanRecoveryStrategy
+from recovery.controller.targets import Election
+from recovery.model import NO_LEADER, TopicPartition
+
+TOPIC = "fuzz"
+PARTITIONS = 3
+
+Fault = Callable[[World, Random], None]
+
+
+class Fuzzed(NamedTuple):
+    """One seed's run: what broke, what was lost with an excuse, and the history's digest."""
+
+    seed: int
+    steps: int
+    broken: tuple[Broken, ...]
+    lost: tuple[Lost, ...]
+    digest: str
+    error: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.broken or self.error)
+
+    @property
+    def replay(self) -> str:
+        """The command that runs this seed again, with its history."""
+        return f"ktriage simulate fuzz --seed {self.seed} --seeds 1"
+
+
+def fuzz(seed: int, seconds: int = 60) -> Fuzzed:
+    """One run of ``seconds`` of virtual time."""
+    world, checker = prepare(seed)
+    error = ""
+    try:
+        run(world, seed, seconds)
+        checker.settle()
+    except Exception as failed:  # whatever goes wrong is this seed's result
+        error = f"{type(failed).__name__}: {failed}"
+    return Fuzzed(
+        seed, world.loop.steps, tuple(checker.broken), tuple(checker.lost), world.history.digest(), error
+    )
+
+
+def prepare(seed: int) -> tuple[World, Checker]:
+    """The world of that seed at time 0."""
+    world = World(topology(seed), seed)
+    return world, Checker(world, strict=False)
+
+
+def run(world: World, seed: int, seconds: int) -> None:
+    """Faults for two thirds of the time, then everything is mended and has time to settle."""
+    random = _random(seed, "faults")
+    quiet = seconds * SECOND * 2 // 3
+    while world.loop.now < quiet:
+        world.loop.run_for(random.randrange(100 * MILLISECOND, 4 * SECOND))
+        names = list(FAULTS)
+        name = random.choices(names, [FAULTS[name][0] for name in names])[0]
+        world.history.add("fuzz", name)
+        FAULTS[name][1](world, random)
+    mend(world)
+    world.loop.run_until(seconds * SECOND)
+
+
+def mend(world: World) -> None:
+    """Every cut is healed, and every node is up."""
+    world.history.add("fuzz", "mend")
+    world.network.heal_all()
+    for number in world.specs:
+        world.start_broker(number)
+    for number in world.topology.controllers:
+        world.start_controller(number)
+
+
+def topology(seed: int) -> Topology:
+    """A cluster as the seed draws it: shipped rules most of the time, the whole of KIP-966 otherwise."""
+    random = _random(seed, "topology")
+    count = random.choice((3, 3, 4, 5))
+    ids = tuple(range(1, count + 1))
+    assignments = tuple(tuple(random.sample(ids, 3)) for _ in range(PARTITIONS))
+    strategy = random.choice((UncleanRecoveryStrategy.BALANCED,) * 3 + tuple(UncleanRecoveryStrategy))
+    rules = replace(random.choice((Rules(), Rules(), KIP_966)), strategy=strategy)
+    config = Config(
+        rules=rules,
+        broker_heartbeat_interval=SECOND // 2,
+        broker_session_timeout=3 * SECOND,
+        replica_lag_time_max=random.choice((2, 5)) * SECOND,
+        flush_interval=random.choice((1, 10, 600)) * SECOND,
+        unclean_election_interval=10 * SECOND,
+        leader_rebalance_interval=10 * SECOND,
+        unclean_recovery_timeout=5 * SECOND,
+    )
+    log_dirs = random.choice((1, 1, 2))
+    acks = random.choice((-1, -1, 1))
+    return Topology(
+        f"fuzz-{seed}",
+        tuple(BrokerSpec(number, log_dirs=log_dirs) for number in ids),
+        (TopicSpec(TOPIC, PARTITIONS, assignments, records=100),),
+        min_isr=random.choice((1, 2, 2, 3)),
+        config=config,
+        weather=Weather(loss=random.choice((0.0, 0.0, 0.01))),
+        producers=(
+            ProducerSpec(TOPIC, tuple(range(PARTITIONS)), acks, 5, 200 * MILLISECOND),
+            ProducerSpec(TOPIC, (0,), -1, 5, 300 * MILLISECOND),
+        ),
+    )
+
+
+def _random(seed: int, what: str) -> Random:
+    # Streams of their own, so that a change of one part leaves the others' draws alone.
+    return Random(f"{what} {seed}")  # noqa: S311
+
+
+def _any_broker(world: World, random: Random) -> int:
+    return random.choice(list(world.specs))
+
+
+def _kill(world: World, random: Random) -> None:
+    world.kill_broker(_any_broker(world, random))
+
+
+def _power_off(world: World, random: Random) -> None:
+    count = random.choice((1, 1, 2))
+    world.power_off(random.sample(list(world.specs), count))
+
+
+def _start(world: World, _random: Random) -> None:
+    for number in world.specs:
+        world.start_broker(number)
+
+
+def _shut_down(world: World, random: Random) -> None:
+    world.shut_down_broker(_any_broker(world, random))
+
+
+def _cut_brokers(world: World, random: Random) -> None:
+    one, other = random.sample(list(world.specs), 2)
+    world.network.cut([broker(one)], [broker(other)], one_way=random.random() < 0.3)
+
+
+def _cut_controllers(world: World, random: Random) -> None:
+    controllers = [controller(number) for number in world.topology.controllers]
+    world.network.cut([broker(_any_broker(world, random))], controllers, one_way=random.random() < 0.3)
+
+
+def _isolate(world: World, random: Random) -> None:
+    alone = broker(_any_broker(world, random))
+    world.network.cut([alone], [node for node in world.nodes() if node != alone])
+
+
+def _heal(world: World, _random: Random) -> None:
+    world.network.heal_all()
+
+
+def _slow(world: World, random: Random) -> None:
+    source = broker(_any_broker(world, random))
+    extra = random.randrange(100 * MILLISECOND, 5 * SECOND)
+    for number in world.topology.controllers:
+        world.network.delay(source, controller(number), extra, "alter-partition")
+
+
+def _failover(world: World, random: Random) -> None:
+    number = random.choice(world.topology.controllers)
+    world.start_controller(number)
+    world.failover(number)
+
+
+def _break_disk(world: World, random: Random) -> None:
+    number = _any_broker(world, random)
+    world.break_log_dir(number, random.randrange(len(world.disks[number].directories)))
+
+
+def _replace_disks(world: World, _random: Random) -> None:
+    for number, disk in world.disks.items():
+        for index, directory in enumerate(disk.directories):
+            if directory.broken:
+                world.kill_broker(number)
+                world.replace_log_dir(number, index)
+        world.start_broker(number)
+
+
+def _tell(world: World, body: object) -> None:
+    active = world.active
+    if active is not None and active.active is not None:
+        active.active.handle(body, lambda _reply: None)
+
+
+def _elect(world: World, random: Random) -> None:
+    kind = random.choice((Election.PREFERRED, Election.PREFERRED, Election.UNCLEAN, Election.DESIGNATED))
+    tp = TopicPartition(TOPIC, random.randrange(PARTITIONS))
+    leader = random.choice(world.image.partitions[tp].replicas)
+    chosen = leader if kind is Election.DESIGNATED else NO_LEADER
+    _tell(world, ElectLeaders(kind, ((tp, chosen),)))
+
+
+def _min_isr(world: World, random: Random) -> None:
+    _tell(world, SetConfig(TOPIC, "min.insync.replicas", str(random.choice((1, 2, 3)))))
+
+
+def _reassign(world: World, random: Random) -> None:
+    tp = TopicPartition(TOPIC, random.randrange(PARTITIONS))
+    target = None if random.random() < 0.3 else tuple(random.sample(list(world.specs), 3))
+    _tell(world, Reassign(((tp, target),), True))
+
+
+def _elr(world: World, random: Random) -> None:
+    _tell(world, UpdateFeature(ELR_FEATURE, random.randrange(2)))
+
+
+# name → (how often, what happens).
+FAULTS: dict[str, tuple[int, Fault]] = {
+    "kill": (8, _kill),
+    "power off": (6, _power_off),
+    "start all": (14, _start),
+    "shut down": (5, _shut_down),
+    "cut two brokers": (6, _cut_brokers),
+    "cut from the controllers": (5, _cut_controllers),
+    "isolate": (3, _isolate),
+    "heal": (12, _heal),
+    "slow requests for the ISR": (4, _slow),
+    "failover": (3, _failover),
+    "break a disk": (2, _break_disk),
+    "replace disks": (3, _replace_disks),
+    "elect": (4, _elect),
+    "min ISR": (1, _min_isr),
+    "reassign": (3, _reassign),
+    "ELR feature": (1, _elr),
+}

@@ -1,0 +1,140 @@
+"""A whole incident without a person: the scenario until the operator comes, a recovery by a strategy, and what is
+left of the data afterwards. Only a simulation can tell the last: it knows what was acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from backends.base.answers import Designation, Outcome, SurveyRequest
+from backends.base.errors import BackendError
+from backends.simulator.adapter import SimulatorBackend
+from backends.simulator.history import Line
+from backends.simulator.invariants.names import Broken, Lost
+from backends.simulator.loop import SECOND
+from backends.simulator.scenario.build import Scenario
+from recovery.controller.metrics import Counts, count, views
+from recovery.model import Lineage, ReplicaLog, Survey
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy, Verdict, decide
+
+SURVEY_SECONDS = 30.0
+SETTLE = 60 * SECOND
+"""How long the cluster is left alone after a recovery, unless told otherwise."""
+
+
+class Rehearsed(NamedTuple):
+    """``offline`` are the partitions without a leader when the operator came, and ``offline_after`` at the end.
+
+    ``verdicts`` and ``outcomes`` count the strategy's decisions and the elections; ``problem`` says why nothing
+    could be asked. ``lost`` is what was acknowledged with acks=all and went, ``broken`` the invariants that did
+    not hold.
+    """
+
+    scenario: str
+    seed: int
+    now: int
+    offline: int
+    offline_after: int
+    verdicts: Mapping[str, int]
+    outcomes: Mapping[str, int]
+    lost: tuple[Lost, ...]
+    broken: tuple[Broken, ...]
+    counts: Counts
+    steps: int
+    digest: str
+    history: tuple[Line, ...]
+    problem: str = ""
+
+
+class _Nothing:
+    """A recorder for what is not real."""
+
+    def before(self, action: str, detail: Mapping[str, object]) -> str:  # noqa: ARG002
+        return action
+
+    def after(self, entry: str, result: Mapping[str, object]) -> None:
+        """Nothing is kept."""
+
+
+async def rehearse(
+    scenario: Scenario,
+    seed: int,
+    strategy: Strategy | None = None,
+    ranking: Ranking = Ranking.LAST_RECORD,
+    until: int | None = None,
+) -> Rehearsed:
+    """Run the scenario to ``until`` (virtual µs), with a recovery by ``strategy`` when the operator comes.
+
+    Without a strategy nobody does anything. By default the run ends a minute after the operator came.
+    """
+    backend = SimulatorBackend(scenario, seed)
+    end = scenario.operator_at + SETTLE if until is None else until
+    verdicts: dict[str, int] = {}
+    outcomes: dict[str, int] = {}
+    problem = ""
+    try:
+        simulation = backend.load(min(end, scenario.operator_at))
+        offline = len(simulation.offline())
+        if strategy is not None and end >= scenario.operator_at:
+            try:
+                await _recover(backend, strategy, ranking, verdicts, outcomes)
+            except BackendError as error:
+                problem = str(error)
+        simulation.advance_to(end)
+        world, checker = simulation.world, simulation.checker
+        return Rehearsed(
+            scenario.name,
+            seed,
+            world.loop.now,
+            offline,
+            len(simulation.offline()),
+            verdicts,
+            outcomes,
+            tuple(checker.lost),
+            tuple(checker.broken),
+            count(views(world.image)),
+            world.loop.steps,
+            world.history.digest(),
+            tuple(world.history.lines),
+            problem,
+        )
+    finally:
+        await backend.close()
+
+
+async def _recover(
+    backend: SimulatorBackend,
+    strategy: Strategy,
+    ranking: Ranking,
+    verdicts: dict[str, int],
+    outcomes: dict[str, int],
+) -> None:
+    states = (await backend.partitions()).states
+    offline = tuple(state for state in states if state.offline)
+    if not offline:
+        return
+    surveyed = await backend.survey(SurveyRequest(offline, SURVEY_SECONDS))
+    rows = []
+    for survey in surveyed.surveys:
+        decision = decide(survey, ranking, strategy)
+        verdicts[decision.verdict.value] = verdicts.get(decision.verdict.value, 0) + 1
+        if decision.verdict is Verdict.ELECT:
+            rows.append(designation(survey, decision.order))
+    elections = await backend.designate(rows, _Nothing(), attempts=3, stop=False)
+    for election in elections:
+        outcome: Outcome = election.outcome
+        outcomes[outcome.value] = outcomes.get(outcome.value, 0) + 1
+
+
+def designation(survey: Survey, order: tuple[int, ...]) -> Designation:
+    """The election of ``order``'s first, with what was seen of the partition as its fences."""
+    logs: dict[int, tuple[int | None, int]] = {}
+    for replica in survey.replicas:
+        log = replica.log
+        if isinstance(log, ReplicaLog):
+            epoch = log.lineage.last_epoch if isinstance(log.lineage, Lineage) else None
+            logs[replica.broker] = (epoch, log.log_end_offset)
+    state = survey.state
+    return Designation(state.tp, state.topic_id, state.leader_epoch, state.replicas, order, logs)

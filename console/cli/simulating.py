@@ -1,0 +1,183 @@
+"""What ``ktriage simulate`` does."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.simulator.fuzz import Fuzzed
+from backends.simulator.fuzz import fuzz as run_seed
+from backends.simulator.loop import SECOND
+from backends.simulator.operate.kept import Kept
+from backends.simulator.rehearsal import Rehearsed, rehearse
+from backends.simulator.scenario.files import names
+from console.cli.run import Program
+from console.cli.status import Status
+from console.errors import InputError
+from console.output.document import document
+from console.simulated import scenario as scenario_of
+from console.simulated import state_file
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+SHOWN = 40
+"""Events of a run that a table shows, the newest."""
+
+
+class Choice(NamedTuple):
+    """How a scenario is run; ``until`` in seconds of virtual time."""
+
+    seed: int
+    strategy: Strategy | None
+    ranking: Ranking
+    until: float | None
+
+
+def needed(scenario: str | None, verb: str) -> str:
+    """Raises InputError where no scenario is named."""
+    if scenario is None:
+        raise InputError(f"simulate {verb} needs a SCENARIO: one of {', '.join(names())}, or a .yaml file")
+    return scenario
+
+
+def list_scenarios(program: Program, *, json: bool) -> int:
+    """The scenarios that come with the tool."""
+    found = [scenario_of(name) for name in names()]
+    if json:
+        rows = [{"name": s.name, "title": s.title, "offline": s.offline} for s in found]
+        program.screen.out(document("simulate list", {"scenarios": rows}))
+    else:
+        width = max(len(scenario.name) for scenario in found)
+        program.screen.out(f"{scenario.name:<{width}}  {scenario.title}" for scenario in found)
+        program.screen.say("next: ktriage simulate show SCENARIO")
+    return Status.DONE
+
+
+def show(program: Program, name: str, *, json: bool) -> int:
+    """What a scenario is and what happens in it."""
+    scenario = scenario_of(name)
+    topology = scenario.topology
+    events = [(fault.at, fault.note or fault.do) for fault in scenario.faults]
+    partitions = sum(topic.partitions for topic in topology.topics)
+    if json:
+        fields = {
+            "name": scenario.name,
+            "title": scenario.title,
+            "about": scenario.about,
+            "brokers": len(topology.brokers),
+            "controllers": len(topology.controllers),
+            "partitions": partitions,
+            "operator_at_s": scenario.operator_at / SECOND,
+            "offline": scenario.offline,
+            "events": [{"at_s": at, "what": what} for at, what in events],
+        }
+        program.screen.out(document("simulate show", fields))
+        return Status.DONE
+    lines = [
+        scenario.title,
+        scenario.about,
+        "",
+        f"{len(topology.brokers)} brokers, {len(topology.controllers)} controllers, {partitions:,} partitions",
+        *(f"{at:9.1f} s  {what}" for at, what in events),
+        f"{scenario.operator_at / SECOND:9.1f} s  the operator comes: {scenario.offline:,} partitions are offline",
+    ]
+    program.screen.out(lines)
+    program.screen.say(f"next: ktriage replicas --simulate {name} --all-offline-partitions")
+    return Status.DONE
+
+
+def run(program: Program, name: str, choice: Choice, *, json: bool) -> int:
+    """Run one scenario; DONE unless an invariant broke that the scenario does not name."""
+    scenario = scenario_of(name)
+    until = None if choice.until is None else round(choice.until * SECOND)
+    done = asyncio.run(rehearse(scenario, choice.seed, choice.strategy, choice.ranking, until))
+    unexpected = [broken for broken in done.broken if broken.name not in scenario.breaks]
+    if json:
+        program.screen.out(document("simulate run", _fields(done)))
+    else:
+        program.screen.out(_lines(done))
+    if unexpected:
+        program.screen.say(f"replay: ktriage simulate run {name} --seed {choice.seed}")
+    return Status.PARTLY if unexpected or done.problem else Status.DONE
+
+
+def _fields(done: Rehearsed) -> dict[str, object]:
+    return {
+        "scenario": done.scenario,
+        "seed": done.seed,
+        "virtual_s": done.now / SECOND,
+        "offline": done.offline,
+        "offline_after": done.offline_after,
+        "verdicts": dict(done.verdicts),
+        "outcomes": dict(done.outcomes),
+        "lost": [{**row._asdict(), "time": row.time / SECOND} for row in done.lost],
+        "broken": [{**row._asdict(), "time": row.time / SECOND} for row in done.broken],
+        "metrics": done.counts._asdict(),
+        "steps": done.steps,
+        "digest": done.digest,
+        "problem": done.problem,
+    }
+
+
+def _lines(done: Rehearsed) -> Iterator[str]:
+    yield f"{done.scenario}, seed {done.seed}: {done.now / SECOND:.1f} s of virtual time, {done.steps:,} steps"
+    yield from (str(line) for line in done.history[-SHOWN:])
+    yield f"offline when the operator came: {done.offline:,}; at the end: {done.offline_after:,}"
+    if done.verdicts:
+        yield f"decisions: {_counted(done.verdicts.items())}"
+    if done.outcomes:
+        yield f"elections: {_counted(done.outcomes.items())}"
+    if done.problem:
+        yield f"not recovered: {done.problem}"
+    lost = sum(row.records for row in done.lost)
+    yield f"acknowledged with acks=all and lost: {lost:,} records"
+    yield f"metrics: {_counted(done.counts._asdict().items())}"
+    yield from (f"broken: {broken}" for broken in done.broken)
+    yield f"history: {done.digest}"
+
+
+def _counted(rows: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{name} {number:,}" for name, number in rows)
+
+
+def reset(program: Program, name: str, seed: int, state: Path | None) -> int:
+    """Forget what ``--simulate`` has kept of the scenario and seed."""
+    scenario = scenario_of(name)
+    forgot = Kept(scenario, seed, state or state_file(scenario, seed)).reset()
+    program.screen.say(f"{name}, seed {seed}: {'starts over' if forgot else 'nothing was kept'}")
+    return Status.DONE
+
+
+def fuzz(program: Program, first: int, seeds: int, jobs: int, *, json: bool) -> int:
+    """Many random histories; each that breaks an invariant is told with the command that replays it."""
+    wanted = range(first, first + seeds)
+    failed: list[Fuzzed] = []
+    steps = lost = 0
+    for done, result in enumerate(_results(wanted, jobs), start=1):
+        steps += result.steps
+        lost += len(result.lost)
+        program.screen.progress("seeds", done, seeds)
+        if result.failed:
+            failed.append(result)
+            what = result.error or str(result.broken[0])
+            program.screen.say(f"seed {result.seed}: {what}", f"  replay: {result.replay}")
+    if json:
+        rows = [
+            {"seed": row.seed, "broken": [str(b) for b in row.broken], "error": row.error} for row in failed
+        ]
+        fields = {"seeds": seeds, "first": first, "steps": steps, "excused_losses": lost, "failed": rows}
+        program.screen.out(document("simulate fuzz", fields))
+    else:
+        program.screen.out([f"{seeds:,} seeds, {steps:,} steps: {len(failed)} broke an invariant"])
+    return Status.PARTLY if failed else Status.DONE
+
+
+def _results(seeds: range, jobs: int) -> Iterator[Fuzzed]:
+    if jobs == 1:
+        yield from map(run_seed, seeds)
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap(run_seed, seeds, chunksize=8)

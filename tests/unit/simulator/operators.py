@@ -1,0 +1,61 @@
+"""An operator at a simulated cluster, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from backends.base.answers import Designation, Election, SurveyRequest, SurveyResult
+from backends.simulator.adapter import SimulatorBackend
+from backends.simulator.rehearsal import designation
+from backends.simulator.scenario.files import read
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy, Verdict, decide
+
+
+class Record:
+    """Keeps what was recorded, in order."""
+
+    def __init__(self, *, full: bool = False) -> None:
+        self.before_: list[tuple[str, Mapping[str, object]]] = []
+        self.after_: list[tuple[str, Mapping[str, object]]] = []
+        self._full = full
+
+    def before(self, action: str, detail: Mapping[str, object]) -> str:
+        if self._full:
+            raise OSError("no space left on device")
+        self.before_.append((action, detail))
+        return f"{action}-{len(self.before_)}"
+
+    def after(self, entry: str, result: Mapping[str, object]) -> None:
+        self.after_.append((entry, result))
+
+
+def backend(name: str, state: Path | None = None, seed: int = 1) -> SimulatorBackend:
+    return SimulatorBackend(read(name), seed, state)
+
+
+async def survey(cluster: SimulatorBackend, duration: float = 30.0) -> SurveyResult:
+    """The survey of every offline partition."""
+    states = (await cluster.partitions()).states
+    return await cluster.survey(SurveyRequest(tuple(s for s in states if s.offline), duration))
+
+
+def chosen(
+    surveyed: SurveyResult,
+    strategy: Strategy = Strategy.AGGRESSIVE,
+    ranking: Ranking = Ranking.LAST_RECORD,
+) -> list[Designation]:
+    """What the strategy would elect."""
+    rows = []
+    for one in surveyed.surveys:
+        decision = decide(one, ranking, strategy)
+        if decision.verdict is Verdict.ELECT:
+            rows.append(designation(one, decision.order))
+    return rows
+
+
+async def elect(
+    cluster: SimulatorBackend, rows: list[Designation], record: Record | None = None
+) -> tuple[Election, ...]:
+    return await cluster.designate(rows, record or Record(), attempts=0, stop=False)

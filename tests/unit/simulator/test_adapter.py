@@ -1,0 +1,296 @@
+"""What an operator sees and does at a simulated cluster, command after command."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from backends.base.answers import Outcome
+from backends.base.errors import NotAllowed, Unreachable
+from backends.simulator.adapter import SimulatorBackend
+from backends.simulator.operate.kept import StateError
+from backends.simulator.scenario.files import BUILT_IN, parse
+from recovery.model import Lineage, ReplicaLog, Standing, TopicPartition, Unknown, Why
+from recovery.ranking import Ranking
+from tests.unit.simulator.operators import Record, backend, chosen, elect, survey
+
+FOO = TopicPartition("payments", 0)
+
+
+def _with(name: str, old: str, new: str) -> SimulatorBackend:
+    text = (BUILT_IN / f"{name}.yaml").read_text(encoding="utf-8")
+    assert old in text
+    return SimulatorBackend(parse(text.replace(old, new, 1), name, name), 1)
+
+
+async def test_the_cluster_id_can_belong_to_no_live_cluster() -> None:
+    cluster = backend("stale-long-tail")
+    info = await cluster.open()
+    assert info.cluster_id == "simulated.stale-long-tail.1"
+    with pytest.raises(ValueError, match=r"."):
+        assert len(base64.urlsafe_b64decode(info.cluster_id + "==")) == 16
+    assert cluster.simulated
+
+
+async def test_the_last_record_keeps_what_a_choice_by_length_destroys() -> None:
+    losses = {}
+    for ranking in Ranking:
+        cluster = backend("stale-long-tail")
+        await cluster.open()
+        rows = chosen(await survey(cluster), ranking=ranking)
+        (election,) = await elect(cluster, rows)
+        assert election.outcome is Outcome.ELECTED
+        await cluster.advance(10)
+        losses[ranking] = sum(lost.records for lost in cluster.simulation.checker.lost)
+        await cluster.close()
+    assert losses == {Ranking.LAST_RECORD: 0, Ranking.SPECIFICATION: 300}
+
+
+async def test_replica_logs_are_told_natively_with_their_epochs() -> None:
+    cluster = backend("stale-long-tail")
+    await cluster.open()
+    surveyed = await survey(cluster)
+    (one,) = surveyed.surveys
+    log = one.log(2)
+    assert log is not None
+    assert (log.leader_epoch, log.log_end_offset) == (4, 1300)
+    assert isinstance(log.lineage, Lineage)
+    assert log.lineage.last_epoch == 2
+    contact = surveyed.contact(2)
+    assert contact is not None
+    assert "GetReplicaLogInfo (native)" in contact.call
+    assert (await cluster.capabilities()).replica_logs == "GetReplicaLogInfo (native)"
+    dead = one.replica(3)
+    assert dead is not None
+    assert isinstance(dead.log, Unknown)
+    assert dead.log.why is Why.NOT_ANSWERED
+
+
+async def test_a_fenced_broker_answers_and_cannot_be_chosen_and_another_is_out_of_reach() -> None:
+    cluster = backend("one-sided-cuts")
+    await cluster.open()
+    surveyed = await survey(cluster)
+    (one,) = surveyed.surveys
+    fenced, unheard = one.replica(2), one.replica(3)
+    assert fenced is not None
+    assert unheard is not None
+    assert fenced.standing is Standing.FENCED
+    assert isinstance(fenced.log, ReplicaLog)
+    assert unheard.standing is Standing.ELECTABLE
+    assert isinstance(unheard.log, Unknown)
+    assert chosen(surveyed) == []
+
+
+async def test_what_was_elected_lasts_from_command_to_command(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    first = backend("last-replica-standing", state)
+    await first.open()
+    rows = chosen(await survey(first))
+    record = Record()
+    (election,) = await elect(first, rows, record)
+    await first.close()
+    assert election.outcome is Outcome.ELECTED
+    assert [action for action, _ in record.before_] == ["elect"]
+
+    second = backend("last-replica-standing", state)
+    await second.open()
+    (state_now,) = (await second.partitions()).states
+    assert state_now.leader == 1
+    (again,) = await elect(second, rows)
+    assert again.outcome is Outcome.ALREADY_ONLINE
+    await second.close()
+
+
+async def test_reading_changes_nothing_so_that_every_command_comes_to_the_same_history(
+    tmp_path: Path,
+) -> None:
+    """Opening replays what was sent, without what was read in between, and compares the histories."""
+    state = tmp_path / "state.json"
+    for step in range(5):
+        cluster = backend("zone-power-loss", state)
+        await cluster.open()
+        rows = chosen(await survey(cluster))
+        await cluster.log_dirs()
+        await cluster.quorum()
+        if step == 2:
+            assert {election.outcome for election in await elect(cluster, rows)} == {Outcome.ELECTED}
+        await cluster.advance(7)
+        await cluster.close()
+    cluster = backend("zone-power-loss", state)
+    await cluster.open()
+    assert cluster.simulation.offline() == ()
+    await cluster.close()
+
+
+async def test_two_commands_at_once_do_not_share_a_simulation(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    first, second = backend("stale-long-tail", state), backend("stale-long-tail", state)
+    await first.open()
+    with pytest.raises(StateError, match="another command"):
+        await second.open()
+    await first.close()
+    await first.close()
+    await second.open()
+    await second.close()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 1}', '{"format": 99}', "\x00\xff"])
+async def test_a_state_that_is_none_is_refused_in_one_line_and_kept(tmp_path: Path, content: str) -> None:
+    state = tmp_path / "state.json"
+    state.write_text(content, encoding="latin-1")
+    cluster = backend("stale-long-tail", state)
+    with pytest.raises(StateError) as raised:
+        await cluster.open()
+    assert "\n" not in str(raised.value)
+    assert "simulate reset" in str(raised.value)
+    assert state.read_text(encoding="latin-1") == content
+    # The lock is free again.
+    state.unlink()
+    await cluster.open()
+    await cluster.close()
+
+
+async def test_a_state_of_another_seed_or_another_history_is_refused(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    cluster = backend("stale-long-tail", state)
+    await cluster.open()
+    await cluster.close()
+    with pytest.raises(StateError, match="has changed"):
+        await backend("stale-long-tail", state, seed=2).open()
+    kept = json.loads(state.read_text())
+    state.write_text(json.dumps({**kept, "history": "0" * 64}))
+    with pytest.raises(StateError, match="another history"):
+        await backend("stale-long-tail", state).open()
+
+
+async def test_a_row_whose_log_has_changed_since_is_stale_and_nothing_is_sent() -> None:
+    cluster = backend("stale-long-tail")
+    await cluster.open()
+    (row,) = chosen(await survey(cluster))
+    from dataclasses import replace
+
+    record = Record()
+    for changed in (
+        replace(row, leader_epoch=row.leader_epoch - 1),
+        replace(row, topic_id="x" * 22),
+        replace(row, replicas=row.replicas[::-1]),
+        replace(row, candidate_logs={**row.candidate_logs, 2: (2, 1299)}),
+    ):
+        (election,) = await elect(cluster, [changed], record)
+        assert election.outcome is Outcome.STALE, election
+    assert record.before_ == []
+
+
+async def test_where_it_cannot_be_recorded_nothing_is_sent() -> None:
+    cluster = backend("stale-long-tail")
+    await cluster.open()
+    rows = chosen(await survey(cluster))
+    (election,) = await elect(cluster, rows, Record(full=True))
+    assert election.outcome is Outcome.FAILED
+    assert "not sent" in election.detail
+    assert (await cluster.partitions()).states[0].leader == -1
+
+
+async def test_a_stop_leaves_the_rest_unattempted() -> None:
+    cluster = backend("stale-long-tail")
+    await cluster.open()
+    rows = chosen(await survey(cluster))
+    (election,) = await cluster.designate(rows, Record(), attempts=0, stop=True)
+    assert election.outcome is Outcome.NOT_ATTEMPTED
+
+
+async def test_two_thousand_elections_go_out_in_batches_of_a_thousand() -> None:
+    cluster = backend("offline-2000")
+    await cluster.open()
+    record = Record()
+    elections = await elect(cluster, chosen(await survey(cluster)), record)
+    assert len(elections) == 2000
+    assert {election.outcome for election in elections} == {Outcome.ELECTED}
+    assert [len(list(detail["rows"])) for _, detail in record.before_] == [1000, 1000]  # type: ignore[call-overload]  # rows
+
+
+async def test_the_partitions_come_in_pages_and_none_is_missing() -> None:
+    cluster = backend("offline-2000")
+    await cluster.open()
+    found = await cluster.partitions()
+    assert len({state.tp for state in found.states}) == 3000
+    named = await cluster.partitions(["orders-3", "nobody"])
+    assert len(named.states) == 100
+    assert [tp.topic for tp in named.unknown] == ["nobody"]
+
+
+async def test_missing_permissions_are_told_by_name_and_hide_nothing_else() -> None:
+    denied = 'operator: {at: 90, denied: ["READ topic payments", "DESCRIBE cluster"]}'
+    cluster = _with("stale-long-tail", "operator: {at: 90}", denied)
+    await cluster.open()
+    surveyed = await survey(cluster)
+    log = surveyed.surveys[0].log(1)
+    assert log is not None
+    assert isinstance(log.lineage, Unknown)
+    assert log.lineage.why is Why.NOT_ALLOWED
+    assert "READ" in log.lineage.detail
+    quorum = await cluster.quorum()
+    assert isinstance(quorum, Unknown)
+    assert quorum.why is Why.NOT_ALLOWED
+    assert all(isinstance(dirs, Unknown) for dirs in (await cluster.log_dirs()).values())
+
+
+async def test_without_cluster_action_neither_logs_nor_elections_are_had() -> None:
+    allowed = backend("stale-long-tail")
+    await allowed.open()
+    rows = chosen(await survey(allowed))
+    denied = 'operator: {at: 90, denied: ["CLUSTER_ACTION cluster", "ALTER cluster"]}'
+    cluster = _with("stale-long-tail", "operator: {at: 90}", denied)
+    await cluster.open()
+    surveyed = await survey(cluster)
+    log = surveyed.surveys[0].replicas[0].log
+    assert isinstance(log, Unknown)
+    assert log.why is Why.NOT_ALLOWED
+    (election,) = await elect(cluster, rows)
+    assert election.outcome in (Outcome.FAILED, Outcome.STALE)
+    with pytest.raises(NotAllowed):
+        await cluster.elect(False, [FOO], Record())
+
+
+async def test_an_operator_whom_nobody_answers_is_told_so() -> None:
+    cluster = _with(
+        "stale-long-tail", "operator: {at: 90}", "operator: {at: 90, cannot_reach: [brokers, controllers]}"
+    )
+    with pytest.raises(Unreachable, match="no broker"):
+        await cluster.open()
+    await cluster.close()
+
+
+async def test_an_unclean_election_takes_the_first_live_replica_in_assignment_order() -> None:
+    cluster = backend("stale-long-tail")
+    await cluster.open()
+    record = Record()
+    (election,) = await cluster.elect(False, [FOO], record)
+    assert (election.outcome, election.leader) == (Outcome.ELECTED, 1)
+    assert record.after_[0][1]["applied"] == [FOO]
+    (again,) = await cluster.elect(False, [FOO], record)
+    assert again.outcome is Outcome.ALREADY_ONLINE
+
+
+async def test_a_failed_log_dir_is_seen_in_its_broker_and_in_the_replicas() -> None:
+    cluster = backend("disk-failure")
+    await cluster.open()
+    dirs = await cluster.log_dirs([2])
+    assert not isinstance(dirs[2], Unknown)
+    assert [held.error for held in dirs[2]] == [None, "KAFKA_STORAGE_ERROR"]
+    states = {state.tp: state for state in (await cluster.partitions(["sessions"])).states}
+    offline = [state for state in states.values() if state.offline]
+    assert len(offline) == 2
+    assert all(state.offline_replicas == (2,) for state in offline)
+
+
+async def test_reassignments_are_listed_while_they_run() -> None:
+    more = "  - {at: 60, do: reassign, partition: payments-1, replicas: [3, 1]}\noperator"
+    cluster = _with("disk-failure", "operator", more)
+    await cluster.open()
+    found = await cluster.reassignments()
+    assert not isinstance(found, Unknown)
+    assert (await cluster.reassignments([FOO])) == tuple(row for row in found if row.tp == FOO)
