@@ -113,10 +113,14 @@ def before_removing(quorum: Quorum, key: ReplicaKey, limits: Limits) -> Verdict:
     """The verdict on removing ``key``."""
     outcome = remove_voter(quorum, RemoveVoter(key, quorum.cluster_id))
     verdict = _verdict(quorum, outcome, limits, ())
-    if key != quorum.leader:
-        return verdict
-    leader = "it is the leader: it commits without its own vote, resigns, and another is elected"
-    return verdict._replace(warnings=(*verdict.warnings, leader))
+    warnings = list(verdict.warnings)
+    if key == quorum.leader:
+        warnings.append("it is the leader: it commits without its own vote, resigns, and another is elected")
+    if key in verdict.before.up:
+        warnings.append(
+            "it is running: with controller.quorum.auto.join.enable it adds itself again, stop it first"
+        )
+    return verdict._replace(warnings=tuple(warnings))
 
 
 def before_replacing(quorum: Quorum, old: ReplicaKey, limits: Limits) -> Verdict:

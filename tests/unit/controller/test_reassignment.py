@@ -67,7 +67,7 @@ def test_a_smaller_replication_factor_waits_for_the_whole_target() -> None:
 
 
 def test_going_back_by_a_second_reassignment_stays_unfinished_in_4_3_and_a_cancel_ends_it() -> None:
-    """The replica that the first one adds stays listed as adding, and as removing: it never joins the ISR."""
+    """Seen on Kafka 4.3.1: what the first one adds stays listed as adding, and as removing, so it cannot join."""
     going_back = started(started(foo(0, 1, 2), 0, 1, 3), 0, 1, 2)
     held = going_back.partitions[FOO]
     assert (held.replicas, held.adding, held.removing) == ((0, 1, 2, 3), (3,), (3,))

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from recovery.membership.changes import AddVoter, RemoveVoter
+from recovery.membership.joining import next_request
 from recovery.membership.preflight import (
     EndpointProbe,
     Identity,
@@ -81,7 +83,20 @@ def test_adding_a_fourth_is_allowed_and_brings_no_more_safety() -> None:
 def test_removing_the_leader_says_what_will_happen() -> None:
     verdict = before_removing(quorum(1, 2, 3), key(1), LIMITS)
     assert verdict.allowed
-    assert verdict.warnings[-1].startswith("it is the leader")
+    assert any(warning.startswith("it is the leader") for warning in verdict.warnings)
+
+
+def test_a_running_controller_may_add_itself_again() -> None:
+    running = before_removing(quorum(1, 2, 3), key(3), LIMITS)
+    dead = before_removing(quorum(1, 2, 3, down=(3,)), key(3), LIMITS)
+    assert ["auto.join" in " ".join(verdict.warnings) for verdict in (running, dead)] == [True, False]
+
+
+def test_a_controller_that_joins_by_itself_first_removes_its_old_disk() -> None:
+    own = voter(3, "new-disk")
+    assert next_request(voters(1, 2, 3), own) == RemoveVoter(key(3))
+    assert next_request(voters(1, 2), own) == AddVoter(own)
+    assert next_request(voters(1, 2).plus(own), own) is None
 
 
 def test_a_new_disk_for_a_dead_controller_needs_the_other_two_in_between() -> None:

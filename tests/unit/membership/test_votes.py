@@ -26,6 +26,12 @@ def test_a_log_that_is_as_good_gets_the_vote_and_nobody_else_does_in_that_epoch(
     assert answer(first.elector).granted
 
 
+def test_a_newer_epoch_frees_the_vote() -> None:
+    bound = ELECTOR._replace(voted=key(3), leader_known=True)
+    assert not answer(bound, epoch=5).granted
+    assert answer(bound).granted
+
+
 def test_the_same_node_with_another_disk_is_another_candidate() -> None:
     first = answer()
     assert not answer(first.elector, candidate=key(2, "new-disk")).granted
