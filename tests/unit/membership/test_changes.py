@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from recovery.membership.changes import AddVoter, RemoveVoter, VersionsProbe, add_voter, remove_voter
 from recovery.membership.pending import PendingChange, settle
 from recovery.membership.quorum import MembershipRules, Refusal, TimeoutCause, caught_up
-from recovery.membership.voters import ReplicaKey, VoterSet, high_watermark, majorities_overlap
+from recovery.membership.voters import ReplicaKey, Voter, VoterSet, high_watermark, majorities_overlap
 from tests.unit.membership.quorums import END, NOW, key, progress, quorum, voter, voters
 
 ANSWERS = VersionsProbe(answered=True)
@@ -21,58 +22,42 @@ NEW_DISK = key(3, "new-disk")
 
 def test_the_checks_of_an_add_stand_in_kafkas_order() -> None:
     """Everything is wrong at first, and is put right one by one: each answer is the next check's."""
-    of = replace(
-        quorum(1, 2, 3, observers=(key(4),)),
-        change_pending=True,
-        high_watermark=None,
-        kraft_version=0,
-        voters_offset=END,
+    wrong: dict[str, Any] = {
+        "change_pending": True,
+        "high_watermark": None,
+        "kraft_version": 0,
+        "voters_offset": END,
+        "to_leader": False,
+        "voter": voter(3)._replace(endpoints=(), key=ReplicaKey(3)),
+        "cluster_id": "another",
+        "probe": VersionsProbe(answered=False),
+    }
+    puts_right: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("INCONSISTENT_CLUSTER_ID", {"cluster_id": None}),
+        ("NOT_LEADER_OR_FOLLOWER", {"to_leader": True}),
+        ("INVALID_REQUEST", {"voter": voter(3)._replace(endpoints=())}),
+        ("INVALID_REQUEST", {"voter": voter(3)}),
+        ("CHANGE_PENDING", {"change_pending": False}),
+        ("NO_HIGH_WATERMARK", {"high_watermark": END}),
+        ("UNSUPPORTED_VERSION", {"kraft_version": 1}),
+        ("CHANGE_PENDING", {"voters_offset": 100}),
+        ("DUPLICATE_VOTER", {"voter": voter(5)}),
+        ("UNREACHABLE", {"probe": VersionsProbe(True, (0, 0))}),
+        ("INVALID_REQUEST", {"probe": ANSWERS}),
+        ("LAGGING", {"voter": voter(4)}),
     )
-    request = AddVoter(voter(3)._replace(endpoints=(), key=ReplicaKey(3)), "another")
-    probe = VersionsProbe(answered=False)
-    heard = []
+    for expected, repair in puts_right:
+        assert _heard(**wrong) == expected
+        wrong |= repair
+    assert _heard(**wrong) == "accepted"
 
-    def ask(*, to_leader: bool = True) -> None:
-        outcome = add_voter(of, request, probe, MembershipRules(), to_leader=to_leader)
-        assert isinstance(outcome, Refusal)
-        heard.append(str(outcome.cause.name if outcome.cause else outcome.error))
 
-    ask(to_leader=False)
-    request = request._replace(cluster_id=None)
-    ask(to_leader=False)
-    ask()
-    request = request._replace(voter=voter(3)._replace(endpoints=()))
-    ask()
-    request = request._replace(voter=voter(3))
-    ask()
-    of = replace(of, change_pending=False)
-    ask()
-    of = replace(of, high_watermark=END)
-    ask()
-    of = replace(of, kraft_version=1)
-    ask()
-    of = replace(of, voters_offset=100)
-    ask()
-    request = request._replace(voter=voter(5))
-    ask()
-    probe = VersionsProbe(answered=True, kraft_versions=(0, 0))
-    ask()
-    probe = ANSWERS
-    ask()
-    assert heard == [
-        "INCONSISTENT_CLUSTER_ID",
-        "NOT_LEADER_OR_FOLLOWER",
-        "INVALID_REQUEST",
-        "INVALID_REQUEST",
-        "CHANGE_PENDING",
-        "NO_HIGH_WATERMARK",
-        "UNSUPPORTED_VERSION",
-        "CHANGE_PENDING",
-        "DUPLICATE_VOTER",
-        "UNREACHABLE",
-        "INVALID_REQUEST",
-        "LAGGING",
-    ]
+def _heard(voter: Voter, cluster_id: str | None, probe: VersionsProbe, to_leader: bool, **state: Any) -> str:
+    of = replace(quorum(1, 2, 3, observers=(key(4),)), **state)
+    outcome = add_voter(of, AddVoter(voter, cluster_id), probe, MembershipRules(), to_leader=to_leader)
+    if isinstance(outcome, VoterSet):
+        return "accepted"
+    return outcome.cause.name if outcome.cause else outcome.error
 
 
 def test_a_replaced_disk_is_added_after_the_old_one_is_removed_as_shipped() -> None:
