@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from console.cli.garbage import collect_seldom
 from recovery.loss import loss
 from recovery.model import EpochSpan, Lineage, PartitionState, Replica, ReplicaLog, Standing, Survey
 from recovery.plan.make import make_plan
@@ -77,6 +78,7 @@ def _log(spans: Spans) -> ReplicaLog:
 
 
 def main(partitions: int, shape: str) -> None:
+    collect_seldom()
     made = surveys(partitions, SHAPES[shape][1])
     surveyed = _peak()
     clock = time.process_time  # one thread and no waiting: what others do on the machine does not count

@@ -13,7 +13,7 @@ from benchmarks.measure import BenchmarkError, Command, Measured, Side, side_by_
 
 TARGET = 1.5
 AIM = 1.0
-WORDS = ("--all-offline-partitions", "--automated-recovery", "--output", "json")
+WORDS = ("--all-offline-partitions", "--automated-recovery")
 
 
 def measure(

@@ -5,7 +5,6 @@ Whatever happens ends here: as an exit status and, where something went wrong, o
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from typing import TYPE_CHECKING, NoReturn
@@ -15,6 +14,7 @@ from typer.exceptions import Exit, TyperException
 
 from backends.base.errors import BackendError
 from console.cli.commands import single, tree
+from console.cli.garbage import collect_seldom
 from console.cli.run import Program
 from console.cli.status import Status, status_of
 from console.errors import ConsoleError
@@ -40,13 +40,8 @@ def kafka_elect_leaders() -> NoReturn:
     _enter("kafka-elect-leaders", single("elect"))
 
 
-YOUNG_OBJECTS = 100_000
-"""New objects before Python looks for cycles: a command keeps nearly all that it makes until it ends, and looking
-through the answers about thousands of partitions again and again took a fifth of its time."""
-
-
 def _enter(name: str, command: TyperCommand | TyperGroup) -> NoReturn:
-    gc.set_threshold(YOUNG_OBJECTS, 20, 50)
+    collect_seldom()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets its escape, not a crash in the middle of a recovery.
         if stream is not None and hasattr(stream, "reconfigure"):
