@@ -51,9 +51,10 @@ def integer(fields: Object, key: str, low: int = 0, high: int = MAX_INT64) -> in
 
 
 def integers(fields: Object, bounds: Bounds) -> list[int]:
-    """Several integers at once, in the order of ``bounds``: (key, low, high) each."""
+    """Several integers with one call, in the order of ``bounds``: (key, low, high) each."""
     values = []
     for key, low, high in bounds:
+        # As integer() does; the call for each would take half of the time of reading a plan.
         value = fields.get(key)
         if type(value) is not int or not low <= value <= high:
             raise _expected(fields, key, f"an integer from {low} to {high}")
@@ -63,9 +64,10 @@ def integers(fields: Object, bounds: Bounds) -> list[int]:
 
 def optional_integer(fields: Object, key: str, low: int = 0, high: int = MAX_INT64) -> int | None:
     """The integer at ``key``, or None where it is null; the key itself must be there."""
-    if key in fields and fields[key] is None:
-        return None
-    return integer(fields, key, low, high)
+    value = fields.get(key, ...)
+    if value is None or (type(value) is int and low <= value <= high):
+        return value
+    raise _expected(fields, key, f"an integer from {low} to {high}, or null")
 
 
 def text(fields: Object, key: str) -> str:

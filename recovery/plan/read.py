@@ -236,13 +236,19 @@ def _candidate(fields: Object) -> PlanCandidate:
     )
 
 
+_NOTHING = Loss(0, 0, (), (), ())
+
+
 def _loss(value: object) -> Loss:
     try:
         fields = as_object(value)
         at_least = integer(fields, "atLeast")
+        at_most = optional_integer(fields, "atMost", at_least)
+        if at_most == 0 and len(fields) == len(("atLeast", "atMost")):
+            return _NOTHING
         return Loss(
             at_least,
-            optional_integer(fields, "atMost", at_least),
+            at_most,
             spans(fields, "tail") if "tail" in fields else (),
             spans(fields, "head") if "head" in fields else (),
             brokers(fields, "unanswered") if "unanswered" in fields else (),
