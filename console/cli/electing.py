@@ -111,8 +111,7 @@ def _hold(run: Run, request: Request, *, preferred: bool) -> int:
     run.screen.out(election_document(kind, held) if run.json else election_lines(held, request.rows))
     for election in held.failures:
         run.screen.say(f"not elected: {election.tp}: {printable(election.detail)}")
-    if not preferred:
-        run.next("replicas", "--under-min-isr")
+    run.next("status")
     return Status.PARTLY if held.failures else Status.DONE
 
 

@@ -229,7 +229,8 @@ def test_an_unreachable_cluster_is_status_3_and_names_the_address(call: Caller) 
     assert "127.0.0.1:9" in ended.err
 
 
-def test_a_build_without_the_simulator_says_so(call: Caller) -> None:
-    ended = call("ktriage", "replicas", "--simulate", "stale-long-tail")
+def test_a_scenario_that_does_not_exist_is_wrong_usage(call: Caller) -> None:
+    ended = call("ktriage", "replicas", "--simulate", "no-such-scenario")
     assert ended.status == 2
-    assert "no simulator" in ended.err
+    assert "no-such-scenario" in ended.err
+    assert len(ended.err.splitlines()) == 1
