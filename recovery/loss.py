@@ -118,8 +118,14 @@ def _add_lost(log: _Log, chosen: _Log, certain: list[EpochSpan], doubtful: list[
 
 
 def _clip(spans: Iterable[EpochSpan], low: int, high: int) -> list[EpochSpan]:
-    clipped = (EpochSpan(span.epoch, max(span.start, low), min(span.end, high)) for span in spans)
-    return [span for span in clipped if span.start < span.end]
+    if low >= high:
+        return []  # as for every head where no log start has risen
+    clipped = []
+    for epoch, start, end in spans:
+        kept, limit = max(start, low), min(end, high)
+        if kept < limit:
+            clipped.append(EpochSpan(epoch, kept, limit))
+    return clipped
 
 
 class Witness(NamedTuple):
