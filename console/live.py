@@ -6,16 +6,22 @@ from collections.abc import Callable
 
 from backends.live.adapter import LiveBackend
 from backends.live.addresses import parse_addresses
-from backends.live.clientconfig import load_settings
-from backends.live.properties import PropertiesError
+from backends.live.settings import ClientSettings
 from console.errors import InputError
 from console.target import Target
 
 
 def backend(target: Target, say: Callable[[str], None]) -> LiveBackend:
     """The adapter for a running cluster. Raises InputError for a client.properties file that cannot be used."""
+    bootstrap = parse_addresses(target.bootstrap)
+    if target.command_config is None:
+        return LiveBackend(ClientSettings(bootstrap), target.addresses)
+    # Stores, JAAS and OAuth are imported by those who bring a file.
+    from backends.live.clientconfig import load_settings  # noqa: PLC0415
+    from backends.live.properties import PropertiesError  # noqa: PLC0415
+
     try:
-        settings = load_settings(target.command_config, parse_addresses(target.bootstrap))
+        settings = load_settings(target.command_config, bootstrap)
     except PropertiesError as error:
         raise InputError(str(error)) from None
     for warning in settings.warnings:
