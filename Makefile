@@ -2,6 +2,7 @@
 #   make demo    the stale long tail on a real Kafka, recovered before your eyes
 #   make test    lint, types, import rules and every test (real Kafka included)
 #   make setup   the tool alone, in .venv/bin/ktriage
+#   make screenshots   draw the README's picture again, from a real run
 #   make bench   speed and memory beside Kafka's own tools; writes benchmarks/results.md
 #   make lock    resolve the dependencies again (needs uv)
 
@@ -10,11 +11,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup demo test lint unit live bench lock clean
+.PHONY: setup demo screenshots test lint unit live bench lock clean
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '2,7s/^#  *//p' Makefile
+	@sed -n '2,8s/^#  *//p' Makefile
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -38,7 +39,7 @@ $(VENV)/.dev: $(VENV)/.tool requirements/dev.txt
 	@touch $@
 
 java:
-	@java -version >/dev/null 2>&1 \
+	@v=$$(java -version 2>&1 | sed -n '1s/.*version "\([0-9]*\).*/\1/p'); [ "$${v:-0}" -ge 17 ] \
 	    || { echo "Java 17 or newer is needed to run Kafka; on Debian: apt install openjdk-17-jre-headless" >&2; exit 1; }
 .PHONY: java help
 
@@ -46,6 +47,12 @@ setup: $(VENV)/.tool
 
 demo: $(VENV)/.testbed java
 	@$(BIN)/python -m console.demo
+
+# The picture in the README is what the demo prints, from the survey on.
+screenshots: $(VENV)/.testbed java
+	@$(BIN)/python -m console.demo </dev/null > $(VENV)/demo.txt
+	@sed -n '/^What each/,/^Nothing that/p' $(VENV)/demo.txt \
+	    | $(BIN)/python -m console.output.svg "ktriage: a recovery on a real Kafka" > screenshots/recovery.svg
 
 test: lint unit live
 

@@ -1,0 +1,198 @@
+"""The tool is killed or stopped half-way, and the next run finishes what it left.
+
+On every topic but the large one, which is empty, broker 3 has the newest records of those alive, 2 fell
+behind it, and 1, the last of the ISR, is dead: an unclean election takes 2, the first live replica; a plan
+designates 3, by a reordered assignment.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from backends.testbed import ClusterSpec, KafkaCluster, wait_until
+from tests.live import stage
+from tests.live.commanding import Console
+from tests.unit.cli.invoking import command_line, environment
+
+CLUSTER = ClusterSpec(jvm=("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"))
+SMALL = ("released", "kill-elect", "kill-restore", "kill-changed", "kill-plan", "dead")
+MANY, MANY_PARTITIONS = "many", 3000
+OWN, WRITTEN = (1, 2, 3), (3, 2, 1)
+
+
+@pytest.fixture(scope="module")
+def disaster(cluster: KafkaCluster) -> KafkaCluster:
+    for topic in SMALL:
+        cluster.traffic.create_topic(topic, [list(OWN)], {"min.insync.replicas": "2"})
+    cluster.traffic.create_topic(MANY, [list(OWN)] * MANY_PARTITIONS, {"min.insync.replicas": "2"})
+    for topic in SMALL:
+        stage.produce(cluster, topic, 1, "common")
+    stage.kill(cluster, 2)
+    stage.wait_all(cluster, SMALL, lambda state: 2 not in state.isr and state.leader != -1, "without 2")
+    for topic in SMALL:
+        stage.produce(cluster, topic, 1, "kept")
+    stage.kill(cluster, 3)
+    stage.kill(cluster, 1)
+    stage.start(cluster, 2, 3)
+    stage.wait_all(cluster, (*SMALL, MANY), lambda state: state.leader == -1, "offline")
+    return cluster
+
+
+@pytest.fixture
+def console(disaster: KafkaCluster, tmp_path: Path) -> Iterator[Console]:
+    yield Console(tmp_path, disaster.bootstrap())
+
+
+def plan(console: Console, topic: str) -> str:
+    """Writes the plan of the topic and returns its file's name."""
+    ended = console("plan", "--topic", topic, "--strategy", "aggressive", f"{topic}.json")
+    assert ended.status == 0, ended
+    return f"{topic}.json"
+
+
+def killed(console: Console, moment: str, *words: str) -> None:
+    """Runs ``ktriage WORDS…`` which dies right before it sends ``moment``."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.live.dying", moment, *words, *console.connection],
+        env=environment(console.home),
+        cwd=console.home,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ended.returncode == -signal.SIGKILL, ended
+
+
+def apply_words(file: str) -> tuple[str, ...]:
+    return ("apply", file, "--yes", "--reason", "incident 7")
+
+
+def order(cluster: KafkaCluster, topic: str) -> tuple[int, ...]:
+    return tuple(cluster.observe.partition(topic, 0).replicas)
+
+
+def test_killed_before_the_election_the_next_run_says_so_and_resume_restores(
+    disaster: KafkaCluster, console: Console
+) -> None:
+    file = plan(console, "kill-elect")
+    killed(console, "elect", *apply_words(file))
+    assert order(disaster, "kill-elect") == WRITTEN
+
+    again = console(*apply_words(file))
+    assert again.status != 0
+    assert "ktriage resume" in again.err
+
+    resumed = console("resume")
+    assert resumed.status == 0, resumed
+    assert order(disaster, "kill-elect") == OWN
+    assert console("resume").status == 0
+
+    applied = console(*apply_words(plan_again(console, "kill-elect")))
+    assert applied.status == 0, applied
+    assert disaster.observe.partition("kill-elect", 0).leader == 3
+    assert order(disaster, "kill-elect") == OWN
+
+
+def plan_again(console: Console, topic: str) -> str:
+    (console.home / f"{topic}.json").unlink()
+    return plan(console, topic)
+
+
+def test_killed_before_the_order_is_restored_resume_restores_it(
+    disaster: KafkaCluster, console: Console
+) -> None:
+    killed(console, "restore", *apply_words(plan(console, "kill-restore")))
+    assert disaster.observe.partition("kill-restore", 0).leader == 3
+    assert order(disaster, "kill-restore") == WRITTEN
+    resumed = console("resume")
+    assert resumed.status == 0, resumed
+    assert order(disaster, "kill-restore") == OWN
+
+
+def test_what_somebody_else_has_changed_since_is_left_alone(disaster: KafkaCluster, console: Console) -> None:
+    killed(console, "elect", *apply_words(plan(console, "kill-changed")))
+    stage.assign(disaster, 2, "kill-changed", 0, [2, 3])
+    before = order(disaster, "kill-changed")
+    resumed = console("resume")
+    assert resumed.status == 1, resumed
+    assert "kill-changed-0" in resumed.out + resumed.err
+    assert order(disaster, "kill-changed") == before
+
+
+def test_from_another_host_the_plan_tells_what_was_written(
+    disaster: KafkaCluster, console: Console, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = plan(console, "kill-plan")
+    killed(console, "elect", *apply_words(file))
+    assert order(disaster, "kill-plan") == WRITTEN
+    elsewhere = Console(tmp_path_factory.mktemp("elsewhere"), disaster.bootstrap())
+    resumed = elsewhere("resume", "--plan", str(console.home / file))
+    assert resumed.status == 0, resumed
+    assert order(disaster, "kill-plan") == OWN
+
+
+def test_released_kafka_tools_ignore_the_designated_leader_and_the_plan_says_so(
+    disaster: KafkaCluster, console: Console
+) -> None:
+    file = console.home / plan(console, "released")
+    told = json.loads(file.read_text())
+    assert next(iter(told)) == "warning"
+    assert "ignore designatedLeader" in told["warning"]
+    assert told["partitions"][0]["designatedLeader"] == 3
+    disaster.tools(
+        "kafka-leader-election", "--election-type", "unclean", "--path-to-json-file", str(file), check=True
+    )
+    disaster.observe.wait_leader("released", 0, 2)
+
+
+def test_sigterm_half_way_through_three_thousand_finishes_the_batch_and_restores_every_order(
+    disaster: KafkaCluster, console: Console
+) -> None:
+    rows = [{"topic": MANY, "partition": p, "designatedLeader": 3} for p in range(MANY_PARTITIONS)]
+    (console.home / "many.json").write_text(json.dumps({"partitions": rows}))
+    words = ("--election-type", "designated", "--path-to-json-file", "many.json", "--yes", "--reason", "7")
+    with subprocess.Popen(
+        [*command_line("kafka-elect-leaders", *words), *console.connection],
+        env=environment(console.home),
+        cwd=console.home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        wait_until(lambda: recorded(console, "elect"), "the first election on its way", 60.0)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 128 + signal.SIGTERM, said
+    assert "not attempted" in said
+    states = disaster.observe.partitions(MANY)
+    led = {number for number, state in states.items() if state.leader == 3}
+    assert 0 < len(led) < MANY_PARTITIONS
+    assert {tuple(state.replicas) for state in states.values()} == {OWN}
+
+    finished = console("kafka-elect-leaders", *words)
+    assert finished.status == 0, finished.err
+    assert {state.leader for state in disaster.observe.partitions(MANY).values()} == {3}
+
+
+def recorded(console: Console, action: str) -> bool:
+    """Whether a journal in this home has the action on disk."""
+    lines = (line for path in console.home.glob("state/ktriage/*/*.jsonl") for line in path.open())
+    return any(f'"{action}"' in line for line in lines)
+
+
+def test_with_every_replica_dead_nothing_is_elected_and_each_is_named(
+    disaster: KafkaCluster, console: Console
+) -> None:
+    stage.kill(disaster, 2)
+    disaster.node(3).kill()
+    ended = console("recover", "--all-offline-partitions", "--automated-recovery")
+    assert ended.status == 3, ended
+    assert all(str(node.port) in ended.err for node in disaster.brokers.values())
