@@ -126,6 +126,7 @@ def test_an_ignored_hangup_stays_ignored(tmp_path: Path) -> None:
     try:
         assert process.stderr is not None
         assert any(text.strip() == "survey" for text in iter(process.stderr.readline, ""))
+        assert _mask(process.pid, "SigIgn:") >> (signal.SIGHUP - 1) & 1
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=60)
