@@ -27,5 +27,5 @@ def document(command: str, fields: Mapping[str, object]) -> Iterator[str]:
     yield "}"
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+# Made once: json.dumps makes an encoder for every line.
+_json = json.JSONEncoder(ensure_ascii=False).encode
