@@ -57,9 +57,14 @@ class Followed:
     def leave(self, tp: TopicPartition) -> None:
         """Follow nobody for the partition any more: its log went offline. May be called twice."""
         old = self._from(self._process.image.partitions.get(tp))
-        if old is not None and tp not in self._left:
+        if tp not in self._left:
             self._left[tp] = None
-            self._less(old)
+            if old is not None:
+                self._less(old)
+
+    def never(self, tp: TopicPartition) -> None:
+        """The partition is offline here, or has no log: nobody was followed for it."""
+        self._left[tp] = None
 
     def _less(self, leader: int) -> None:
         self._counts[leader] -= 1

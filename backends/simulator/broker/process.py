@@ -235,8 +235,10 @@ class BrokerProcess:
             self.storage.delete(tp)
             return
         if tp not in self.storage.disk.logs and not self._create(tp, after):
+            self.follower.never(tp)
             return
         if self.storage.offline(tp):
+            self.follower.never(tp)
             return
         if after.leader != self.id:
             self.leader.drop(tp)

@@ -89,7 +89,8 @@ class Storage:
         """
         ids = {held.id: index for index, held in enumerate(self.disk.directories)}
         placed = directory not in (None, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY, LOST_DIRECTORY)
-        index = ids.get(directory, -1) if placed and directory is not None else self._emptiest()
+        # A directory that the broker does not have any more was on a disk that was replaced.
+        index = ids[directory] if placed and directory in ids else self._emptiest()
         if index < 0 or index in self.failed:
             return False
         if self.disk.directories[index].broken:

@@ -10,7 +10,12 @@ from typing import Any
 from backends.simulator.context import Context
 from backends.simulator.controller.periodic import Periodic
 from backends.simulator.controller.recovery import UncleanRecovery
-from backends.simulator.controller.requests import change_config, create_topic, update_feature
+from backends.simulator.controller.requests import (
+    assign_directories,
+    change_config,
+    create_topic,
+    update_feature,
+)
 from backends.simulator.controller.sessions import Sessions
 from backends.simulator.messages import (
     AlterPartitions,
@@ -34,7 +39,7 @@ from backends.simulator.watch import MetadataCommitted, MetadataWritten
 from recovery.controller.alter_partition import alter_partition, check_sender
 from recovery.controller.elections import ElectionRequest, elect_leaders
 from recovery.controller.errors import Refusal
-from recovery.controller.image import Effect, apply
+from recovery.controller.image import Effect
 from recovery.controller.reassignment import cancel, reassign
 from recovery.controller.registration import PartitionChange
 from recovery.controller.targets import Election
@@ -88,15 +93,17 @@ class ActiveController:
         self,
         effect: Effect,
         why: str,
+        *,
         then: Then | None = None,
         otherwise: Then | None = None,
         brokers: Iterable[int] = (),
+        created: Iterable[TopicPartition] = (),
     ) -> None:
         """Make ``effect`` the newest state and append it; ``then`` runs when it is committed, ``otherwise`` when
         the leadership was lost before.
         """
         before = self.image
-        touched = tuple(effect.changes)
+        touched = (*effect.changes, *created)
         self.image = effect.image
         update = MetadataUpdate(effect.image, touched, tuple(brokers), self.last_epoch, why)
         self.context.watch(MetadataWritten(before, effect.image, effect.changes, why))
@@ -116,12 +123,20 @@ class ActiveController:
         else:
             self.recovery.look(touched)
 
-    def write_or_go_on(self, effect: Effect, why: str, answer: Answer, reply: Any) -> None:
+    def write_or_go_on(
+        self, effect: Effect, why: str, answer: Answer, reply: Any, created: Iterable[TopicPartition] = ()
+    ) -> None:
         """Answer ``reply`` when ``effect`` is committed; at once where it changes nothing."""
         if effect.image is self.image:
             answer(reply)
             return
-        self.write(effect, why, lambda: answer(reply), lambda: answer(NotController(None)))
+        self.write(
+            effect,
+            why,
+            then=lambda: answer(reply),
+            otherwise=lambda: answer(NotController(None)),
+            created=created,
+        )
 
     def _alter_partitions(self, body: AlterPartitions, answer: Answer) -> None:
         refusal = check_sender(self.image.brokers, body.broker, body.epoch)
@@ -146,15 +161,8 @@ class ActiveController:
         if refusal is not None:
             answer(Done(refusal))
             return
-        changes = {}
-        for tp, directory in body.directories:
-            partition = self.image.partitions.get(tp)
-            if partition is None or not partition.directories or body.broker not in partition.replicas:
-                continue
-            at = partition.replicas.index(body.broker)
-            directories = (*partition.directories[:at], directory, *partition.directories[at + 1 :])
-            changes[tp] = PartitionChange(directories=directories)
-        self.write_or_go_on(apply(self.image, changes), f"directories of {body.broker}", answer, Done(None))
+        effect = assign_directories(self.image, body)
+        self.write_or_go_on(effect, f"directories of {body.broker}", answer, Done(None))
 
     def _elect(self, body: ElectLeaders, answer: Answer) -> None:
         partitions = None if body.partitions is None else dict(body.partitions)
@@ -193,4 +201,7 @@ class ActiveController:
         if isinstance(outcome, Refusal):
             answer(Done(outcome))
             return
-        self.write_or_go_on(outcome, why, answer, Done(None))
+        created: list[TopicPartition] = []
+        if isinstance(body, CreateTopic):
+            created = [TopicPartition(body.topic, number) for number in range(len(body.assignments))]
+        self.write_or_go_on(outcome, why, answer, Done(None), created)

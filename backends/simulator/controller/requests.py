@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from backends.simulator.messages import CreateTopic, SetConfig, UpdateFeature
+from backends.simulator.messages import AssignDirectories, CreateTopic, SetConfig, UpdateFeature
 from backends.simulator.table import PartitionTable
 from recovery.controller.errors import ControllerError, Refusal
-from recovery.controller.image import ClusterImage, Effect, Layered
-from recovery.controller.registration import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, Registration
+from recovery.controller.image import ClusterImage, Effect, Layered, acceptable_leaders, apply
+from recovery.controller.registration import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    PartitionChange,
+    Registration,
+)
 from recovery.controller.rules import UncleanRecoveryStrategy, strategy_of
+from recovery.controller.targets import Proposal, without
 from recovery.controller.topics import ConfigLevel, change_min_isr
+from recovery.controller.transition import transition
+from recovery.model import TopicPartition
 
 ELR_FEATURE = "eligible.leader.replicas.version"
 
@@ -83,6 +92,34 @@ def create_topic(image: ClusterImage, body: CreateTopic) -> Effect | Refusal:
         topics = {**image.min_isr.topics, body.topic: body.min_isr}
         changed = replace(changed, min_isr=replace(image.min_isr, topics=topics))
     return Effect(changed, {})
+
+
+def assign_directories(image: ClusterImage, body: AssignDirectories) -> Effect:
+    """Where replicas are placed (KIP-858). A replica in the LOST directory counts as shut down: it leaves the ISR,
+    and the leader is chosen anew (jbod-disk-failure, "Restarted Partition Leader Selector").
+    """
+    broker = body.broker
+    changes: dict[TopicPartition, PartitionChange] = {}
+    for tp, directory in body.directories:
+        partition = image.partitions.get(tp)
+        if partition is None or broker not in partition.replicas:
+            continue
+        placed = partition.directories or (MIGRATING_DIRECTORY,) * len(partition.replicas)
+        at = partition.replicas.index(broker)
+        directories = (*placed[:at], directory, *placed[at + 1 :])
+        change = PartitionChange(directories=directories)
+        if directory == LOST_DIRECTORY:
+            gone = frozenset((broker,))
+            proposal = Proposal(
+                acceptable=acceptable_leaders(partition, image.brokers) - gone,
+                min_isr=image.effective_min_isr(tp.topic),
+                election=image.election_for(tp.topic),
+                isr=without(partition.isr, gone),
+            )
+            left = transition(partition, proposal, image.rules_for(tp.topic))
+            change = (left or change)._replace(directories=directories)
+        changes[tp] = change
+    return apply(image, changes)
 
 
 def _directories(image: ClusterImage, replicas: tuple[int, ...]) -> tuple[str, ...]:

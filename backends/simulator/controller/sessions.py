@@ -83,8 +83,8 @@ class Sessions:
         controller.write(
             effect,
             why,
-            lambda: answer(Registered(epoch)),
-            lambda: answer(NotController(None)),
+            then=lambda: answer(Registered(epoch)),
+            otherwise=lambda: answer(NotController(None)),
             brokers=(body.broker,),
         )
 
@@ -135,7 +135,7 @@ class Sessions:
         self._controller.write(
             effect,
             f"broker {broker} {what}",
-            lambda: answer(reply),
-            lambda: answer(NotController(None)),
+            then=lambda: answer(reply),
+            otherwise=lambda: answer(NotController(None)),
             brokers=(broker,),
         )

@@ -123,7 +123,7 @@ class Replication:
             # As shipped, a replica that was reassigned away may be left in the ELR; its log is gone.
             for member in (broker for broker in members if broker in partition.replicas):
                 log = self._log(member, tp)
-                short = log is None or log.end < visible
+                short = (0 if log is None else log.end) < visible
                 if short and member not in self._known.unregistered and member not in excused:
                     ends = "has no log" if log is None else f"ends at {log.end}"
                     found.append((name, f"{tp}: {member} {ends}, the high watermark is {visible}"))
