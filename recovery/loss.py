@@ -8,7 +8,8 @@ Offsets, not records: logs are compacted and transactional.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Survey, Unknown
@@ -126,6 +127,31 @@ def _clip(spans: Iterable[EpochSpan], low: int, high: int) -> list[EpochSpan]:
         if kept < limit:
             clipped.append(EpochSpan(epoch, kept, limit))
     return clipped
+
+
+class Branch(StrEnum):
+    """What kind of records a choice truncates, seen from the chosen log's last epoch.
+
+    STALE: of an earlier leader, which a later one has led without; what was acknowledged with acks=all since is not
+    among them. FURTHER: of the same leader, which the chosen log had not copied yet. NEWER: of a later leader than
+    any that the chosen log has heard of; these are what a choice by length destroys.
+    """
+
+    STALE = "stale"
+    FURTHER = "further"
+    NEWER = "newer"
+
+
+def branches(lost: Loss, last_epoch: int) -> Mapping[Branch, int]:
+    """How many offsets of each kind are in the tail of ``lost``; ``last_epoch`` is that of the chosen log."""
+    counts: dict[Branch, int] = {}
+    for span in lost.tail:
+        if span.epoch == NO_EPOCH:
+            continue
+        newer = span.epoch > last_epoch
+        kind = Branch.NEWER if newer else Branch.STALE if span.epoch < last_epoch else Branch.FURTHER
+        counts[kind] = counts.get(kind, 0) + span.end - span.start
+    return counts
 
 
 class Witness(NamedTuple):

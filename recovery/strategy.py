@@ -110,8 +110,8 @@ def _must_wait(
     if strategy is Strategy.BALANCED and state.elr is not None:
         clean = clean_electors(survey)
         if clean:
-            names = _names(clean)
-            return clean, f"the return of {names} (ISR or ELR) elects a leader without an unclean election"
+            either = " or ".join(map(str, clean))
+            return clean, f"the return of {either} (ISR or ELR) after a clean shutdown elects without loss"
         if state.last_known_elr:
             missing = _not_ready(survey, ranking, state.last_known_elr)
             if missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -70,8 +71,20 @@ def plan(
             seconds=recovery_duration_ms / 1000,
             file=file,
             rows=rows,
+            words=_words(topic, partition, path_to_json_file),
         ),
     )
+
+
+def _words(
+    topic: Sequence[str] | None, partition: Sequence[int] | None, path: Path | None
+) -> tuple[str, ...]:
+    """The options that choose the same partitions again."""
+    if path is not None:
+        return ("--path-to-json-file", str(path))
+    topics = (word for name in topic or () for word in ("--topic", name))
+    partitions = (word for number in partition or () for word in ("--partition", str(number)))
+    return (*topics, *partitions) or ("--all-offline-partitions",)
 
 
 plan.__doc__ = HELP

@@ -22,7 +22,7 @@ from console.planfile import write_new
 from console.signals import StopRequest
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy
+from recovery.strategy import Strategy, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +114,14 @@ def _conclude(run: Run, request: Request, recovery: Recovery, file: Path | None)
     elects = request.send or request.dry_run or request.file is not None
     failures = recovery.failures if elects else ()
     for tp, reason in failures:
-        run.screen.say(f"not recovered: {tp}: {reason}")
+        if request.send or not run.screen.interactive:
+            run.screen.say(f"{'not recovered' if request.send else 'nobody is chosen'}: {tp}: {reason}")
     picture = recovery.choices.picture
     hidden = picture.hidden if not picture.selection.named else ()
     if hidden:
         run.screen.say(*hidden_lines(picture))
     if request.file is not None and file is None:
-        run.screen.say(f"{request.file} was not written: there is nobody to elect")
+        run.screen.say(f"{request.file} was not written: under this strategy nobody is to be elected yet")
     _next(run, request, recovery, file)
     return Status.PARTLY if failures or hidden else Status.DONE
 
@@ -137,6 +138,14 @@ def _next(run: Run, request: Request, recovery: Recovery, file: Path | None) -> 
         run.next("review", str(file))
     elif recovery.choices.plan.rows and not request.send:
         run.next("plan", *request.words, "recovery.json")
+    elif request.strategy is not Strategy.AGGRESSIVE and _waits(recovery):
+        run.screen.say("bring back the brokers named above; only if they are gone for good, accept the loss:")
+        wanted = str(request.file or "recovery.json")
+        run.next("plan", *request.words, "--strategy", str(Strategy.AGGRESSIVE), wanted)
+
+
+def _waits(recovery: Recovery) -> bool:
+    return any(row.verdict is Verdict.WAIT for row in recovery.choices.plan.not_elected)
 
 
 def refuse_existing(path: Path) -> None:

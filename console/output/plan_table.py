@@ -11,7 +11,7 @@ from console.output.screen import printable
 from console.output.table import Column, table
 from console.output.words import counted_as
 from recovery.model import Unknown
-from recovery.plan.review import Summary, loss_text, review_row, summarise, worst
+from recovery.plan.review import Summary, candidate_harm, review_row, summarise, worst
 from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.verify import Leading, Order, RowState
 from recovery.strategy import Verdict
@@ -66,7 +66,10 @@ def summary_lines(summary: Summary, plan: Plan) -> Iterator[str]:
         f"{unbounded}; offsets lost: {summary.loss}"
     )
     if summary.disagree:
-        yield f"in {summary.disagree:,} the two rankings choose different leaders: see NOTE"
+        yield (
+            f"in {summary.disagree:,} the longest log is not the one with the newest records, and the two rankings"
+            " choose different leaders: see NOTE"
+        )
 
 
 def planned_table(rows: Iterable[PlanRow]) -> Iterator[str]:
@@ -146,7 +149,7 @@ def _result_cells(result: Result) -> tuple[str, ...]:
         str(election.outcome),
         str(election.leader) if election.leader >= 0 else "",
         str(election.leader_epoch) if election.leader_epoch >= 0 else "",
-        loss_text(result.row.loss) if elected else "",
+        candidate_harm(result.row.chosen) if elected else "",
         ", ".join(state.missing) if state is not None else "",
         printable(election.detail),
     )

@@ -11,7 +11,7 @@ from console.output.plan_json import loss_json, not_elected_json, plan_head, row
 from console.output.plan_table import plan_lines, shown_rows
 from console.output.table import Column, table
 from recovery.plan.requests import Request, requests
-from recovery.plan.review import loss_text, lost_ranges, summarise
+from recovery.plan.review import candidate_harm, lost_ranges, summarise
 from recovery.plan.values import Plan, PlanCandidate, PlanRow
 from recovery.plan.write import digest, utc_text
 
@@ -77,7 +77,7 @@ def _candidate_cells(row: PlanRow, candidate: PlanCandidate) -> tuple[str, ...]:
         "?" if candidate.last_epoch is None else str(candidate.last_epoch),
         str(candidate.log_end),
         str(candidate.log_start) if candidate.log_start >= 0 else "?",
-        loss_text(candidate.loss),
+        candidate_harm(candidate),
         lost_ranges(candidate.loss),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recovery.plan.review import Summary, loss_text, lost_ranges, summarise, worst
+from recovery.plan.review import Summary, candidate_harm, lost_ranges, successor_harm, summarise, worst
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.write import digest, utc_text
 
@@ -67,8 +67,8 @@ def _worst(plan: Plan, summary: Summary) -> list[str]:
 
 def _table_row(row: PlanRow) -> str:
     successor = row.successor
-    then = "nobody" if successor is None else f"{successor.broker}: {loss_text(successor.loss)}"
-    losses = loss_text(row.loss), lost_ranges(row.loss), then, ", ".join(row.marks)
+    then = "nobody" if successor is None else f"{successor.broker}: {successor_harm(row)}"
+    losses = candidate_harm(row.chosen), lost_ranges(row.loss), then, ", ".join(row.marks)
     return f"| `{row.tp}` | {row.leader} | {' | '.join(map(_plain, losses))} |"
 
 

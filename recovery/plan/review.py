@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from heapq import nlargest
 from typing import NamedTuple
 
-from recovery.loss import Loss
+from recovery.loss import Branch, Loss, branches
 from recovery.model import EpochSpan, TopicPartition
-from recovery.plan.values import Plan, PlanRow
+from recovery.plan.values import Plan, PlanCandidate, PlanRow
 from recovery.strategy import Verdict
 
 
@@ -97,6 +97,37 @@ def range_text(at_least: int, at_most: int | None) -> str:
     return f"{at_least:,}" if at_least == at_most else f"{at_least:,} to {at_most:,}"
 
 
+def harm_text(loss: Loss, last_epoch: int | None) -> str:
+    """What a choice destroys, and whether that is a stale branch or newer than all that the choice has.
+
+    ``last_epoch`` is that of the chosen log, None where it is not known. The smaller number is not the smaller
+    harm: a stale tail may be long, and what is newer was acknowledged later.
+    """
+    text = loss_text(loss)
+    if last_epoch is None:
+        return text
+    kinds = branches(loss, last_epoch)
+    if newer := kinds.get(Branch.NEWER):
+        return f"{text} ({newer:,} NEWER than its last record)"
+    if kinds.get(Branch.STALE) and not kinds.get(Branch.FURTHER):
+        return f"{text} (a stale branch)"
+    return text
+
+
+def candidate_harm(candidate: PlanCandidate) -> str:
+    """What electing this candidate destroys."""
+    return harm_text(candidate.loss, candidate.last_epoch)
+
+
+def successor_harm(row: PlanRow) -> str:
+    """What is destroyed when the chosen one drops out and the next is elected; "" where there is nobody."""
+    successor = row.successor
+    if successor is None:
+        return ""
+    known = row.candidate(successor.broker)
+    return harm_text(successor.loss, None if known is None else known.last_epoch)
+
+
 def lost_ranges(loss: Loss) -> str:
     """Which offsets, with the times of the first and the last where they are known."""
     parts = [*_span_texts("", loss.tail), *_span_texts("head ", loss.head)]
@@ -134,10 +165,10 @@ def review_row(row: PlanRow) -> ReviewRow:
         row.leader,
         chosen.last_epoch,
         chosen.log_end,
-        loss_text(chosen.loss),
+        candidate_harm(chosen),
         lost_ranges(chosen.loss),
         None if successor is None else successor.broker,
-        "" if successor is None else loss_text(successor.loss),
+        successor_harm(row),
         ", ".join(row.marks),
         _note(row),
     )
@@ -146,7 +177,13 @@ def review_row(row: PlanRow) -> ReviewRow:
 def _note(row: PlanRow) -> str:
     notes = [row.reason]
     if row.other_ranking_leader is not None:
-        notes.append(f"the other ranking would choose {row.other_ranking_leader}")
+        notes.append(_other_choice(row, row.other_ranking_leader))
     if row.silent:
         notes.append(f"no answer from {', '.join(map(str, row.silent))}")
     return "; ".join(notes)
+
+
+def _other_choice(row: PlanRow, leader: int) -> str:
+    other = row.candidate(leader)
+    said = f"the other ranking would choose {leader}"
+    return said if other is None else f"{said}, and lose {candidate_harm(other)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from recovery.loss import loss
 from recovery.model import Standing, TopicPartition, Unknown, Why
@@ -103,6 +103,7 @@ def test_designating_back_gives_the_first_order_again() -> None:
     assert there_and_back.rows[0].order == story().rows[0].order
 
 
+@settings(max_examples=40)
 @given(plans())
 def test_an_edited_row_has_the_chosen_first_every_replica_once_and_the_silent_last(plan: Plan) -> None:
     for row in plan.rows:

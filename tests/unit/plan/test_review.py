@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from recovery.loss import Loss
 from recovery.model import EpochSpan, Standing, TopicPartition
@@ -59,6 +59,7 @@ def test_losses_add_up_where_all_bounds_are_known() -> None:
     assert (summary.at_least, summary.at_most, summary.loss) == (10, 10, "10")
 
 
+@settings(max_examples=40)
 @given(plans())
 def test_every_row_is_counted_once(plan: Plan) -> None:
     summary = summarise(plan)
@@ -116,11 +117,12 @@ def test_a_row_says_who_would_lead_if_the_chosen_one_dropped_out_and_what_that_l
     (row,) = review_rows(plan_of(stale_long_tail()))
     assert (row.leader, row.last_epoch, row.log_end) == (2, 2, 1300)
     assert (row.loss, row.lost_ranges) == (
-        "at least 500, at most unknown",
+        "at least 500, at most unknown (a stale branch)",
         "1000-1499 of epoch 0; unknown on 4",
     )
-    assert (row.successor, row.successor_loss) == (3, "at least 500, at most unknown")
-    assert "the other ranking would choose 1" in row.note
+    assert (row.successor, row.successor_loss) == (3, "at least 500, at most unknown (a stale branch)")
+    assert "the other ranking would choose 1, and lose at least 300" in row.note
+    assert "(300 NEWER than its last record)" in row.note
     assert "no answer from 4" in row.note
 
 
@@ -143,8 +145,8 @@ def test_a_broker_that_only_we_cannot_reach_would_lead_too_and_what_that_loses_i
 def test_an_edited_leader_shows_its_own_loss() -> None:
     edited = with_leader(story(), TopicPartition("orders", 0), 1)
     row = review_rows(edited)[0]
-    assert (row.leader, row.loss) == (1, "at least 300, at most unknown")
-    assert (row.successor, row.successor_loss) == (2, "at least 500, at most unknown")
+    assert (row.leader, row.loss) == (1, "at least 300, at most unknown (300 NEWER than its last record)")
+    assert (row.successor, row.successor_loss) == (2, "at least 500, at most unknown (a stale branch)")
 
 
 # The requests.
@@ -232,7 +234,7 @@ def test_the_page_has_cluster_counts_loss_digest_and_the_next_command() -> None:
         "Nobody is elected for 1: no candidate 1",
         digest(plan),
         "`ktriage apply plan.json`",
-        "`orders-0` | 2 | at least 500, at most unknown | 1000-1499 of epoch 0; unknown on 4 | 3: at least 500",
+        "`orders-0` | 2 | at least 500, at most unknown (a stale branch) | 1000-1499 of epoch 0; unknown on 4",
     ):
         assert said in page
 
@@ -252,6 +254,7 @@ def test_the_page_is_at_most_forty_lines_however_much_is_lost(count: int) -> Non
         assert page.index(f"`many-{count}`") < page.index(f"`many-{count - 1}`")
 
 
+@settings(max_examples=40)
 @given(plans())
 def test_no_name_or_reason_breaks_the_page(plan: Plan) -> None:
     page = markdown(plan, "a`b\n.json", "ktriage apply 'x y'")

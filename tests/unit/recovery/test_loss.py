@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recovery.loss import Loss, count, divergence, loss
+from recovery.loss import Branch, Loss, branches, count, divergence, loss
 from recovery.model import (
     EpochSpan,
     Lineage,
@@ -122,3 +122,13 @@ def test_divergence_is_where_the_shorter_branch_of_the_last_common_epoch_ends() 
 
 def test_count_adds_lengths() -> None:
     assert count([EpochSpan(0, 5, 10), EpochSpan(1, 10, 12)]) == 7
+
+
+def test_the_smaller_number_is_told_to_be_the_newer_records() -> None:
+    survey = stale_long_tail()
+    assert branches(loss(survey, 2), 2) == {Branch.STALE: 500}
+    assert branches(loss(survey, 1), 0) == {Branch.NEWER: 300}
+    shorter = survey._replace(
+        replicas=(*survey.replicas[:2], Replica(3, Standing.FENCED, log_of((0, 0, 1400))))
+    )
+    assert branches(loss(shorter, 3), 0) == {Branch.FURTHER: 100, Branch.NEWER: 300}
