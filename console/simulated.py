@@ -16,17 +16,9 @@ from console.target import Target
 
 
 def backend(target: Target, say: Callable[[str], None]) -> SimulatorBackend:  # noqa: ARG001  # a registry's signature
-    """The simulator for ``--simulate SCENARIO`` or ``SCENARIO@SEED``. Raises InputError."""
-    scenario, seed = named(target.scenario)
-    return SimulatorBackend(scenario, seed, state_file(scenario, seed))
-
-
-def named(text: str) -> tuple[Scenario, int]:
-    """The scenario and the seed (1 unless given) of ``SCENARIO[@SEED]``. Raises InputError."""
-    name, at, seed = text.partition("@")
-    if at and not seed.isdecimal():
-        raise InputError(f"--simulate {text}: give SCENARIO or SCENARIO@SEED, with a number for the seed")
-    return scenario(name), int(seed) if at else 1
+    """The simulator for ``--simulate SCENARIO``, kept in ``--state`` or the usual place. Raises InputError."""
+    wanted = scenario(target.scenario)
+    return SimulatorBackend(wanted, target.seed, target.state or state_file(wanted, target.seed))
 
 
 def scenario(name: str) -> Scenario:

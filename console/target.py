@@ -21,6 +21,7 @@ class Target:
 
     ``kind`` is "live" or "simulated". ``addresses`` maps a broker's id to the address to use where its advertised
     address is not. ``read_only`` says why nothing may be changed, None where it may.
+    ``seed`` and ``state`` (a file, None: the usual place) are a simulation's.
     ``arguments`` are the options that name this cluster, for the next command that is printed.
     """
 
@@ -28,6 +29,8 @@ class Target:
     bootstrap: str = ""
     command_config: Path | None = None
     scenario: str = ""
+    seed: int = 1
+    state: Path | None = None
     addresses: Mapping[int, Address] = field(default_factory=dict)
     read_only: str | None = None
     colour: str | None = None
@@ -49,6 +52,9 @@ def resolve(
     simulate: str | None,
     command_config: Path | None,
     broker: Sequence[str] = (),
+    *,
+    seed: int | None = None,
+    state: Path | None = None,
 ) -> Target:
     """The target that these options name. Raises InputError: none, more than one, or a mistake in one."""
     named = [
@@ -66,7 +72,9 @@ def resolve(
     if simulate is not None:
         if command_config is not None or broker:
             raise InputError("--command-config and --broker are for a real cluster, not for --simulate")
-        return Target("simulated", scenario=simulate, arguments=("--simulate", simulate))
+        return _simulated(simulate, seed, state)
+    if seed is not None or state is not None:
+        raise InputError("--seed and --state are for --simulate, not for a real cluster")
     extra = _extra_arguments(command_config, broker)
     if cluster is not None:
         return _from_profile(cluster, command_config, broker, extra)
@@ -78,6 +86,14 @@ def resolve(
         addresses=addresses(broker),
         arguments=("--bootstrap-server", bootstrap_server, *extra),
     )
+
+
+def _simulated(scenario: str, seed: int | None, state: Path | None) -> Target:
+    arguments = ["--simulate", scenario]
+    arguments += [] if seed is None else ["--seed", str(seed)]
+    arguments += [] if state is None else ["--state", str(state)]
+    given = 1 if seed is None else seed
+    return Target("simulated", scenario=scenario, seed=given, state=state, arguments=tuple(arguments))
 
 
 def _from_profile(

@@ -47,6 +47,18 @@ Simulate = Annotated[
     str | None,
     typer.Option("--simulate", metavar="SCENARIO", help="A simulated cluster instead of a real one."),
 ]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", min=0, help="With --simulate: the run's seed, 1 unless given."),
+]
+State = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="FILE",
+        help="With --simulate: where the simulation is kept from command to command.",
+    ),
+]
 CommandConfig = Annotated[
     Path | None,
     typer.Option(
@@ -132,6 +144,8 @@ _CONNECTION: tuple[tuple[str, Any, Any], ...] = (
     ("bootstrap_server", BootstrapServer, None),
     ("cluster", Cluster, None),
     ("simulate", Simulate, None),
+    ("seed", Seed, None),
+    ("state", State, None),
     ("command_config", CommandConfig, None),
     ("broker", BrokerAddress, None),
 )

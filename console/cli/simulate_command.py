@@ -24,8 +24,7 @@ Rehearses incidents on a simulated cluster. The same scenario and seed give the 
   fuzz    random histories, every invariant checked at every step
   reset   forget what --simulate SCENARIO has kept
 
-Every other command takes --simulate SCENARIO (or SCENARIO@SEED) in place of --bootstrap-server; what it does lasts
-until reset.
+Every other command takes --simulate SCENARIO in place of --bootstrap-server; what it does lasts until reset.
 
 \b
 Examples:

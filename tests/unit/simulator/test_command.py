@@ -1,0 +1,99 @@
+"""``ktriage simulate``, and other commands on a simulated cluster, as a shell runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.invoking import Ended, invoke
+
+
+def _ktriage(home: Path, *arguments: str) -> Ended:
+    return invoke(home, "ktriage", *arguments)
+
+
+def _json(ended: Ended) -> Any:
+    return json.loads(ended.out)
+
+
+def test_the_list_names_every_scenario_and_show_tells_what_happens(tmp_path: Path) -> None:
+    listed = _ktriage(tmp_path, "simulate", "list")
+    assert listed.status == 0
+    assert "stale-long-tail" in listed.out
+    shown = _json(_ktriage(tmp_path, "simulate", "show", "stale-long-tail", "--output", "json"))
+    assert shown["offline"] == 1
+    assert shown["events"][-1]["what"] == "1 and 2 are back"
+
+
+def test_a_run_tells_what_each_ranking_really_loses(tmp_path: Path) -> None:
+    lost = {}
+    for ranking in ("last-record", "specification"):
+        ended = _ktriage(
+            tmp_path, "simulate", "run", "stale-long-tail", "--strategy", "aggressive", "--ranking", ranking,
+            "--output", "json",
+        )  # fmt: skip
+        assert ended.status == 0, ended.err
+        lost[ranking] = sum(row["records"] for row in _json(ended)["lost"])
+    assert lost == {"last-record": 0, "specification": 300}
+
+
+def test_a_plan_is_made_applied_and_verified_on_a_rehearsed_incident(tmp_path: Path) -> None:
+    cluster = ("--simulate", "last-replica-standing", "--seed", "4", "--state", str(tmp_path / "kept.json"))
+    plan = str(tmp_path / "recovery.json")
+    made = _ktriage(tmp_path, "plan", *cluster, "--all-offline-partitions", "--strategy", "aggressive", plan)
+    assert made.status == 0, made.err
+    applied = _ktriage(tmp_path, "apply", *cluster, plan, "--yes", "--reason", "rehearsal")
+    assert "1 elected" in applied.out, applied.err
+    verified = _ktriage(tmp_path, "verify", *cluster, plan)
+    assert "1 led by the right leader" in verified.out
+    again = _ktriage(tmp_path, "apply", *cluster, plan, "--yes", "--reason", "rehearsal")
+    assert "1 already online" in again.out + again.err
+    # Another seed is another cluster: the plan is not for it.
+    other = ("--simulate", "last-replica-standing", "--seed", "5")
+    assert _ktriage(tmp_path, "apply", *other, plan, "--yes", "--reason", "x").status != 0
+    reset = _ktriage(
+        tmp_path, "simulate", "reset", "last-replica-standing", "--seed", "4", "--state", cluster[-1]
+    )
+    assert reset.status == 0
+    assert not Path(cluster[-1]).exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("simulate", "run"), "needs a SCENARIO"),
+        (("simulate", "run", "nothing-like-it"), "no scenario"),
+        (("replicas", "--simulate", "nothing-like-it", "--all-offline-partitions"), "no scenario"),
+        (("replicas", "--bootstrap-server", "x:1", "--seed", "2", "--all-offline-partitions"), "--simulate"),
+        (("simulate", "explode"), "explode"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_status_2(
+    tmp_path: Path, arguments: tuple[str, ...], expected: str
+) -> None:
+    ended = _ktriage(tmp_path, *arguments)
+    assert ended.status == 2, ended.err
+    assert expected in ended.err
+    assert len(ended.err.strip().splitlines()) == 1
+
+
+def test_a_malformed_scenario_gets_one_line_with_file_and_line(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("title: mine\nabout: nothing\ncluster:\n  brokers: {count: none}\n")
+    ended = _ktriage(tmp_path, "simulate", "show", str(mine))
+    assert ended.status == 2
+    assert ended.err.strip().splitlines() == [ended.err.strip()]
+    assert f"{mine}:4" in ended.err
+
+
+def test_fuzzing_in_two_processes_finds_what_one_finds(tmp_path: Path) -> None:
+    found = [
+        _json(_ktriage(tmp_path, "simulate", "fuzz", "--seeds", "4", "--jobs", jobs, "--output", "json"))
+        for jobs in ("1", "2")
+    ]
+    assert found[0] == found[1]
+    assert found[0]["failed"] == []
+    assert found[0]["steps"] > 0
