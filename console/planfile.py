@@ -92,7 +92,7 @@ def read_targets(path: Path) -> tuple[TopicPartition, ...]:
 def _parsed(path: Path, parse: Callable[[str], T]) -> T:
     text = _text(path)
     try:
-        with _no_collection():
+        with without_collection():
             return parse(text)
     except PlanError as error:
         raise InputError(f"{path}: {error}") from None
@@ -110,8 +110,8 @@ def _text(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Without the cyclic collector, which walks millions of plan values again and again and finds nothing."""
+def without_collection() -> Iterator[None]:
+    """Without the cyclic collector, which walks millions of frozen values again and again and finds nothing."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from backends.base.answers import Designation
 from console.journal.reading import After, Before, RunRecord, Settled, read_runs
+from console.planfile import without_collection
 from recovery.model import TopicPartition
 
 REORDER, RESTORE = "reorder", "restore"
@@ -51,7 +52,8 @@ class Unfinished:
 
 def unfinished(cluster_id: str, root: Path | None = None) -> Unfinished:
     """What the runs recorded for the cluster on this host left open. Raises JournalError."""
-    return left_open(read_runs(cluster_id, root))
+    with without_collection():
+        return left_open(read_runs(cluster_id, root))
 
 
 def left_open(runs: Iterable[RunRecord]) -> Unfinished:
