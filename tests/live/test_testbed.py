@@ -79,23 +79,22 @@ def test_the_stale_long_tail_ends_as_its_story_says(whole_cluster: KafkaCluster)
 
 
 def test_a_removed_log_dir_is_offline_and_the_broker_lives_on(whole_cluster: KafkaCluster) -> None:
-    whole_cluster.traffic.create_topic("disks", [[3]] * 8)
+    observe = whole_cluster.observe
+    whole_cluster.traffic.create_topic("disks", [[3, 1]] * 8)
     held = failed_disk(whole_cluster, 3)
-    assert any(name.startswith("disks-") for name in held)
     lost = {int(name.removeprefix("disks-")) for name in held if name.startswith("disks-")}
+    assert lost
 
     def offline() -> set[int]:
-        states = whole_cluster.observe.partitions("disks")
-        return {number for number, state in states.items() if state.leader == -1}
+        return {number for number, state in observe.partitions("disks").items() if 3 in state.offline}
 
     wait_until(
-        lambda: offline() == lost, f"partitions {sorted(lost)} of disks to be offline", 20.0, seen=offline
+        lambda: offline() == lost, f"replicas {sorted(lost)} of disks to be offline", 30.0, seen=offline
     )
     assert whole_cluster.node(3).is_running
     assert "KafkaStorageException" in whole_cluster.tools("kafka-log-dirs", "--describe").stdout
     whole_cluster.mend()
-    whole_cluster.observe.wait_topic("disks", 8)
-    assert all(log_dir.joinpath("meta.properties").is_file() for log_dir in whole_cluster.node(3).log_dirs)
+    observe.wait_topic("disks", 8, each=lambda state: len(state.isr) == 2, what="fully replicated")
 
 
 def test_a_node_that_does_not_come_up_says_why_and_leaves_nothing(tmp_path: Path) -> None:
