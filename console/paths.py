@@ -20,3 +20,13 @@ def _base(variable: str, default: Path) -> Path:
     # The base directory specification has relative values ignored.
     value = Path(os.environ.get(variable, ""))
     return value if value.is_absolute() else Path.home() / default
+
+
+def unused(wanted: str | Path = "recovery.json") -> str:
+    """``wanted``, or the same with a number where that is there already: a command to be copied must work."""
+    path = Path(wanted)
+    number = 2
+    while path.exists():
+        path = Path(wanted).with_name(f"{Path(wanted).stem}-{number}{Path(wanted).suffix}")
+        number += 1
+    return str(path)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from backends.base.answers import ClusterInfo, Contact, Depth, Quorum, SurveyRequest, SurveyResult
 from backends.base.protocol import Backend, Progress
-from console.actions.selection import Selected, Selection, Which, select
+from console.actions.selection import Selection, Which, select
 from recovery.model import PartitionState, Survey, Unknown, Why
 from recovery.plan.marks import Mark, marks
 
@@ -29,8 +29,9 @@ class Depths:
 class Picture:
     """The partitions asked for as they are, one survey each, in the order asked for.
 
-    ``marks`` tells per topic what an unclean election takes from it beside records. ``hidden`` and
-    ``visible_only`` as in :class:`console.actions.selection.Selected`. ``quorum`` is None where it was not asked.
+    ``marks`` tells per topic what an unclean election takes from it beside records. ``hidden``,
+    ``visible_only`` and ``not_compared`` are as in :class:`console.actions.selection.Selected`. ``quorum`` is
+    None where it was not asked.
     """
 
     cluster: ClusterInfo
@@ -41,6 +42,12 @@ class Picture:
     visible_only: bool
     selection: Selection
     quorum: Quorum | Unknown | None = None
+    not_compared: Unknown | None = None
+
+    @property
+    def unseen(self) -> bool:
+        """All partitions were asked for, and there are, or may be, some that this caller may not see."""
+        return not self.selection.named and (bool(self.hidden) or self.not_compared is not None)
 
 
 async def examine(
@@ -57,7 +64,7 @@ async def examine(
     if selection.which is Which.UNDER_MIN_ISR:
         configs = await backend.topic_configs(_topics(selected.states))
         states = tuple(state for state in selected.states if is_under_min_isr(state, configs))
-        selected = Selected(states, selected.hidden, selected.visible_only)
+        selected = replace(selected, states=states)
     request = SurveyRequest(selected.states, depths.duration, depths.depth, depths.log_dirs)
     async with tasks() as group:
         quorum_asked = group.create_task(backend.quorum()) if quorum else None
@@ -73,6 +80,7 @@ async def examine(
         selected.visible_only,
         selection,
         quorum_asked.result() if quorum_asked else None,
+        selected.not_compared,
     )
 
 

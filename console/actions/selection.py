@@ -10,9 +10,10 @@ from backends.base.answers import Partitions
 from backends.base.errors import NotAllowed
 from backends.base.protocol import Backend
 from console.errors import InputError
-from recovery.model import PartitionState, TopicPartition, Why
+from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
 SHOWN = 5
+CLUSTER = "Cluster:kafka-cluster"
 
 
 class Which(StrEnum):
@@ -41,18 +42,21 @@ class Selected:
     """The states of the partitions asked for, and what could not be seen.
 
     ``hidden`` are topics that exist and that this caller may not describe; ``visible_only`` tells that the
-    cluster left out, in silence, what this caller may not see.
+    cluster left out, in silence, what this caller may not see. ``not_compared``: why it cannot be told whether
+    there are such topics, None where ``hidden`` is all of them.
     """
 
     states: tuple[PartitionState, ...]
     hidden: tuple[str, ...] = ()
     visible_only: bool = False
+    not_compared: Unknown | None = None
 
 
 async def select(backend: Backend, selection: Selection) -> Selected:
     """The partitions named, in the order given, or all of the cluster.
 
-    Raises InputError when a topic or a partition named does not exist, NotAllowed when it may not be seen.
+    Raises InputError when a topic or a partition named does not exist, NotAllowed when it may not be seen, or
+    when nothing can be seen at all and nobody can tell whether there is something.
     ``which`` UNDER_MIN_ISR is left to the caller, who knows the configurations.
     """
     if selection.partitions is not None:
@@ -62,6 +66,10 @@ async def select(backend: Backend, selection: Selection) -> Selected:
     found = await backend.partitions(topics)
     if topics is not None:
         _refuse_missing(found, topics)
+    elif not found.states and found.not_compared is not None:
+        raise NotAllowed(
+            "DESCRIBE", CLUSTER, "tell whether there are partitions that this caller may not see"
+        )
     states = found.states
     if selection.partitions is not None:
         states = _in_order(found, selection.partitions)
@@ -69,7 +77,7 @@ async def select(backend: Backend, selection: Selection) -> Selected:
         _refuse_empty(found, selection.topics)
     if selection.which is Which.OFFLINE:
         states = tuple(state for state in states if state.offline)
-    return Selected(states, found.hidden, found.visible_only)
+    return Selected(states, found.hidden, found.visible_only, found.not_compared)
 
 
 def _refuse_missing(found: Partitions, topics: Collection[str]) -> None:

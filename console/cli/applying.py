@@ -17,11 +17,15 @@ from console.cli.settling import journalled
 from console.cli.status import Status
 from console.errors import InputError, StalePlan
 from console.output.applied import applied_document, applied_lines, prepared_lines
+from console.paths import unused
 from console.planfile import read
 from console.signals import StopRequest
 from recovery.plan.values import BarePlan, Plan
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
+
+MOST_TOPICS = 5
+"""Beyond so many topics the next command asks for all offline partitions again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,14 @@ def _narrow(plan: Plan, request: Request) -> Plan:
     return narrowed(plan, request.first, request.only, request.max_loss)
 
 
+def _same_choice(plan: Plan) -> tuple[str, ...]:
+    """The options that make the same choice afresh."""
+    topics = dict.fromkeys(row.tp.topic for row in plan.rows)
+    named = [word for topic in topics for word in ("--topic", topic)]
+    which = named if len(topics) <= MOST_TOPICS else ["--all-offline-partitions"]
+    return (*which, "--ranking", str(plan.header.ranking), "--strategy", str(plan.header.strategy))
+
+
 def _conclude(run: Run, request: Request, applied: Applied) -> int:
     if run.json:
         run.screen.out(applied_document(request.command, applied))
@@ -120,7 +132,7 @@ def _conclude(run: Run, request: Request, applied: Applied) -> int:
     for tp, reason in applied.failures:
         run.screen.say(f"not recovered: {tp}: {reason}")
     if applied.prepared.stale:
-        run.next("plan", "--all-offline-partitions", "recovery.json")
+        run.next("plan", *_same_choice(applied.prepared.plan), unused(request.file))
         raise StalePlan(f"{request.file}: no row of it holds any more; nothing was applied. Make a new plan")
     elected = applied.elected
     if elected is not None and elected.unrestored:

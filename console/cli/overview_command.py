@@ -6,6 +6,7 @@ from backends.base.protocol import Backend
 from console.cli.options import DurationMs, Rows, connected
 from console.cli.run import Run
 from console.cli.status import STATUS_HELP, Status
+from console.paths import unused
 
 HELP = f"""\
 Shows the whole cluster on one screen: brokers that are fenced or cannot be reached from here, partitions that
@@ -37,7 +38,7 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
     for line in missing:
         run.screen.say(f"not told: {printable(line)}")
     if any(survey.state.offline for survey in view.surveys):
-        run.next("plan", "--all-offline-partitions", "recovery.json")
+        run.next("plan", "--all-offline-partitions", unused())
     return Status.PARTLY if missing else Status.DONE
 
 

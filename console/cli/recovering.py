@@ -18,6 +18,7 @@ from console.cli.status import Status
 from console.errors import InputError
 from console.output.picture import hidden_lines
 from console.output.recovery import chosen_lines, ended_lines, recovery_document
+from console.paths import unused
 from console.planfile import write_new
 from console.signals import StopRequest
 from recovery.plan.write import to_json
@@ -117,13 +118,12 @@ def _conclude(run: Run, request: Request, recovery: Recovery, file: Path | None)
         if request.send or not run.screen.interactive:
             run.screen.say(f"{'not recovered' if request.send else 'nobody is chosen'}: {tp}: {reason}")
     picture = recovery.choices.picture
-    hidden = picture.hidden if not picture.selection.named else ()
-    if hidden:
+    if picture.unseen:
         run.screen.say(*hidden_lines(picture))
     if request.file is not None and file is None:
         run.screen.say(f"{request.file} was not written: under this strategy nobody is to be elected yet")
     _next(run, request, recovery, file)
-    return Status.PARTLY if failures or hidden else Status.DONE
+    return Status.PARTLY if failures or picture.unseen else Status.DONE
 
 
 def _next(run: Run, request: Request, recovery: Recovery, file: Path | None) -> None:
@@ -137,11 +137,18 @@ def _next(run: Run, request: Request, recovery: Recovery, file: Path | None) -> 
         run.screen.say(f"the plan is in {file}")
         run.next("review", str(file))
     elif recovery.choices.plan.rows and not request.send:
-        run.next("plan", *request.words, "recovery.json")
+        run.next("plan", *request.words, *_chosen_by(request), unused())
     elif request.strategy is not Strategy.AGGRESSIVE and _waits(recovery):
         run.screen.say("bring back the brokers named above; only if they are gone for good, accept the loss:")
-        wanted = str(request.file or "recovery.json")
+        wanted = unused(request.file or "recovery.json")
         run.next("plan", *request.words, "--strategy", str(Strategy.AGGRESSIVE), wanted)
+
+
+def _chosen_by(request: Request) -> tuple[str, ...]:
+    """The options that choose as this run did, where they are not those of ``ktriage plan`` itself."""
+    ranking = () if request.ranking is Ranking.LAST_RECORD else ("--ranking", str(request.ranking))
+    strategy = () if request.strategy is Strategy.BALANCED else ("--strategy", str(request.strategy))
+    return (*ranking, *strategy)
 
 
 def _waits(recovery: Recovery) -> bool:

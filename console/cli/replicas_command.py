@@ -12,6 +12,7 @@ from console.cli.options import AllOffline, DurationMs, Partitions, PathToJsonFi
 from console.cli.run import Run
 from console.cli.selecting import selection
 from console.cli.status import STATUS_HELP, Status
+from console.paths import unused
 
 HELP = f"""\
 Shows every replica's log as its own broker describes it, whether it leads or not and whether the partition is
@@ -66,8 +67,8 @@ def replicas(
     limit = 0 if chosen.named else rows
     run.screen.out(picture_document(picture) if run.json else picture_lines(picture, limit))
     if any(survey.state.offline for survey in picture.surveys):
-        run.next("plan", "--all-offline-partitions", "recovery.json")
-    return Status.PARTLY if picture.hidden and not chosen.named else Status.DONE
+        run.next("plan", "--all-offline-partitions", unused())
+    return Status.PARTLY if picture.unseen else Status.DONE
 
 
 replicas.__doc__ = HELP

@@ -10,7 +10,7 @@ from console.actions.selection import Which
 from console.output.document import document
 from console.output.replicas import contact_lines, partition_lines, replica_table
 from console.output.screen import printable
-from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json
+from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json, unknown_json
 from console.output.words import counted_as
 from recovery.model import Survey, Unknown
 
@@ -65,6 +65,11 @@ def hidden_lines(picture: Picture) -> Iterator[str]:
     if picture.hidden:
         names = ", ".join(picture.hidden[:5]) + (", …" if len(picture.hidden) > 5 else "")
         yield f"{counted_as(len(picture.hidden), 'topic')} may not be seen (needs DESCRIBE on topic {names})"
+    if picture.not_compared is not None:
+        yield (
+            "whether there are partitions that may not be seen cannot be told"
+            f" ({printable(str(picture.not_compared))})"
+        )
 
 
 def counted(picture: Picture) -> dict[str, int]:
@@ -102,6 +107,7 @@ def picture_document(picture: Picture) -> Iterator[str]:
             "counts": counted(picture),
             "visibleOnly": picture.visible_only,
             "hiddenTopics": list(picture.hidden),
+            "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),
             "contacts": [contact_json(contact) for contact in picture.contacts],
             "partitions": [survey_json(survey, calls) for survey in picture.surveys],
         },

@@ -21,7 +21,7 @@ from console.output.plan_json import (
 )
 from console.output.plan_table import elected_lines, plan_lines
 from console.output.replicas import partition_lines, replica_table
-from console.output.survey_json import cluster_json, contact_json, survey_json
+from console.output.survey_json import cluster_json, contact_json, survey_json, unknown_json
 from recovery.model import Survey
 from recovery.plan.review import summarise
 from recovery.strategy import clean_electors
@@ -72,6 +72,7 @@ def recovery_document(command: str, recovery: Recovery, file: Path | None, show:
         "planFile": str(file) if file is not None else None,
         "counts": {**counted(picture), **summary_json(summarise(plan))},
         "hiddenTopics": list(picture.hidden),
+        "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),
         "contacts": [contact_json(contact) for contact in picture.contacts],
         "partitions": [row_json(row) for row in plan.rows],
         "notElected": [not_elected_json(row) for row in plan.not_elected],

@@ -9,6 +9,7 @@ from typing import TextIO
 
 from backends.base.protocol import Progress
 from console.output.progress import ProgressLine, no_progress
+from console.output.table import fold, width
 
 
 class Screen:
@@ -30,7 +31,7 @@ class Screen:
         self.end_progress()
         try:
             for line in lines:
-                self._stdout.write(line + "\n")
+                self._stdout.write(_fitted(line) + "\n")
             self._stdout.flush()
         except BrokenPipeError:
             self._abandon_stdout()
@@ -43,7 +44,7 @@ class Screen:
         self.end_progress()
         try:
             for line in lines:
-                self._stderr.write(line + "\n")
+                self._stderr.write(_fitted(line) + "\n")
             self._stderr.flush()
         except OSError:
             self._stderr = _nowhere()
@@ -69,6 +70,19 @@ class Screen:
             os.dup2(self._stdout.fileno(), sys.__stdout__.fileno() if sys.__stdout__ else 1)
         except (OSError, ValueError):
             sys.stdout = self._stdout
+
+
+def _fitted(line: str) -> str:
+    """A sentence broken between words where a terminal is too narrow; tables and commands stay as they are."""
+    most = width()
+    if (
+        most is None
+        or len(line) <= most
+        or "  " in line.strip()
+        or line.lstrip().startswith(("next: ", "{", "[", '"'))
+    ):
+        return line
+    return "\n".join(fold(line, most))
 
 
 def _nowhere() -> TextIO:

@@ -51,20 +51,37 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str 
         yield from _aligned(columns, rows, used, indent)
         return
     beside = [i for i in used if not columns[i].below]
-    lines = _aligned(columns, rows, beside, indent)
-    yield next(lines)
-    for row, line in zip(rows, lines, strict=True):
-        yield line
-        told = [f"{columns[i].title.lower()}: {row[i]}" for i in used if columns[i].below and row[i]]
-        if told:
-            yield from textwrap.wrap(
-                _BETWEEN.join(told),
-                most,
-                initial_indent=indent + _BELOW,
-                subsequent_indent=indent + _BELOW,
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
+    if _needed(columns, rows, beside, indent) <= most:
+        lines = _aligned(columns, rows, beside, indent)
+        yield next(lines)
+        for row, line in zip(rows, lines, strict=True):
+            yield line
+            yield from _under(columns, row, [i for i in used if columns[i].below], indent, most)
+        return
+    # Names so long that not even those fit: one block a row.
+    for row in rows:
+        yield indent + row[used[0]]
+        yield from _under(columns, row, used[1:], indent, most)
+
+
+def _under(
+    columns: Sequence[Column], row: Sequence[str], shown: Sequence[int], indent: str, most: int
+) -> Iterator[str]:
+    told = [f"{columns[i].title.lower()}: {row[i]}" for i in shown if row[i]]
+    if told:
+        yield from fold(_BETWEEN.join(told), most, indent + _BELOW)
+
+
+def fold(text: str, most: int, indent: str = "") -> list[str]:
+    """``text`` in lines of at most ``most`` columns, broken between words only."""
+    return textwrap.wrap(
+        text,
+        most,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], used: Sequence[int]) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from recovery.loss import Loss, loss
-from recovery.model import NO_LEADER, Lineage, Standing, Survey, TopicPartition, Unknown
+from recovery.model import NO_LEADER, Lineage, Replica, Standing, Survey, TopicPartition, Unknown
 from recovery.plan.marks import Mark
 from recovery.plan.values import BarePlan, Header, NotElected, Plan, PlanCandidate, PlanError, PlanRow, Silent
 from recovery.ranking import Candidate, Ranking, rank
@@ -102,10 +102,13 @@ def _cannot_lead(survey: Survey, ranked: tuple[Candidate, ...], leader: int) -> 
     if replica is None:
         return f"broker {leader} has no replica; the replicas are on {list(survey.state.replicas)}"
     if leader not in {candidate.broker for candidate in ranked}:
-        return f"broker {leader} did not tell its log"
-    return (
-        "" if replica.electable else f"broker {leader} cannot be elected: {standing_words(replica.standing)}"
-    )
+        silent = f"broker {leader} did not tell its log ({replica.log})"
+        return silent if replica.electable else f"{_not_electable(replica)}; {silent}"
+    return "" if replica.electable else _not_electable(replica)
+
+
+def _not_electable(replica: Replica) -> str:
+    return f"broker {replica.broker} cannot be elected: {standing_words(replica.standing)}"
 
 
 def standing_words(standing: Standing) -> str:

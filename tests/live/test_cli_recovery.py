@@ -148,7 +148,7 @@ def test_a_dry_run_writes_the_file_and_the_summary_and_sends_nothing(console: Co
 def test_under_balanced_nobody_is_elected_while_a_member_of_the_elr_may_return(console: Console) -> None:
     ended = console("plan", "--topic", LOST, "--partition", "0", "plan.json")
     assert ended.status == 1
-    assert "not recovered: lost-0: wait: the return of 1 and 2 (ISR or ELR)" in ended.err
+    assert "nobody is chosen: lost-0: wait: the return of 1 or 2 (ISR or ELR)" in ended.err
     assert not (console.home / "plan.json").exists()
 
 
