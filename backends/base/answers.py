@@ -48,7 +48,8 @@ class Partitions:
     """Partition states with what could not be seen: ``hidden`` topics exist but may not be described.
 
     ``visible_only`` says that the list was made by asking for all topics, which leaves out in silence what
-    this caller may not see.
+    this caller may not see. ``not_compared`` is why it cannot be told whether there are such topics, None where
+    ``hidden`` is all of them.
     """
 
     states: tuple[PartitionState, ...]
@@ -56,6 +57,7 @@ class Partitions:
     hidden: tuple[str, ...] = ()
     visible_only: bool = False
     asked: int = -1
+    not_compared: Unknown | None = None
 
 
 class Depth(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from backends.base.answers import LogDir, Partitions
@@ -13,7 +14,7 @@ from backends.live.errors import BrokerError, as_unknown
 from backends.live.fleet import Fleet
 from backends.live.logdirs import describe_log_dirs
 from backends.live.partitions import describe_partitions, unseen_topics, with_hidden
-from recovery.model import TopicPartition, Unknown
+from recovery.model import TopicPartition, Unknown, Why
 
 LISTING_TIMEOUT = 2.0
 """Seconds that the list of all partitions waits for log dirs; a broker that is silent is left out of it."""
@@ -43,10 +44,11 @@ class Listing:
         told, dirs = await asyncio.gather(
             self._fleet.any(describe_partitions), self._of_brokers_that_should_be_up()
         )
-        unseen = unseen_topics(told.value, dirs)
-        if not unseen:
-            return told.value
-        return (await self._fleet.any(lambda conn: with_hidden(conn, told.value, unseen))).value
+        found = told.value
+        unseen = unseen_topics(found, dirs)
+        if unseen:
+            found = (await self._fleet.any(lambda conn: with_hidden(conn, found, unseen))).value
+        return replace(found, not_compared=_refused(dirs))
 
     async def _of_brokers_that_should_be_up(self) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
         brokers = [broker.id for broker in self._fleet.brokers if not broker.fenced]
@@ -105,6 +107,11 @@ class Listing:
     def sizes(self) -> Dirs:
         """Per broker and partition the log dir and the size; a replica that is being moved counts where it is."""
         return {broker: dict(_sizes(told.dirs)) for broker, told in self._newest.items()}
+
+
+def _refused(dirs: Mapping[int, tuple[LogDir, ...] | Unknown]) -> Unknown | None:
+    told = (answer for answer in dirs.values() if isinstance(answer, Unknown))
+    return next((answer for answer in told if answer.why is Why.NOT_ALLOWED), None)
 
 
 def _sizes(dirs: Sequence[LogDir]) -> Iterable[tuple[TopicPartition, tuple[str, int]]]:

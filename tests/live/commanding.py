@@ -19,7 +19,7 @@ class Console:
 
     def __init__(self, home: Path, bootstrap: str) -> None:
         self.home = home
-        self.connection = ("--bootstrap-server", bootstrap)
+        self.connection: tuple[str, ...] = ("--bootstrap-server", bootstrap)
 
     def __call__(self, name: str, *arguments: str) -> Ended:
         """``ktriage``'s command of that name, or one of Kafka's names."""

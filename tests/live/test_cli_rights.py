@@ -1,0 +1,157 @@
+"""Commands over SASL_SSL with SCRAM, by callers who lack one right after another.
+
+A missing right is named with its operation and its resource, and what may not be seen is never "none".
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from backends.testbed import ClusterSpec, KafkaCluster, Listener
+from tests.live import stage
+from tests.live.commanding import Console
+
+ALL_RIGHTS, NO_READ, NO_DESCRIBE, NO_ALTER, NO_CLUSTER, NOBODY = USERS = (
+    "has-all",
+    "has-no-read",
+    "has-no-describe",
+    "has-no-alter",
+    "has-no-cluster",
+    "has-nothing",
+)
+PASSWORD = "known-to-nobody-else"
+CLUSTER = ClusterSpec(
+    controllers=1,
+    brokers=2,
+    listeners=(Listener("SECURE", "SASL_SSL", ("SCRAM-SHA-512",)),),
+    users=dict.fromkeys(("admin", *USERS), PASSWORD),
+    authorizer=True,
+)
+OPEN, CLOSED = TOPICS = ("open", "closed")
+OFFLINE = ("--all-offline-partitions",)
+ELECT = (*OFFLINE, "--automated-recovery")
+
+
+@pytest.fixture(scope="module")
+def disaster(cluster: KafkaCluster) -> KafkaCluster:
+    """Two offline partitions whose only ISR member, 2, is dead; 1 is alive and has the older log."""
+    for topic in TOPICS:
+        cluster.traffic.create_topic(topic, [[1, 2]])
+        stage.produce(cluster, topic, 10, "common")
+    for user in USERS[:-1]:
+        for topic in TOPICS:
+            cluster.rights.allow(user, "DESCRIBE", "READ", "DESCRIBE_CONFIGS", topic=topic)
+        cluster.rights.allow(user, "DESCRIBE", "ALTER")
+    cluster.rights.deny(NO_READ, "READ", topic=CLOSED)
+    cluster.rights.deny(NO_DESCRIBE, "DESCRIBE", "READ", "DESCRIBE_CONFIGS", topic=CLOSED)
+    cluster.rights.deny(NO_ALTER, "ALTER")
+    cluster.rights.deny(NO_CLUSTER, "DESCRIBE")
+    cluster.node(1).pause()
+    try:
+        stage.wait_all(cluster, TOPICS, lambda state: state.isr == (2,), "with 2 alone in the ISR")
+        cluster.node(2).kill()
+    finally:
+        cluster.node(1).resume()
+    cluster.observe.wait_live([1])
+    stage.wait_offline(cluster, TOPICS)
+    return cluster
+
+
+class As(Console):
+    """The console of one user; the password is nowhere in what it says and in what it keeps."""
+
+    def __init__(self, cluster: KafkaCluster, user: str, home: Path) -> None:
+        super().__init__(home, cluster.bootstrap())
+        self.connection = (
+            *self.connection,
+            "--command-config",
+            str(cluster.access.client_properties(user, mechanism="SCRAM-SHA-512")),
+        )
+
+    def kept_the_secret(self) -> bool:
+        return not any(PASSWORD in path.read_text() for path in self.home.rglob("*") if path.is_file())
+
+
+def leaders(cluster: KafkaCluster) -> set[int]:
+    return {cluster.observe.partition(topic, 0).leader for topic in TOPICS}
+
+
+def test_without_alter_nothing_is_elected_and_the_right_is_named(
+    disaster: KafkaCluster, tmp_path: Path
+) -> None:
+    console = As(disaster, NO_ALTER, tmp_path)
+    ended = console("kafka-unclean-recovery", *ELECT)
+    assert ended.status == 1
+    for topic in TOPICS:
+        assert f"not recovered: {topic}-0: failed" in ended.err
+    assert "needs ALTER on Cluster:kafka-cluster" in ended.err
+    assert leaders(disaster) == {-1}
+    assert console.kept_the_secret()
+    assert PASSWORD not in ended.out + ended.err
+
+
+def test_without_read_the_last_record_is_not_known_and_length_does_not_stand_in(
+    disaster: KafkaCluster, tmp_path: Path
+) -> None:
+    ended = As(disaster, NO_READ, tmp_path)("kafka-unclean-recovery", *OFFLINE, "--show-replica-info")
+    assert ended.status == 0
+    (refused,) = (line for line in ended.out.splitlines() if line.split()[:2] == ["closed-0", "refused"])
+    assert "needs READ on topic closed" in refused
+    assert "1 to elect" in ended.out
+
+
+def test_a_topic_that_may_not_be_seen_is_not_a_topic_without_trouble(
+    disaster: KafkaCluster, tmp_path: Path
+) -> None:
+    console = As(disaster, NO_DESCRIBE, tmp_path)
+    ended = console("kafka-unclean-recovery", *OFFLINE, "--show-replica-info")
+    assert ended.status == 1
+    assert "1 topic may not be seen (needs DESCRIBE on topic closed)" in ended.err
+    named = console("replicas", "--topic", CLOSED)
+    assert named.status == 3
+    assert "DESCRIBE" in named.err
+    assert CLOSED in named.err
+
+
+def test_without_describe_on_the_cluster_nothing_is_elected_that_may_be_moving(
+    disaster: KafkaCluster, tmp_path: Path
+) -> None:
+    ended = As(disaster, NO_CLUSTER, tmp_path)("kafka-unclean-recovery", *ELECT)
+    assert ended.status == 1
+    assert "needs DESCRIBE on Cluster:kafka-cluster" in ended.err
+    assert "whether there are partitions that may not be seen cannot be told" in ended.err
+    assert leaders(disaster) == {-1}
+
+
+def test_a_caller_without_any_right_sees_no_empty_cluster(disaster: KafkaCluster, tmp_path: Path) -> None:
+    console = As(disaster, NOBODY, tmp_path)
+    for arguments in (("kafka-unclean-recovery", *ELECT), ("plan", "p.json"), ("replicas",)):
+        ended = console(*arguments)
+        assert ended.status == 3, ended
+        assert ended.out == ""
+        assert "needs DESCRIBE on Cluster:kafka-cluster" in ended.err
+    checked = console("check")
+    assert checked.status == 1
+    assert "missing: DESCRIBE on Cluster:kafka-cluster" in checked.err
+
+
+def test_a_wrong_password_is_status_3_and_is_not_shown(disaster: KafkaCluster, tmp_path: Path) -> None:
+    console = As(disaster, ALL_RIGHTS, tmp_path)
+    (given,) = (Path(word) for word in console.connection if word.endswith(".properties"))
+    wrong = tmp_path / "wrong.properties"
+    wrong.write_text(given.read_text().replace(PASSWORD, "not-the-password"))
+    console.connection = (*console.connection[:-1], str(wrong))
+    ended = console("replicas")
+    assert ended.status == 3
+    assert "not-the-password" not in ended.out + ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_with_all_rights_both_are_recovered(disaster: KafkaCluster, tmp_path: Path) -> None:
+    console = As(disaster, ALL_RIGHTS, tmp_path)
+    ended = console("kafka-unclean-recovery", *ELECT)
+    assert ended.status == 0, ended
+    assert leaders(disaster) == {1}
+    assert console.kept_the_secret()
