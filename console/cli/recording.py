@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from console.cli.run import Program
+from console.errors import InputError
+from console.journal.errors import JournalError, JournalLocked
 from console.journal.journal import Journal, cluster_directory
 from console.journal.journal import Run as JournalRun
 from console.planfile import default_name, write_new
@@ -18,6 +20,8 @@ from recovery.plan.values import Header, Plan
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
+
+_ELSEWHERE = "XDG_STATE_HOME names another place for the journal and the plans"
 
 
 def now() -> datetime:
@@ -56,13 +60,23 @@ def open_journal(program: Program, cluster_id: str, reason: str) -> Journal:
         reason=reason,
         tool_version=version(),
     )
-    return Journal.open(cluster_id, run, now)
+    try:
+        return Journal.open(cluster_id, run, now)
+    except JournalLocked:
+        raise
+    except JournalError as error:
+        raise JournalError(f"{error}; nothing was sent. {_ELSEWHERE}") from None
 
 
 def save_plan(plan: Plan) -> Path:
     """Keeps the plan under the state directory before it is carried out; returns where."""
     directory = cluster_directory(plan.header.cluster_id) / "plans"
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     path: Path = directory / default_name(plan)
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{directory}: cannot be made: {error.strerror}; nothing was sent. {_ELSEWHERE}"
+        ) from None
     write_new(path, to_json(plan))
     return path

@@ -21,8 +21,9 @@ class Screen:
     def __init__(
         self, clock: Callable[[], float], stdout: TextIO | None = None, stderr: TextIO | None = None
     ):
-        self._stdout = stdout or sys.stdout
-        self._stderr = stderr or sys.stderr
+        # A closed descriptor leaves None there: results are not wanted.
+        self._stdout = stdout or sys.stdout or _nowhere()
+        self._stderr = stderr or sys.stderr or _nowhere()
         self._progress = ProgressLine(self._stderr, clock) if self._stderr.isatty() else None
         self.output_failed: str | None = None
 

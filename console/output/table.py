@@ -36,7 +36,7 @@ def width() -> int | None:
         return max(int(told), _NARROWEST)
     try:
         return max(os.get_terminal_size(sys.stdout.fileno()).columns, _NARROWEST)
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError):  # a pipe, a file, or no stdout at all
         return None
 
 

@@ -57,7 +57,9 @@ class Gate:
         return Address(LOOPBACK, self.port)
 
     def open(self) -> None:
-        """Take connections (again, on the same port)."""
+        """Take connections (again, on the same port); harmless while it does."""
+        if self._listener is not None:
+            return
         listener = socket.create_server((LOOPBACK, self.port), backlog=64)
         self.port = listener.getsockname()[1]
         self._listener = listener

@@ -119,6 +119,23 @@ async def test_the_chosen_leads_wherever_it_stood_and_every_order_is_restored(
     assert again.actions == []
 
 
+async def test_kafkas_own_elections_are_told_with_the_leader_that_came_of_them(
+    backend: LiveBackend, cluster: KafkaCluster, row: Designation
+) -> None:
+    """Unclean: the first live replica, whatever its log holds. Then preferred, after another assignment."""
+    recorder = Record()
+    [held] = await backend.elect(False, [row.tp], recorder)
+    assert (held.outcome, held.leader) == (Outcome.ELECTED, 1) and held.leader_epoch > row.leader_epoch
+    [again] = await backend.elect(False, [row.tp], recorder)
+    assert (again.outcome, again.leader) == (Outcome.ALREADY_ONLINE, 1)
+    cluster.observe.wait_isr(*row.tp, (1, 2))
+    stage.assign(cluster, 1, *row.tp, (2, 1, 3))
+    [preferred] = await backend.elect(True, [row.tp], recorder)
+    assert (preferred.outcome, preferred.leader) == (Outcome.ELECTED, 2)
+    assert recorder.actions == ["elect"] * 3
+    assert [end.get("applied") for end in recorder.ends.values()] == [[row.tp], [], [row.tp]]
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [

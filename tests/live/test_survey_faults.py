@@ -42,6 +42,13 @@ def to_controller(cluster: KafkaCluster) -> Iterator[Gate]:
         yield gate
 
 
+@pytest.fixture(autouse=True)
+def connected(to_controller: Gate) -> Iterator[None]:
+    """No test is cut off because another one failed."""
+    yield
+    to_controller.open()
+
+
 @pytest.fixture
 async def backend(cluster: KafkaCluster, to_controller: Gate) -> AsyncIterator[LiveBackend]:
     async with live(cluster) as backend:

@@ -13,7 +13,7 @@ from backends.simulator.messages import Error, Fetch, Position, Produce, Produce
 from backends.simulator.rpc import Answer
 from backends.simulator.watch import Acknowledged, HighWatermarkMoved, LeadershipTaken
 from recovery.controller.alter_partition import UNCHECKED_EPOCH, AlterPartition, IsrMember
-from recovery.controller.errors import Refusal
+from recovery.controller.errors import ControllerError, Refusal
 from recovery.controller.image import ClusterImage
 from recovery.controller.registration import Registration
 from recovery.model import EpochSpan, TopicPartition
@@ -250,14 +250,25 @@ class Leader:
         refusal: Refusal | None,
         partition: Registration | None,
     ) -> None:
-        """The controller's word on the ISR. Refused, the committed ISR stands again (KIP-903, "Leader")."""
+        """The controller's word on the ISR. After INELIGIBLE_REPLICA the committed ISR stands again (KIP-903,
+        "Leader"): nothing was written. Other refusals do not say so, since an earlier copy of the request may have
+        been: what was asked for counts until newer metadata comes.
+        """
         lead = self._led.get(tp)
         if lead is None or lead.epoch != asked.leader_epoch:
             return
-        if lead.pending == tuple(member.broker for member in asked.isr):
-            lead.pending = None
         if refusal is None and partition is not None and partition.leader_epoch == lead.epoch:
-            lead.commit(partition)
+            if not lead.commit(partition) and partition.partition_epoch == lead.partition_epoch:
+                lead.pending = None
+        elif refusal is not None and refusal.error is ControllerError.NOT_CONTROLLER:
+            # The controller is behind this broker's metadata.
+            self.process.later(self._config.alter_partition_backoff, self._changes.ask, tp, asked)
+        elif (
+            refusal is not None
+            and refusal.error is ControllerError.INELIGIBLE_REPLICA
+            and lead.pending == tuple(member.broker for member in asked.isr)
+        ):
+            lead.pending = None
         self.advance(tp, lead)
 
     # Producers.

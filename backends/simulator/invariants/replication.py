@@ -90,7 +90,8 @@ class Replication:
             self._known.seen(event.after, tp)
             if unclean_election(before_, after):
                 self._uncleanly[tp] = (after.leader_epoch, event.why)
-                continue
+            if after.leader != before_.leader:
+                continue  # who was elected need not be alive any more; who caught up with a leader is
             for member in after.isr:
                 if member not in before_.isr:
                     self._known.joined_at[tp, member] = self._world.loop.now
@@ -114,11 +115,13 @@ class Replication:
         if partition is None:
             return []
         visible = self._known.high_watermark(tp)
+        # Once the ELR was off, what is left of it in a partition's record promises nothing.
+        elr = partition.elr if self._known.elr_always else ()
         excused = partition.isr if not self._known.elr_always and len(partition.isr) == 1 else ()
         found: Found = []
         for name, members in (
             (Promise.ISR_HOLDS_HIGH_WATERMARK, partition.isr),
-            (Promise.ELR_HOLDS_HIGH_WATERMARK, partition.elr),
+            (Promise.ELR_HOLDS_HIGH_WATERMARK, elr),
         ):
             # As shipped, a replica that was reassigned away may be left in the ELR; its log is gone.
             for member in (broker for broker in members if broker in partition.replicas):

@@ -164,7 +164,10 @@ def test_a_bare_row_that_cannot_be_elected_is_said_and_nobody_takes_its_place() 
     plan = plan_of_bare(HEADER, bare, surveys)
     assert plan.rows == ()
     said = {row.tp.topic: (row.verdict, row.reason) for row in plan.not_elected}
-    assert said["orders"] == (Verdict.REFUSED, "broker 4 did not tell its log")
+    assert said["orders"] == (
+        Verdict.REFUSED,
+        "broker 4 cannot be elected: fenced; broker 4 did not tell its log (not answered: connection refused)",
+    )
     assert said["orders2"] == (
         Verdict.REFUSED,
         "broker 9 has no replica; the replicas are on [1, 2, 3, 4]",

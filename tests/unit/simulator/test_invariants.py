@@ -136,7 +136,7 @@ def test_acknowledged_records_lost_with_one_unclean_shutdown_are_caught(
 
     def scenario(world: World) -> None:
         world.loop.run_for(3 * SECOND)
-        world.kill_broker(1)
+        world.shut_down_broker(1)
         until(world, lambda: foo(world).isr == (2, 3))
         world.power_off([3])
         until(world, lambda: foo(world).isr == (2,))
