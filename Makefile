@@ -63,7 +63,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit tests/testing $(PYTEST_ARGS)
 
 live: $(VENV)/.dev java
 	$(BIN)/python -m pytest tests/live $(PYTEST_ARGS)

@@ -42,6 +42,8 @@ def _run_lines(run: RunRecord) -> Iterator[str]:
     yield printable(f"  {shlex.join(header.get('command', ()))}")
     if header.get("reason"):
         yield printable(f"  reason: {header['reason']}")
+    if not run.events:
+        yield "  nothing was sent"
     for event in run.events:
         yield printable(f"  {event.at} {_event_text(event)}")
 
