@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from backends.base.protocol import Backend
 from console.cli.options import DurationMs, Rows, connected
+from console.cli.reminding import remind
 from console.cli.run import Run
 from console.cli.status import STATUS_HELP, Status
 from console.paths import unused
@@ -37,7 +38,7 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
     missing = not_asked(view)
     for line in missing:
         run.screen.say(f"not told: {printable(line)}")
-    if any(survey.state.offline for survey in view.surveys):
+    if not remind(run, view.cluster.cluster_id) and any(survey.state.offline for survey in view.surveys):
         run.next("plan", "--all-offline-partitions", unused())
     return Status.PARTLY if missing else Status.DONE
 

@@ -12,6 +12,7 @@ from console.actions.examine import Depths, examine
 from console.actions.recover import Recovery
 from console.actions.selection import Selection
 from console.cli.recording import header, save_plan
+from console.cli.reminding import remind
 from console.cli.run import Run
 from console.cli.settling import journalled
 from console.cli.status import Status
@@ -128,6 +129,8 @@ def _conclude(run: Run, request: Request, recovery: Recovery, file: Path | None)
 
 def _next(run: Run, request: Request, recovery: Recovery, file: Path | None) -> None:
     elected = recovery.elected
+    if not request.send and remind(run, recovery.choices.picture.cluster.cluster_id):
+        return
     if elected is not None and elected.unrestored:
         run.next("resume")
     elif elected is not None and file is not None:

@@ -9,6 +9,7 @@ import typer
 from backends.base.answers import Depth
 from backends.base.protocol import Backend
 from console.cli.options import AllOffline, DurationMs, Partitions, PathToJsonFile, Rows, Topics, connected
+from console.cli.reminding import remind
 from console.cli.run import Run
 from console.cli.selecting import selection
 from console.cli.status import STATUS_HELP, Status
@@ -66,7 +67,7 @@ def replicas(
     picture = run.work(job)
     limit = 0 if chosen.named else rows
     run.screen.out(picture_document(picture) if run.json else picture_lines(picture, limit))
-    if any(survey.state.offline for survey in picture.surveys):
+    if not remind(run, picture.cluster.cluster_id) and any(s.state.offline for s in picture.surveys):
         run.next("plan", "--all-offline-partitions", unused())
     return Status.PARTLY if picture.unseen else Status.DONE
 

@@ -33,7 +33,7 @@ def settled_lines(settled: Settled) -> Iterator[str]:
     """Counts, then every partition that could not be put back."""
     counts = Counter(row.fate for row in settled.rows)
     if not settled.rows and not settled.entries:
-        yield "nothing is unfinished"
+        yield "nothing is unfinished, as far as this host's journal tells (--plan FILE finishes another host's run)"
         return
     yield f"{counted_as(len(settled.rows), 'assignment')}: " + (
         ", ".join(f"{counts[fate]:,} {fate}" for fate in Fate if counts[fate]) or "none"

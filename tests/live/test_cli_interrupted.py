@@ -85,6 +85,7 @@ def test_killed_before_the_election_the_next_run_says_so_and_resume_restores(
     file = plan(console, "kill-elect")
     killed(console, "elect", *apply_words(file))
     assert order(disaster, "kill-elect") == WRITTEN
+    assert "next: ktriage resume" in console("status").err
 
     again = console(*apply_words(file))
     assert again.status != 0

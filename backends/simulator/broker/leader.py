@@ -140,7 +140,8 @@ class Leader:
         min_isr = self.process.image.effective_min_isr(tp.topic)
         if self._config.high_watermark_needs_min_isr and len(lead.isr) < min_isr:
             return
-        self.process.storage.write(tp, log._replace(high_watermark=offset))
+        if not self.process.storage.write(tp, log._replace(high_watermark=offset)):
+            return
         self.process.context.watch(HighWatermarkMoved(self.id, tp, lead.epoch, offset, lead.isr, min_isr))
         done = [produce for produce in lead.waiting if produce.end <= offset]
         lead.waiting = [produce for produce in lead.waiting if produce.end > offset]
@@ -288,7 +289,9 @@ class Leader:
             answer(Produced(Error.KAFKA_STORAGE_ERROR))
             return
         span = EpochSpan(lead.epoch, log.end, log.end + body.records)
-        self.process.storage.write(body.tp, appended(log, (span,)))
+        if not self.process.storage.write(body.tp, appended(log, (span,))):
+            answer(Produced(Error.KAFKA_STORAGE_ERROR))
+            return
         if body.acks == -1:
             lead.waiting.append(Waiting(span.end, lambda whole: self._all(body, span, lead, answer, whole)))
         else:

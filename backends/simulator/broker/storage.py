@@ -51,11 +51,13 @@ class Storage:
             return None
         return self.disk.logs[tp]
 
-    def write(self, tp: TopicPartition, log: Log) -> None:
-        """Replace the log; nothing is written where that fails."""
-        if not self.offline(tp) and self._works(tp):
-            self.disk.store(tp, log)
-            self._process.context.watch(LogChanged(self._process.id, tp))
+    def write(self, tp: TopicPartition, log: Log) -> bool:
+        """Replace the log; False where that fails, and nothing is written."""
+        if self.offline(tp) or not self._works(tp):
+            return False
+        self.disk.store(tp, log)
+        self._process.context.watch(LogChanged(self._process.id, tp))
+        return True
 
     def _works(self, tp: TopicPartition) -> bool:
         if self.disk.works(tp):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from backends.simulator.topology import Topology
 from backends.simulator.watch import BrokerStopped, DiskLost
 from recovery.controller.image import ClusterImage
+from recovery.controller.registration import Registration
 from recovery.loss import union
 from recovery.model import EpochSpan, TopicPartition
 
@@ -14,6 +15,10 @@ class Known:
 
     ``unclean_at`` is each broker's last unclean shutdown, ``joined_at`` when a replica last joined a partition's
     ISR; ``unregistered`` are brokers that lost data and have not told the controller yet.
+
+    What shipped Kafka does to the ELR beside its rules: ``emptied`` are partitions whose ELR a change of min ISR
+    took away while the ISR was under it, ``left_behind`` replicas that were reassigned away and stayed in the ELR,
+    with their logs gone.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -24,6 +29,8 @@ class Known:
         self.joined_at: dict[tuple[TopicPartition, int], int] = {}
         self.unregistered: dict[int, None] = {}
         self.lowest_min_isr: dict[str, int] = {}
+        self.emptied: dict[TopicPartition, None] = {}
+        self.left_behind: dict[tuple[TopicPartition, int], None] = {}
         self.elr_always = topology.config.rules.elr
 
     def acknowledged(self, tp: TopicPartition) -> tuple[EpochSpan, ...]:
@@ -63,6 +70,21 @@ class Known:
             self.unclean_at[event.broker] = now
         if isinstance(event, DiskLost) or event.power_lost:
             self.unregistered[event.broker] = None
+
+    def shipped_exceptions(
+        self, tp: TopicPartition, before: Registration, after: Registration, min_isr: int
+    ) -> None:
+        """Note what one change does to the ELR that the rules do not promise."""
+        if len(after.isr) >= min_isr:
+            self.emptied.pop(tp, None)
+        elif before.elr and not after.elr and before.isr == after.isr and before.leader == after.leader:
+            self.emptied[tp] = None
+        for member in before.replicas:
+            if member not in after.replicas and member in after.elr:
+                self.left_behind[tp, member] = None
+        for member in (*before.elr, *before.isr):
+            if member not in after.elr and member not in after.isr:
+                self.left_behind.pop((tp, member), None)
 
     def suspects(self, tp: TopicPartition, replicas: tuple[int, ...]) -> int:
         """How many of ``replicas`` shut down uncleanly and have not been in the ISR since."""

@@ -87,7 +87,8 @@ class Replication:
                 self._known.unregistered.pop(broker, None)
         for tp in event.changes:
             before_, after = event.before.partitions[tp], event.after.partitions[tp]
-            self._known.seen(event.after, tp)
+            lowest = self._known.seen(event.after, tp)
+            self._known.shipped_exceptions(tp, before_, after, lowest)
             if unclean_election(before_, after):
                 self._uncleanly[tp] = (after.leader_epoch, event.why)
             if after.leader != before_.leader:
@@ -127,7 +128,8 @@ class Replication:
             for member in (broker for broker in members if broker in partition.replicas):
                 log = self._log(member, tp)
                 short = (0 if log is None else log.end) < visible
-                if short and member not in self._known.unregistered and member not in excused:
+                blamed = member not in self._known.unregistered and member not in excused
+                if short and blamed and (tp, member) not in self._known.left_behind:
                     ends = "has no log" if log is None else f"ends at {log.end}"
                     found.append((name, f"{tp}: {member} {ends}, the high watermark is {visible}"))
         return found
@@ -144,6 +146,7 @@ class Replication:
         if log is None:
             return found
         clean = self._uncleanly.get(event.tp, (NO_EPOCH, ""))[0] != event.epoch
+        clean = clean and (event.tp, event.broker) not in self._known.left_behind
         visible = self._known.high_watermark(event.tp)
         if clean and log.end < visible and not self._known.elr_always:
             self._known.set_high_watermark(event.tp, log.end)
@@ -183,4 +186,11 @@ class Replication:
         suspects = self._known.suspects(tp, image.partitions[tp].replicas)
         if suspects >= self._known.seen(image, tp):
             return f"{suspects} replicas shut down uncleanly"
+        return self._shipped_excuse(tp, event.broker)
+
+    def _shipped_excuse(self, tp: TopicPartition, leader: int) -> str:
+        if tp in self._known.emptied:
+            return "a change of min ISR had emptied the ELR, as shipped"
+        if (tp, leader) in self._known.left_behind:
+            return "a replica that was reassigned away was left in the ELR, as shipped"
         return ""

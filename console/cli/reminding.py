@@ -1,0 +1,25 @@
+"""A run that was killed left something behind: whoever looks at the cluster next is told."""
+
+from __future__ import annotations
+
+from console.cli.run import Run
+from console.paths import state_dir
+
+
+def remind(run: Run, cluster_id: str) -> bool:
+    """Says what this host's journal shows as unfinished, and the command that finishes it; True if there is any.
+
+    A run that is under way at this moment shows too: ``resume`` finds it holding the lock.
+    """
+    if not (state_dir() / cluster_id).is_dir():
+        return False
+    # Most hosts never changed this cluster: they do not pay for reading a journal.
+    from console.journal.unfinished import unfinished  # noqa: PLC0415
+    from console.output.settled import unfinished_lines  # noqa: PLC0415
+
+    found = unfinished(cluster_id)
+    if not found.orders:
+        return False
+    run.screen.say(*unfinished_lines(found))
+    run.next("resume")
+    return True
