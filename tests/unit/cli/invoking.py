@@ -46,7 +46,8 @@ def command_line(name: str, *arguments: str) -> list[str]:
 
 def environment(home: Path, **more: str) -> dict[str, str]:
     """An environment whose settings and records are in ``home``, and nowhere else."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "_KTRIAGE"))}
+    ours = ("XDG_", "_KTRIAGE", "COLUMNS")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     return {
         **kept,
         "HOME": str(home),
@@ -77,6 +78,7 @@ class Caller:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
         self.home = home
         self._patch = monkeypatch
+        monkeypatch.delenv("COLUMNS", raising=False)
         for key, value in environment(home).items():
             monkeypatch.setenv(key, value)
         monkeypatch.chdir(home)
