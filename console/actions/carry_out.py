@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from recovery.plan.verify import RowState, verify
 
 SUCCESS = frozenset({Outcome.ELECTED, Outcome.ALREADY_ONLINE})
 LOOK_SECONDS = 10.0
+SETTLING_PAUSES = (0.1, 0.2, 0.5, 1.0, 1.0)
+"""Seconds between looks at what was just elected and restored."""
 
 
 class Result(NamedTuple):
@@ -78,7 +81,7 @@ async def carry_out(
         job = _Job(backend, recorder, attempts, stop, progress)
         elections = await (job.all(rows) if stop_after is None else job.until(rows, stop_after))
         try:
-            states = await look_after(backend, plan, progress)
+            states = await _look_until_shown(backend, plan, elections, progress)
             not_seen = None
         except BackendError as error:
             states, not_seen = {}, str(error)
@@ -118,6 +121,23 @@ class _Job(NamedTuple):
         why = "stopped before its turn" if self.stop else f"not sent after {failed} failures"
         left = (Election(row.tp, Outcome.NOT_ATTEMPTED, -1, -1, why) for row in rows[len(ended) :])
         return (*ended, *left)
+
+
+async def _look_until_shown(
+    backend: Backend, plan: Plan, elections: Sequence[Election], progress: Progress | None
+) -> Mapping[TopicPartition, RowState]:
+    """Looks again while a broker is asked that has not heard yet of what was just written.
+
+    The last orders were restored a moment ago; what is still not shown after some seconds is told as it is.
+    """
+    done = {e.tp for e in elections if e.outcome is Outcome.ELECTED and e.restored}
+    states = await look_after(backend, plan, progress)
+    for pause in SETTLING_PAUSES:
+        if all(states[tp].good for tp in done if tp in states):
+            break
+        await asyncio.sleep(pause)
+        states = await look_after(backend, plan, progress)
+    return states
 
 
 async def look_after(

@@ -131,12 +131,15 @@ def _conclude(run: Run, request: Request, applied: Applied) -> int:
         run.screen.out(applied_lines(applied, request.rows))
     for tp, reason in applied.failures:
         run.screen.say(f"not recovered: {tp}: {reason}")
-    if applied.prepared.stale:
+    if any(check.interrupted for check in applied.prepared.refused):
+        run.next("resume", "--plan", str(request.file))
+    elif applied.prepared.stale:
         run.next("plan", *_same_choice(applied.prepared.plan), unused(request.file))
+    if applied.prepared.stale:
         raise StalePlan(f"{request.file}: no row of it holds any more; nothing was applied. Make a new plan")
     elected = applied.elected
     if elected is not None and elected.unrestored:
         run.next("resume")
-    else:
+    elif not any(check.interrupted for check in applied.prepared.refused):
         run.next("verify", str(request.file))
     return Status.PARTLY if applied.failures else Status.DONE

@@ -5,6 +5,7 @@ Whatever happens ends here: as an exit status and, where something went wrong, o
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING, NoReturn
@@ -69,6 +70,7 @@ def _program(name: str, arguments: list[str]) -> Program:
 def run(command: TyperCommand | TyperGroup, program: Program) -> int:
     """Runs the command with the program's arguments; every way out is an exit status."""
     screen = program.screen
+    said = False
     try:
         status = command.main(
             args=list(program.argv[1:]), prog_name=program.name, standalone_mode=False, obj=program
@@ -82,6 +84,7 @@ def run(command: TyperCommand | TyperGroup, program: Program) -> int:
         gone = isinstance(leaving.__context__, BrokenPipeError)
         status = Status.DONE if gone or not isinstance(leaving.code, int) else leaving.code
     except Stopped as stopped:
+        said = True
         state = "what was in flight may be unfinished" if stopped.in_flight else "nothing was in flight"
         screen.say(f"{program.name}: stopped by {stopped}; {state}")
         if stopped.in_flight and program.resume:
@@ -93,7 +96,16 @@ def run(command: TyperCommand | TyperGroup, program: Program) -> int:
     except Exception as error:  # the last line of defence: no traceback reaches the user
         status = _crashed(error, program)
     stop = program.supervisor.stop
-    return status_of_signal(stop.signum) if stop.signum is not None else int(status or Status.DONE)
+    if stop.signum is None:
+        return int(status or Status.DONE)
+    if not said:
+        name = signal.Signals(stop.signum).name
+        screen.say(
+            f"{program.name}: {name} came; what was in flight was finished, and nothing else was begun"
+        )
+        if program.resume:
+            screen.say(f"  {program.resume}")
+    return status_of_signal(stop.signum)
 
 
 def _usage(error: TyperException, program: Program) -> int:

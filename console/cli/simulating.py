@@ -115,7 +115,7 @@ def _fields(done: Rehearsed) -> dict[str, object]:
         "outcomes": dict(done.outcomes),
         "lost": [{**row._asdict(), "time": row.time / SECOND} for row in done.lost],
         "broken": [{**row._asdict(), "time": row.time / SECOND} for row in done.broken],
-        "metrics": done.counts._asdict(),
+        "metrics": {**done.counts._asdict(), "unclean_recovery_finished": done.recoveries_finished},
         "steps": done.steps,
         "digest": done.digest,
         "problem": done.problem,

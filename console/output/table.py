@@ -10,6 +10,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 GAP = "  "
@@ -51,17 +52,21 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str 
         yield from _aligned(columns, rows, used, indent)
         return
     beside = [i for i in used if not columns[i].below]
-    if _needed(columns, rows, beside, indent) <= most:
-        lines = _aligned(columns, rows, beside, indent)
-        yield next(lines)
-        for row, line in zip(rows, lines, strict=True):
-            yield line
-            yield from _under(columns, row, [i for i in used if columns[i].below], indent, most)
-        return
-    # Names so long that not even those fit: one block a row.
+    below = [i for i in used if columns[i].below]
+    # A name that is long pads every other row: such a row is a block of its own.
+    short = [row for row in rows if len(row[used[0]]) <= most // 3]
+    if not short or _needed(columns, short, beside, indent) > most:
+        short = []
+    lines = _aligned(columns, short, beside, indent) if short else iter(())
+    yield from islice(lines, 1)
+    aligned = {id(row) for row in short}
     for row in rows:
-        yield indent + row[used[0]]
-        yield from _under(columns, row, used[1:], indent, most)
+        if id(row) in aligned:
+            yield next(lines)
+            yield from _under(columns, row, below, indent, most)
+        else:
+            yield indent + row[used[0]]
+            yield from _under(columns, row, used[1:], indent, most)
 
 
 def _under(

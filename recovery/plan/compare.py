@@ -41,6 +41,7 @@ class Moved(StrEnum):
     TOPIC_ID = "topic id"
     REASSIGNMENT = "reassignment"
     ASSIGNMENT = "assignment"
+    OUR_ORDER = "assignment in the order of this plan"
     LEADER_EPOCH = "leader epoch"
     CANDIDATE_LOG = "candidate log"
     BETTER_LOG = "better log"
@@ -59,6 +60,11 @@ class RowCheck(NamedTuple):
     def holds(self) -> bool:
         """Whether the row may be applied."""
         return self.now is Now.TRUE
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a run that applied this plan was killed before it restored the assignment."""
+        return self.fence is Moved.OUR_ORDER
 
 
 def compare(plan: Plan, surveys: Iterable[Survey], cluster_id: str) -> tuple[RowCheck, ...]:
@@ -104,7 +110,8 @@ def _moved_state(row: PlanRow, survey: Survey) -> RowCheck | None:
     if state.replicas == row.replicas:
         return _stale(row, Moved.LEADER_EPOCH, f"{changed}: somebody led in between")
     if state.replicas == row.order:
-        changed += ", the order that this plan writes: a run was interrupted, resume it"
+        interrupted = f"{changed}, the order that this plan writes: a run was interrupted, resume it"
+        return _stale(row, Moved.OUR_ORDER, interrupted)
     return _stale(row, Moved.ASSIGNMENT, changed)
 
 

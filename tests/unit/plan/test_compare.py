@@ -62,7 +62,7 @@ def test_another_cluster_makes_every_row_stale() -> None:
         (state(stale_long_tail(), leader_epoch=3), Moved.LEADER_EPOCH, "is 3, was 4"),
         (state(stale_long_tail(), replicas=(1, 2, 3)), Moved.ASSIGNMENT, "[1, 2, 3], was [1, 2, 3, 4]"),
         (state(stale_long_tail(), replicas=(1, 3, 2, 4)), Moved.ASSIGNMENT, "[1, 3, 2, 4], was [1, 2, 3, 4]"),
-        (state(stale_long_tail(), replicas=(2, 3, 1, 4)), Moved.ASSIGNMENT, "a run was interrupted, resume it"),
+        (state(stale_long_tail(), replicas=(2, 3, 1, 4)), Moved.OUR_ORDER, "a run was interrupted, resume it"),
         (stale_long_tail()._replace(reassigning=True), Moved.REASSIGNMENT, "in progress"),
         (stale_long_tail()._replace(reassigning=NO_READ), Moved.REASSIGNMENT, "is not known"),
         (with_log(stale_long_tail(), 2, log((0, 0, 1000), (2, 1000, 1299))), LOG, "1300, now at 1299"),
