@@ -14,6 +14,7 @@ from backends.simulator.history import Line
 from backends.simulator.invariants.names import Broken, Lost
 from backends.simulator.loop import SECOND
 from backends.simulator.scenario.build import Scenario
+from backends.simulator.simulation import Simulation
 from recovery.controller.metrics import Counts, count, views
 from recovery.model import Lineage, ReplicaLog, Survey
 from recovery.ranking import Ranking
@@ -42,6 +43,7 @@ class Rehearsed(NamedTuple):
     lost: tuple[Lost, ...]
     broken: tuple[Broken, ...]
     counts: Counts
+    recoveries_finished: int
     steps: int
     digest: str
     history: tuple[Line, ...]
@@ -95,6 +97,7 @@ async def rehearse(
             tuple(checker.lost),
             tuple(checker.broken),
             count(views(world.image)),
+            _finished(simulation),
             world.loop.steps,
             world.history.digest(),
             tuple(world.history.lines),
@@ -102,6 +105,12 @@ async def rehearse(
         )
     finally:
         await backend.close()
+
+
+def _finished(simulation: Simulation) -> int:
+    """KIP-966's ``unclean_recovery_finished_count``: 0 again with every new active controller."""
+    process = simulation.world.active
+    return 0 if process is None or process.active is None else process.active.recovery.finished
 
 
 async def _recover(

@@ -106,6 +106,8 @@ def assign_directories(image: ClusterImage, body: AssignDirectories) -> Effect:
             continue
         placed = partition.directories or (MIGRATING_DIRECTORY,) * len(partition.replicas)
         at = partition.replicas.index(broker)
+        if placed[at] == directory:
+            continue  # an earlier copy of the request was heard
         directories = (*placed[:at], directory, *placed[at + 1 :])
         change = PartitionChange(directories=directories)
         if directory == LOST_DIRECTORY:
