@@ -108,7 +108,9 @@ def test_looking_changes_nothing_and_tells_who_did_not_answer(console: Console) 
     )
     assert " 100 " in line
     assert "connection refused" in ended.out
-    assert "next: ktriage plan --path-to-json-file wanted.json recovery.json" in ended.err
+    assert (
+        "next: ktriage plan --path-to-json-file wanted.json --strategy aggressive recovery.json" in ended.err
+    )
 
 
 @pytest.mark.usefixtures("untouched")
