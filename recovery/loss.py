@@ -63,9 +63,16 @@ def loss(survey: Survey, leader: int) -> Loss:
         elif log.lineage != chosen.lineage or log.log_start_offset != chosen.log_start_offset:
             _add_lost(_Log(log, log.lineage), _Log(chosen, chosen.lineage), certain, doubtful)
     lost = union(certain)
-    at_most = None if unknown else count(union([*certain, *doubtful]))
+    at_most = None if unknown else _at_most(certain, doubtful)
     tail, head = _split(lost, chosen.log_start_offset)
     return Loss(count(lost), at_most, tail, head, tuple(unknown))
+
+
+def _at_most(certain: Iterable[EpochSpan], doubtful: Iterable[EpochSpan]) -> int:
+    """Everything counted in. Without an epoch, the same offset on two replicas may be two records."""
+    named = [span for span in doubtful if span.epoch != NO_EPOCH]
+    nameless = [span for span in doubtful if span.epoch == NO_EPOCH]
+    return count(union([*certain, *named])) + count(nameless)
 
 
 def divergence(one: Lineage, other: Lineage) -> int | None:

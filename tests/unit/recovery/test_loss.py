@@ -61,6 +61,7 @@ def test_loss_is_what_other_logs_hold_and_the_chosen_does_not(
         assert listed == {(e, o) for e, o in truth if (o < logs[chosen].start) == is_head}
 
 
+@settings(max_examples=600)
 @given(cluster_logs(), st.data())
 def test_an_interrupted_survey_bounds_the_loss_from_both_sides(
     cluster: tuple[tuple[WholeLog, ...], int], data: st.DataObject
