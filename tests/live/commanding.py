@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.unit.cli.invoking import ROOT, Ended, command_line, environment, invoke
+from tests.unit.cli.invoking import ROOT, Ended, command_line, invoke, typing
 
 
 class Console:
@@ -40,43 +37,14 @@ class Console:
     def typing(self, answer: str, name: str, *arguments: str) -> Ended:
         """Runs it on a terminal where ``answer`` is typed when it asks; what it asks is in ``err``."""
         words = (name,) if name.startswith("kafka-") else ("ktriage", name)
-        ours, theirs = pty.openpty()
-        with subprocess.Popen(
-            command_line(words[0], *words[1:], *arguments, *self.connection),
-            env=environment(self.home),
-            cwd=self.home,
-            stdin=theirs,
-            stdout=subprocess.PIPE,
-            stderr=theirs,
-            text=True,
-        ) as process:
-            os.close(theirs)
-            said = b""
-            while b":\r\n" not in said and process.poll() is None:
-                said += os.read(ours, 4096)
-            os.write(ours, answer.encode() + b"\n")
-            out, _ = process.communicate(timeout=120)
-            said += _rest(ours)
-        os.close(ours)
-        return Ended(process.returncode, out, said.decode())
+        line = command_line(words[0], *words[1:], *arguments, *self.connection)
+        return typing(self.home, line, answer)
 
     def sent(self) -> list[str]:
         """What the journal says was sent, in order."""
         ended = invoke(self.home, "ktriage", "journal", "--output", "json")
         runs = json.loads(ended.out)["runs"]
         return [e["action"] for run in runs for e in run["events"] if e["kind"] == "before"]
-
-
-def _rest(terminal: int) -> bytes:
-    said = b""
-    while True:
-        try:
-            more = os.read(terminal, 4096)
-        except OSError:  # the other end is closed: Linux tells it so
-            return said
-        if not more:
-            return said
-        said += more
 
 
 @cache

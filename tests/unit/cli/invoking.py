@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import pty
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,6 +72,39 @@ def invoke(home: Path, name: str, *arguments: str, **more: str) -> Ended:
         check=False,
     )
     return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+def typing(home: Path, line: Sequence[str], answer: str) -> Ended:
+    """Runs the command line on a terminal where ``answer`` is typed when it asks; what it says is in ``err``."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        line,
+        env=environment(home),
+        cwd=home,
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+    ) as process:
+        os.close(theirs)
+        said = b""
+        while b":\r\n" not in said and (more := _read(ours)):
+            said += more
+        with contextlib.suppress(OSError):
+            os.write(ours, answer.encode() + b"\n")
+        out, _ = process.communicate(timeout=120)
+        while more := _read(ours):
+            said += more
+    os.close(ours)
+    return Ended(process.returncode, out, said.decode())
+
+
+def _read(terminal: int) -> bytes:
+    """What the other end has written; nothing once it is closed, which Linux tells by an error."""
+    try:
+        return os.read(terminal, 4096)
+    except OSError:
+        return b""
 
 
 class Caller:

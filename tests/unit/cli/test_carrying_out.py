@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from backends.base.answers import Designation, Reassignment
 from console.journal.journal import Journal, Run
 from console.journal.unfinished import unfinished
 from recovery.model import TopicPartition, Unknown, Why
-from tests.unit.cli.invoking import Caller
+from tests.unit.cli.invoking import Caller, typing
 from tests.unit.cli.memory import ALL, CLUSTER_ID, MemoryBackend, cluster_of, log, offline
 
 ANY = ("--bootstrap-server", "kafka:9092")
@@ -192,6 +193,19 @@ def test_an_unfinished_run_holds_the_next_one_back_until_it_is_finished(call: Ca
     assert unfinished(CLUSTER_ID).nothing
     assert call("ktriage", "resume", *ANY).status == 0
     assert call(*recover).status == 0
+
+
+@pytest.mark.parametrize(("answer", "status"), [("yes", 0), ("no", 1), ("", 1)])
+def test_on_a_terminal_it_offers_to_finish_the_earlier_run_first(
+    call: Caller, answer: str, status: int
+) -> None:
+    interrupted((reordered(0),))
+    recover = ("recover", *ANY, "--all-offline-partitions", "--automated-recovery")
+    ended = typing(call.home, [sys.executable, "-m", "tests.unit.cli.stoppable", "never", *recover], answer)
+    assert ended.status == status, ended
+    assert "may have left 1 assignment in the order of an election: orders-0" in ended.err
+    assert ("3 elections: 3 elected" in ended.out) == (answer == "yes")
+    assert unfinished(CLUSTER_ID).nothing == (answer == "yes")
 
 
 @pytest.mark.parametrize(
