@@ -55,6 +55,12 @@ def test_equal_logs_have_equal_losses_even_where_another_answer_is_missing() -> 
     assert {c.broker: c.loss for c in row.candidates} == {b: loss(told, b) for b in (1, 2, 4)}
 
 
+def test_a_log_that_starts_later_loses_the_head_and_its_twin_does_not() -> None:
+    told = survey({1: RIGHT, 2: RIGHT._replace(log_start_offset=400)})
+    row = plan_of(told).rows[0]
+    assert {c.broker: c.loss.at_least for c in row.candidates} == {1: 0, 2: 400}
+
+
 def test_under_the_specifications_ranking_a_log_without_lineage_keeps_its_own_doubt() -> None:
     blind = RIGHT._replace(lineage=Unknown(Why.NOT_ALLOWED, "needs READ"))
     told = survey({1: blind, 2: blind, 3: RIGHT})

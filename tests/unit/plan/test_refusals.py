@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recovery.plan.read import from_json
-from recovery.plan.values import PlanError
+from recovery.plan.values import Plan, PlanError
 from recovery.plan.write import to_json
-from tests.unit.plan.plans import plans, story
+from tests.unit.plan.plans import HEADER, plans, story
 
 
 def one_row(topic: str, partition: str) -> str:
@@ -118,6 +118,10 @@ def test_a_partition_that_stands_twice_is_refused_by_name() -> None:
 )  # fmt: skip
 def test_a_plan_with_a_slip_of_the_pen_is_refused_where_it_is(was: str, now: str, said: str) -> None:
     assert said in refused(edited(was, now))
+
+
+def test_a_plan_that_names_no_partition_at_all_is_refused() -> None:
+    assert refused(to_json(Plan(HEADER, ()))) == "partitions: the plan names no partition"
 
 
 def test_the_line_in_the_file_is_told() -> None:
