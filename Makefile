@@ -51,7 +51,7 @@ demo: $(VENV)/.testbed java
 # The picture in the README is what the demo prints, from the survey on.
 screenshots: $(VENV)/.testbed java
 	@$(BIN)/python -m console.demo </dev/null > $(VENV)/demo.txt
-	@sed -n '/^What each/,/^Nothing that/p' $(VENV)/demo.txt \
+	@sed -n '/^What each/,/as was told before/p' $(VENV)/demo.txt \
 	    | $(BIN)/python -m console.output.svg "ktriage: a recovery on a real Kafka" > screenshots/recovery.svg
 
 test: lint unit live

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -191,7 +192,8 @@ async def test_no_depth_tells_less_than_it_promises(backend: LiveBackend) -> Non
 
 async def test_a_dead_broker_is_named_and_costs_nothing(backend: LiveBackend) -> None:
     states = (await backend.partitions([THREE])).states
-    result = await backend.survey(SurveyRequest(states, duration=3600.0))
+    async with asyncio.timeout(60):
+        result = await backend.survey(SurveyRequest(states, duration=3600.0))
     dead = result.contact(4)
     assert dead is not None and dead.problem is not None and "connection refused" in dead.problem.detail
     assert all(result.contact(broker).problem is None for broker in ALIVE)  # type: ignore[union-attr]  # was asked
