@@ -95,6 +95,14 @@ def elect_unclean(cluster: KafkaCluster, topics: Iterable[str], leader: int) -> 
     wait_all(cluster, names, lambda state: state.leader == leader, f"led by {leader}")
 
 
+def elect_preferred(cluster: KafkaCluster, topic: str, leader: int) -> None:
+    """A clean election, and so another leader epoch, without anybody having died; partition 0."""
+    where = [TopicPartition(topic, 0)]
+    held = cluster.observe.admin.elect_leaders(ElectionType.PREFERRED, where).result(ANSWER_SECONDS)
+    assert not any(held.values()), held
+    cluster.observe.wait_leader(topic, 0, leader)
+
+
 def delete_records(cluster: KafkaCluster, topic: str, before: int, partition: int = 0) -> None:
     """DeleteRecords at the partition's leader: its log start rises to ``before``."""
     where = TopicPartition(topic, partition, before)

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
@@ -13,7 +14,7 @@ from backends.base.answers import Depth, Outcome, SurveyRequest
 from backends.live.adapter import LiveBackend
 from backends.testbed import ClusterSpec, KafkaCluster, wait_until
 from backends.testbed.disk import read_log, replica_directory
-from recovery.loss import loss
+from recovery.loss import divergence, loss
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Standing, Survey, TopicPartition, Unknown
 from recovery.ranking import Ranking, rank
 from tests.live import stage
@@ -29,7 +30,8 @@ CLUSTER = ClusterSpec(
 )
 """Log starts that DeleteRecords has raised are on disk at once on 1 and 2, and not for a minute on 3."""
 ALIVE = (1, 2, 3)
-THREE, STARTS, FORGOT, IDLE, EMPTIED, EMPTY = TOPICS = (
+DEEP, THREE, STARTS, FORGOT, IDLE, EMPTIED, EMPTY = TOPICS = (
+    "deep",
     "three",
     "starts",
     "forgot",
@@ -44,21 +46,26 @@ MANY, PARTITIONS = "many", 3000
 def incident(cluster: KafkaCluster) -> None:
     """1, 2, 3 and 4 led alone in turn (epochs 0, 2, 4, 6), each after all before it had died; 4 stays dead."""
     for topic in TOPICS:
-        cluster.traffic.create_topic(topic, [[1, 2, 3, 4]])
+        cluster.traffic.create_topic(topic, [[1, 2, 3, 4] if topic != DEEP else [2, 1, 3, 4]])
+    stage.produce(cluster, DEEP, 5, "epoch-0")
+    stage.assign(cluster, 1, DEEP, 0, (1, 2, 3, 4))
+    stage.elect_preferred(cluster, DEEP, 1)
+    stage.produce(cluster, DEEP, 5, "epoch-1")
     for topic in (THREE, STARTS, FORGOT, IDLE, EMPTIED):
         stage.produce(cluster, topic, 1000, "common")
     stage.kill(cluster, 2, 3, 4)
     stage.wait_all(cluster, TOPICS, lambda state: state.isr == (1,), "with 1 alone in the ISR")
     for topic in (THREE, STARTS, FORGOT):
         stage.produce(cluster, topic, 500, "turn-1", acks="1")
+    stage.produce(cluster, DEEP, 10, "turn-1", acks="1")
     take_over(cluster, 1, 2)
-    for topic, count in ((THREE, 300), (STARTS, 300), (FORGOT, 300), (EMPTIED, 100)):
+    for topic, count in ((THREE, 300), (STARTS, 300), (FORGOT, 300), (EMPTIED, 100), (DEEP, 3)):
         stage.produce(cluster, topic, count, "turn-2", acks="1")
     for topic, before in ((STARTS, 1200), (EMPTIED, 1100)):
         stage.delete_records(cluster, topic, before)
         wait_for_log_start(cluster, 2, topic, before)
     take_over(cluster, 2, 3)
-    for topic, count in ((THREE, 100), (STARTS, 100), (FORGOT, 200)):
+    for topic, count in ((THREE, 100), (STARTS, 100), (FORGOT, 200), (DEEP, 1)):
         stage.produce(cluster, topic, count, "turn-3", acks="1")
     stage.delete_records(cluster, FORGOT, 1100)
     epochs = replica_directory(cluster.node(3), FORGOT, 0) / "leader-epoch-checkpoint"
@@ -181,13 +188,19 @@ async def test_an_empty_log_has_no_epoch(backend: LiveBackend) -> None:
 
 
 async def test_no_depth_tells_less_than_it_promises(backend: LiveBackend) -> None:
-    last, divergence, full = [await survey(backend, TOPICS, depth=depth) for depth in Depth]
+    last, parted, full = [await survey(backend, TOPICS, depth=depth) for depth in Depth]
     for tp in full:
         for broker in ALIVE:
-            assert lineage(last[tp], broker).last_epoch == lineage(full[tp], broker).last_epoch
-            assert lineage(divergence[tp], broker).last_epoch == lineage(full[tp], broker).last_epoch
-            assert loss(divergence[tp], broker) == loss(full[tp], broker), (tp, broker)
+            whole = lineage(full[tp], broker)
+            assert lineage(last[tp], broker).last_epoch == whole.last_epoch
+            assert lineage(parted[tp], broker).last_epoch == whole.last_epoch
+            assert loss(parted[tp], broker) == loss(full[tp], broker), (tp, broker)
             assert loss(last[tp], broker).at_least <= loss(full[tp], broker).at_least
+        for one, other in combinations(ALIVE, 2):
+            found = divergence(lineage(parted[tp], one), lineage(parted[tp], other))
+            assert found == divergence(lineage(full[tp], one), lineage(full[tp], other)), (tp, one, other)
+    deep = TopicPartition(DEEP, 0)
+    assert divergence(lineage(parted[deep], 1), lineage(parted[deep], 2)) == 10
 
 
 async def test_a_dead_broker_is_named_and_costs_nothing(backend: LiveBackend) -> None:
@@ -279,3 +292,5 @@ async def test_an_assignment_with_a_broker_that_is_not_registered_cannot_be_reor
     assert refused.outcome is Outcome.FAILED and "broker 4 is not registered" in refused.detail
     assert (elected.outcome, elected.leader) == (Outcome.ELECTED, 1), elected
     assert recorder.actions == ["elect"], "1 stands first: nothing to reorder"
+    led = (await survey(backend, [IDLE]))[TopicPartition(IDLE, 0)]
+    assert led.state.leader_epoch > 0 and lineage(led, 1).last_epoch == 0, "1 leads and has written nothing"

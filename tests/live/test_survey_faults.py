@@ -157,9 +157,13 @@ async def test_a_fenced_broker_that_answers_is_listed_and_never_chosen_until_it_
     stage.kill(cluster, 3)
     stage.wait_all(cluster, [CUT], lambda state: state.isr == (1,), "with 1 alone in the ISR")
     stage.produce(cluster, CUT, 5, "only-on-1")
-    to_controller.shut()
-    cluster.node(3).start()
     async with through_gates(cluster) as (backend, gates):
+        to_controller.shut()
+        # 3 must not come back while it can still copy from 1.
+        await stage.eventually(
+            lambda: backend.partitions([CUT]), lambda told: told.states[0].offline, "1 to lead no more"
+        )
+        cluster.node(3).start()
         await stage.eventually(
             lambda: survey(backend, [CUT]),
             lambda found: (
