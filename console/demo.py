@@ -50,7 +50,7 @@ class Stage:
         program = Path(sys.executable).with_name("ktriage")
         environment = {**os.environ, "XDG_STATE_HOME": str(state)}
         if not self._terminal:
-            environment["COLUMNS"] = str(WIDTH)
+            environment["KTRIAGE_WIDTH"] = str(WIDTH)
         ended = subprocess.run([program, *words], env=environment, check=False)
         print(f"(exit status {ended.returncode})", flush=True)
         return ended.returncode

@@ -31,8 +31,8 @@ class Column(NamedTuple):
 
 
 def width() -> int | None:
-    """How many columns the reader has: COLUMNS if it is set, else the terminal's; None: a pipe or a file."""
-    told = os.environ.get("COLUMNS", "")
+    """How many columns the reader has, KTRIAGE_WIDTH if it is set; None: a pipe or a file, one line a row."""
+    told = os.environ.get("KTRIAGE_WIDTH", "")
     if told.isdecimal():
         return max(int(told), _NARROWEST)
     try:
