@@ -20,7 +20,7 @@ from backends.base.answers import (
 )
 from backends.base.protocol import Backend, Progress
 from console.actions.examine import tasks
-from recovery.model import Broker, ReplicaLog, Survey, Unknown
+from recovery.model import Broker, ReplicaLog, Survey, Unknown, Why
 
 LAGGING_MS = 3_000
 """An observer this much behind the leader, in ms of its last catching up, is behind and not just slow."""
@@ -70,7 +70,9 @@ class Overview:
         if broker in problems:
             return problems[broker]
         dirs = self.log_dirs.get(broker)
-        return dirs if isinstance(dirs, Unknown) else None
+        # A refusal is an answer: the broker is there.
+        refused = isinstance(dirs, Unknown) and dirs.why in {Why.NOT_ALLOWED, Why.NOT_OFFERED}
+        return dirs if isinstance(dirs, Unknown) and not refused else None
 
     def failed_dirs(self, broker: int | None = None) -> tuple[LogDir, ...]:
         """The log dirs that are offline, of that broker or of all."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +19,7 @@ from console.cli.options import (
     connected,
 )
 from console.cli.run import Run
-from console.cli.selecting import selection
+from console.cli.selecting import selection, words
 from console.cli.status import STATUS_HELP
 from console.errors import InputError
 from recovery.ranking import Ranking
@@ -71,20 +70,9 @@ def plan(
             seconds=recovery_duration_ms / 1000,
             file=file,
             rows=rows,
-            words=_words(topic, partition, path_to_json_file),
+            words=words(topic, partition, path_to_json_file),
         ),
     )
-
-
-def _words(
-    topic: Sequence[str] | None, partition: Sequence[int] | None, path: Path | None
-) -> tuple[str, ...]:
-    """The options that choose the same partitions again."""
-    if path is not None:
-        return ("--path-to-json-file", str(path))
-    topics = (word for name in topic or () for word in ("--topic", name))
-    partitions = (word for number in partition or () for word in ("--partition", str(number)))
-    return (*topics, *partitions) or ("--all-offline-partitions",)
 
 
 plan.__doc__ = HELP

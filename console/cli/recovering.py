@@ -115,9 +115,11 @@ def _keep(request: Request, recovery: Recovery) -> Path | None:
 def _conclude(run: Run, request: Request, recovery: Recovery, file: Path | None) -> int:
     elects = request.send or request.dry_run or request.file is not None
     failures = recovery.failures if elects else ()
-    for tp, reason in failures:
-        if request.send or not run.screen.interactive:
-            run.screen.say(f"{'not recovered' if request.send else 'nobody is chosen'}: {tp}: {reason}")
+    told = failures if request.send else () if run.screen.interactive else failures[: request.rows or None]
+    for tp, reason in told:
+        run.screen.say(f"{'not recovered' if request.send else 'nobody is chosen'}: {tp}: {reason}")
+    if not request.send and told and len(told) < len(failures):
+        run.screen.say(f"… and {len(failures) - len(told):,} more (--rows 0 tells all)")
     picture = recovery.choices.picture
     if picture.unseen:
         run.screen.say(*hidden_lines(picture))

@@ -11,7 +11,7 @@ from backends.base.protocol import Backend
 from console.cli.options import AllOffline, DurationMs, Partitions, PathToJsonFile, Rows, Topics, connected
 from console.cli.reminding import remind
 from console.cli.run import Run
-from console.cli.selecting import selection
+from console.cli.selecting import selection, words
 from console.cli.status import STATUS_HELP, Status
 from console.paths import unused
 
@@ -68,7 +68,7 @@ def replicas(
     limit = 0 if chosen.named else rows
     run.screen.out(picture_document(picture) if run.json else picture_lines(picture, limit))
     if not remind(run, picture.cluster.cluster_id) and any(s.state.offline for s in picture.surveys):
-        run.next("plan", "--all-offline-partitions", unused())
+        run.next("plan", *words(topic, partition, path_to_json_file), unused())
     return Status.PARTLY if picture.unseen else Status.DONE
 
 

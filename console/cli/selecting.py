@@ -42,3 +42,12 @@ def _refuse_twice(values: Sequence[str], option: str) -> None:
     for value in values:
         if values.count(value) > 1:
             raise InputError(f"{option} {value} is given twice")
+
+
+def words(topic: Sequence[str] | None, partition: Sequence[int] | None, path: Path | None) -> tuple[str, ...]:
+    """The options that choose the same partitions again."""
+    if path is not None:
+        return ("--path-to-json-file", str(path))
+    topics = (word for name in topic or () for word in ("--topic", name))
+    partitions = (word for number in partition or () for word in ("--partition", str(number)))
+    return (*topics, *partitions) or ("--all-offline-partitions",)
