@@ -6,23 +6,29 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
-from confluent_kafka import ElectionType, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, Message, Producer, TopicPartition
 from kio.schema.alter_partition_reassignments.v0.request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
 from kio.schema.alter_partition_reassignments.v0.response import AlterPartitionReassignmentsResponse
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
+from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
-from kio.static.primitive import i32
+from kio.static.primitive import i8, i32
+from kio.static.protocol import RequestPayload, ResponsePayload
 
 from backends.testbed import KafkaCluster, wait_until
 from backends.testbed.asking import Connection, NoAnswer
 from backends.testbed.observe import PartitionState
 
 T = TypeVar("T")
+R = TypeVar("R", bound=ResponsePayload)
+
+PREFERRED, UNCLEAN = i8(0), i8(1)
 
 ANSWER_SECONDS = 15.0
 
@@ -89,18 +95,33 @@ def elect_unclean(cluster: KafkaCluster, topics: Iterable[str], leader: int) -> 
     """All partitions of the topics, which are offline, get the one leader that is alive."""
     names = list(topics)
     wait_offline(cluster, names)
-    where = [TopicPartition(name, number) for name in names for number in cluster.observe.partitions(name)]
-    held = cluster.observe.admin.elect_leaders(ElectionType.UNCLEAN, where).result(ANSWER_SECONDS)
-    assert not any(held.values()), held
+    _elect(cluster, leader, UNCLEAN, {name: tuple(cluster.observe.partitions(name)) for name in names})
     wait_all(cluster, names, lambda state: state.leader == leader, f"led by {leader}")
 
 
 def elect_preferred(cluster: KafkaCluster, topic: str, leader: int) -> None:
     """A clean election, and so another leader epoch, without anybody having died; partition 0."""
-    where = [TopicPartition(topic, 0)]
-    held = cluster.observe.admin.elect_leaders(ElectionType.PREFERRED, where).result(ANSWER_SECONDS)
-    assert not any(held.values()), held
+    _elect(cluster, leader, PREFERRED, {topic: (0,)})
     cluster.observe.wait_leader(topic, 0, leader)
+
+
+def _elect(cluster: KafkaCluster, via: int, kind: i8, partitions: Mapping[str, tuple[int, ...]]) -> None:
+    request = ElectLeadersRequest(
+        election_type=kind,
+        topic_partitions=tuple(
+            TopicPartitions(topic=TopicName(topic), partitions=tuple(i32(number) for number in numbers))
+            for topic, numbers in partitions.items()
+        ),
+    )
+    answer = _ask(cluster, via, request, ElectLeadersResponse)
+    results = [p for t in answer.replica_election_results for p in t.partition_result]
+    assert not answer.error_code and not any(p.error_code for p in results), answer
+
+
+def _ask(cluster: KafkaCluster, via: int, request: RequestPayload, answer: type[R]) -> R:
+    """Straight to that broker: librdkafka may choose one that has died since it last looked."""
+    with Connection(cluster.node(via).port, None, ANSWER_SECONDS) as connection:
+        return connection.ask(request, answer)
 
 
 def delete_records(cluster: KafkaCluster, topic: str, before: int, partition: int = 0) -> None:
@@ -118,8 +139,7 @@ def assign(cluster: KafkaCluster, broker: int, topic: str, partition: int, repli
     request = AlterPartitionReassignmentsRequest(
         topics=(ReassignableTopic(name=TopicName(topic), partitions=(wanted,)),)
     )
-    with Connection(cluster.node(broker).port, None, ANSWER_SECONDS) as connection:
-        answer = connection.ask(request, AlterPartitionReassignmentsResponse)
+    answer = _ask(cluster, broker, request, AlterPartitionReassignmentsResponse)
     codes = [answer.error_code, *(p.error_code for t in answer.responses for p in t.partitions)]
     assert not any(codes), answer
 
@@ -127,8 +147,7 @@ def assign(cluster: KafkaCluster, broker: int, topic: str, partition: int, repli
 def unregister(cluster: KafkaCluster, via: int, broker: int) -> None:
     """What ``kafka-cluster unregister`` sends for a broker that will not come back."""
     request = UnregisterBrokerRequest(broker_id=BrokerId(broker))
-    with Connection(cluster.node(via).port, None, ANSWER_SECONDS) as connection:
-        answer = connection.ask(request, UnregisterBrokerResponse)
+    answer = _ask(cluster, via, request, UnregisterBrokerResponse)
     assert not answer.error_code, answer
 
 
