@@ -112,7 +112,8 @@ class Outcome(StrEnum):
 class Election(NamedTuple):
     """The end of one partition's election. ``leader`` and ``leader_epoch`` as read back, -1 unknown.
 
-    ``restored`` is False only where the assignment order we wrote still stands and must be put back.
+    ``restored`` is False where the assignment order we wrote may still stand, or where somebody else has changed
+    the replica set meanwhile, which is left alone; ``detail`` says which.
     """
 
     tp: TopicPartition
