@@ -66,8 +66,9 @@ class Lineage(NamedTuple):
 
     ``last_epoch`` is the epoch of the last record; NO_EPOCH for a log that never held one. For a log whose
     records have all been deleted (``spans`` empty, log end above 0) it is the newest epoch that the broker
-    still remembers, NO_EPOCH once a restart has made it forget. ``floor`` is the offset below which the lineage is not known: the log start when it was
-    asked to the bottom, higher when the question was settled earlier.
+    still remembers, NO_EPOCH once a restart has made it forget. ``floor`` is the offset below which the
+    lineage is not known: the log start when it was asked to the bottom, higher when the question was settled
+    earlier.
     """
 
     last_epoch: int
