@@ -38,11 +38,11 @@ from backends.live.settings import ClientSettings
 from backends.live.survey import SurveyRun
 from backends.live.versions import capabilities
 from recovery.loss import Witness
+from recovery.min_isr import effective_min_isr
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 
 T = TypeVar("T")
 
-MIN_ISR = "min.insync.replicas"
 TIMES_TIMEOUT = 3.0
 """Seconds for one batch's timestamps."""
 LIST_REASSIGNMENTS_AT_ONCE = 5_000
@@ -134,7 +134,7 @@ class LiveBackend:
             row = run.rows[state.tp]
             busy = reassigning if isinstance(reassigning, Unknown) else state.tp in reassigning
             config = configs if isinstance(configs, Unknown) else configs[state.topic]
-            surveys.append(Survey(state, row.replicas(brokers, dirs), _min_isr(config, state), busy))
+            surveys.append(Survey(state, row.replicas(brokers, dirs), effective_min_isr(state, config), busy))
         return SurveyResult(tuple(surveys), tuple(run.contacts[broker] for broker in sorted(run.contacts)))
 
     async def _reassigning(self, states: Sequence[PartitionState]) -> frozenset[TopicPartition] | Unknown:
@@ -240,12 +240,3 @@ async def _within(seconds: float, asking: Awaitable[T]) -> T | Unknown:
             return await asking
     except TimeoutError:
         return Unknown(Why.NOT_ANSWERED, f"no answer within {seconds:g} s")
-
-
-def _min_isr(config: Mapping[str, str] | Unknown, state: PartitionState) -> int | Unknown:
-    if isinstance(config, Unknown):
-        return config
-    value = config.get(MIN_ISR, "")
-    if not value.isdecimal():
-        return Unknown(Why.FAILED, f"{MIN_ISR} of topic {state.topic} is {value!r}")
-    return min(int(value), len(state.replicas))

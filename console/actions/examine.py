@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from backends.base.answers import ClusterInfo, Contact, Depth, Quorum, SurveyRequest, SurveyResult
 from backends.base.protocol import Backend, Progress
 from console.actions.selection import Selection, Which, select
+from recovery.min_isr import effective_min_isr
 from recovery.model import PartitionState, Survey, Unknown, Why
 from recovery.plan.marks import Mark, marks
 
 Configs = Mapping[str, Mapping[str, str] | Unknown]
+_NO_CONFIG = Unknown(Why.NOT_ANSWERED, "the topic's configuration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +88,8 @@ async def examine(
 
 def is_under_min_isr(state: PartitionState, configs: Configs) -> bool:
     """Fewer replicas in sync than the topic asks for. Where min.insync.replicas is not known: fewer than 1."""
-    needed = effective_min_isr(state, configs.get(state.topic))
+    needed = effective_min_isr(state, configs.get(state.topic, _NO_CONFIG))
     return len(state.isr) < (1 if isinstance(needed, Unknown) else needed)
-
-
-def effective_min_isr(state: PartitionState, config: Mapping[str, str] | Unknown | None) -> int | Unknown:
-    """min(min.insync.replicas, replication factor) (KIP-966), or why it is not known."""
-    if config is None or isinstance(config, Unknown):
-        return config or Unknown(Why.NOT_ANSWERED, "the topic's configuration")
-    value = config.get("min.insync.replicas", "")
-    if not value.isdecimal():
-        return Unknown(Why.FAILED, "the topic's configuration has no min.insync.replicas")
-    return min(int(value), len(state.replicas))
 
 
 @asynccontextmanager
