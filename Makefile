@@ -11,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup demo screenshots test lint unit live bench lock clean
+.PHONY: setup pipeline-setup demo screenshots test lint unit live bench lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -34,6 +34,11 @@ $(VENV)/.testbed: $(VENV)/.tool requirements/testbed.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/testbed.txt
 	@touch $@
 
+$(VENV)/.spark: $(VENV)/.tool requirements/spark.txt
+	@echo "installing Spark into $(VENV)" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/spark.txt
+	@touch $@
+
 $(VENV)/.dev: $(VENV)/.tool requirements/dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@touch $@
@@ -44,6 +49,8 @@ java:
 .PHONY: java help
 
 setup: $(VENV)/.tool
+
+pipeline-setup: $(VENV)/.spark java
 
 demo: $(VENV)/.testbed java
 	@$(BIN)/python -m console.demo
@@ -77,7 +84,10 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    --extra testbed -c requirements/tool.txt pyproject.toml requirements/build.in -o requirements/testbed.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	    --extra testbed --extra dev -c requirements/testbed.txt pyproject.toml requirements/build.in -o requirements/dev.txt
+	    --extra spark -c requirements/tool.txt pyproject.toml requirements/build.in -o requirements/spark.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    --extra testbed --extra spark --extra dev -c requirements/testbed.txt -c requirements/spark.txt \
+	    pyproject.toml requirements/build.in -o requirements/dev.txt
 
 clean:
 	rm -rf $(VENV) build *.egg-info
