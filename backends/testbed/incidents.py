@@ -11,7 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from confluent_kafka import ElectionType, TopicPartition
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
+from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName
+from kio.static.primitive import i8, i32
 
 from backends.testbed.asking import NoAnswer
 from backends.testbed.cluster import KafkaCluster
@@ -21,7 +25,6 @@ from backends.testbed.traffic import Acks
 from backends.testbed.waits import wait_until
 
 Narrate = Callable[[str], None]
-_ANSWER_SECONDS = 15.0
 
 
 def silent(_line: str) -> None:
@@ -186,14 +189,28 @@ def failed_disk(
 
 
 def elect_unclean(cluster: KafkaCluster, topic: str, partition: int) -> None:
-    """An unclean election as an operator with Kafka's own tool would make it."""
-    admin = cluster.observe.admin
-    where = [TopicPartition(topic, partition)]
-    # confluent-kafka 2.16.1 raises SystemError as soon as a timeout is handed over here.
-    future = admin.elect_leaders(ElectionType.UNCLEAN, where)
-    for position, error in future.result(_ANSWER_SECONDS).items():
-        if error is not None:
-            raise TestbedError(f"unclean election of {position.topic}-{position.partition}: {error}")
+    """An unclean election as an operator with Kafka's own tool would make it: the partition has a leader after it.
+
+    Asked again while nobody answers or the controller is not ready for it. Raises TimedOut with its last answer.
+    """
+    name = f"{topic}-{partition}"
+
+    def elected() -> bool:
+        answer = cluster.observe.ask(_unclean(topic, partition), ElectLeadersResponse)
+        results = [p for t in answer.replica_election_results for p in t.partition_result]
+        codes = [answer.error_code, *(result.error_code for result in results)]
+        # An attempt whose answer was lost may have been carried out: no election is needed any more.
+        refused = [code.name for code in codes if code not in (ErrorCode.none, ErrorCode.election_not_needed)]
+        if refused:
+            raise NoAnswer(f"unclean election of {name}: {', '.join(refused)}")
+        return cluster.observe.partition(topic, partition).leader != -1
+
+    wait_until(elected, f"an unclean election of {name}", 60.0, passing=(NoAnswer, KeyError))
+
+
+def _unclean(topic: str, partition: int) -> ElectLeadersRequest:
+    asked = TopicPartitions(topic=TopicName(topic), partitions=(i32(partition),))
+    return ElectLeadersRequest(election_type=i8(1), topic_partitions=(asked,))
 
 
 class _Stage:

@@ -81,7 +81,7 @@ class Observer:
             request = DescribeTopicPartitionsRequest(
                 topics=(TopicRequest(name=TopicName(topic)),), cursor=cursor
             )
-            page = self._ask(request, DescribeTopicPartitionsResponse)
+            page = self.ask(request, DescribeTopicPartitionsResponse)
             states |= {
                 found.partition_index: _state(found) for part in page.topics for found in part.partitions
             }
@@ -229,7 +229,11 @@ class Observer:
             raise NoAnswer("no broker answers")
         return views
 
-    def _ask(self, request: RequestPayload, answer: type[R]) -> R:
+    def ask(self, request: RequestPayload, answer: type[R]) -> R:
+        """The answer of the first broker that gives one, in order of their ids. Raises NoAnswer when nobody does.
+
+        A broker that falls silent may have carried out what it was asked, and the next one is asked too.
+        """
         for _, first in self._answers(request, answer):
             return first
         raise NoAnswer("no broker answers")
