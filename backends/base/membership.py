@@ -1,0 +1,190 @@
+"""The metadata quorum as it can be asked and told (KIP-853): a protocol of its own beside the cluster's.
+
+An adapter that has a quorum hands one out as its ``membership``; a quorum that is reached through its controllers
+alone (KIP-919, ``--bootstrap-controller``) has nothing else. The values are those of :mod:`recovery.membership`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from backends.base.errors import BackendError
+from backends.base.protocol import Recorder
+from recovery.membership.preflight import Identity
+from recovery.membership.quorum import MembershipRules, Quorum
+from recovery.membership.voters import ReplicaKey, Voter
+from recovery.model import Unknown
+
+KRAFT_VERSION = "kraft.version"
+CHANGE_TIMEOUT = 30.0
+"""Seconds that the leader may take for a change of the voters."""
+
+
+class NoLeader(BackendError):
+    """Controllers answer, and none of them leads: nothing can be committed now."""
+
+
+class Role(StrEnum):
+    """What a node of the cluster is."""
+
+    BROKER = "broker"
+    CONTROLLER = "controller"
+    BOTH = "broker and controller"
+
+
+class Controller(NamedTuple):
+    """A controller as the controllers list it: it registered itself once, which does not tell that it is up."""
+
+    id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """What a process was started with; ``auto_join`` is None where the release does not know it (before 4.2).
+
+    ``bootstrap_servers`` and ``static_voters`` are controller.quorum.bootstrap.servers and .voters, as written.
+    """
+
+    bootstrap_servers: tuple[str, ...] = ()
+    static_voters: tuple[str, ...] = ()
+    auto_join: bool | None = None
+    metadata_log_dir: str = ""
+
+
+class Probe(NamedTuple):
+    """Who answers at an address. ``leader`` is whom it takes for the leader, -1 for none; -1 too where a broker
+    was asked. ``kraft_versions`` is the range that it supports, None where it names none.
+
+    ``metadata_offset`` is how far the metadata went when it last loaded features from it, -1 unknown: a lower
+    bound for what it holds. ``node_id`` is Unknown where it would not say (DESCRIBE_CONFIGS on the cluster).
+    """
+
+    address: str
+    cluster_id: str
+    node_id: int | Unknown
+    leader: int
+    kraft_versions: tuple[int, int] | None
+    metadata_offset: int
+    settings: NodeSettings | Unknown
+
+    @property
+    def identity(self) -> Identity | Unknown:
+        """For the preflight: Unknown where the node's id is not known."""
+        if isinstance(self.node_id, Unknown):
+            return self.node_id
+        return Identity(self.cluster_id, self.node_id, self.kraft_versions)
+
+
+class Node(NamedTuple):
+    """A broker or controller that should be there, with who answers at its address."""
+
+    id: int
+    role: Role
+    address: str
+    answer: Probe | Unknown
+
+
+class Ended(StrEnum):
+    """How a request ended."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    NOT_KNOWN = "not known"
+
+
+class Answer(NamedTuple):
+    """The end of a request for a change.
+
+    DONE: committed (for a dry run: it would be accepted). REFUSED: ``error`` is Kafka's name for it, and nothing
+    was done, but after REQUEST_TIMED_OUT and NOT_LEADER_OR_FOLLOWER the change may be written all the same: look
+    at the quorum. NOT_KNOWN: no answer came back; look at the quorum.
+    """
+
+    ended: Ended
+    error: str = ""
+    detail: str = ""
+
+    def __str__(self) -> str:
+        said = ": ".join(part for part in (self.error, self.detail) if part)
+        return f"{self.ended}{f' ({said})' if said else ''}"
+
+
+class Membership(Protocol):
+    """A quorum that can be described and changed. Every call may raise :mod:`backends.base.errors`."""
+
+    @property
+    def title(self) -> str:
+        """The cluster in a few words, as it was named."""
+        ...
+
+    @property
+    def simulated(self) -> bool: ...
+
+    @property
+    def rules(self) -> MembershipRules:
+        """Which of KIP-853's rules this quorum follows; real Kafka refuses a second voter of the same node."""
+        ...
+
+    async def open(self) -> str:
+        """Connect; returns the cluster's id. May be called where the adapter is open already.
+
+        Raises Unreachable, NotAllowed.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of every connection that is its own; in any state, and twice."""
+        ...
+
+    async def describe(self) -> Quorum:
+        """The quorum as its leader sees it now (DescribeQuorum).
+
+        ``progress`` holds voters and observers, brokers among them; ``change_pending`` and ``voters_offset`` are
+        None where the leader does not tell them. Raises NoLeader where controllers answer and nobody leads.
+        """
+        ...
+
+    async def controllers(self) -> tuple[Controller, ...] | Unknown:
+        """The controllers that have registered, observers too (DescribeCluster, endpoint type controllers).
+
+        Asked of a controller: it needs ALTER on the cluster, and a controller's listener that can be reached.
+        """
+        ...
+
+    async def probe(self, host: str, port: int, node_id: int | None = None) -> Probe | Unknown:
+        """Who answers at that address; ``node_id`` is who is expected there."""
+        ...
+
+    async def nodes(self) -> tuple[Node, ...]:
+        """Every broker and controller that is known, each asked at its own address, by id.
+
+        What serves while nobody leads: it takes nothing from the quorum but the addresses known before.
+        """
+        ...
+
+    async def add_voter(self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT) -> Answer:
+        """AddRaftVoter to the leader, once. Recorded as ``add-voter`` before it is sent."""
+        ...
+
+    async def remove_voter(
+        self, key: ReplicaKey, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
+    ) -> Answer:
+        """RemoveRaftVoter to the leader, once. Recorded as ``remove-voter``."""
+        ...
+
+    async def upgrade_feature(
+        self, feature: str, level: int, recorder: Recorder | None, *, dry_run: bool
+    ) -> Answer:
+        """UpdateFeatures, upgrades only. Recorded as ``upgrade-feature`` unless it is a dry run."""
+        ...
+
+
+class HasMembership(Protocol):
+    """An adapter that has a quorum to offer."""
+
+    @property
+    def membership(self) -> Membership: ...
