@@ -5,6 +5,9 @@ Whatever happens ends here: as an exit status and, where something went wrong, o
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import os
 import signal
 import sys
 import time
@@ -52,7 +55,17 @@ def _enter(name: str, command: TyperCommand | TyperGroup) -> NoReturn:
     if program.screen.output_failed:
         program.screen.say(f"{name}: the results could not be written: {program.screen.output_failed}")
         status = status or Status.PARTLY
-    sys.exit(status)
+    leave(status)
+
+
+def leave(status: int) -> NoReturn:
+    """Ends the process without taking Python's memory apart first, which is a tenth of a short command's time."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # closed, or its reader has gone: told before
+            if stream is not None:
+                stream.flush()
+    os._exit(status)
 
 
 def _program(name: str, arguments: list[str]) -> Program:
