@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from console.actions.carry_out import Elected, Result
-from console.output.survey_json import spans_json, unknown_json
+from console.output.survey_json import unknown_json
 from recovery.loss import Loss
 from recovery.model import TopicPartition, Unknown
 from recovery.plan.review import Summary
@@ -46,8 +46,8 @@ def loss_json(loss: Loss) -> dict[str, object]:
     return {
         "atLeast": loss.at_least,
         "atMost": loss.at_most,
-        "tail": spans_json(loss.tail),
-        "head": spans_json(loss.head),
+        "tail": loss.tail,
+        "head": loss.head,
         "unanswered": list(loss.unanswered),
         "firstMs": loss.first_ms,
         "lastMs": loss.last_ms,

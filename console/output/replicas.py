@@ -63,8 +63,13 @@ def _cells(survey: Survey, replica: Replica, calls: Mapping[int, str]) -> tuple[
     )
 
 
+_IN_SYNC = ("ISR",)
+
+
 def membership(state: PartitionState, broker: int) -> tuple[str, ...]:
     """Which of Kafka's sets the replica is in: ISR, ELR, LastKnownELR."""
+    if broker in state.isr and not state.elr and not state.last_known_elr:
+        return _IN_SYNC  # nearly all
     sets = (("ISR", state.isr), ("ELR", state.elr or ()), ("LastKnownELR", state.last_known_elr or ()))
     return tuple(name for name, members in sets if broker in members)
 

@@ -31,8 +31,9 @@ class Screen:
         """Results, to stdout."""
         self.end_progress()
         try:
+            most = width()
             for line in lines:
-                self._stdout.write(_fitted(line) + "\n")
+                self._stdout.write(_fitted(line, most) + "\n")
             self._stdout.flush()
         except BrokenPipeError:
             self._abandon_stdout()
@@ -45,7 +46,7 @@ class Screen:
         self.end_progress()
         try:
             for line in lines:
-                self._stderr.write(_fitted(line) + "\n")
+                self._stderr.write(_fitted(line, width()) + "\n")
             self._stderr.flush()
         except OSError:
             self._stderr = _nowhere()
@@ -73,9 +74,8 @@ class Screen:
             sys.stdout = self._stdout
 
 
-def _fitted(line: str) -> str:
-    """A sentence broken between words where a terminal is too narrow; tables and commands stay as they are."""
-    most = width()
+def _fitted(line: str, most: int | None) -> str:
+    """A sentence broken between words where ``most`` columns are too few; tables and commands stay as they are."""
     if (
         most is None
         or len(line) <= most

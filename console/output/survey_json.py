@@ -1,21 +1,19 @@
-"""Partitions, replica logs and brokers as JSON (docs/output.md): Kafka's words, in camelCase as in its files."""
+"""Partitions, replica logs and brokers as JSON (docs/output.md): Kafka's words, in camelCase as in its files.
+
+A tuple becomes an array, an epoch span [epoch, first offset, offset after the last] as in the plan file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from backends.base.answers import ClusterInfo, Contact, Quorum, QuorumReplica
 from console.output.replicas import membership
-from recovery.model import EpochSpan, Lineage, Replica, Survey, Unknown
+from recovery.model import Lineage, Replica, Survey, Unknown
 
 
 def unknown_json(value: Unknown) -> dict[str, object]:
     return {"unknown": value.why.value, "detail": value.detail}
-
-
-def spans_json(spans: Iterable[EpochSpan]) -> list[list[int]]:
-    """Each span as the plan file has it: [epoch, first offset, offset after the last]."""
-    return [list(span) for span in spans]
 
 
 def survey_json(survey: Survey, calls: Mapping[int, str]) -> dict[str, object]:
@@ -27,11 +25,11 @@ def survey_json(survey: Survey, calls: Mapping[int, str]) -> dict[str, object]:
         "topicId": state.topic_id,
         "leader": state.leader,
         "leaderEpoch": state.leader_epoch,
-        "replicas": list(state.replicas),
-        "isr": list(state.isr),
-        "elr": _members(state.elr),
-        "lastKnownElr": _members(state.last_known_elr),
-        "offlineReplicas": list(state.offline_replicas),
+        "replicas": state.replicas,
+        "isr": state.isr,
+        "elr": state.elr,
+        "lastKnownElr": state.last_known_elr,
+        "offlineReplicas": state.offline_replicas,
         "minIsr": _value(survey.min_isr),
         "reassigning": _value(survey.reassigning),
         "logs": [_log_json(survey, replica, calls) for replica in survey.replicas],
@@ -40,33 +38,29 @@ def survey_json(survey: Survey, calls: Mapping[int, str]) -> dict[str, object]:
 
 def _log_json(survey: Survey, replica: Replica, calls: Mapping[int, str]) -> dict[str, object]:
     log = replica.log
-    row: dict[str, object] = {
-        "broker": replica.broker,
-        "standing": replica.standing.value,
-        "in": list(membership(survey.state, replica.broker)),
-    }
+    sets = membership(survey.state, replica.broker)
     if isinstance(log, Unknown):
-        return {**row, **unknown_json(log)}
+        who = {"broker": replica.broker, "standing": replica.standing, "in": sets}
+        return {**who, **unknown_json(log)}
     lineage = log.lineage
     return {
-        **row,
+        "broker": replica.broker,
+        "standing": replica.standing,
+        "in": sets,
         "lastEpoch": lineage.last_epoch if isinstance(lineage, Lineage) else None,
         "logEndOffset": log.log_end_offset,
         "logStartOffset": log.log_start_offset,
         "highWatermark": log.high_watermark,
         "leaderEpoch": log.leader_epoch,
-        "lineage": lineage_json(lineage),
+        "lineage": (
+            {"lastEpoch": lineage.last_epoch, "floor": lineage.floor, "spans": lineage.spans}
+            if isinstance(lineage, Lineage)
+            else unknown_json(lineage)
+        ),
         "logDir": log.log_dir or None,
         "size": log.size,
         "call": calls.get(replica.broker),
     }
-
-
-def lineage_json(lineage: Lineage | Unknown) -> dict[str, object]:
-    """The epoch spans down to ``floor``, or why they are not known."""
-    if isinstance(lineage, Unknown):
-        return unknown_json(lineage)
-    return {"lastEpoch": lineage.last_epoch, "floor": lineage.floor, "spans": spans_json(lineage.spans)}
 
 
 def contact_json(contact: Contact) -> dict[str, object]:
@@ -78,10 +72,6 @@ def contact_json(contact: Contact) -> dict[str, object]:
         "seconds": round(contact.seconds, 3),
         "call": contact.call,
     }
-
-
-def _members(brokers: tuple[int, ...] | None) -> list[int] | None:
-    return None if brokers is None else list(brokers)
 
 
 def _value(value: int | bool | Unknown) -> object:
