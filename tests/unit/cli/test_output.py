@@ -33,7 +33,7 @@ def test_a_document_is_json_with_one_item_a_line() -> None:
         "partitions": [{"p": 0}, {"p": 1}],
         "none": [],
     }
-    assert '  {"p": 0},' in lines
+    assert '  {"p":0},' in lines
 
 
 def test_what_a_broker_sends_does_not_move_the_cursor() -> None:
