@@ -38,7 +38,9 @@ from backends.simulator.questions import (
     DescribeQuorum,
     ListReassignments,
     LogDirsDescribed,
+    ReadTimes,
     ReassignmentsListed,
+    TimesRead,
 )
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.simulation import Simulation
@@ -48,6 +50,7 @@ from recovery.model import Broker, TopicPartition, Unknown, Why
 T = TypeVar("T")
 
 MIN_ISR = "min.insync.replicas"
+WHOLE_TOPIC = -1
 
 
 class SimulatorBackend:
@@ -64,6 +67,14 @@ class SimulatorBackend:
         self._seed = seed
         self._kept = Kept(scenario, seed, state)
         self._simulation: Simulation | None = None
+        self._given: Simulation | None = None
+
+    @classmethod
+    def at(cls, simulation: Simulation) -> SimulatorBackend:
+        """At a run that somebody else holds and goes on with; nothing is kept."""
+        backend = cls(simulation.scenario, simulation.seed)
+        backend._given = simulation
+        return backend
 
     @property
     def title(self) -> str:
@@ -98,7 +109,7 @@ class SimulatorBackend:
         if self._simulation is None:
             self._kept.lock()
             try:
-                self._simulation = self._kept.simulation()
+                self._simulation = self._given or self._kept.simulation()
             except BaseException:
                 self._kept.unlock()
                 raise
@@ -151,13 +162,26 @@ class SimulatorBackend:
     async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
         """Partition states, page by page."""
         states, refused, asked = self._asking.describe(topics)
-        hidden = tuple(topic for topic, error in refused.items() if error is Error.TOPIC_AUTHORIZATION_FAILED)
-        unknown = {
-            TopicPartition(topic, -1): Unknown(Why.FAILED, error.value)
-            for topic, error in refused.items()
-            if topic not in hidden
-        }
-        return await self._done(Partitions(states, unknown, hidden, topics is None, asked))
+        not_compared = None
+        if topics is None and self.simulation.world.context.denied.permissions:
+            unseen, not_compared = self._unseen({state.topic for state in states})
+            refused = {**refused, **dict.fromkeys(unseen, Error.TOPIC_AUTHORIZATION_FAILED)}
+        unknown = {TopicPartition(topic, WHOLE_TOPIC): _refused(topic, why) for topic, why in refused.items()}
+        hidden = sorted(topic for topic, why in refused.items() if why is Error.TOPIC_AUTHORIZATION_FAILED)
+        found = Partitions(states, unknown, tuple(hidden), topics is None, asked, not_compared)
+        return await self._done(found)
+
+    def _unseen(self, seen: set[str]) -> tuple[list[str], Unknown | None]:
+        """The topics that only log dirs show, to a caller who may not see all; and why they may not be compared."""
+        told = self._dirs([broker.id for broker in self._cluster().brokers if not broker.fenced])
+        held: dict[str, None] = {}
+        for answer in told.values():
+            if isinstance(answer, Unknown):
+                if answer.why is Why.NOT_ALLOWED:
+                    return [], answer
+                continue
+            held.update(dict.fromkeys(replica.tp.topic for one in answer for replica in one.replicas))
+        return [topic for topic in held if topic not in seen], None
 
     async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
         """Effective topic configurations."""
@@ -192,17 +216,31 @@ class SimulatorBackend:
         return await self._done(run.result(min_isr, busy))
 
     async def record_times(
-        self,
-        records: Sequence[tuple[TopicPartition, Witness]],  # noqa: ARG002
+        self, records: Sequence[tuple[TopicPartition, Witness]]
     ) -> Mapping[tuple[TopicPartition, Witness], tuple[int, int]]:
-        """Simulated records have no timestamps: none can be had."""
-        return {}
+        """Asked of the replicas that hold the records. The simulation's clock begins at 0 ms."""
+        by_broker: dict[int, list[tuple[TopicPartition, Witness]]] = {}
+        for record in records:
+            by_broker.setdefault(record[1].broker, []).append(record)
+        questions = [
+            (node(number), ReadTimes(tuple((tp, witness.offset) for tp, witness in mine)))
+            for number, mine in by_broker.items()
+        ]
+        found: dict[tuple[TopicPartition, Witness], tuple[int, int]] = {}
+        for mine, answer in zip(by_broker.values(), self._asking.all(questions), strict=True):
+            if isinstance(answer, TimesRead):
+                told = zip(mine, answer.times, strict=True)
+                found.update({record: times for record, times in told if times is not None})
+        return await self._done(found)
 
     async def log_dirs(
         self, brokers: Sequence[int] | None = None
     ) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
         """Every log dir, all brokers asked at once."""
         wanted = sorted(self.simulation.world.specs) if brokers is None else list(brokers)
+        return await self._done(self._dirs(wanted))
+
+    def _dirs(self, wanted: Sequence[int]) -> dict[int, tuple[LogDir, ...] | Unknown]:
         answers = self._asking.all([(node(number), DescribeLogDirs()) for number in wanted])
         found: dict[int, tuple[LogDir, ...] | Unknown] = {}
         for number, answer in zip(wanted, answers, strict=True):
@@ -212,11 +250,11 @@ class SimulatorBackend:
                 found[number] = denied(answer.error, "DESCRIBE", "the cluster", "DescribeLogDirs")
             else:
                 found[number] = answer.log_dirs
-        return await self._done(found)
+        return found
 
     async def quorum(self) -> Quorum | Unknown:
         """DescribeQuorum of the active controller, each controller asked."""
-        if "DESCRIBE cluster" in self._scenario.topology.config.denied:
+        if "DESCRIBE cluster" in self.simulation.world.context.denied:
             return Unknown(Why.NOT_ALLOWED, "DescribeQuorum needs DESCRIBE on the cluster")
         controllers = self._scenario.topology.controllers
         answers = self._asking.all([(controller(number), DescribeQuorum()) for number in controllers])
@@ -265,3 +303,9 @@ class SimulatorBackend:
     async def restore_orders(self, rows: Sequence[Designation], recorder: Recorder) -> tuple[Election, ...]:
         """Put back orders that somebody wrote: this adapter itself writes none."""
         return await self._done(Elections(self._asking, self._kept).restore(rows, recorder))
+
+
+def _refused(topic: str, error: Error) -> Unknown:
+    if error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+        return Unknown(Why.FAILED, f"topic {topic} does not exist")
+    return denied(error, "DESCRIBE", f"topic {topic}", "DescribeTopicPartitions")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from backends.simulator.config import Config
@@ -10,13 +10,25 @@ from backends.simulator.history import History
 from backends.simulator.loop import Loop
 from backends.simulator.metadata_log import MetadataLog
 from backends.simulator.network import Network
+from backends.simulator.times import RecordTimes
 from backends.simulator.watch import Watch
+
+
+class Denied:
+    """What the operator may not do at present, as "READ topic payments"."""
+
+    def __init__(self, permissions: Iterable[str] = ()) -> None:
+        self.permissions = frozenset(permissions)
+
+    def __contains__(self, permission: object) -> bool:
+        return permission in self.permissions
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """The loop, the network, the configuration and the observers. ``controllers`` are all controllers' ids;
-    ``topic_configs`` are configurations that nothing depends on (``cleanup.policy``, say).
+    ``topic_configs`` are configurations that nothing depends on (``cleanup.policy``, say). ``denied`` is what
+    the configuration denies the operator, until somebody changes it.
     """
 
     loop: Loop
@@ -27,3 +39,5 @@ class Context:
     metadata: MetadataLog
     controllers: tuple[int, ...]
     topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    denied: Denied = field(default_factory=Denied)
+    times: RecordTimes = field(default_factory=RecordTimes)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from backends.base.answers import LogDir
 from backends.simulator.messages import Error
@@ -84,6 +85,18 @@ class LineageRead(NamedTuple):
     logs: tuple[LogRead, ...]
 
 
+class ReadTimes(NamedTuple):
+    """Stands for a Fetch of each record's batch, as replica -3 (READ topic)."""
+
+    records: tuple[tuple[TopicPartition, int], ...]
+
+
+class TimesRead(NamedTuple):
+    """For each record the first and newest timestamp of its batch in ms, None where it cannot be had."""
+
+    times: tuple[tuple[int, int] | None, ...]
+
+
 class DescribeLogDirs(NamedTuple):
     """Every log dir of the broker."""
 
@@ -118,3 +131,12 @@ class ReassignmentsListed(NamedTuple):
 
 class DescribeQuorum(NamedTuple):
     """To a broker: forwarded to the active controller."""
+
+
+class Perform(NamedTuple):
+    """What a broker does when this arrives: ``act`` is called with its process and the way to answer.
+
+    For what comes over a real socket and has no message of its own among the simulator's.
+    """
+
+    act: Callable[[Any, Callable[[Any], None]], None]

@@ -7,7 +7,7 @@ from typing import Any
 
 from backends.simulator.broker.process import BrokerProcess
 from backends.simulator.clients import Producer
-from backends.simulator.context import Context
+from backends.simulator.context import Context, Denied
 from backends.simulator.controller.process import ControllerProcess
 from backends.simulator.history import History
 from backends.simulator.load import load
@@ -51,6 +51,7 @@ class World:
             log,
             topology.controllers,
             {topic.name: topic.configs for topic in topology.topics},
+            Denied(topology.config.denied),
         )
         self.specs: dict[int, BrokerSpec] = {spec.id: spec for spec in topology.brokers}
         self.brokers: dict[int, BrokerProcess] = {}

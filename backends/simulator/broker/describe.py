@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from backends.simulator import questions as ask
+from backends.simulator.context import Denied
 from backends.simulator.messages import Error
 from backends.simulator.table import PartitionTable
 from recovery.controller.image import ClusterImage, acceptable_leaders
@@ -28,7 +29,7 @@ def topic_id(topic: str) -> str:
 
 
 def describe_page(
-    process: BrokerProcess, body: ask.DescribeTopicPartitions, denied: frozenset[str]
+    process: BrokerProcess, body: ask.DescribeTopicPartitions, denied: Denied
 ) -> ask.TopicPartitionsDescribed:
     """One page of DescribeTopicPartitions v0: topics in order of their names, with a cursor behind the last.
 
@@ -90,7 +91,7 @@ def _offline(image: ClusterImage, partition: Registration, known: Offline) -> tu
 
 
 def describe_configs(
-    process: BrokerProcess, body: ask.DescribeConfigs, denied: frozenset[str]
+    process: BrokerProcess, body: ask.DescribeConfigs, denied: Denied
 ) -> ask.ConfigsDescribed:
     """Effective topic configurations (DESCRIBE_CONFIGS topic)."""
     image = process.image

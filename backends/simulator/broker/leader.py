@@ -292,6 +292,7 @@ class Leader:
         if not self.process.storage.write(body.tp, appended(log, (span,))):
             answer(Produced(Error.KAFKA_STORAGE_ERROR))
             return
+        self.process.context.times.written(body.tp, span, self.process.context.loop.now)
         if body.acks == -1:
             lead.waiting.append(Waiting(span.end, lambda whole: self._all(body, span, lead, answer, whole)))
         else:

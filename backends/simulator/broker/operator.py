@@ -36,12 +36,13 @@ class OperatorRequests:
 
     def __init__(self, process: BrokerProcess) -> None:
         self._process = process
-        self._denied = frozenset(process.context.config.denied)
+        self._denied = process.context.denied
         self._served: dict[type, Callable[[Any], Any]] = {
             ask.DescribeCluster: lambda _: self._cluster(),
             ask.DescribeTopicPartitions: lambda body: describe_page(self._process, body, self._denied),
             ask.GetReplicaLogInfo: self._log_info,
             ask.ReadLineage: self._lineage,
+            ask.ReadTimes: self._times,
             ask.DescribeLogDirs: lambda _: self._log_dirs(),
             ask.DescribeConfigs: lambda body: describe_configs(self._process, body, self._denied),
             ask.ListReassignments: self._reassignments,
@@ -57,6 +58,8 @@ class OperatorRequests:
             self._forward(body, answer)
         elif isinstance(body, ask.DescribeQuorum):
             self._quorum(body, answer)
+        elif isinstance(body, ask.Perform):
+            body.act(self._process, answer)
         else:
             raise TypeError(f"no request of a broker: {body!r}")
 
@@ -102,6 +105,16 @@ class OperatorRequests:
         log = self._process.storage.log(tp)
         path = self._process.storage.disk.directories[log.directory].path
         return ask.LogRead(tp, None, log.lineage, log.start, log.high_watermark, path)
+
+    def _times(self, body: ask.ReadTimes) -> ask.TimesRead:
+        return ask.TimesRead(tuple(self._time_of(tp, offset) for tp, offset in body.records))
+
+    def _time_of(self, tp: TopicPartition, offset: int) -> tuple[int, int] | None:
+        if f"READ topic {tp.topic}" in self._denied or self._log_error(tp) is not None:
+            return None
+        spans = self._process.storage.log(tp).spans
+        epoch = next((span.epoch for span in spans if span.start <= offset < span.end), None)
+        return None if epoch is None else self._process.context.times.of(tp, epoch, offset)
 
     def _for_the_controller(self, body: LogInfoRequest) -> LogInfoReply:
         """KIP-966's GetReplicaLogInfo, with the epoch of the last record."""

@@ -35,6 +35,7 @@ CALL = "GetReplicaLogInfo (native), epochs by Fetch"
 LIMIT = 1000
 BYTES_A_RECORD = 100
 RETRY = SECOND // 2
+NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
 
 Logs = dict[tuple[TopicPartition, int], ReplicaLog | Unknown]
 
@@ -52,8 +53,12 @@ class SurveyRun:
         self._contacts: dict[int, Contact] = {}
         self._left: dict[int, list[TopicPartition]] = {}
         for state in request.partitions:
+            led = request.leaders_only and not state.offline
             for replica in state.replicas:
-                self._left.setdefault(replica, []).append(state.tp)
+                if led and replica != state.leader:
+                    self._logs[state.tp, replica] = NOT_ASKED
+                else:
+                    self._left.setdefault(replica, []).append(state.tp)
 
     def run(self, progress: Progress | None) -> None:
         """Until every replica is settled, at the latest until the duration is over."""
