@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -24,6 +25,9 @@ from recovery.model import NO_EPOCH, UNKNOWN_OFFSET, EpochSpan, Lineage
 
 UNBOUNDED = 1 << 31
 """Above every leader epoch (an int32)."""
+
+_SHARED = 10_000
+"""Results kept: the replicas of a healthy partition answer alike, so that two of three are known already."""
 
 
 class ProbeError(ValueError):
@@ -94,6 +98,7 @@ def start(log_end_offset: int, leader_epoch: int, offline: bool) -> Probe:
     return Probe(log_end_offset, first)
 
 
+@lru_cache(_SHARED)
 def advance(probe: Probe, answer: Answer | OutOfRange) -> Probe:
     """What is known after ``answer`` to ``probe.asks``. Raises ProbeError where answers contradict."""
     if isinstance(answer, OutOfRange):
@@ -179,6 +184,7 @@ def _known(probe: Probe, epoch: int, end: int) -> Probe:
     return probe._replace(known=(*probe.known, (epoch, end)), asks=asks, bottom=bottom)
 
 
+@lru_cache(_SHARED)
 def lineage(probe: Probe) -> Lineage:
     """The lineage as far as it is known. Raises ProbeError while the last record's epoch is not settled."""
     if not probe.settled:

@@ -212,10 +212,12 @@ class SurveyRun:
             probe = self.rows[tp].probes[broker]
             asked[tp] = (probe.log_end_offset, probe.asks)
         answers = await logquery.probe_epochs(connection, asked, REQUEST_TIMEOUT)
+        questions, rows = self._questions[broker], self.rows
         for tp in batch:
-            self._questions[broker].pop(tp, None)
-            self.rows[tp].asked.discard(broker)
-            self._took_answer(broker, self.rows[tp], answers.get(tp))
+            row = rows[tp]
+            questions.pop(tp, None)
+            row.asked.discard(broker)
+            self._took_answer(broker, row, answers.get(tp))
 
     def _took_answer(self, broker: int, row: Row, answer: Answer | OutOfRange | Trouble | None) -> None:
         if answer is None:
@@ -245,7 +247,7 @@ class SurveyRun:
         if trouble.passing and not offline_for_controller:
             row.open.add(broker)
             row.unknown[broker] = trouble.unknown
-            self._unasked[broker][row.state.tp] = None
+            self._unasked[broker][row.tp] = None
             return
         row.unknown[broker] = trouble.unknown
         self._settle(broker, row)
@@ -259,10 +261,10 @@ class SurveyRun:
             self._settle(broker, row)
         else:
             row.open.add(broker)
-            self._unasked[broker][row.state.tp] = None
+            self._unasked[broker][row.tp] = None
 
     def _settle(self, broker: int, row: Row) -> None:
-        self._unasked[broker].pop(row.state.tp, None)
+        self._unasked[broker].pop(row.tp, None)
         row.open.discard(broker)
         self._deepen(row)
         if row.done and not row.closed:
@@ -285,8 +287,9 @@ class SurveyRun:
 
     def _question(self, broker: int, row: Row) -> None:
         row.asked.add(broker)
-        self._questions[broker][row.state.tp] = None
-        self._wake[broker].set()
+        self._questions[broker][row.tp] = None
+        if not self._wake[broker].is_set():
+            self._wake[broker].set()
 
     # When a broker fails.
 

@@ -23,6 +23,9 @@ Dirs = Mapping[int, Mapping[TopicPartition, tuple[str, int]]]
 
 
 NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
+NOT_SETTLED = Unknown(Why.NOT_ANSWERED, "not settled in time")
+_NOWHERE: Mapping[TopicPartition, tuple[str, int]] = {}
+_NO_DIR = ("", -1)
 
 
 class Row:
@@ -32,10 +35,11 @@ class Row:
     is kept.
     """
 
-    __slots__ = ("asked", "changes", "closed", "ends", "open", "probes", "state", "unknown")
+    __slots__ = ("asked", "changes", "closed", "ends", "open", "probes", "state", "tp", "unknown")
 
     def __init__(self, state: PartitionState, leader_only: bool = False) -> None:
         self.state = state
+        self.tp = state.tp
         self.open = set(state.replicas)
         self.asked: set[int] = set()
         self.ends: dict[int, LogEnd] = {}
@@ -63,11 +67,11 @@ class Row:
         )
 
     def _log(self, broker: int, dirs: Dirs) -> ReplicaLog | Unknown:
-        unknown = self.unknown.get(broker, Unknown(Why.NOT_ANSWERED, "not settled in time"))
+        unknown = self.unknown.get(broker, NOT_SETTLED)
         end = self.ends.get(broker)
         if end is None:
             return unknown
-        log_dir, size = dirs.get(broker, {}).get(self.state.tp, ("", -1))
+        log_dir, size = dirs.get(broker, _NOWHERE).get(self.tp, _NO_DIR)
         probe = self.probes.get(broker)
         if probe is None or not probe.settled:
             return ReplicaLog(end.leader_epoch, end.offset, lineage=unknown, log_dir=log_dir, size=size)
