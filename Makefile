@@ -27,7 +27,8 @@ $(VENV)/.made:
 $(VENV)/.tool: $(VENV)/.made requirements/tool.txt pyproject.toml
 	@echo "installing ktriage into $(VENV)" >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/tool.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	    --config-settings editable_mode=compat -e .
 	@touch $@
 
 $(VENV)/.testbed: $(VENV)/.tool requirements/testbed.txt

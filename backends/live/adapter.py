@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from backends.base.answers import (
     Capabilities,
@@ -22,15 +22,16 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.live.addresses import Address
 from backends.live.batchtimes import batch_times
-from backends.live.check import Checked, check
 from backends.live.configs import describe_topic_configs
 from backends.live.connection import BrokerConnection
 from backends.live.control import LiveControls
+from backends.live.controllers import Controllers
 from backends.live.designate import designate, restore_orders
 from backends.live.errors import as_unknown
 from backends.live.fleet import Fleet
 from backends.live.held import hold_elections
 from backends.live.listing import Listing
+from backends.live.membership import LiveMembership
 from backends.live.partitions import describe_partitions
 from backends.live.quorum import describe_quorum
 from backends.live.reassign import list_reassignments
@@ -40,6 +41,9 @@ from backends.live.versions import capabilities
 from recovery.loss import Witness
 from recovery.min_isr import effective_min_isr
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
+
+if TYPE_CHECKING:
+    from backends.live.check import Checked
 
 T = TypeVar("T")
 
@@ -59,6 +63,7 @@ class LiveBackend:
         self._fleet = Fleet(settings, overrides)
         self._controls = LiveControls(self._fleet)
         self._listing = Listing(self._fleet)
+        self.membership = LiveMembership(self.title, self._fleet, Controllers(settings))
 
     @property
     def title(self) -> str:
@@ -72,6 +77,7 @@ class LiveBackend:
 
     async def close(self) -> None:
         """Let go of every connection."""
+        await self.membership.close()
         await self._fleet.close()
 
     async def cluster(self) -> ClusterInfo:
@@ -90,6 +96,8 @@ class LiveBackend:
 
     async def check(self) -> Checked:
         """Reachability, calls offered and permissions, for ``ktriage check``."""
+        from backends.live.check import check  # for the command that asks it
+
         return await check(self._fleet)
 
     async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
