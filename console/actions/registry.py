@@ -31,6 +31,7 @@ ACTIONS = (
     Action("elect", "Preferred, unclean and designated elections (kafka-elect-leaders).", True, "elect"),
     Action("resume", "Finish what an earlier run left half done.", True, "resume"),
     Action("simulate", "Rehearse incidents on a simulated cluster.", False, "simulate"),
+    Action("snapshot", "Write a cluster's state as Parquet, once or again and again.", False, "snapshot"),
     Action("journal", "Show what was sent to a cluster from this host.", False, "journal"),
 )
 

@@ -1,0 +1,126 @@
+"""The snapshot's tables, written down: version 1.
+
+One row a partition with its replicas nested, so that the choice of a leader needs no shuffle. A column is never
+renamed and never means something else within a version; a reader of version N reads every version up to N.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+VERSION = 1
+"""Of what is written; goes up when a reader of the present version would misread or miss something."""
+
+UNKNOWN = pa.struct([("why", pa.string()), ("detail", pa.string())])
+"""Why a value beside it is null: :class:`recovery.model.Unknown`; null where the value is known."""
+
+SPAN = pa.struct([("epoch", pa.int32()), ("start", pa.int64()), ("end", pa.int64())])
+
+REPLICA = pa.struct(
+    [
+        ("broker", pa.int32()),
+        ("standing", pa.string()),
+        ("unknown", UNKNOWN),  # null: it answered
+        ("leader_epoch", pa.int32()),
+        ("log_end", pa.int64()),
+        ("log_start", pa.int64()),
+        ("high_watermark", pa.int64()),
+        ("lineage_unknown", UNKNOWN),  # null: it answered, and last_epoch, spans and floor are known
+        ("last_epoch", pa.int32()),
+        ("floor", pa.int64()),
+        ("spans", pa.list_(SPAN)),
+        ("log_dir", pa.string()),
+        ("size", pa.int64()),
+    ]
+)
+
+_BROKERS = pa.list_(pa.int32())
+
+PARTITIONS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("topic_id", pa.string()),
+        ("leader", pa.int32()),
+        ("leader_epoch", pa.int32()),
+        ("assignment", _BROKERS),
+        ("isr", _BROKERS),
+        ("elr", _BROKERS),  # null: not offered by this cluster
+        ("last_known_elr", _BROKERS),
+        ("offline_replicas", _BROKERS),
+        ("min_isr", pa.int32()),
+        ("min_isr_unknown", UNKNOWN),
+        ("reassigning", pa.bool_()),
+        ("reassigning_unknown", UNKNOWN),
+        ("marks", pa.list_(pa.string())),
+        ("replicas", pa.list_(REPLICA)),  # in assignment order
+        ("deleted", pa.bool_()),  # in a snapshot of changes: the partition is gone
+    ]
+)
+
+LOG_DIR = pa.struct(
+    [
+        ("path", pa.string()),
+        ("error", pa.string()),
+        ("total_bytes", pa.int64()),
+        ("usable_bytes", pa.int64()),
+        ("replicas", pa.int32()),
+    ]
+)
+
+BROKERS = pa.schema(
+    [
+        ("id", pa.int32()),
+        ("host", pa.string()),
+        ("port", pa.int32()),
+        ("rack", pa.string()),
+        ("fenced", pa.bool_()),  # null: the cluster cannot tell
+        ("unanswered", UNKNOWN),  # null: it told its logs
+        ("log_dirs", pa.list_(LOG_DIR)),
+        ("log_dirs_unknown", UNKNOWN),
+    ]
+)
+
+NODE = pa.struct(
+    [
+        ("id", pa.int32()),
+        ("directory_id", pa.string()),
+        ("log_end", pa.int64()),
+        ("last_fetch_ms", pa.int64()),
+        ("last_caught_up_ms", pa.int64()),
+    ]
+)
+
+QUORUM = pa.schema(
+    [
+        ("leader", pa.int32()),
+        ("leader_epoch", pa.int32()),
+        ("high_watermark", pa.int64()),
+        ("voters", pa.list_(NODE)),
+        ("observers", pa.list_(NODE)),
+        ("unknown", UNKNOWN),
+    ]
+)
+
+TABLES = {"partitions": PARTITIONS, "brokers": BROKERS, "quorum": QUORUM}
+
+LAYOUT = ("cluster_id", "date", "snapshot")
+"""The directories above a file, and so the columns that Spark prunes by."""
+
+
+def ddl(schema: pa.Schema, *, layout: bool = False) -> str:
+    """The schema as Spark reads it; ``layout``: with the columns that the directories are."""
+    columns = [f"`{field.name}` {_type(field.type)}" for field in schema]
+    columns += [f"`{name}` string" for name in LAYOUT] if layout else []
+    return ", ".join(columns)
+
+
+def _type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"array<{_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'`{field.name}`: {_type(field.type)}' for field in kind)}>"
+    return _PLAIN[kind]
+
+
+_PLAIN = {pa.int32(): "int", pa.int64(): "bigint", pa.string(): "string", pa.bool_(): "boolean"}

@@ -1,0 +1,121 @@
+"""Bounding the volume: changes become full snapshots, and old ones go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from pipeline.places import Place
+from pipeline.schema import TABLES
+from pipeline.snapshot.catalog import Catalog, Chain, chain_to
+from pipeline.snapshot.manifest import Kind, Manifest, directory, manifest_path
+from pipeline.snapshot.state import batches, offline, state
+from pipeline.snapshot.write import Name, SnapshotWriter
+
+ABANDONED = timedelta(days=1)
+"""A directory that no manifest names for this long was left by a writer that died."""
+
+
+class Bounded(NamedTuple):
+    """What was done: snapshots ``made`` full, and ``removed``; ``swept`` directories that belonged to none."""
+
+    made: int
+    removed: int
+    swept: int
+
+
+def compact(catalog: Catalog, token: str) -> Bounded:
+    """Each run of changes becomes one full snapshot of the state at its end, and the changes go.
+
+    The hours stay, what happened between them does not. The full one is there before the first of the changes
+    goes: whoever reads meanwhile finds the one or the other.
+    """
+    made = removed = 0
+    for manifests in catalog.clusters.values():
+        for chain in _chains(catalog.root, manifests):
+            if not chain.changes:
+                continue
+            _make_full(chain, token)
+            made += 1
+            for manifest in reversed(chain.changes):
+                remove(catalog.root, manifest)
+                removed += 1
+    return Bounded(made, removed, 0)
+
+
+def _chains(root: Place, manifests: Sequence[Manifest]) -> list[Chain]:
+    """The longest chain of every full snapshot."""
+    found: dict[str, Chain] = {}
+    for manifest in manifests:
+        chain = chain_to(root, manifests, manifest)
+        if chain is not None:
+            found[chain.full.snapshot] = chain
+    return list(found.values())
+
+
+def _make_full(chain: Chain, token: str) -> None:
+    last = chain.newest
+    name = Name(last.cluster_id, f"{last.snapshot}.{token}", last.began)
+    partitions = leaderless = 0
+    with SnapshotWriter(chain.root, name) as writer:
+        for batch in state(chain):
+            writer.partitions(batch)
+            partitions += batch.num_rows
+            leaderless += offline(batch)
+        for table in TABLES.keys() - {"partitions"}:
+            for batch in batches(chain.root, last, table):
+                writer.rows(table, batch.to_pylist())
+        writer.commit(
+            last.taken_at,
+            last.tool_version,
+            kind=Kind.FULL,
+            silent=last.silent,
+            hidden=last.hidden,
+            unseen=last.unseen,
+            notes={**last.notes, "compacted": f"{chain.full.snapshot} and {len(chain.changes)} of changes"},
+            partitions=partitions,
+            offline=leaderless,
+        )
+
+
+def keep(catalog: Catalog, count: int) -> Bounded:
+    """Leaves the newest ``count`` full snapshots of each cluster, with the changes that build on them."""
+    removed = 0
+    for manifests in catalog.clusters.values():
+        fulls = [manifest for manifest in manifests if manifest.kind is Kind.FULL]
+        if len(fulls) <= count:
+            continue
+        kept = {manifest.snapshot for manifest in fulls[-count:]}
+        for manifest in manifests:
+            if (manifest.base or manifest.snapshot) not in kept:
+                remove(catalog.root, manifest)
+                removed += 1
+    return Bounded(0, removed, 0)
+
+
+def remove(root: Place, manifest: Manifest) -> None:
+    """The manifest first: from then on the snapshot is not there, and nothing refers to its files."""
+    (root / manifest_path(manifest)).remove()
+    for table in TABLES:
+        (root / directory(table, manifest.cluster_id, manifest.date, manifest.snapshot)).remove()
+
+
+def sweep(catalog: Catalog, now: datetime) -> Bounded:
+    """Takes away what writers that died have left, once it is a day old."""
+    named = {m.snapshot for manifests in catalog.clusters.values() for m in manifests}
+    named |= {broken.snapshot for broken in catalog.broken}
+    left: dict[str, Place] = {}
+    for table in TABLES:
+        for file in (catalog.root / table).walk():
+            above = file.path.rsplit("/", 1)[0]
+            snapshot = above.rsplit("snapshot=", 1)[-1]
+            if snapshot not in named and _older(snapshot, now - ABANDONED):
+                left[above] = Place(file.files, above, file.uri.rsplit("/", 1)[0], file.scheme)
+    for abandoned in left.values():
+        abandoned.remove()
+    return Bounded(0, 0, len(left))
+
+
+def _older(snapshot: str, than: datetime) -> bool:
+    return snapshot.partition("-")[0] < f"{than.strftime('%Y%m%dT%H%M%S')}.{than.microsecond:06d}Z"

@@ -1,0 +1,108 @@
+"""Which snapshots lie below a root, and which one stands for a cluster at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from pipeline.errors import PipelineError
+from pipeline.places import Place
+from pipeline.snapshot.manifest import Kind, Manifest, NotWhole, from_json
+
+
+class Broken(NamedTuple):
+    """A manifest that could not be used: whose, and why, in one line."""
+
+    cluster_id: str
+    snapshot: str
+    reason: str
+
+
+class Chain(NamedTuple):
+    """A cluster's state: a full snapshot and the changes since, oldest first."""
+
+    root: Place
+    full: Manifest
+    changes: tuple[Manifest, ...]
+
+    @property
+    def newest(self) -> Manifest:
+        return self.changes[-1] if self.changes else self.full
+
+    @property
+    def manifests(self) -> tuple[Manifest, ...]:
+        return (self.full, *self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The snapshots of a root by cluster, oldest first. ``unfinished`` were never committed."""
+
+    root: Place
+    clusters: Mapping[str, tuple[Manifest, ...]]
+    broken: tuple[Broken, ...]
+    unfinished: tuple[Place, ...]
+
+    def chain(self, cluster_id: str, at: datetime | None = None) -> Chain | None:
+        """The newest state of the cluster, or the newest that was complete at that moment."""
+        found = [m for m in self.clusters.get(cluster_id, ()) if at is None or m.taken_at <= at]
+        return chain_to(self.root, found, found[-1]) if found else None
+
+
+def chain_to(root: Place, manifests: Sequence[Manifest], last: Manifest) -> Chain | None:
+    """The chain that ends with ``last``; where a link is missing, the newest whole one before it, or None."""
+    by_name = {manifest.snapshot: manifest for manifest in manifests}
+    links: list[Manifest] = []
+    at: Manifest | None = last
+    while at is not None and at.kind is Kind.CHANGES:
+        links.append(at)
+        at = by_name.get(at.previous)
+    if at is not None:
+        return Chain(root, at, tuple(reversed(links)))
+    earlier = [manifest for manifest in manifests if manifest.key < links[-1].key]
+    return chain_to(root, earlier, earlier[-1]) if earlier else None
+
+
+def read_catalog(root: Place) -> Catalog:
+    """Reads every manifest below ``root``. Raises PipelineError: the place cannot be read, or there is none."""
+    clusters: dict[str, list[Manifest]] = {}
+    broken: list[Broken] = []
+    unfinished: list[Place] = []
+    for file in (root / "manifests").walk():
+        if not file.name.endswith(".json"):
+            continue
+        try:
+            manifest = from_json(file)
+        except NotWhole:
+            unfinished.append(file)
+        except PipelineError as error:
+            broken.append(Broken(_cluster_of(file), file.name.removesuffix(".json"), str(error)))
+        else:
+            clusters.setdefault(manifest.cluster_id, []).append(manifest)
+    if not clusters and not broken:
+        raise PipelineError(f"{root.uri}: there are no snapshots here (ktriage snapshot --out makes them)")
+    ordered = {name: tuple(sorted(found, key=lambda m: m.key)) for name, found in sorted(clusters.items())}
+    return Catalog(root, ordered, tuple(broken), tuple(unfinished))
+
+
+def _cluster_of(file: Place) -> str:
+    parts = [part for part in file.path.split("/") if part.startswith("cluster_id=")]
+    return unquote(parts[-1].removeprefix("cluster_id=")) if parts else ""
+
+
+def read_catalogs(roots: Iterable[Place]) -> tuple[Catalog, ...]:
+    """The catalogs of several roots. Raises PipelineError too where two of them hold the same cluster."""
+    catalogs = tuple(read_catalog(root) for root in roots)
+    owner: dict[str, Place] = {}
+    for catalog in catalogs:
+        for cluster_id in catalog.clusters:
+            other = owner.setdefault(cluster_id, catalog.root)
+            if other is not catalog.root:
+                raise PipelineError(
+                    f"cluster {cluster_id} is named twice, below {other.uri} and {catalog.root.uri}:"
+                    " name one of them"
+                )
+    return catalogs
