@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from backends.base.answers import Quorum, QuorumReplica, VoterEndpoint
 from backends.base.errors import BackendError
+from backends.base.membership import NoLeader
 from backends.live.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
 from backends.live.ids import kafka_id
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
     from kio.schema.describe_quorum.v1.response import DescribeQuorumResponse as Answer1
     from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse as Answer2
     from kio.schema.describe_quorum.v2.response import ReplicaState
+    from kio.schema.errors import ErrorCode
 
 DESCRIBE_QUORUM = 55
 METADATA_TOPIC = "__cluster_metadata"
 _CALL = "DescribeQuorum"
+_NOT_LEADER_OR_FOLLOWER = 6
 _NEED = on_cluster("DESCRIBE")
 
 
@@ -26,7 +29,7 @@ async def describe_quorum(conn: BrokerConnection, *, timeout: float | None = Non
     """The quorum as its leader sees it. ``conn`` is a broker's, or the leading controller's.
 
     Directory ids and endpoints come with v2 (3.9 and later). Raises BrokerError, NotAllowed, NotOffered
-    (a cluster without KRaft), BackendError for anything else, a quorum without a leader among it.
+    (a cluster without KRaft), NoLeader from a controller that does not lead, BackendError for anything else.
     """
     if conn.require(DESCRIBE_QUORUM, (1, 2), _CALL) == 1:
         return _from_v1(await _ask_v1(conn, timeout))
@@ -58,6 +61,7 @@ async def _ask_v1(conn: BrokerConnection, timeout: float | None) -> Answer1:
 def _from_v2(answer: Answer2) -> Quorum:
     check(answer.error_code, _CALL, _NEED, answer.error_message)
     for partition in (p for t in answer.topics for p in t.partitions):
+        _leads(partition.error_code)
         check(partition.error_code, _CALL, _NEED, partition.error_message)
         return Quorum(
             leader=partition.leader_id,
@@ -72,6 +76,11 @@ def _from_v2(answer: Answer2) -> Quorum:
             ),
         )
     raise BackendError(f"{_CALL} answered without {METADATA_TOPIC}")
+
+
+def _leads(code: ErrorCode) -> None:
+    if code == _NOT_LEADER_OR_FOLLOWER:
+        raise NoLeader(f"{_CALL} answered {code.name.upper()}: no controller that was asked leads")
 
 
 def _replicas_v2(states: Iterable[ReplicaState]) -> tuple[QuorumReplica, ...]:
@@ -90,6 +99,7 @@ def _replicas_v2(states: Iterable[ReplicaState]) -> tuple[QuorumReplica, ...]:
 def _from_v1(answer: Answer1) -> Quorum:
     check(answer.error_code, _CALL, _NEED)
     for partition in (p for t in answer.topics for p in t.partitions):
+        _leads(partition.error_code)
         check(partition.error_code, _CALL, _NEED)
         voters, observers = (
             tuple(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from backends.testbed.certificates import Authority
 from backends.testbed.config import (
     INTERNAL_LISTENER,
     JVM_FLAGS,
+    LOOPBACK,
     Addresses,
     ClusterSpec,
     node_properties,
@@ -180,6 +181,8 @@ class KafkaCluster:
         What an incident did to topics and their logs stays done.
         """
         for node in self._nodes.values():
+            if not node.directory_id:
+                continue  # a spare that never joined
             node.resume()
             lost = [log_dir for log_dir in node.log_dirs if not log_dir.is_dir()]
             if lost:
@@ -200,22 +203,31 @@ class KafkaCluster:
         self._formatter.again(node)
         return node.directory_id
 
+    def set_bootstrap_controllers(self, controllers: Iterable[int]) -> None:
+        """Write controller.quorum.bootstrap.servers on every host, as an operator does; restarts are up to you."""
+        servers = ",".join(f"{LOOPBACK}:{self.node(node_id).port}" for node_id in controllers)
+        for node in self._nodes.values():
+            node.change_properties({"controller.quorum.bootstrap.servers": servers})
+
     def _lay_out(self) -> None:
         spec = self.spec
         jars = kafka_jars(spec.version)
         archive = class_archive(jars, JVM_FLAGS, to_stderr)
         self._work = WorkDirectory(self._given_directory)
         listeners = (INTERNAL_LISTENER, *(listener.name for listener in spec.listeners))
-        self._ports = PortReservation(spec.controllers + spec.brokers * len(listeners))
+        self._ports = PortReservation(
+            spec.controllers + spec.brokers * len(listeners) + spec.spare_controllers
+        )
         ports = iter(self._ports.ports)
         self._addresses = Addresses(
             controllers={node: next(ports) for node in spec.controller_ids},
             brokers={(node, name): next(ports) for node in spec.broker_ids for name in listeners},
+            spares={node: next(ports) for node in spec.spare_ids},
         )
         authority = self._make_authority()
         self.access = Access(spec, self._addresses, self.directory, authority)
         self._runner = JavaRunner(jars, spec.jvm, self.directory, archive)
-        for node_id in (*spec.controller_ids, *spec.broker_ids):
+        for node_id in (*spec.controller_ids, *spec.broker_ids, *spec.spare_ids):
             self._nodes[node_id] = self._make_node(node_id)
         voters = {node: new_uuid() for node in spec.controller_ids}
         self._formatter = Formatter(spec, self.cluster_id, self._addresses, voters, self._runner)
@@ -228,14 +240,13 @@ class KafkaCluster:
         return authority
 
     def _make_node(self, node_id: int) -> Node:
-        controller = node_id in self._addresses.controllers
+        ports = self._addresses
+        controller_port = ports.controller(node_id)
+        controller = controller_port is not None
         count = 1 if controller else self.spec.log_dirs
         directory = self.directory / f"node-{node_id}"
         log_dirs = tuple(directory / f"data-{index}" for index in range(count))
-        ports = self._addresses
-        port = (
-            ports.controllers[node_id] if controller else ports.brokers[node_id, self.spec.listeners[0].name]
-        )
+        port = controller_port or ports.brokers[node_id, self.spec.listeners[0].name]
         node = Node(
             node_id,
             role="controller" if controller else "broker",
@@ -256,7 +267,8 @@ class KafkaCluster:
 
         # Two at a time: formatting is nearly all JVM start, and more of them only wait for each other.
         with ThreadPoolExecutor(2, thread_name_prefix="testbed-format") as pool:
-            for future in [pool.submit(bring_up, node) for node in self._nodes.values()]:
+            first = [node for node in self._nodes.values() if node.id not in self.spec.spare_ids]
+            for future in [pool.submit(bring_up, node) for node in first]:
                 future.result()
 
     def _tell(self, line: str) -> None:

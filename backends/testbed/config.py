@@ -29,6 +29,7 @@ class ClusterSpec:
     """What cluster to make. Controllers have the node ids 100, 101, ... and brokers 1, 2, ...
 
     ``elr`` is the feature eligible.leader.replicas.version=1 (4.0 and later); None means on where there is one.
+    ``spare_controllers`` have the next ids and ports, and are neither formatted nor started: they are for joining.
     ``quorum`` "static" uses controller.quorum.voters (kraft.version 0). ``racks`` maps node ids to racks.
     ``broker_config``, ``controller_config`` and, for single nodes, ``node_config`` are laid over the defaults.
     ``jvm`` are the flags of every node. With ``authorizer``, StandardAuthorizer decides; ``super_users`` may do
@@ -39,6 +40,7 @@ class ClusterSpec:
     version: str = DEFAULT_VERSION
     controllers: int = 3
     brokers: int = 3
+    spare_controllers: int = 0
     log_dirs: int = 1
     elr: bool | None = None
     quorum: Literal["dynamic", "static"] = "dynamic"
@@ -63,6 +65,11 @@ class ClusterSpec:
         return tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + self.controllers))
 
     @property
+    def spare_ids(self) -> tuple[int, ...]:
+        first = FIRST_CONTROLLER + self.controllers
+        return tuple(range(first, first + self.spare_controllers))
+
+    @property
     def broker_ids(self) -> tuple[int, ...]:
         return tuple(range(FIRST_BROKER, FIRST_BROKER + self.brokers))
 
@@ -84,10 +91,15 @@ class ClusterSpec:
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """The loopback ports: one for each controller; one for each broker and listener name."""
+    """The loopback ports: one for each controller and spare; one for each broker and listener name."""
 
     controllers: Mapping[int, int]
     brokers: Mapping[tuple[int, str], int]
+    spares: Mapping[int, int] = field(default_factory=dict)
+
+    def controller(self, node_id: int) -> int | None:
+        """The port of a controller or spare; None for a broker."""
+        return self.controllers.get(node_id, self.spares.get(node_id))
 
     def of_controllers(self) -> str:
         return ",".join(f"{LOOPBACK}:{port}" for port in self.controllers.values())
@@ -104,8 +116,9 @@ def node_properties(
     files: SecurityFiles | None,
 ) -> dict[str, str]:
     """The ``server.properties`` of one node as an ordered mapping."""
-    if node_id in addresses.controllers:
-        properties = _controller(spec, addresses, node_id)
+    port = addresses.controller(node_id)
+    if port is not None:
+        properties = _controller(spec, port, node_id)
         extra = spec.controller_config
     else:
         properties = _broker(spec, addresses, node_id)
@@ -116,7 +129,7 @@ def node_properties(
         properties |= internal_properties(
             (INTERNAL_LISTENER, CONTROLLER_LISTENER), spec.users, spec.super_users
         )
-    if node_id not in addresses.controllers:
+    if port is None:
         for listener in spec.listeners:
             properties |= listener_properties(listener, spec.users, files)
     return properties | dict(extra) | dict(spec.node_config.get(node_id, {}))
@@ -139,8 +152,8 @@ def _quorum(spec: ClusterSpec, addresses: Addresses) -> dict[str, str]:
     return quick | {"controller.quorum.bootstrap.servers": addresses.of_controllers()}
 
 
-def _controller(spec: ClusterSpec, addresses: Addresses, node_id: int) -> dict[str, str]:
-    own = f"{CONTROLLER_LISTENER}://{LOOPBACK}:{addresses.controllers[node_id]}"
+def _controller(spec: ClusterSpec, port: int, node_id: int) -> dict[str, str]:
+    own = f"{CONTROLLER_LISTENER}://{LOOPBACK}:{port}"
     return {
         "process.roles": "controller",
         "node.id": str(node_id),

@@ -65,6 +65,11 @@ class Node:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.properties_file.write_text(as_text(properties))
 
+    def change_properties(self, changed: Mapping[str, str]) -> None:
+        """Overwrite single settings in the file; the process reads them when it starts again."""
+        lines = (line.partition("=") for line in self.properties_file.read_text().splitlines())
+        self.write_properties({key: value for key, _, value in lines} | dict(changed))
+
     def start(self, jvm: tuple[str, ...] = ()) -> None:
         """Start the process (harmless if it runs); ``jvm`` flags come after the cluster's and so win over them.
 

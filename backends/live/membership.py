@@ -1,0 +1,299 @@
+"""The quorum of a running cluster, through its brokers or through its controllers (KIP-853, KIP-919)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol, TypeVar
+
+from backends.base.answers import Quorum as Described
+from backends.base.answers import QuorumReplica
+from backends.base.errors import BackendError
+from backends.base.membership import (
+    CHANGE_TIMEOUT,
+    KRAFT_VERSION,
+    Answer,
+    Controller,
+    Ended,
+    Node,
+    NoLeader,
+    Probe,
+    Role,
+)
+from backends.base.protocol import Recorder
+from backends.live.addresses import Address, parse_address
+from backends.live.connection import BrokerConnection
+from backends.live.controllers import Controllers
+from backends.live.errors import as_unknown
+from backends.live.features import describe_features, upgrade_feature
+from backends.live.fleet import Fleet
+from backends.live.probing import asked, probe
+from backends.live.quorum import describe_quorum
+from backends.live.voters import add_voter, remove_voter
+from recovery.membership.quorum import MembershipRules, Progress, Quorum
+from recovery.membership.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from recovery.model import Unknown, Why
+
+T = TypeVar("T")
+
+FEATURE_TIMEOUT = 30.0
+
+
+class Route(Protocol):
+    """How the leader is reached."""
+
+    async def open(self) -> str:
+        """The cluster's id."""
+        ...
+
+    async def quorum(self) -> Described: ...
+
+    async def leading(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
+        """Put a question to the leader, or to a broker that hands it on, once."""
+        ...
+
+    async def brokers(self) -> tuple[Node, ...]:
+        """The brokers, each asked; empty where they are not known."""
+        ...
+
+
+class ThroughBrokers:
+    """Requests go to a broker, which hands them on."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+
+    async def open(self) -> str:
+        if not self._fleet.cluster_id:
+            await self._fleet.open()
+        return self._fleet.cluster_id
+
+    async def quorum(self) -> Described:
+        found = await self._fleet.quorum(max_age=0)
+        if isinstance(found, Unknown):
+            # A broker keeps a question for the leader until there is one: silence is how it says that none is.
+            if found.why is Why.NOT_ANSWERED:
+                raise NoLeader(str(found.detail))
+            return (await self._fleet.any(describe_quorum, forwarded=True)).value
+        return found
+
+    async def leading(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
+        return (await self._fleet.any(ask, again=False)).value
+
+    async def brokers(self) -> tuple[Node, ...]:
+        return tuple(await asyncio.gather(*(self._broker(b.id) for b in self._fleet.brokers)))
+
+    async def _broker(self, broker: int) -> Node:
+        at = self._fleet.address(broker)
+        answer: Probe | Unknown
+        try:
+            answer = await asked(await self._fleet.connection(broker), broker, controller=False)
+        except BackendError as error:
+            answer = as_unknown(error)
+        return Node(broker, Role.BROKER, str(at or "address not known"), answer)
+
+
+class ThroughControllers:
+    """Requests go to the leading controller."""
+
+    def __init__(self, controllers: Controllers) -> None:
+        self._controllers = controllers
+
+    async def open(self) -> str:
+        return await self._controllers.open()
+
+    async def quorum(self) -> Described:
+        return await self._controllers.quorum()
+
+    async def leading(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
+        return await self._controllers.leading(ask)
+
+    async def brokers(self) -> tuple[Node, ...]:
+        return ()
+
+
+class LiveMembership:
+    """Implements :class:`backends.base.membership.Membership`."""
+
+    simulated = False
+    rules = MembershipRules()
+
+    def __init__(self, title: str, fleet: Fleet | None, controllers: Controllers) -> None:
+        self.title = title
+        self._settings = controllers.settings
+        self._controllers = controllers
+        self._fleet = fleet
+        self._route: Route = ThroughControllers(controllers) if fleet is None else ThroughBrokers(fleet)
+        self._cluster_id = ""
+        self._dynamic = False
+
+    async def open(self) -> str:
+        """Find the cluster through whom it was named."""
+        self._cluster_id = await self._route.open()
+        return self._cluster_id
+
+    async def close(self) -> None:
+        """Let go of the controllers; the brokers' connections belong to the backend."""
+        await self._controllers.close()
+
+    async def describe(self) -> Quorum:
+        """As the leader sees it."""
+        found = await self._route.quorum()
+        self._controllers.learn(Address(e.host, e.port) for e in found.endpoints)
+        # A level is never lowered: once it is 1 it stays so.
+        self._dynamic = self._dynamic or await self._kraft_version() >= 1
+        return as_rules(found, self._cluster_id, int(self._dynamic))
+
+    async def _kraft_version(self) -> int:
+        return (await self._route.leading(describe_features)).finalised.get(KRAFT_VERSION, 0)
+
+    async def controllers(self) -> tuple[Controller, ...] | Unknown:
+        """Asked of a controller, at the addresses that the voters have."""
+        await self._learn()
+        if not self._controllers.known:
+            return Unknown(
+                Why.NOT_OFFERED, "no controller's address is known (before 3.9 no broker tells them)"
+            )
+        try:
+            return (await self._controllers.listing()).controllers
+        except BackendError as error:
+            return as_unknown(error)
+
+    async def probe(self, host: str, port: int, node_id: int | None = None) -> Probe | Unknown:
+        """Over a connection of its own."""
+        return await probe(self._settings, Address(host, port), node_id)
+
+    async def nodes(self) -> tuple[Node, ...]:
+        """Brokers at their advertised addresses, controllers at every address that anybody knows of them."""
+        brokers = await self._route.brokers()
+        for node in brokers:
+            if not isinstance(node.answer, Unknown) and not isinstance(node.answer.settings, Unknown):
+                self._learn_servers(node.answer.settings.bootstrap_servers)
+                self._learn_servers(node.answer.settings.static_voters)
+        listed = await self.controllers()
+        ids = {} if isinstance(listed, Unknown) else {Address(c.host, c.port): c.id for c in listed}
+        known = self._controllers.known
+        answers = await asyncio.gather(*(probe(self._settings, a, ids.get(a)) for a in known))
+        found = [
+            Node(_node_id(answer, ids.get(address, -1)), Role.CONTROLLER, str(address), answer)
+            for address, answer in zip(known, answers, strict=True)
+        ]
+        return tuple(sorted((*brokers, *_once(found)), key=lambda node: (node.role, node.id)))
+
+    async def add_voter(self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT) -> Answer:
+        """AddRaftVoter, once."""
+        detail: dict[str, object] = {
+            "voter": voter.key.id,
+            "directoryId": voter.key.directory_id,
+            "endpoints": [str(endpoint) for endpoint in voter.endpoints],
+        }
+        return await self._change(
+            recorder, "add-voter", detail, lambda conn: add_voter(conn, self._cluster_id, voter, timeout)
+        )
+
+    async def remove_voter(
+        self, key: ReplicaKey, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
+    ) -> Answer:
+        """RemoveRaftVoter, once."""
+        detail: dict[str, object] = {"voter": key.id, "directoryId": key.directory_id}
+        return await self._change(
+            recorder, "remove-voter", detail, lambda conn: remove_voter(conn, self._cluster_id, key, timeout)
+        )
+
+    async def upgrade_feature(
+        self, feature: str, level: int, recorder: Recorder | None, *, dry_run: bool
+    ) -> Answer:
+        """UpdateFeatures, once."""
+
+        async def ask(conn: BrokerConnection) -> Answer:
+            return await upgrade_feature(conn, feature, level, dry_run=dry_run, timeout=FEATURE_TIMEOUT)
+
+        if dry_run or recorder is None:
+            return await self._route.leading(ask)
+        return await self._change(recorder, "upgrade-feature", {"feature": feature, "level": level}, ask)
+
+    async def _change(
+        self,
+        recorder: Recorder,
+        action: str,
+        detail: Mapping[str, object],
+        ask: Callable[[BrokerConnection], Awaitable[Answer]],
+    ) -> Answer:
+        entry = recorder.before(action, detail)
+        try:
+            answer = await self._route.leading(ask)
+        except BackendError as error:
+            if not getattr(error, "sent", False):
+                recorder.after(entry, {"answer": f"nothing was sent: {error}"})
+                raise
+            answer = Answer(Ended.NOT_KNOWN, "", str(error))
+        recorder.after(entry, {"answer": str(answer)})
+        return answer
+
+    async def _learn(self) -> None:
+        """Addresses of controllers, where none is known yet."""
+        if not self._controllers.known:
+            try:
+                await self.describe()
+            except BackendError:
+                return
+
+    def _learn_servers(self, servers: tuple[str, ...]) -> None:
+        for server in servers:
+            try:
+                self._controllers.learn([parse_address(server.rpartition("@")[2])])
+            except ValueError:
+                continue
+
+
+def as_rules(found: Described, cluster_id: str, kraft_version: int) -> Quorum:
+    """DescribeQuorum's answer as the rules take it. The leader's own fetch time is its clock."""
+    endpoints: dict[int, tuple[Endpoint, ...]] = {}
+    for at in found.endpoints:
+        endpoints[at.voter] = (*endpoints.get(at.voter, ()), Endpoint(at.listener, at.host, at.port))
+    voters = tuple(Voter(_key(v), endpoints.get(v.id, ())) for v in found.voters)
+    leader = next((v for v in (*found.voters, *found.observers) if v.id == found.leader), None)
+    listeners = [e[0].listener for e in endpoints.values() if e]
+    return Quorum(
+        cluster_id=cluster_id,
+        leader=_key(leader) if leader is not None else ReplicaKey(found.leader),
+        leader_epoch=found.leader_epoch,
+        voters=VoterSet(voters),
+        high_watermark=found.high_watermark if found.high_watermark >= 0 else None,
+        log_end_offset=leader.log_end_offset if leader is not None else found.high_watermark,
+        now_ms=_clock(found, leader),
+        progress=tuple(
+            Progress(_key(r), r.log_end_offset, r.last_fetch_ms, r.last_caught_up_ms)
+            for r in (*found.voters, *found.observers)
+        ),
+        kraft_version=kraft_version,
+        default_listener=listeners[0] if listeners else "CONTROLLER",
+    )
+
+
+def _clock(found: Described, leader: QuorumReplica | None) -> int:
+    if leader is not None and leader.last_fetch_ms > 0:
+        return leader.last_fetch_ms
+    return max((r.last_fetch_ms for r in (*found.voters, *found.observers)), default=-1)
+
+
+def _key(replica: QuorumReplica) -> ReplicaKey:
+    return ReplicaKey(replica.id, replica.directory_id or "")
+
+
+def _node_id(answer: Probe | Unknown, listed: int) -> int:
+    if isinstance(answer, Unknown) or isinstance(answer.node_id, Unknown):
+        return listed
+    return answer.node_id
+
+
+def _once(nodes: list[Node]) -> list[Node]:
+    """A controller that is known by two names is one: where one of them answers, that one is kept."""
+    kept: dict[int, Node] = {}
+    for node in nodes:
+        former = kept.get(node.id)
+        if node.id < 0:
+            continue
+        if former is None or isinstance(former.answer, Unknown):
+            kept[node.id] = node
+    return [*kept.values(), *(node for node in nodes if node.id < 0)]
