@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from backends.base.answers import Depth, Designation, Election, Outcome, SurveyRequest
@@ -21,6 +21,10 @@ SUCCESS = frozenset({Outcome.ELECTED, Outcome.ALREADY_ONLINE})
 LOOK_SECONDS = 10.0
 SETTLING_PAUSES = (0.1, 0.2, 0.5, 1.0, 1.0)
 """Seconds between looks at what was just elected and restored."""
+PART = 1_000
+"""Rows that are elected, restored and looked at together; as many as one ElectLeaders request may hold."""
+PARTS_AT_ONCE = 3
+"""While the controller works on one part, the fences of the next are checked, and the last is looked at."""
 
 
 class Result(NamedTuple):
@@ -76,19 +80,71 @@ async def carry_out(
     ``stop_after`` failures end it: no batch holds more rows than failures are left, so that number is never
     exceeded. Raises BackendError only where nothing at all was sent.
     """
-    rows = designations(plan)
+    job = _Job(backend, recorder, attempts, stop, progress)
     with stop.in_flight():
-        job = _Job(backend, recorder, attempts, stop, progress)
-        elections = await (job.all(rows) if stop_after is None else job.until(rows, stop_after))
-        try:
-            states = await _look_until_shown(backend, plan, elections, progress)
-            not_seen = None
-        except BackendError as error:
-            states, not_seen = {}, str(error)
+        if stop_after is None:
+            ended = await _in_parts(job, plan)
+        else:
+            elections = await job.until(designations(plan), stop_after)
+            ended = [await _looked_at(job, plan, elections, progress)]
+    elections = tuple(election for part in ended for election in part.elections)
+    states = {tp: state for part in ended for tp, state in part.states.items()}
     results = tuple(
         Result(row, election, states.get(row.tp)) for row, election in zip(plan.rows, elections, strict=True)
     )
-    return Elected(results, not_seen)
+    return Elected(results, next((part.not_seen for part in ended if part.not_seen), None))
+
+
+class _Ended(NamedTuple):
+    """Some rows' elections, and what was seen of them afterwards, or why nothing was."""
+
+    elections: tuple[Election, ...]
+    states: Mapping[TopicPartition, RowState]
+    not_seen: str | None
+
+
+async def _in_parts(job: _Job, plan: Plan) -> list[_Ended]:
+    """All rows, some parts at once. Raises BackendError where no part had anything sent."""
+    parts = [replace(plan, rows=plan.rows[i : i + PART]) for i in range(0, len(plan.rows), PART)]
+    turn = asyncio.Semaphore(PARTS_AT_ONCE)
+    done = 0
+
+    async def one(part: Plan) -> _Ended:
+        nonlocal done
+        async with turn:
+            elections = await job.all(designations(part), None if len(parts) > 1 else job.progress)
+            done += len(elections)
+            if job.progress is not None and len(parts) > 1:
+                job.progress("electing", done, len(plan.rows))
+            return await _looked_at(job, part, elections, None if len(parts) > 1 else job.progress)
+
+    # Every part is waited for, also when one fails or all are cancelled: each puts back what it wrote.
+    told = await asyncio.gather(*(one(part) for part in parts), return_exceptions=True)
+    defect = next((e for e in told if isinstance(e, BaseException) and not isinstance(e, BackendError)), None)
+    if defect is not None:
+        raise defect
+    if told and all(isinstance(part, BackendError) for part in told):
+        raise next(part for part in told if isinstance(part, BackendError))
+    return [
+        part if isinstance(part, _Ended) else _not_sent(rows, str(part))
+        for part, rows in zip(told, parts, strict=True)
+    ]
+
+
+def _not_sent(part: Plan, why: str) -> _Ended:
+    return _Ended(tuple(Election(row.tp, Outcome.FAILED, -1, -1, why) for row in part.rows), {}, None)
+
+
+async def _looked_at(
+    job: _Job, plan: Plan, elections: tuple[Election, ...], progress: Progress | None
+) -> _Ended:
+    """What has become of the plan's rows; nothing is asked where nothing was attempted."""
+    if all(election.outcome is Outcome.NOT_ATTEMPTED for election in elections):
+        return _Ended(elections, {}, None)
+    try:
+        return _Ended(elections, await _look_until_shown(job.backend, plan, elections, progress), None)
+    except BackendError as error:
+        return _Ended(elections, {}, str(error))
 
 
 class _Job(NamedTuple):
@@ -98,9 +154,9 @@ class _Job(NamedTuple):
     stop: StopRequest
     progress: Progress | None
 
-    async def all(self, rows: Sequence[Designation]) -> tuple[Election, ...]:
+    async def all(self, rows: Sequence[Designation], progress: Progress | None) -> tuple[Election, ...]:
         return await self.backend.designate(
-            rows, self.recorder, attempts=self.attempts, stop=self.stop, progress=self.progress
+            rows, self.recorder, attempts=self.attempts, stop=self.stop, progress=progress
         )
 
     async def until(self, rows: Sequence[Designation], most_failures: int) -> tuple[Election, ...]:
@@ -110,7 +166,7 @@ class _Job(NamedTuple):
         while len(ended) < len(rows) and failed < most_failures and not self.stop:
             batch = rows[len(ended) : len(ended) + most_failures - failed]
             try:
-                ended.extend(await self._replace(progress=None).all(batch))
+                ended.extend(await self.all(batch, None))
             except BackendError as error:
                 if not ended:
                     raise
