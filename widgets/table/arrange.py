@@ -1,0 +1,169 @@
+"""Rows filtered, sorted and grouped, in slices: two hundred thousand of them never hold up the screen.
+
+Each function is a generator that yields between slices, and returns its result. Sorting is a merge sort of runs
+that ``list.sort`` makes and joins (it finds the two runs and only merges them), hence stable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple
+
+from widgets.table.column import Column, Grouping, Row
+from widgets.table.filtering import Filter
+
+SLICE = 2_000
+RUN = 4_096
+
+Slices = Generator[None, None, Any]
+
+
+class Group(NamedTuple):
+    """A heading: its label, the row numbers below it, and whether they are folded away."""
+
+    label: str
+    rows: Sequence[int]
+    folded: bool
+
+
+class GroupKey(NamedTuple):
+    """The identity of a heading."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted(Generic[Row]):
+    """How the rows are to be arranged. ``folded`` are the labels of the groups that are folded away."""
+
+    key: Callable[[Row], Hashable]
+    search: Callable[[Row], str]
+    filter: Filter | None = None
+    sort: Column[Row] | None = None
+    reverse: bool = False
+    grouping: Grouping[Row] | None = None
+    folded: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged(Generic[Row]):
+    """The lines of the table: in ``lines`` a row's number in ``rows``, or -1 - g for the heading ``groups[g]``.
+
+    ``shown`` are the rows that the filter keeps, in order, each once; a row may stand in several groups.
+    """
+
+    rows: Sequence[Row]
+    lines: Sequence[int]
+    shown: Sequence[int]
+    groups: Sequence[Group]
+    key: Callable[[Row], Hashable]
+
+    def identity(self, number: int) -> Hashable:
+        """The key of the row, or of the heading, on line ``number``."""
+        at = self.lines[number]
+        return self.key(self.rows[at]) if at >= 0 else GroupKey(self.groups[-1 - at].label)
+
+    def row(self, number: int) -> Row | None:
+        """The row on line ``number``; None for a heading."""
+        at = self.lines[number]
+        return self.rows[at] if at >= 0 else None
+
+    def group(self, number: int) -> Group | None:
+        """The heading on line ``number``; None for a row."""
+        at = self.lines[number]
+        return None if at >= 0 else self.groups[-1 - at]
+
+    def heading(self, number: int) -> Group | None:
+        """The group that line ``number`` stands in, or heads."""
+        if not self.groups:
+            return None
+        while number >= 0:
+            if self.lines[number] < 0:
+                return self.groups[-1 - self.lines[number]]
+            number -= 1
+        return None
+
+    def find(self, wanted: Hashable, near: int = 0) -> int | None:
+        """The line of that identity, ``near`` first; None where there is none."""
+        if near < len(self.lines) and self.identity(near) == wanted:
+            return near
+        if isinstance(wanted, GroupKey):
+            heads = (n for n, at in enumerate(self.lines) if at < 0)
+            return next((n for n in heads if self.identity(n) == wanted), None)
+        key, rows = self.key, self.rows
+        return next((n for n, at in enumerate(self.lines) if at >= 0 and key(rows[at]) == wanted), None)
+
+
+def arrange(rows: Sequence[Row], wanted: Wanted[Row]) -> Generator[None, None, Arranged[Row]]:
+    """The rows as they are ``wanted``, between slices."""
+    kept = yield from _filtered(rows, wanted)
+    if wanted.sort is not None:
+        kept = yield from _sorted(rows, kept, wanted.sort, wanted.reverse)
+    if wanted.grouping is None:
+        return Arranged(rows, kept, kept, (), wanted.key)
+    return (yield from _grouped(rows, kept, wanted, wanted.grouping))
+
+
+def _filtered(rows: Sequence[Row], wanted: Wanted[Row]) -> Generator[None, None, Sequence[int]]:
+    if wanted.filter is None or not wanted.filter.pattern or wanted.filter.problem() is not None:
+        return range(len(rows))
+    keeps, text = wanted.filter.keeps(), wanted.search
+    kept: list[int] = []
+    for start in range(0, len(rows), SLICE):
+        kept.extend(n for n in range(start, min(start + SLICE, len(rows))) if keeps(text(rows[n])))
+        yield
+    return kept
+
+
+def _sorted(
+    rows: Sequence[Row], kept: Sequence[int], column: Column[Row], reverse: bool
+) -> Generator[None, None, Sequence[int]]:
+    values: dict[int, Any] = {}
+    for start in range(0, len(kept), SLICE):
+        values.update((n, column.sort_key(rows[n])) for n in kept[start : start + SLICE])
+        yield
+    runs = []
+    for start in range(0, len(kept), RUN):
+        runs.append(sorted(kept[start : start + RUN], key=values.__getitem__, reverse=reverse))
+        yield
+    while len(runs) > 1:
+        joined = []
+        for left in range(0, len(runs), 2):
+            pair = [n for run in runs[left : left + 2] for n in run]
+            pair.sort(key=values.__getitem__, reverse=reverse)
+            joined.append(pair)
+            yield
+        runs = joined
+    return runs[0] if runs else ()
+
+
+def _grouped(
+    rows: Sequence[Row], kept: Sequence[int], wanted: Wanted[Row], grouping: Grouping[Row]
+) -> Generator[None, None, Arranged[Row]]:
+    members: dict[str, list[int]] = {}
+    for start in range(0, len(kept), SLICE):
+        for n in kept[start : start + SLICE]:
+            for label in grouping.labels(rows[n]):
+                members.setdefault(label, []).append(n)
+        yield
+    labels = sorted(members, key=grouping.order)
+    groups = [Group(label, members[label], label in wanted.folded) for label in labels]
+    lines: list[int] = []
+    for number, group in enumerate(groups):
+        lines.append(-1 - number)
+        if not group.folded:
+            lines.extend(group.rows)
+        if len(lines) % SLICE == 0:
+            yield
+    return Arranged(rows, lines, kept, groups, wanted.key)
+
+
+def at_once(slices: Generator[None, None, Arranged[Row]]) -> Arranged[Row]:
+    """Runs the slices to their end."""
+    while True:
+        try:
+            next(slices)
+        except StopIteration as done:
+            result: Arranged[Row] = done.value
+            return result

@@ -1,0 +1,277 @@
+"""The table's state: which rows, in which order, where the cursor is, what is marked. No drawing here."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Generator, Hashable, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Generic
+
+from textual.scroll_view import ScrollView
+
+from widgets.table import messages
+from widgets.table.arrange import Arranged, Group, GroupKey, Wanted, arrange, at_once
+from widgets.table.column import Column, Grouping, Row
+from widgets.table.filtering import Filter
+from widgets.table.messages import Counts
+from widgets.table.selection import Cursor, followed, keys_of
+
+AT_ONCE = 2_000
+"""Rows that are arranged within the call; more of them are arranged in slices, between other events."""
+SLICE_SECONDS = 0.01
+
+
+class Arranging(ScrollView, Generic[Row]):
+    """Rows that come, are sorted, filtered, grouped and marked.
+
+    New rows are arranged in slices; until that is done the former picture stays, whole. A later wish takes the
+    place of one that is not done yet.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Column[Row]],
+        key: Callable[[Row], Hashable],
+        groupings: Sequence[Grouping[Row]],
+        search: Callable[[Row], str] | None,
+        id: str | None,
+    ) -> None:
+        super().__init__(id=id)
+        self.columns = tuple(columns)
+        self.groupings = tuple(groupings)
+        self._wanted: Wanted[Row] = Wanted(key, search or self._all_text)
+        self._rows: Sequence[Row] = ()
+        self._arranged: Arranged[Row] = Arranged((), (), (), (), key)
+        self._finder: re.Pattern[str] | None = None
+        self._cursor = Cursor(0, None)
+        self._marks: frozenset[Hashable] = frozenset()
+        self._marked_by_group: dict[str, int] = {}
+        self._anchor: Hashable | None = None
+        self._generation = 0
+        self._settled = asyncio.Event()
+        self._settled.set()
+        self._counts = Counts(0, 0, 0, 0)
+        self._told: tuple[Hashable | None, Row | None] = (None, None)
+
+    def _all_text(self, row: Row) -> str:
+        return " ".join(column.text(row) for column in self.columns)
+
+    # What others give and ask
+
+    def update(self, rows: Sequence[Row]) -> None:
+        """Shows these rows from now on; they must not change. Returns at once."""
+        if rows is not self._rows:
+            self._rows = rows
+            self._rearrange()
+
+    @property
+    def settled(self) -> bool:
+        """Whether what is shown is what was wished last."""
+        return self._settled.is_set()
+
+    async def wait_settled(self) -> None:
+        """Returns when what is shown is what was wished last."""
+        await self._settled.wait()
+
+    @property
+    def cursor_key(self) -> Hashable | None:
+        """The key of the row under the cursor; None on a heading and in an empty table."""
+        return None if isinstance(self._cursor.key, GroupKey) else self._cursor.key
+
+    @property
+    def cursor_row(self) -> Row | None:
+        """The row under the cursor; None on a heading and in an empty table."""
+        return self._arranged.row(self._cursor.number) if self._arranged.lines else None
+
+    @property
+    def shown_rows(self) -> tuple[Row, ...]:
+        """The rows that the filter shows, in their order."""
+        return tuple(self._arranged.rows[n] for n in self._arranged.shown)
+
+    @property
+    def marks(self) -> frozenset[Hashable]:
+        """The keys of the marked rows, of those too that the filter hides."""
+        return self._marks
+
+    @property
+    def marked_rows(self) -> tuple[Row, ...]:
+        """The marked rows in the order that they came in, those too that the filter hides."""
+        key = self._wanted.key
+        return tuple(row for row in self._rows if key(row) in self._marks) if self._marks else ()
+
+    @property
+    def counts(self) -> Counts:
+        return self._counts
+
+    @property
+    def sort_state(self) -> tuple[str | None, bool]:
+        """The column that sorts, None for the order that the rows came in; and whether from high to low."""
+        sort = self._wanted.sort
+        return (None if sort is None else sort.id), self._wanted.reverse
+
+    @property
+    def filter(self) -> Filter | None:
+        return self._wanted.filter
+
+    @property
+    def grouping(self) -> str | None:
+        return None if self._wanted.grouping is None else self._wanted.grouping.id
+
+    def sort_by(self, column: str | None, reverse: bool = False) -> None:
+        """Sorts by that column; None: in the order that the rows came in. Raises KeyError for an unknown one."""
+        found = None if column is None else {c.id: c for c in self.columns}[column]
+        self._wish(replace(self._wanted, sort=found, reverse=reverse and found is not None))
+        self.post_message(messages.SortChanged(self, column, self._wanted.reverse))
+
+    def sort_next(self, step: int = 1) -> None:
+        """Sorts by the next column; past the last one, in the order that the rows came in."""
+        choices = [None, *(column.id for column in self.columns)]
+        now = choices.index(self.sort_state[0])
+        self.sort_by(choices[(now + step) % len(choices)])
+
+    def reverse_sort(self) -> None:
+        """From high to low, or back."""
+        column, reverse = self.sort_state
+        if column is not None:
+            self.sort_by(column, not reverse)
+
+    def filter_by(self, wanted: Filter | None) -> None:
+        """Shows the rows that pass; one that cannot be looked for (:meth:`Filter.problem`) changes nothing."""
+        if wanted is not None and not wanted.pattern:
+            wanted = None
+        if wanted is not None and wanted.problem() is not None:
+            return
+        if wanted != self._wanted.filter:
+            self._wish(replace(self._wanted, filter=wanted))
+
+    def group_by(self, grouping: str | None) -> None:
+        """Puts the rows under headings; None: without. Raises KeyError for an unknown grouping."""
+        found = None if grouping is None else {g.id: g for g in self.groupings}[grouping]
+        if found is not self._wanted.grouping:
+            self._wish(replace(self._wanted, grouping=found, folded=frozenset()))
+
+    def toggle_group(self) -> None:
+        """Folds or unfolds the group that the cursor is in."""
+        group = self._arranged.heading(self._cursor.number) if self._arranged.lines else None
+        if group is not None:
+            self._wish(replace(self._wanted, folded=self._wanted.folded ^ {group.label}))
+
+    def fold_all(self, fold: bool) -> None:
+        """Folds every group, or none."""
+        labels = frozenset(group.label for group in self._arranged.groups) if fold else frozenset()
+        if self._wanted.grouping is not None:
+            self._wish(replace(self._wanted, folded=labels))
+
+    def set_marks(self, keys: frozenset[Hashable]) -> None:
+        """Marks exactly the rows of these keys."""
+        if keys == self._marks:
+            return
+        self._marks = keys
+        self._marked_by_group.clear()
+        self.post_message(messages.MarksChanged(self, keys))
+        self._count()
+        self._repaint()
+
+    # How it comes about
+
+    def _wish(self, wanted: Wanted[Row]) -> None:
+        self._wanted = wanted
+        self._rearrange()
+
+    def _rearrange(self) -> None:
+        if not self.is_attached:
+            return
+        self._generation += 1
+        slices = arrange(self._rows, self._wanted)
+        if len(self._rows) <= AT_ONCE:
+            self._put(at_once(slices))
+            self._settled.set()
+            return
+        self._settled.clear()
+        self.run_worker(self._in_slices(slices, self._generation), group="arranging", exclusive=True)
+
+    async def _in_slices(self, slices: Generator[None, None, Arranged[Row]], generation: int) -> None:
+        """Runs the slices with pauses for everything else; stops when a later wish has come."""
+        pause = perf_counter() + SLICE_SECONDS
+        while generation == self._generation:
+            try:
+                next(slices)
+            except StopIteration as done:
+                self._put(done.value)
+                self._settled.set()
+                return
+            if perf_counter() >= pause:
+                await asyncio.sleep(0)
+                pause = perf_counter() + SLICE_SECONDS
+
+    def _put(self, arranged: Arranged[Row]) -> None:
+        """Takes the place of the former picture, with the cursor's line where it was on the screen."""
+        before, refilled = self._arranged, arranged.rows is not self._arranged.rows
+        old, top = self._cursor, self.scroll_offset.y
+        cursor, there = followed(old, before, arranged)
+        self._arranged, self._cursor = arranged, cursor
+        wanted = self._wanted.filter
+        self._finder = None if wanted is None or wanted.inverse else wanted.finder()
+        self._marked_by_group.clear()
+        self._resized()
+        if top <= old.number < top + max(self.size.height - 1, 1):
+            self.scroll_to(y=max(cursor.number - (old.number - top), 0), animate=False)
+        if refilled:
+            self._drop_marks(arranged)
+        if not there and refilled and old.key is not None and self._hidden(arranged, old.key) is False:
+            self.post_message(messages.RowGone(self, old.key, cursor.key))
+        self._count()
+        self._show_cursor()
+        self._repaint()
+        self._tell_cursor()
+
+    def _hidden(self, arranged: Arranged[Row], key: Hashable) -> bool:
+        """Whether a row that is not on the lines is only hidden by filter or fold."""
+        return any(arranged.key(row) == key for row in arranged.rows)
+
+    def _drop_marks(self, arranged: Arranged[Row]) -> None:
+        if not self._marks:
+            return
+        gone = self._marks - keys_of(arranged, range(len(arranged.rows)))
+        if gone:
+            self._marks -= gone
+            self.post_message(messages.MarksGone(self, gone))
+            self.post_message(messages.MarksChanged(self, self._marks))
+
+    def _count(self) -> None:
+        hidden = 0
+        if self._marks and len(self._arranged.shown) < len(self._rows):
+            shown = self._arranged.shown
+            key, rows = self._arranged.key, self._arranged.rows
+            hidden = len(self._marks) - sum(1 for n in shown if key(rows[n]) in self._marks)
+        counts = Counts(len(self._rows), len(self._arranged.shown), len(self._marks), hidden)
+        if counts != self._counts:
+            self._counts = counts
+            self.post_message(messages.Counted(self, counts))
+
+    def _marked_in(self, group: Group) -> int:
+        if not self._marks:
+            return 0
+        if group.label not in self._marked_by_group:
+            key, rows = self._arranged.key, self._arranged.rows
+            self._marked_by_group[group.label] = sum(1 for n in group.rows if key(rows[n]) in self._marks)
+        return self._marked_by_group[group.label]
+
+    def _tell_cursor(self) -> None:
+        told = (self.cursor_key, self.cursor_row)
+        if told != self._told:
+            self._told = told
+            self.post_message(messages.Moved(self, *told))
+
+    # What the drawing half does
+
+    def _repaint(self) -> None:
+        raise NotImplementedError
+
+    def _resized(self) -> None:
+        raise NotImplementedError
+
+    def _show_cursor(self) -> None:
+        raise NotImplementedError

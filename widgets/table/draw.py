@@ -1,0 +1,104 @@
+"""One line of a table as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from rich.cells import cell_len
+
+from widgets.table.arrange import Arranged, Group
+from widgets.table.column import Column
+from widgets.table.filtering import spans
+from widgets.table.layout import GAP, Layout
+from widgets.text import Line, Piece, Tone, counted, fit, printable
+
+CURSOR = "►"
+MARK = "*"
+GUTTER = 3
+"""The cursor's sign, the mark's sign, and a blank."""
+
+
+class Signs(NamedTuple):
+    """What stands before a line."""
+
+    cursor: bool
+    marked: bool
+
+
+def header(layout: Layout, width: int, sort: str | None, *, reverse: bool) -> Line:
+    """The titles, with an arrow at the column that sorts, and how many columns there is no room for."""
+    pieces = [Piece(" " * GUTTER)]
+    used = GUTTER
+    for number, (column, start, wide) in enumerate(layout.placed):
+        arrow = ("▼" if reverse else "▲") if column.id == sort else ""
+        title = fit(column.title + arrow, wide)
+        if column.right:
+            title = (column.title + arrow).rjust(wide)[:wide]
+        pieces.append(Piece(" " * (start - used)))
+        pieces.append(Piece(title, Tone.KEY if arrow else Tone.HEAD))
+        used = start + wide
+        if number == len(layout.placed) - 1 and layout.dropped:
+            left = f" +{len(layout.dropped)} more"
+            if used + len(left) <= width:
+                pieces.append(Piece(left, Tone.DIM))
+    return tuple(pieces)
+
+
+def row_line(row: Any, layout: Layout, signs: Signs, finder: re.Pattern[str] | None) -> Line:
+    """A row's cells."""
+    pieces = [_gutter(signs)]
+    used = GUTTER
+    for column, start, wide in layout.placed:
+        text = printable(column.text(row))
+        tone = Tone.PLAIN if column.tone is None else column.tone(row)
+        pieces.append(Piece(" " * (start - used)))
+        pieces.extend(_highlighted(_cell(text, wide, column), tone, finder))
+        used = start + wide
+    return tuple(pieces)
+
+
+def _cell(text: str, wide: int, column: Column[Any]) -> str:
+    if column.right:
+        return text.rjust(wide) if cell_len(text) <= wide else "…".rjust(wide)
+    return fit(text, wide)
+
+
+def group_line(group: Group, noun: str, marked: int, signs: Signs) -> Line:
+    """A heading with its count."""
+    sign = "▸" if group.folded else "▾"
+    left = Piece(f"{sign} {printable(group.label)}", Tone.STRONG)
+    count = Piece(f"  {counted(len(group.rows), noun)}", Tone.DIM)
+    told = Piece(f", {marked:,} marked", Tone.KEY) if marked else Piece("")
+    return (_gutter(signs), left, count, told)
+
+
+def _gutter(signs: Signs) -> Piece:
+    return Piece((CURSOR if signs.cursor else " ") + (MARK if signs.marked else " ") + " ", Tone.KEY)
+
+
+def _highlighted(cell: str, tone: Tone, finder: re.Pattern[str] | None) -> list[Piece]:
+    found = [] if finder is None else spans(cell, finder)
+    pieces, done = [], 0
+    for start, end in found:
+        pieces += [Piece(cell[done:start], tone), Piece(cell[start:end], Tone.MATCH)]
+        done = end
+    pieces.append(Piece(cell[done:], tone))
+    return [piece for piece in pieces if piece.text]
+
+
+def needed(columns: Sequence[Column[Any]], rows: Sequence[Any]) -> dict[str, int]:
+    """How wide each column is in ``rows``."""
+    return {
+        column.id: max((cell_len(printable(column.text(row))) for row in rows), default=0)
+        for column in columns
+    }
+
+
+def visible_rows(arranged: Arranged[Any], top: int, height: int) -> list[Any]:
+    """The rows on the lines from ``top`` on."""
+    return [arranged.rows[at] for at in arranged.lines[top : top + height] if at >= 0]
+
+
+__all__ = ["GAP", "GUTTER", "Signs", "group_line", "header", "needed", "row_line", "visible_rows"]

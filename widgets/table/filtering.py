@@ -1,0 +1,50 @@
+"""Which rows a table shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+# A repeat of a repeat can take longer than anybody waits, and nothing stops a match that runs.
+_NESTED = re.compile(r"[*+}]\)[*+{?]|[*+}][*+]{2}")
+
+
+class Filter(NamedTuple):
+    """Text that a row must hold, or must not (``inverse``); upper and lower case are one."""
+
+    pattern: str
+    regex: bool = False
+    inverse: bool = False
+
+    def problem(self) -> str | None:
+        """Why this cannot be looked for, in one line; None where it can."""
+        if not self.regex:
+            return None
+        if _NESTED.search(self.pattern):
+            return "a repeat of a repeat may never come to an end: write it without"
+        try:
+            re.compile(self.pattern)
+        except re.error as error:
+            return f"no regular expression: {error}"
+        return None
+
+    def finder(self) -> re.Pattern[str]:
+        """What is looked for, for marking it. Raises re.error where :meth:`problem` names one."""
+        return re.compile(self.pattern if self.regex else re.escape(self.pattern), re.IGNORECASE)
+
+    def keeps(self) -> Callable[[str], bool]:
+        """Whether a row with this text is shown. Raises re.error where :meth:`problem` names one."""
+        found = self.finder().search
+        if self.inverse:
+            return lambda text: found(text) is None
+        return lambda text: found(text) is not None
+
+    def __str__(self) -> str:
+        sign = "not " if self.inverse else ""
+        return f"{sign}/{self.pattern}/" if self.regex else f"{sign}{self.pattern!r}"
+
+
+def spans(text: str, finder: re.Pattern[str]) -> list[tuple[int, int]]:
+    """Where ``finder`` matches, left to right, without empty matches."""
+    return [found.span() for found in finder.finditer(text) if found.end() > found.start()]

@@ -1,0 +1,76 @@
+"""Where the cursor stands and what is marked, by identity: a refresh never moves either onto another row."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple
+
+from widgets.table.arrange import Arranged, GroupKey
+
+
+class Cursor(NamedTuple):
+    """The line of the cursor and what stands there; ``key`` None in an empty table.
+
+    ``label`` is the group it stands in: a row may stand in several.
+    """
+
+    number: int
+    key: Hashable | None
+    label: str | None = None
+
+
+def cursor_at(arranged: Arranged[Any], number: int) -> Cursor:
+    """The cursor on line ``number``, or the last one before it that there is."""
+    if not arranged.lines:
+        return Cursor(0, None)
+    number = max(0, min(number, len(arranged.lines) - 1))
+    group = arranged.heading(number)
+    return Cursor(number, arranged.identity(number), None if group is None else group.label)
+
+
+def followed(cursor: Cursor, before: Arranged[Any], after: Arranged[Any]) -> tuple[Cursor, bool]:
+    """The cursor after the lines changed, and whether what it stood on is still there.
+
+    Where it is gone the cursor goes to its nearest neighbour that is left, at or below it first.
+    """
+    if cursor.key is None:
+        return cursor_at(after, cursor.number), True
+    found = _find(after, cursor)
+    if found is not None:
+        return cursor_at(after, found), True
+    places = {after.identity(number): number for number in range(len(after.lines))}
+    neighbours = (*range(cursor.number + 1, len(before.lines)), *range(cursor.number - 1, -1, -1))
+    for number in neighbours:
+        place = places.get(before.identity(number))
+        if place is not None:
+            return cursor_at(after, place), False
+    return cursor_at(after, 0), False
+
+
+def _find(after: Arranged[Any], cursor: Cursor) -> int | None:
+    if after.groups and cursor.label is not None and not isinstance(cursor.key, GroupKey):
+        start = after.find(GroupKey(cursor.label))
+        if start is not None:
+            group = after.group(start)
+            size = 0 if group is None or group.folded else len(group.rows)
+            for number in range(start + 1, start + 1 + size):
+                if after.identity(number) == cursor.key:
+                    return number
+            if group is not None and group.folded and any(_is(after, n, cursor.key) for n in group.rows):
+                return start
+    return after.find(cursor.key, cursor.number)
+
+
+def _is(arranged: Arranged[Any], row: int, key: Hashable) -> bool:
+    return arranged.key(arranged.rows[row]) == key
+
+
+def keys_of(arranged: Arranged[Any], rows: Iterable[int]) -> frozenset[Hashable]:
+    """The identities of rows by their numbers."""
+    return frozenset(arranged.key(arranged.rows[n]) for n in rows)
+
+
+def between(arranged: Arranged[Any], one: int, other: int) -> frozenset[Hashable]:
+    """The identities of the rows on the lines from ``one`` to ``other``, both included."""
+    first, last = sorted((one, other))
+    return keys_of(arranged, (at for at in arranged.lines[first : last + 1] if at >= 0))

@@ -1,0 +1,204 @@
+"""Text as values: pieces with a tone, lines of pieces. Nothing here knows Textual, so panes are tested as text.
+
+A tone says what a piece means; the theme says how that looks. No meaning is carried by a tone alone: every state
+has a word or a sign in its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+
+_KIB = 1024
+
+
+class Tone(StrEnum):
+    """What a piece of text means."""
+
+    PLAIN = "plain"
+    DIM = "dim"
+    STRONG = "strong"
+    HEAD = "head"
+    GOOD = "good"
+    WARN = "warn"
+    BAD = "bad"
+    INFO = "info"
+    KEY = "key"
+    MATCH = "match"
+    CUT = "cut"
+    BADGE_SAFE = "badge-safe"
+    BADGE_ARMED = "badge-armed"
+    EPOCH_0 = "epoch-0"
+    EPOCH_1 = "epoch-1"
+    EPOCH_2 = "epoch-2"
+    EPOCH_3 = "epoch-3"
+    EPOCH_4 = "epoch-4"
+    EPOCH_5 = "epoch-5"
+
+
+class Piece(NamedTuple):
+    """A run of text in one tone."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+Line = tuple[Piece, ...]
+Content = Callable[[int], Sequence[Line]]
+"""Lines for a given width in columns."""
+
+BLANK: Line = ()
+
+
+def line(*parts: str | Piece) -> Line:
+    """A line of pieces; strings are plain, empty ones are left out."""
+    pieces = (part if isinstance(part, Piece) else Piece(part) for part in parts)
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def plain(pieces: Iterable[Piece]) -> str:
+    """The text alone, as somebody sees it who sees no colour."""
+    return "".join(piece.text for piece in pieces)
+
+
+def printable(text: str) -> str:
+    """One line without control characters: what a broker sends must not move the cursor."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def width_of(pieces: Iterable[Piece]) -> int:
+    """How many columns the line takes."""
+    return sum(cell_len(piece.text) for piece in pieces)
+
+
+def fold(pieces: Line, width: int, indent: str = "") -> list[Line]:
+    """The line broken between words at ``width`` columns; what follows is indented by ``indent``.
+
+    A word that is longer than a line has one of its own and is broken there: nothing is left out.
+    """
+    lines: list[Line] = []
+    current: list[Piece] = []
+    used = 0
+    for word, tone in _words(pieces):
+        size = cell_len(word)
+        if used + cell_len(word.rstrip()) > width and used > len(indent):
+            lines.append(_trimmed(current))
+            current, used = ([Piece(indent)] if indent else []), len(indent)
+        while used + cell_len(word.rstrip()) > width > len(indent):
+            head, word = _split(word, width - used)  # noqa: PLW2901  # the rest of a word too long for any line
+            lines.append((*current, Piece(head, tone)))
+            current, used = ([Piece(indent)] if indent else []), len(indent)
+            size = cell_len(word)
+        current.append(Piece(word, tone))
+        used += size
+    lines.append(_trimmed(current))
+    return lines
+
+
+def paragraph(text: str, width: int, tone: Tone = Tone.PLAIN, indent: str = "") -> list[Line]:
+    """``text`` in one tone, folded; every line is indented."""
+    return fold((Piece(indent), Piece(text, tone)), width, indent)
+
+
+def _words(pieces: Line) -> Iterable[tuple[str, Tone]]:
+    """Words with the blanks behind them."""
+    for text, tone in pieces:
+        start = 0
+        for end in range(1, len(text) + 1):
+            if end == len(text) or (text[end - 1] == " " and text[end] != " "):
+                yield text[start:end], tone
+                start = end
+
+
+def _split(text: str, width: int) -> tuple[str, str]:
+    used = 0
+    for index, char in enumerate(text):
+        used += cell_len(char)
+        if used > width:
+            return text[: max(index, 1)], text[max(index, 1) :]
+    return text, ""
+
+
+def _trimmed(pieces: Sequence[Piece]) -> Line:
+    if not pieces:
+        return ()
+    last = pieces[-1]
+    return tuple(piece for piece in (*pieces[:-1], Piece(last.text.rstrip(), last.tone)) if piece.text)
+
+
+def fit(text: str, width: int) -> str:
+    """Exactly ``width`` columns; what is too long loses its middle, since the number at its end tells most."""
+    if width <= 0:
+        return ""
+    if cell_len(text) <= width:
+        return set_cell_size(text, width)
+    if width <= 4:
+        return set_cell_size("…", width)
+    keep = width - 1
+    tail = min(keep // 2, max(keep // 3, 4))
+    return set_cell_size(text[: keep - tail] + "…" + text[-tail:], width)
+
+
+def ids(brokers: Iterable[int]) -> str:
+    """Broker ids as Kafka's tools print them; "-" for nobody."""
+    return ",".join(str(broker) for broker in brokers) or "-"
+
+
+def either(brokers: Sequence[int]) -> str:
+    """``1``, ``1 or 2``, ``1, 2 or 3``."""
+    return _joined(brokers, "or")
+
+
+def both(brokers: Sequence[int]) -> str:
+    """``1``, ``1 and 2``, ``1, 2 and 3``."""
+    return _joined(brokers, "and")
+
+
+def _joined(brokers: Sequence[int], word: str) -> str:
+    names = [str(broker) for broker in brokers]
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """``1 partition``, ``3,000 partitions``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def human_bytes(size: int) -> str:
+    """Bytes in KiB, MiB …; "?" where the size is not known."""
+    if size < 0:
+        return "?"
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < _KIB:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= _KIB
+    return f"{amount:.1f} TiB"
+
+
+def offset(value: int) -> str:
+    """An offset with its thousands apart; "?" where it is not known."""
+    return f"{value:,}" if value >= 0 else "?"
+
+
+def lasting(seconds: float) -> str:
+    """A duration as coarse as it may be, so that a line that shows it seldom changes."""
+    if seconds < 60:
+        return "<1 min"
+    minutes = int(seconds // 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes:02}"
+    return f"{hours // 24} days"
+
+
+def age(seconds: float) -> str:
+    """The age of a picture: seconds while they matter."""
+    return f"{int(seconds)} s" if seconds < 60 else lasting(seconds)
