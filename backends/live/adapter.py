@@ -21,7 +21,7 @@ from backends.base.answers import (
 from backends.base.errors import BackendError
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.live.addresses import Address
-from backends.live.batchtimes import batch_times
+from backends.live.batchtimes import Record, batch_times
 from backends.live.configs import describe_topic_configs
 from backends.live.connection import BrokerConnection
 from backends.live.control import LiveControls
@@ -169,10 +169,11 @@ class LiveBackend:
     ) -> None:
         try:
             connection = await self._fleet.connection(broker)
-            for tp, witness in records:
-                times = await batch_times(connection, tp, witness.offset, TIMES_TIMEOUT)
-                if times is not None:
-                    found[tp, witness] = times
+            asked = [Record(tp, witness.offset) for tp, witness in records]
+            times = await batch_times(connection, asked, TIMES_TIMEOUT)
+            found.update(
+                (key, times[record]) for key, record in zip(records, asked, strict=True) if record in times
+            )
         except BackendError:
             return  # a timestamp is a help to the reader, not a condition
 
