@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -77,6 +78,7 @@ class Fleet:
         self._forwarding = Pool(self._connect, self._fits)
         self._unknown_node: Address | None = None
         self._failed: dict[int, float] = {}
+        self._forwards: Counter[int] = Counter()
         self._leftovers: set[asyncio.Task[Any]] = set()
         self._quorum: tuple[float, Quorum | Unknown] | None = None
         self._quorum_task: asyncio.Task[Quorum | Unknown] | None = None
@@ -147,7 +149,7 @@ class Fleet:
         quorum = await self.quorum()
         caught_up = self.caught_up(quorum)
         pool = self._forwarding if forwarded or not again else self._common
-        asks = [self._ask(pool, broker, ask, caught_up) for broker in self._order(caught_up)]
+        asks = [self._ask(pool, broker, ask, caught_up) for broker in self._order(caught_up, pool)]
         try:
             if again:
                 return await first_answer(asks, patience=PATIENCE, leave=self._leftovers)
@@ -269,7 +271,7 @@ class Fleet:
     async def _ask_quorum(self) -> Quorum | Unknown:
         answer: Quorum | Unknown
         pool = self._forwarding
-        asks = [self._ask(pool, broker, describe_quorum, None) for broker in self._order(None)]
+        asks = [self._ask(pool, broker, describe_quorum, None) for broker in self._order(None, pool)]
         try:
             async with asyncio.timeout(QUORUM_TIMEOUT):
                 answer = (await first_answer(asks, patience=QUORUM_PATIENCE)).value
@@ -286,10 +288,11 @@ class Fleet:
         self._quorum = (asyncio.get_running_loop().time(), answer)
         return answer
 
-    def _order(self, caught_up: frozenset[int] | None) -> list[int]:
+    def _order(self, caught_up: frozenset[int] | None, pool: Pool) -> list[int]:
         """Whom to ask, best first: those caught up, then the unknown node, then the rest.
 
-        Who could not be reached a moment ago comes last, or every question would wait for that again.
+        Who could not be reached a moment ago comes last, or every question would wait for that again. A broker
+        forwards one request at a time: several changes at once go through several brokers.
         """
         fenced = {b.id for b in self.brokers if b.fenced}
         lately = asyncio.get_running_loop().time() - AVOIDED_FOR
@@ -297,10 +300,12 @@ class Fleet:
         if self._unknown_node is not None:
             ids.add(SEED)
 
-        def rank(broker: int) -> tuple[bool, int, bool, bool, int]:
+        busy = self._forwards if pool is self._forwarding else Counter()
+
+        def rank(broker: int) -> tuple[bool, int, bool, int, bool, int]:
             gone = self._failed.get(broker, lately) > lately
             doubt = 0 if caught_up is None or broker in caught_up else 1 if broker == SEED else 2
-            return gone, doubt, broker in fenced, self.current(broker) is None, broker
+            return gone, doubt, broker in fenced, busy[broker], self.current(broker) is None, broker
 
         return sorted(ids, key=rank)
 
@@ -319,7 +324,13 @@ class Fleet:
                 raise
             self._failed.pop(broker, None)
             known = None if caught_up is None or broker == SEED else broker in caught_up
-            return Told(await ask(conn), broker, known)
+            if pool is not self._forwarding:
+                return Told(await ask(conn), broker, known)
+            self._forwards[broker] += 1
+            try:
+                return Told(await ask(conn), broker, known)
+            finally:
+                self._forwards[broker] -= 1
 
         return run
 

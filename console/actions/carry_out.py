@@ -13,13 +13,13 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress, Recorder
 from console.planfile import designations
 from console.signals import StopRequest
-from recovery.model import Survey, TopicPartition
+from recovery.model import PartitionState, Survey, TopicPartition
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.verify import RowState, verify
 
 SUCCESS = frozenset({Outcome.ELECTED, Outcome.ALREADY_ONLINE})
 LOOK_SECONDS = 10.0
-SETTLING_PAUSES = (0.1, 0.2, 0.5, 1.0, 1.0)
+SETTLING_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
 """Seconds between looks at what was just elected and restored."""
 PART = 1_000
 """Rows that are elected, restored and looked at together; as many as one ElectLeaders request may hold."""
@@ -182,18 +182,20 @@ class _Job(NamedTuple):
 async def _look_until_shown(
     backend: Backend, plan: Plan, elections: Sequence[Election], progress: Progress | None
 ) -> Mapping[TopicPartition, RowState]:
-    """Looks again while a broker is asked that has not heard yet of what was just written.
+    """Looks when the brokers have heard of what was just written.
 
     The last orders were restored a moment ago; what is still not shown after some seconds is told as it is.
     """
     done = {e.tp for e in elections if e.outcome is Outcome.ELECTED and e.restored}
-    states = await look_after(backend, plan, progress)
+    meant = {row.tp: (row.leader, row.replicas) for row in plan.rows if row.tp in done}
     for pause in SETTLING_PAUSES:
-        if all(states[tp].good for tp in done if tp in states):
+        states = await _states(backend, [row.tp for row in plan.rows])
+        if all((s.leader, s.replicas) == meant[s.tp] for s in states if s.tp in meant):
             break
         await asyncio.sleep(pause)
-        states = await look_after(backend, plan, progress)
-    return states
+    else:
+        states = await _states(backend, [row.tp for row in plan.rows])
+    return _compared(plan, await _surveyed(backend, states, progress, LOOK_SECONDS, leaders_only=True))
 
 
 async def look_after(
@@ -201,7 +203,12 @@ async def look_after(
 ) -> Mapping[TopicPartition, RowState]:
     """The plan's partitions as they are now: led by whom, usable, replicated. Raises BackendError."""
     # What counts is the leader's log, and a leader of some moments has written under one epoch at most.
-    surveys = await survey_rows(backend, [row.tp for row in plan.rows], progress, leaders_only=True)
+    return _compared(
+        plan, await survey_rows(backend, [row.tp for row in plan.rows], progress, leaders_only=True)
+    )
+
+
+def _compared(plan: Plan, surveys: Sequence[Survey]) -> Mapping[TopicPartition, RowState]:
     return {state.tp: state for state in verify(plan, surveys)}
 
 
@@ -217,9 +224,24 @@ async def survey_rows(
 
     ``leaders_only``: where there is a leader nobody else is asked, and of its log only the last epoch.
     """
+    states = await _states(backend, partitions)
+    return await _surveyed(backend, states, progress, seconds, leaders_only=leaders_only)
+
+
+async def _states(backend: Backend, partitions: Sequence[TopicPartition]) -> tuple[PartitionState, ...]:
     wanted = set(partitions)
     found = await backend.partitions(tuple(dict.fromkeys(tp.topic for tp in partitions)))
-    states = tuple(state for state in found.states if state.tp in wanted)
+    return tuple(state for state in found.states if state.tp in wanted)
+
+
+async def _surveyed(
+    backend: Backend,
+    states: tuple[PartitionState, ...],
+    progress: Progress | None,
+    seconds: float,
+    *,
+    leaders_only: bool,
+) -> tuple[Survey, ...]:
     if not states:
         return ()
     depth = Depth.LAST if leaders_only else Depth.DIVERGENCE

@@ -11,6 +11,7 @@ from console.cli.recording import open_journal
 from console.cli.run import Run
 from console.errors import NotDone
 from console.journal.journal import Journal
+from console.journal.reading import remember_settled
 from console.journal.unfinished import Unfinished, unfinished
 from console.output.settled import settled_lines, unfinished_lines
 from console.signals import StopRequest
@@ -29,9 +30,11 @@ async def journalled(
     with open_journal(run.program, cluster_id, reason) as journal:
         found = unfinished(cluster_id)
         run.screen.say(*unfinished_lines(found))
-        if found.orders:
+        if found.nothing:
+            remember_settled(journal.path)
+        elif found.orders:
             await _finish_first(run, backend, found, journal, stop)
-        elif found.entries:
+        else:
             # Nothing of theirs can be undone; what they did is seen in the state of the partitions.
             journal.settle("nothing of it is left to undo", entries=[entry.entry for entry in found.entries])
         yield journal

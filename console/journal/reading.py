@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from backends.base.answers import Designation
 from console.journal.errors import JournalError
@@ -75,6 +77,38 @@ def read_runs(cluster_id: str, root: Path | None = None) -> tuple[RunRecord, ...
     return tuple(read_run(path) for path in sorted(directory.glob("*.jsonl")))
 
 
+SETTLED = "settled"
+"""The file that names the newest run before which nothing is open."""
+
+
+def read_unsettled_runs(cluster_id: str, root: Path | None = None) -> tuple[RunRecord, ...]:
+    """As :func:`read_runs`, without those that were found to have left nothing open. Raises JournalError."""
+    directory = cluster_directory(cluster_id, root)
+    paths = sorted(directory.glob("*.jsonl"))
+    names = [path.name for path in paths]
+    try:
+        through = (directory / SETTLED).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        through = ""
+    # Where the run that is named is gone, so may be the numbering that it stood in: then all are read.
+    first = names.index(through) + 1 if through in names else 0
+    return tuple(read_run(path) for path in paths[first:])
+
+
+def remember_settled(own: Path) -> None:
+    """Notes that nothing is open of all runs before the one whose file is ``own``, which holds the lock.
+
+    Only saves reading: where it cannot be written, the next run reads more.
+    """
+    earlier = [path.name for path in own.parent.glob("*.jsonl") if path.name < own.name]
+    if not earlier:
+        return
+    new = own.parent / f"{SETTLED}.new"
+    with contextlib.suppress(OSError):
+        new.write_text(max(earlier) + "\n", encoding="utf-8")
+        new.replace(own.parent / SETTLED)
+
+
 def read_run(path: Path) -> RunRecord:
     """One run's file. Raises JournalError with the line: unreadable, broken, or of a newer format."""
     header: Mapping[str, Any] = {}
@@ -104,7 +138,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
     lines = whole.split(b"\n") if whole else []
     for number, line in enumerate(lines, 1):
         try:
-            yield number, json.loads(line)
+            yield number, orjson.loads(line)
         except ValueError:
             # A power loss can leave the last line broken: it never counted as written.
             if number < len(lines) or torn:

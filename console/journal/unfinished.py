@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backends.base.answers import Designation
-from console.journal.reading import After, Before, RunRecord, Settled, read_runs
+from console.journal.reading import After, Before, RunRecord, Settled, read_unsettled_runs
 from console.planfile import without_collection
 from recovery.model import TopicPartition
 
@@ -53,7 +53,7 @@ class Unfinished:
 def unfinished(cluster_id: str, root: Path | None = None) -> Unfinished:
     """What the runs recorded for the cluster on this host left open. Raises JournalError."""
     with without_collection():
-        return left_open(read_runs(cluster_id, root))
+        return left_open(read_unsettled_runs(cluster_id, root))
 
 
 def left_open(runs: Iterable[RunRecord]) -> Unfinished:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from backends.base.answers import Designation
 from console.journal.journal import Journal
-from console.journal.reading import Before, read_runs
+from console.journal.reading import SETTLED, Before, read_runs, read_unsettled_runs, remember_settled
 from console.journal.unfinished import OpenOrder, Unfinished, unfinished
 from recovery.model import TopicPartition
 from tests.unit.journal.dying import killed_at
@@ -237,3 +237,27 @@ def test_a_run_that_was_killed_holds_nobody_up(tmp_path: Path) -> None:
     assert killed_at(10_000, takes_the_lock_and_dies)
     journal(tmp_path, "two").close()
     assert [told.run_id for told in read_runs(CLUSTER, tmp_path)] == ["one", "two"]
+
+
+def test_runs_that_are_known_to_have_left_nothing_are_not_read_again(tmp_path: Path) -> None:
+    with journal(tmp_path, "first") as run:
+        reorder(run)
+        restore(run)
+    with journal(tmp_path, "second") as run:
+        assert found(tmp_path).nothing
+        remember_settled(run.path)
+        reorder(run)
+    assert [run.run_id for run in read_unsettled_runs(CLUSTER, tmp_path)] == ["second"]
+    assert open_rows(tmp_path) == list(ROWS)
+
+
+def test_a_journal_that_was_cleared_away_is_read_from_its_new_beginning(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        with journal(tmp_path, name) as run:
+            remember_settled(run.path)
+    for path in run.path.parent.glob("*.jsonl"):
+        path.unlink()
+    assert (run.path.parent / SETTLED).exists()
+    with journal(tmp_path, "third") as run:
+        reorder(run)
+    assert open_rows(tmp_path) == list(ROWS)

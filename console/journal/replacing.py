@@ -1,0 +1,27 @@
+"""A controller replacement in the journal: one entry around the whole of it, from its first step to its last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from console.journal.unfinished import Unfinished
+
+REPLACE = "replace-controller"
+
+
+class OpenReplacement(NamedTuple):
+    """A replacement that was begun and not ended; ``file`` is its plan."""
+
+    entry: str
+    at: str
+    file: Path
+
+
+def open_replacement(found: Unfinished) -> OpenReplacement | None:
+    """The newest replacement that is half done."""
+    entries = [entry for entry in found.entries if entry.action == REPLACE]
+    if not entries:
+        return None
+    newest = entries[-1]
+    return OpenReplacement(newest.entry, newest.at, Path(str(newest.detail.get("file", ""))))
