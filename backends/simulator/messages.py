@@ -83,8 +83,11 @@ class HeartbeatReply(NamedTuple):
 
 
 class MetadataFetch(NamedTuple):
+    """``directory`` is the id of the broker's metadata log dir (KIP-853, "Fetch")."""
+
     broker: int
     offset: int
+    directory: str = ""
 
 
 class MetadataBatch(NamedTuple):
@@ -190,6 +193,20 @@ class Consumed(NamedTuple):
     high_watermark: int = -1
 
 
+class DeleteRecords(NamedTuple):
+    """Delete what lies below ``before``, at most up to the high watermark (KIP-107); -1: all of that."""
+
+    tp: TopicPartition
+    before: int
+
+
+class RecordsDeleted(NamedTuple):
+    """``start`` is the leader's new log start; its followers come to it with their next fetch."""
+
+    error: Error | None
+    start: int = -1
+
+
 # From the operator.
 
 
@@ -224,8 +241,11 @@ class SetConfig(NamedTuple):
 
 
 class UpdateFeature(NamedTuple):
+    """``dry_run``: only say whether it would be accepted (kraft.version)."""
+
     feature: str
     level: int
+    dry_run: bool = False
 
 
 class CreateTopic(NamedTuple):

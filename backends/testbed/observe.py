@@ -238,6 +238,10 @@ class Observer:
             return first
         raise NoAnswer("no broker answers")
 
+    def ask_all(self, request: RequestPayload, answer: type[R]) -> dict[int, R]:
+        """The answer of every broker that gives one."""
+        return dict(self._answers(request, answer))
+
     def _answers(
         self, request: RequestPayload, answer: type[R], without: frozenset[int] = frozenset()
     ) -> Iterator[tuple[int, R]]:

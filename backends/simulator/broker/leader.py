@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING
 
 from backends.simulator.broker.isr import IsrChanges
 from backends.simulator.broker.leadership import UNKNOWN, Follower, Leadership, Waiting
-from backends.simulator.broker.log import Log, appended
+from backends.simulator.broker.log import Log, appended, without_head
 from backends.simulator.broker.sessions import FetchSessions
-from backends.simulator.messages import Error, Fetch, Position, Produce, Produced
+from backends.simulator.messages import (
+    DeleteRecords,
+    Error,
+    Fetch,
+    Position,
+    Produce,
+    Produced,
+    RecordsDeleted,
+)
 from backends.simulator.rpc import Answer
 from backends.simulator.watch import Acknowledged, HighWatermarkMoved, LeadershipTaken
 from recovery.controller.alter_partition import UNCHECKED_EPOCH, AlterPartition, IsrMember
@@ -314,6 +322,21 @@ class Leader:
         self.process.context.watch(Acknowledged(body.tp, span, body.acks))
         if body.acks != 0:
             answer(Produced(None, span.start, span.epoch))
+
+    def delete_records(self, body: DeleteRecords, answer: Answer) -> None:
+        """Raise the log start (KIP-107)."""
+        lead = self.leading(body.tp)
+        log = None if lead is None else self.read(body.tp)
+        if lead is None or log is None:
+            answer(RecordsDeleted(Error.NOT_LEADER_OR_FOLLOWER))
+            return
+        before = log.high_watermark if body.before < 0 else body.before
+        if before > log.high_watermark:
+            answer(RecordsDeleted(Error.OFFSET_OUT_OF_RANGE))
+            return
+        self.process.storage.write(body.tp, without_head(log, before))
+        answer(RecordsDeleted(None, max(before, log.start)))
+        self._wake(body.tp, lead)
 
     def min_isr_changed(self, before: ClusterImage) -> None:
         """A lower min ISR lets high watermarks go on."""

@@ -14,7 +14,7 @@ class Follower:
     """A follower as its fetches show it. ``offset`` is UNKNOWN until it fetched in this leader epoch.
 
     ``broker_epoch`` is the one that its fetches carry (KIP-903); ``end_at_fetch`` the leader's log end at its last
-    fetch with a new position; ``told`` the high watermark that it was sent last.
+    fetch with a new position; ``told`` the high watermark and the log start that it was sent last.
     """
 
     __slots__ = ("broker_epoch", "caught_up_at", "diverging", "end_at_fetch", "fetched_at", "offset", "told")
@@ -25,7 +25,7 @@ class Follower:
         self.caught_up_at = now
         self.fetched_at = now
         self.end_at_fetch = offset
-        self.told = UNKNOWN
+        self.told = (UNKNOWN, UNKNOWN)
         self.diverging: tuple[int, int] | None = None
 
 

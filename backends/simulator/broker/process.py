@@ -17,6 +17,7 @@ from backends.simulator.messages import (
     AssignDirectories,
     Consume,
     Consumed,
+    DeleteRecords,
     Error,
     Fetch,
     Heartbeat,
@@ -193,7 +194,8 @@ class BrokerProcess:
     def _fetch_metadata(self) -> None:
         config = self.context.config
         timeout = config.metadata_fetch_wait_max + config.request_timeout
-        self.link.ask(MetadataFetch(self.id, self.offset), timeout, self._metadata, METADATA)
+        directory = self.storage.disk.directories[0].id
+        self.link.ask(MetadataFetch(self.id, self.offset, directory), timeout, self._metadata, METADATA)
 
     def _metadata(self, reply: Any) -> None:
         if not isinstance(reply, MetadataBatch):
@@ -201,6 +203,7 @@ class BrokerProcess:
             return
         if reply.image is not None and reply.offset > self.offset:
             self._apply(reply, reply.image)
+        self.offset = max(self.offset, reply.offset)
         self._fetch_metadata()
 
     def _apply(self, batch: MetadataBatch, image: ClusterImage) -> None:
@@ -299,6 +302,8 @@ class BrokerProcess:
             self.leader.produce(body, answer)
         elif isinstance(body, Consume):
             self._consume(body, answer)
+        elif isinstance(body, DeleteRecords):
+            self.leader.delete_records(body, answer)
         else:
             self.operator.handle(source, body, answer)
 

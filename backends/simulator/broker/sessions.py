@@ -159,9 +159,10 @@ class FetchSessions:
         spans: tuple[EpochSpan, ...] = ()
         if diverging is None and 0 <= known.offset < log.end:
             spans = read(log, known.offset, self._process.context.config.replica_fetch_records)
-        if diverging is None and not spans and known.told == log.high_watermark:
+        told = (log.high_watermark, log.start)
+        if diverging is None and not spans and known.told == told:
             return None
-        known.told = log.high_watermark
+        known.told = told
         return FetchedPartition(tp, lead.epoch, None, spans, log.high_watermark, log.start, diverging)
 
     def _failed(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from backends.base.answers import ClusterInfo, Designation, Election, Outcome
-from backends.base.errors import BackendError
+from backends.base.errors import BackendError, Unreachable
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import (
@@ -18,7 +18,14 @@ from backends.simulator.messages import (
 from backends.simulator.network import broker as node
 from backends.simulator.operate.asking import Asking, check
 from backends.simulator.operate.kept import Kept
-from backends.simulator.questions import GetReplicaLogInfo, LineageRead, ReadLineage, ReplicaLogInfos
+from backends.simulator.questions import (
+    GetReplicaLogInfo,
+    LineageRead,
+    ListReassignments,
+    ReadLineage,
+    ReassignmentsListed,
+    ReplicaLogInfos,
+)
 from recovery.controller.errors import ControllerError, Refusal
 from recovery.controller.targets import Election as Kind
 from recovery.fences import Fence, state_changed
@@ -223,18 +230,36 @@ class Elections:
 
     def restore(self, rows: Sequence[Designation], recorder: Recorder) -> tuple[Election, ...]:
         """Put back the assignment of rows whose present order is exactly ``order``, and of no other."""
-        states = self._states([row.tp for row in rows]) if rows else {}
-        mine = [
-            row
-            for row in rows
-            if row.tp in states
-            and states[row.tp].topic_id == row.topic_id
-            and states[row.tp].replicas == row.order
-            and row.order != row.replicas
-        ]
-        problems = self._restore(mine, recorder) if mine else {}
-        after = self._states([row.tp for row in rows]) if rows else {}
+        if not rows:
+            return ()
+        tps = [row.tp for row in rows]
+        states, busy = self._states(tps), self._reassigning(tps)
+        problems: dict[TopicPartition, str] = {}
+        mine = []
+        for row in rows:
+            state = states.get(row.tp)
+            if state is None or state.topic_id != row.topic_id or state.replicas == row.replicas:
+                continue
+            if row.tp in busy:
+                problems[row.tp] = "a reassignment is in progress; left alone"
+            elif state.replicas == row.order:
+                mine.append(row)
+            else:
+                now = list(state.replicas)
+                problems[row.tp] = f"the assignment is now {now}, not what was written; left alone"
+        if mine:
+            problems.update(self._restore(mine, recorder))
+        after = self._states(tps)
         return tuple(_restored(row, after.get(row.tp), problems.get(row.tp)) for row in rows)
+
+    def _reassigning(self, tps: Sequence[TopicPartition]) -> frozenset[TopicPartition]:
+        asked, _ = self._asking.caught_up()
+        told = self._asking.one(node(asked), ListReassignments(tuple(tps)))
+        if isinstance(told, ReassignmentsListed) and told.error is not None:
+            check(told.error, "DESCRIBE", "list reassignments")
+        if not isinstance(told, ReassignmentsListed):
+            raise Unreachable("whether a reassignment is in progress could not be asked: nothing is restored")
+        return frozenset(row[0] for row in told.rows)
 
     def _restore(self, rows: Sequence[Designation], recorder: Recorder) -> dict[TopicPartition, str]:
         entry = recorder.before("restore", {"rows": list(rows)})
@@ -287,5 +312,7 @@ def _restored(row: Designation, state: PartitionState | None, problem: str | Non
     leader, epoch = (state.leader, state.leader_epoch) if state else (NO_LEADER, -1)
     right = leader == row.leader
     outcome = Outcome.ELECTED if right else Outcome.OTHER_LEADER if leader >= 0 else Outcome.FAILED
-    ordered = state is not None and (state.replicas != row.order or row.order == row.replicas)
-    return Election(row.tp, outcome, leader, epoch, problem or "nothing of ours is left", restored=ordered)
+    detail = problem or "nothing of ours stands any more"
+    if problem is None and state is not None and state.replicas == row.replicas:
+        detail = "assignment order restored"
+    return Election(row.tp, outcome, leader, epoch, detail, restored=problem is None)

@@ -1,0 +1,86 @@
+"""What the contract's tests ask a backend for, and who records and stops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from backends.base.answers import Depth, Designation, Election, SurveyRequest
+from backends.base.protocol import Backend
+from backends.simulator.rehearsal import designation
+from recovery.model import PartitionState, Survey
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy, decide
+
+
+class Stopped:
+    """Whether somebody asked the job to stop."""
+
+    def __init__(self, stopped: bool = False) -> None:
+        self._stopped = stopped
+
+    def __bool__(self) -> bool:
+        return self._stopped
+
+
+class Record:
+    """Keeps what a journal would put on disk. ``full``: it cannot be written."""
+
+    def __init__(self, *, full: bool = False) -> None:
+        self.actions: list[str] = []
+        self.details: list[Mapping[str, object]] = []
+        self.ends: dict[str, Mapping[str, object]] = {}
+        self._full = full
+
+    def before(self, action: str, detail: Mapping[str, object]) -> str:
+        if self._full:
+            raise OSError("no space left on device")
+        self.actions.append(action)
+        self.details.append(detail)
+        return str(len(self.actions))
+
+    def after(self, entry: str, result: Mapping[str, object]) -> None:
+        self.ends[entry] = result
+
+
+async def states(backend: Backend, topic: str) -> tuple[PartitionState, ...]:
+    return (await backend.partitions([topic])).states
+
+
+async def state(backend: Backend, topic: str) -> PartitionState:
+    """The topic's only partition."""
+    (found,) = await states(backend, topic)
+    return found
+
+
+async def survey(
+    backend: Backend, topic: str, depth: Depth = Depth.DIVERGENCE, duration: float = 20.0
+) -> Survey:
+    """The topic's only partition, surveyed."""
+    request = SurveyRequest(await states(backend, topic), duration, depth)
+    (found,) = (await backend.survey(request)).surveys
+    return found
+
+
+async def choices(backend: Backend, topic: str, leader: int | None = None) -> list[Designation]:
+    """The aggressive choice for each of the topic's partitions, or ``leader``, with its fences."""
+    found = await backend.survey(SurveyRequest(await states(backend, topic), 20.0))
+    rows = []
+    for surveyed in found.surveys:
+        decision = decide(surveyed, Ranking.LAST_RECORD, Strategy.AGGRESSIVE)
+        order = decision.order or surveyed.state.replicas
+        if leader is not None:
+            order = (leader, *(broker for broker in order if broker != leader))
+        rows.append(designation(surveyed, order))
+    return rows
+
+
+async def choice(backend: Backend, topic: str, leader: int | None = None) -> Designation:
+    """The choice for the topic's only partition."""
+    (found,) = await choices(backend, topic, leader)
+    return found
+
+
+async def designate(
+    backend: Backend, rows: Sequence[Designation], record: Record | None = None, *, stopped: bool = False
+) -> tuple[Election, ...]:
+    return await backend.designate(rows, record or Record(), attempts=0, stop=Stopped(stopped))

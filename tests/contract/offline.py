@@ -1,0 +1,157 @@
+"""Elections of offline partitions: the one that was asked for, or none, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from backends.base.answers import Outcome
+from backends.base.errors import NotAllowed
+from recovery.model import TopicPartition
+from tests.contract.asking import Record, choice, choices, designate, state, states, survey
+from tests.contract.stage import Stage
+
+TOPICS = ("chosen", "fenced", "stale", "unrecorded", "stopped", "denied", "unclean", "many")
+REPLICAS = (1, 2, 3)
+
+
+class Offline:
+    """Every topic is offline: 3, the only ELR member, is dead; 1 and 2 are alive, 2 with the longer log."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def incident(cls, stage: Stage) -> Stage:
+        stage.mend()
+        for topic in TOPICS:
+            stage.create_topic(topic, [REPLICAS] * (4 if topic == "many" else 1))
+            stage.produce(topic, 10)
+        stage.kill(1)
+        for topic in TOPICS:
+            stage.produce(topic, 10)
+        stage.kill(2)
+        stage.kill(3)
+        stage.start(1, 2)
+        return stage
+
+    async def test_what_is_offline_says_who_could_lead_it_again(self, incident: Stage) -> None:
+        async with incident.backend() as backend:
+            found = await incident.until(
+                lambda: state(backend, "stopped"), lambda now: now.offline_replicas == (3,), "1 and 2 alive"
+            )
+            surveyed = await survey(backend, "stopped")
+        assert (found.leader, found.isr, found.elr, found.last_known_elr) == (-1, (), (3,), (3,))
+        first, second = surveyed.log(1), surveyed.log(2)
+        assert first is not None and second is not None
+        assert (first.log_end_offset, second.log_end_offset) == (10, 20)
+        assert surveyed.log(3) is None
+
+    async def test_the_designated_leader_is_elected_and_the_order_stands_as_before(
+        self, incident: Stage
+    ) -> None:
+        record = Record()
+        async with incident.backend() as backend:
+            row = await choice(backend, "chosen")
+            (found,) = await designate(backend, [row], record)
+            now = await incident.until(
+                lambda: state(backend, "chosen"), lambda now: now.replicas == REPLICAS, "the order as before"
+            )
+            (again,) = await designate(backend, [row], record)
+        assert (row.leader, row.order[-1]) == (2, 3)
+        assert (found.outcome, found.leader, found.restored) == (Outcome.ELECTED, 2, True)
+        assert (now.leader, now.leader_epoch) == (2, found.leader_epoch)
+        assert again.outcome is Outcome.ALREADY_ONLINE
+        assert "elect" in record.actions and set(record.ends) == {
+            str(number) for number in range(1, len(record.actions) + 1)
+        }
+
+    async def test_each_row_ends_for_itself_in_the_order_given(self, incident: Stage) -> None:
+        """Partition 0 is right, of 1 the epoch has moved on, of 2 the log, 3 is to be led by a dead broker."""
+        async with incident.backend() as backend:
+            rows = await choices(backend, "many")
+            rows[1] = replace(rows[1], leader_epoch=rows[1].leader_epoch - 1)
+            rows[2] = replace(rows[2], candidate_logs={**rows[2].candidate_logs, 2: (0, 19)})
+            rows[3] = replace(rows[3], order=(3, 2, 1))
+            found = await designate(backend, rows[::-1])
+            now = await incident.until(
+                lambda: states(backend, "many"),
+                lambda now: {one.replicas for one in now} == {REPLICAS},
+                "every order as before",
+            )
+        assert [one.tp.partition for one in found] == [3, 2, 1, 0]
+        assert [one.outcome for one in found] == [
+            Outcome.FAILED,
+            Outcome.STALE,
+            Outcome.STALE,
+            Outcome.ELECTED,
+        ]
+        assert [one.leader for one in now] == [2, -1, -1, -1]
+        assert "3" in found[0].detail
+
+    async def test_what_has_changed_since_is_stale_and_nothing_is_sent(self, incident: Stage) -> None:
+        record = Record()
+        async with incident.backend() as backend:
+            row = await choice(backend, "stale")
+            for changed in (
+                replace(row, leader_epoch=row.leader_epoch - 1),
+                replace(row, topic_id="x" * 22),
+                replace(row, replicas=(2, 1, 3)),
+                replace(row, candidate_logs={**row.candidate_logs, 2: (0, 19)}),
+                replace(row, tp=TopicPartition("never-made", 0)),
+            ):
+                (found,) = await designate(backend, [changed], record)
+                assert found.outcome is Outcome.STALE, found
+            assert (await state(backend, "stale")).offline
+        assert record.actions == []
+
+    async def test_a_dead_broker_is_not_elected_and_nobody_else_in_its_place(self, incident: Stage) -> None:
+        record = Record()
+        async with incident.backend() as backend:
+            (found,) = await designate(backend, [await choice(backend, "fenced", 3)], record)
+            assert (await state(backend, "fenced")).offline
+        assert found.outcome is Outcome.FAILED and found.restored
+        assert record.actions == []
+
+    async def test_what_cannot_be_recorded_is_not_sent(self, incident: Stage) -> None:
+        async with incident.backend() as backend:
+            row = await choice(backend, "unrecorded")
+            (found,) = await designate(backend, [row], Record(full=True))
+            with pytest.raises(OSError, match="no space"):
+                await backend.elect(False, [row.tp], Record(full=True))
+            assert (await state(backend, "unrecorded")).offline
+        assert found.outcome is Outcome.FAILED
+        assert "no space left on device" in found.detail
+
+    async def test_a_stop_leaves_the_rest_unattempted(self, incident: Stage) -> None:
+        record = Record()
+        async with incident.backend() as backend:
+            row = await choice(backend, "stopped")
+            (found,) = await designate(backend, [row], record, stopped=True)
+            assert (await state(backend, "stopped")).offline
+        assert found.outcome is Outcome.NOT_ATTEMPTED
+        assert record.actions == []
+
+    async def test_without_the_permission_nothing_is_elected_and_the_order_stands(
+        self, incident: Stage
+    ) -> None:
+        async with incident.backend() as backend:
+            row = await choice(backend, "denied")
+        async with incident.backend("ALTER cluster", "CLUSTER_ACTION cluster") as backend:
+            (found,) = await designate(backend, [row])
+            with pytest.raises(NotAllowed, match="ALTER"):
+                await backend.elect(False, [row.tp], Record())
+            now = await state(backend, "denied")
+        assert found.outcome in (Outcome.FAILED, Outcome.STALE) and found.restored
+        assert (now.leader, now.replicas) == (-1, REPLICAS)
+
+    async def test_an_unclean_election_takes_the_first_live_replica_in_assignment_order(
+        self, incident: Stage
+    ) -> None:
+        unclean = TopicPartition("unclean", 0)
+        record = Record()
+        async with incident.backend() as backend:
+            (found,) = await backend.elect(False, [unclean], record)
+            (again,) = await backend.elect(False, [unclean], record)
+        assert (found.outcome, found.leader) == (Outcome.ELECTED, 1)
+        assert (again.outcome, again.leader) == (Outcome.ALREADY_ONLINE, 1)
+        assert record.ends["1"]["applied"] == [unclean]
