@@ -31,14 +31,14 @@ def new_cluster(say: Callable[[str], None]) -> KafkaCluster:
 
 
 def fill(cluster: KafkaCluster) -> None:
-    """Make the topic, and write under several leader epochs to every partition."""
+    """Make the topic, and write under several leader epochs to every partition, to each as much as to no other."""
     replicas = [assignment(number) for number in range(PARTITIONS)]
     cluster.traffic.create_topic(TOPIC, replicas, TOPIC_CONFIG, timeout=WAIT_SECONDS)
-    _write(cluster, 5)
+    _write(cluster, lambda number: 5 + number % 97)
     for broker in (1, 3):
         cluster.node(broker).pause()
         cluster.observe.wait_fenced(broker)
-        _write(cluster, 2)
+        _write(cluster, lambda number: 2 + number % 7)
         cluster.node(broker).resume()
         _wait_whole(cluster)
 
@@ -54,7 +54,7 @@ def take_offline(cluster: KafkaCluster) -> None:
     for survivor in SURVIVORS:
         cluster.node(survivor).pause()
         cluster.observe.wait_fenced(survivor)
-        _write(cluster, 1)
+        _write(cluster, lambda _: 1)
     cluster.node(LAST).kill()
     for survivor in SURVIVORS:
         cluster.node(survivor).resume()
@@ -92,15 +92,20 @@ def _wait_whole(cluster: KafkaCluster) -> None:
     )
 
 
-def _write(cluster: KafkaCluster, records: int) -> None:
-    """That many records to every partition, acknowledged by all that are in sync."""
+def _write(cluster: KafkaCluster, records: Callable[[int], int]) -> None:
+    """``records(number)`` of them to every partition, acknowledged by all that are in sync.
+
+    Each partition ends at an offset of its own, as in life: equal logs would be worked out once for all.
+    """
     asyncio.run(asyncio.wait_for(_send(cluster.bootstrap(), records), WAIT_SECONDS))
 
 
-async def _send(bootstrap: str, records: int) -> None:
+async def _send(bootstrap: str, records: Callable[[int], int]) -> None:
     # librdkafka sends a request for each partition, and a broker takes one at a time: minutes, where this needs
     # seconds.
     async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", linger_ms=100) as producer:
-        for _ in range(records):
-            sent = [await producer.send(TOPIC, b"x" * 100, partition=n) for n in range(PARTITIONS)]
+        most = max(records(number) for number in range(PARTITIONS))
+        for sent_before in range(most):
+            wanted = [number for number in range(PARTITIONS) if records(number) > sent_before]
+            sent = [await producer.send(TOPIC, b"x" * 100, partition=number) for number in wanted]
             await asyncio.gather(*sent)
