@@ -1,0 +1,137 @@
+"""The course of ``ktriage pipeline``: a job is run, and what it found is shown."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from console.cli.recording import now
+from console.cli.run import Program
+from console.errors import InputError
+from console.version import version
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+try:
+    from pipeline.errors import PipelineError
+    from pipeline.places import Place, place
+    from pipeline.results import Result, commit, run_directory
+    from pipeline.session import Settings, check_installed, session
+except ModuleNotFoundError as missing:
+    if missing.name != "pyarrow":
+        raise
+    raise InputError("the pipeline needs pyarrow, which is not installed: make pipeline-setup") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Drilled:
+    """The grid of a drill; empty: the usual one."""
+
+    scenarios: tuple[str, ...]
+    arms: tuple[str, ...]
+    min_isr: tuple[int, ...]
+    seed: int
+    seeds: int
+    merge: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where Spark runs."""
+
+    master: str | None
+    memory: str
+    archive: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Everything that the command line says."""
+
+    verb: str
+    results: tuple[str, ...]
+    sources: tuple[str, ...]
+    out: str | None
+    at: str | None
+    cluster_ids: tuple[str, ...]
+    ranking: Ranking
+    strategy: Strategy
+    everything: bool
+    since: str | None
+    journal: bool
+    drilled: Drilled
+    where: Where
+    rows: int
+    json: bool
+
+    @property
+    def root(self) -> Place:
+        """Where results go. Raises InputError."""
+        if self.out is None:
+            raise InputError(f"pipeline {self.verb} needs --out URI")
+        return place(self.out)
+
+    @property
+    def roots(self) -> tuple[Place, ...]:
+        """Where the snapshots are. Raises InputError."""
+        if not self.sources:
+            raise InputError(f"pipeline {self.verb} needs --in URI, where ktriage snapshot has written")
+        return tuple(place(source) for source in self.sources)
+
+
+Body = Callable[[Any, Place], tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]]
+"""Given Spark and the run's directory: the tables written, what was asked for, and the summary."""
+
+
+def run(program: Program, wanted: Wanted) -> int:
+    """Runs what is wanted; returns the exit status."""
+    try:
+        return _VERBS[wanted.verb](program, wanted)
+    except PipelineError as error:
+        raise InputError(str(error)) from None
+
+
+def run_job(wanted: Wanted, body: Body) -> Result:
+    """Runs ``body`` in a session and commits what it wrote; a run that fails takes its directory away."""
+    check_installed()
+    made_at = now()
+    directory = run_directory(wanted.root, wanted.verb, made_at, uuid.uuid4().hex[:8])
+    settings = Settings(
+        wanted.where.master, wanted.where.memory, sys.stderr.isatty(), archive=wanted.where.archive
+    )
+    from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
+
+    try:
+        with session(f"ktriage pipeline {wanted.verb}", settings) as spark:
+            tables, asked, summary = body(spark, directory)
+        return commit(Result(directory, wanted.verb, made_at, version(), tables, asked, summary))
+    except PySparkException as error:
+        directory.remove()
+        raise PipelineError(f"{wanted.verb}: Spark: {str(error).strip().splitlines()[0]}") from None
+    except BaseException:
+        directory.remove()
+        raise
+
+
+def moment(text: str | None, option: str) -> datetime | None:
+    """A time as ISO 8601 has it, UTC unless it says otherwise. Raises InputError."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"{option} {text!r}: give a time as 2026-11-21T14:00:00Z") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _drill(program: Program, wanted: Wanted) -> int:
+    from console.cli.pipeline_drilling import drill  # noqa: PLC0415  # this job only
+
+    return drill(program, wanted)
+
+
+_VERBS: dict[str, Callable[[Program, Wanted], int]] = {"drill": _drill}

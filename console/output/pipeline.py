@@ -1,0 +1,114 @@
+"""Results of the pipeline in the terminal, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from console.output.document import document
+from console.output.screen import Screen
+from console.output.table import width
+from pipeline.results import Result
+
+
+def show_result(screen: Screen, result: Result, rows: int, *, json: bool) -> None:
+    """Prints a result: its tables with bars, and where it lies."""
+    if json:
+        fields = {
+            "job": result.job,
+            "result": result.place.uri,
+            "madeAt": result.made_at.isoformat(),
+            "asked": dict(result.asked),
+            "summary": dict(result.summary),
+        }
+        screen.out(document("pipeline", fields))
+        return
+    screen.out(_LINES[result.job](result, rows))
+    screen.say(f"result: {result.place.uri}")
+
+
+Row = Sequence[str]
+
+
+def rendered(title: str, columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """A table as rich draws it; numbers stand on the right."""
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415  # slow to import, and only for this
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    listed = [tuple(row) for row in rows]
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        numeric = all(_numeric(row[number]) for row in listed)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in listed:
+        table.add_row(*(Text(cell) for cell in row))
+    console = Console(width=width() or 160, color_system=None, force_terminal=False, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    yield from (line.rstrip() for line in captured.get().splitlines())
+
+
+def _numeric(cell: str) -> bool:
+    return not cell or cell.lstrip("-≥").replace(",", "").split(" ")[0].replace(".", "").isdecimal()
+
+
+def bar(value: float, most: float, size: int = 18) -> str:
+    """A bar of at most ``size`` cells, in eighths; something that is not nothing shows."""
+    if value <= 0 or most <= 0:
+        return ""
+    eighths = max(1, round(value / most * size * 8))
+    whole, rest = divmod(eighths, 8)
+    return "█" * whole + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[rest]
+
+
+def mean(cell: Mapping[str, Any], name: str) -> str:
+    """A mean with its interval, as 12.3 ± 0.4; "?" where nothing is known."""
+    value, spread = cell[name], cell.get(f"{name}_ci")
+    if value is None:
+        return "?"
+    return f"{value:,.2f}" if spread is None else f"{value:,.2f} ± {spread:,.2f}"
+
+
+def _drill(result: Result, rows: int) -> Iterator[str]:  # noqa: ARG001  # a registry's signature
+    summary = result.summary
+    yield f"{summary['incidents']:,} incidents, {summary['failed']:,} that could not be run"
+    cells: list[dict[str, Any]] = summary["cells"]
+    groups = list(dict.fromkeys((cell["scenario"], cell["min_isr"]) for cell in cells))
+    for scenario, min_isr in groups:
+        inside = [c for c in cells if (c["scenario"], c["min_isr"]) == (scenario, min_isr)]
+        most = max((c["lost_acknowledged"] or 0.0) for c in inside)
+        level = "" if min_isr < 0 else f", min ISR {min_isr}"
+        yield ""
+        yield from rendered(
+            f"{scenario}{level}: a mean incident, ± 95 % confidence",
+            (
+                "arm",
+                "acks=all lost",
+                "",
+                "incidents that lose",
+                "other lost",
+                "partition-s offline",
+                "decisions",
+                "waits",
+                "offline at the end",
+            ),
+            (
+                (
+                    c["arm"],
+                    mean(c, "lost_acknowledged"),
+                    bar(c["lost_acknowledged"] or 0.0, most),
+                    f"{c['losing']:,} of {c['incidents']:,}",
+                    mean(c, "lost_other"),
+                    mean(c, "unavailable_s"),
+                    mean(c, "decisions"),
+                    mean(c, "waits"),
+                    mean(c, "offline_after"),
+                )
+                for c in inside
+            ),
+        )
+
+
+_LINES: dict[str, Callable[[Result, int], Iterator[str]]] = {"drill": _drill}

@@ -1,0 +1,156 @@
+"""One incident of a drill, drawn by its seed: the same for every arm until somebody recovers it.
+
+Three brokers, one topic, a producer with acks=all and one with acks=1; within seconds of virtual time all three
+brokers go, one after the other and partly back and forth, until a partition has nobody to lead it. Then some
+come back, the operator comes, and later the rest come back too, unless their disk is gone. It is small so that a
+hundred thousand of them can be had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import StrEnum
+from random import Random
+from typing import Literal
+
+from backends.simulator.config import Config
+from backends.simulator.loop import MILLISECOND, SECOND
+from backends.simulator.scenario.build import Scenario
+from backends.simulator.scenario.faults import BrokerFault, DiskFault, Elected, Fault
+from backends.simulator.scenario.files import read
+from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
+from recovery.controller.rules import Rules
+
+TOPIC = "orders"
+PARTITIONS = 2
+BROKERS = (1, 2, 3)
+RECORDS = 100
+OPERATOR_AT = 17.0
+REST_BACK_AT = 20.0
+END = 27.0
+
+
+class Shape(StrEnum):
+    """KILLS: processes die, the page cache stays. POWER: what was not flushed is lost. DISKS: and one broker's
+    disk does not come back. LONG_TAIL: somebody elected uncleanly in the middle, so that a stale log is longest.
+    """
+
+    KILLS = "kills"
+    POWER = "power"
+    DISKS = "disks"
+    LONG_TAIL = "long-tail"
+
+
+_Do = Literal["kill", "power-off", "start"]
+
+SHAPES = frozenset(shape.value for shape in Shape)
+
+
+def scenario(name: str, seed: int, rules: Rules, min_isr: int | None) -> Scenario:
+    """The incident of a shape, or a scenario that comes with the tool, under those rules.
+
+    Raises ScenarioError for a name that is neither.
+    """
+    if name in SHAPES:
+        return _drawn(Shape(name), seed, rules, min_isr or 1)
+    found = read(name)
+    topology = replace(found.topology, config=replace(found.topology.config, rules=rules))
+    if min_isr is not None:
+        topics = tuple(replace(topic, min_isr=None) for topic in topology.topics)
+        topology = replace(topology, min_isr=min_isr, topics=topics)
+    return replace(found, topology=topology)
+
+
+def _drawn(shape: Shape, seed: int, rules: Rules, min_isr: int) -> Scenario:
+    random = Random(f"drill {shape} {seed}")  # noqa: S311
+    faults = tuple(sorted(_faults(shape, random), key=lambda fault: fault.at))
+    name = f"{shape.value}@{seed}"
+    return Scenario(
+        name,
+        name,
+        "",
+        "",
+        _topology(name, random, rules, min_isr),
+        faults,
+        round(OPERATOR_AT * SECOND),
+        (),
+        0,
+        (),
+    )
+
+
+def _topology(name: str, random: Random, rules: Rules, min_isr: int) -> Topology:
+    assignments = tuple(tuple(random.sample(BROKERS, 3)) for _ in range(PARTITIONS))
+    config = Config(
+        rules=rules,
+        broker_heartbeat_interval=SECOND,
+        broker_session_timeout=3 * SECOND,
+        replica_lag_time_max=2 * SECOND,
+        flush_interval=random.choice((1, 30)) * SECOND,
+        unclean_election_interval=600 * SECOND,
+        auto_leader_rebalance=False,
+        unclean_recovery_timeout=3 * SECOND,
+    )
+    partitions = tuple(range(PARTITIONS))
+    interval = random.choice((300, 500, 700)) * MILLISECOND
+    stop = round((END - 3) * SECOND)
+    producers = (
+        ProducerSpec(TOPIC, partitions, -1, random.choice((5, 20)), interval, stop=stop),
+        ProducerSpec(TOPIC, partitions, 1, random.choice((5, 50)), 2 * interval, 100 * MILLISECOND, stop),
+    )
+    brokers = tuple(BrokerSpec(number) for number in BROKERS)
+    topics = (TopicSpec(TOPIC, PARTITIONS, assignments, records=RECORDS),)
+    return Topology(name, brokers, topics, (100,), min_isr, config, producers=producers)
+
+
+def _faults(shape: Shape, random: Random) -> Iterator[Fault]:
+    if shape is Shape.LONG_TAIL:
+        yield from _long_tail(random)
+        return
+    order = random.sample(BROKERS, 3)
+    kinds: tuple[_Do, ...] = ("kill",) if shape is Shape.KILLS else ("kill", "power-off", "power-off")
+    at = 2.0
+    for broker in order:
+        yield _broker(at, random.choice(kinds), broker)
+        if random.random() < 0.35 and broker != order[-1]:
+            yield _broker(at + 3.5, "start", broker)
+            yield _broker(at + random.uniform(4, 6), random.choice(kinds), broker)
+        at += random.choice((0.05, random.uniform(0.3, 4.5)))
+    back = random.sample(BROKERS, random.choice((1, 2, 2)))
+    for broker in back:
+        yield _broker(random.uniform(13.5, 15.0), "start", broker)
+    rest = [broker for broker in BROKERS if broker not in back]
+    gone = random.choice(rest) if shape is Shape.DISKS else 0
+    for broker in rest:
+        if broker == gone:
+            yield DiskFault(at=REST_BACK_AT - 0.5, do="replace-disk", node=f"broker-{broker}")
+        yield _broker(REST_BACK_AT, "start", broker)
+
+
+def _long_tail(random: Random) -> Iterator[Fault]:
+    """One stays alone and takes records, dies; another is elected uncleanly, takes others, and dies too."""
+    alone, second, third = random.sample(BROKERS, 3)
+    yield _broker(1.0, "kill", second)
+    yield _broker(1.1, "kill", third)
+    yield _broker(random.uniform(5.0, 6.5), "kill", alone)
+    yield _broker(6.6, "start", second)
+    yield Elected(
+        at=8.2,
+        do="elect",
+        kind="unclean",
+        partitions=tuple(f"{TOPIC}-{number}" for number in range(PARTITIONS)),
+    )
+    yield _broker(random.uniform(8.3, 9.5), "start", third)
+    yield _broker(random.uniform(10.6, 11.4), "kill", second)
+    yield _broker(11.5, "kill", third)
+    back = (alone, random.choice((second, third)))
+    for broker in back:
+        yield _broker(13.5, "start", broker)
+    for broker in BROKERS:
+        if broker not in back:
+            yield _broker(REST_BACK_AT, "start", broker)
+
+
+def _broker(at: float, do: _Do, broker: int) -> BrokerFault:
+    return BrokerFault(at=at, do=do, nodes=(f"broker-{broker}",))

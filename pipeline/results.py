@@ -1,0 +1,104 @@
+"""Results: each run of a job has a directory of its own, and the manifest written last is the commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pipeline.errors import PipelineError
+from pipeline.places import Place
+
+FORMAT = "ktriage.result"
+VERSION = 1
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A finished run. ``tables`` are directories below ``place`` with Parquet in them; ``summary`` is what the
+    driver got to see; ``asked`` what the job was asked for.
+    """
+
+    place: Place
+    job: str
+    made_at: datetime
+    tool_version: str
+    tables: tuple[str, ...]
+    asked: Mapping[str, Any]
+    summary: Mapping[str, Any]
+
+    def table(self, name: str) -> Place:
+        """Where a table lies. Raises PipelineError where the run has none of that name."""
+        if name not in self.tables:
+            raise PipelineError(f"{self.place.uri}: a result of {self.job}, without {name}")
+        return self.place / name
+
+
+def run_directory(out: Place, job: str, now: datetime, token: str) -> Place:
+    """A new directory for a run; sorts by time among its kind."""
+    return out / f"{job}-{now.astimezone(UTC).strftime('%Y%m%dT%H%M%S')}Z-{token}"
+
+
+def commit(result: Result) -> Result:
+    """Writes the manifest: from then on the result is there. Raises PipelineError."""
+    fields = asdict(result) | {
+        "format": FORMAT,
+        "version": VERSION,
+        "made_at": result.made_at.astimezone(UTC).isoformat(),
+    }
+    del fields["place"]
+    (result.place / MANIFEST).write((json.dumps(fields, indent=1, sort_keys=True) + "\n").encode())
+    return result
+
+
+def read_result(place: Place, job: str | None = None) -> Result:
+    """The run in that directory, or the newest of ``job`` below it. Raises PipelineError."""
+    if not (place / MANIFEST).exists():
+        found = [one for one in read_results(place) if job in (None, one.job)]
+        if not found:
+            raise PipelineError(f"{place.uri}: no finished result{f' of {job}' if job else ''} is here")
+        return max(found, key=lambda result: (result.made_at, result.place.name))
+    result = _read(place)
+    if job is not None and result.job != job:
+        raise PipelineError(f"{place.uri}: a result of {result.job}, not of {job}")
+    return result
+
+
+def read_results(place: Place) -> tuple[Result, ...]:
+    """Every finished run in or right below that directory, oldest first. Raises PipelineError."""
+    above = [
+        Place(file.files, file.path.rsplit("/", 1)[0], file.uri.rsplit("/", 1)[0], file.scheme)
+        for file in place.walk()
+        if file.name == MANIFEST
+    ]
+    return tuple(sorted((_read(one) for one in above), key=lambda result: result.made_at))
+
+
+def _read(place: Place) -> Result:
+    where = f"{place.uri}/{MANIFEST}"
+    try:
+        fields = json.loads((place / MANIFEST).read())
+        version, known = fields["version"], fields["format"] == FORMAT
+    except (ValueError, KeyError, TypeError) as error:
+        raise PipelineError(f"{where}: broken ({error})") from None
+    if not known:
+        raise PipelineError(f"{where}: not a result of the pipeline")
+    if type(version) is not int or version > VERSION:
+        raise PipelineError(
+            f"{where}: result format {version}; this version of the tool reads up to {VERSION}"
+        )
+    try:
+        return Result(
+            place,
+            fields["job"],
+            datetime.fromisoformat(fields["made_at"]),
+            fields["tool_version"],
+            tuple(fields["tables"]),
+            fields["asked"],
+            fields["summary"],
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise PipelineError(f"{where}: broken ({error})") from None

@@ -1,0 +1,144 @@
+"""A Spark session: local by default, any cluster by its master URL, and under spark-submit the one it was given."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pipeline.errors import NotInstalled
+
+JAVA = 17
+"""The oldest Java that Spark 4 runs on."""
+
+DRIVER_MEMORY = "2g"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``master`` None: local, with every core. ``archive``: the package for executors elsewhere."""
+
+    master: str | None = None
+    driver_memory: str = DRIVER_MEMORY
+    progress: bool = False
+    archive: str | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def submitted() -> bool:
+    """Whether spark-submit started this process: its master and its settings stand."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def configuration(settings: Settings, *, under_submit: bool) -> dict[str, str]:
+    """What the session is asked for, beside what spark-submit has set."""
+    wanted = {
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+        # Skewed shuffles are split while they run; a file is split by its row groups before.
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.adaptive.skewJoin.enabled": "true",
+        "spark.sql.parquet.compression.codec": "zstd",
+        "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        "spark.ui.showConsoleProgress": "true" if settings.progress else "false",
+    }
+    if not under_submit:
+        master = settings.master or "local[*]"
+        wanted["spark.master"] = master
+        wanted["spark.ui.enabled"] = "false"
+        wanted["spark.driver.memory"] = settings.driver_memory
+        if master.startswith("local"):
+            wanted |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+        elif settings.archive:
+            wanted["spark.submit.pyFiles"] = settings.archive
+    return wanted | dict(settings.extra)
+
+
+@contextmanager
+def session(name: str, settings: Settings) -> Iterator[Any]:
+    """A session that is stopped at the end. Raises NotInstalled: no Java, or no PySpark."""
+    check_installed()
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # an extra, and slow to import
+
+    under_submit = submitted()
+    with TemporaryDirectory(prefix="ktriage-spark-") as scratch:
+        spark = _built(SparkSession.builder.appName(name), settings, Path(scratch), under_submit=under_submit)
+        spark.sparkContext.setLogLevel("ERROR")
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def _built(builder: Any, settings: Settings, scratch: Path, *, under_submit: bool) -> Any:
+    wanted = configuration(settings, under_submit=under_submit)
+    if not under_submit:
+        # The workers run this interpreter, not whichever python3 is first on the path.
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        if (settings.master or "local").startswith("local"):
+            os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        os.environ["PYTHONPATH"] = os.pathsep.join(_code(os.environ.get("PYTHONPATH", "")))
+        quiet = scratch / "log4j2.properties"
+        quiet.write_text(_QUIET)
+        wanted.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{quiet}")
+    for key, value in wanted.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+_QUIET = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = Spark: %p %c{1}: %m{nolookups}%n%ex{0}
+"""
+
+
+def _code(before: str) -> list[str]:
+    """Where the workers of a local run find this package, first."""
+    return [str(Path(__file__).parent.parent), *(part for part in before.split(os.pathsep) if part)]
+
+
+def check_installed() -> None:
+    """Raises NotInstalled with what to do: PySpark is missing, or the Java that it needs."""
+    if find_spec("pyspark") is None or find_spec("pyarrow") is None:
+        raise NotInstalled("the pipeline needs PySpark, which is not installed: make pipeline-setup")
+    check_java(_java_version())
+
+
+def check_java(told: str | None) -> None:
+    """``told`` is what ``java -version`` says, None where there is none. Raises NotInstalled."""
+    advice = f"Java {JAVA} or newer is needed to run Spark; on Debian: apt install openjdk-17-jre-headless"
+    if told is None:
+        raise NotInstalled(f"{advice} (no java was found; JAVA_HOME may name one)")
+    found = re.search(r'version "(\d+)', told)
+    if found is None or int(found[1]) < JAVA:
+        raise NotInstalled(
+            f"{advice} (found: {told.splitlines()[0] if told else 'one that does not answer'})"
+        )
+
+
+def _java_version() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        return None
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return told.stderr or told.stdout
