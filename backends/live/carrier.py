@@ -82,12 +82,14 @@ class Carrier(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no ty
 def explain(error: BaseException, hint: str = "") -> tuple[Trouble, str]:
     """What an exception of the carrier means, and one line that says so. Holds no secret.
 
-    ``hint`` is put behind "closed by peer".
+    ``hint`` is put where another security.protocol may be what the listener wants.
     """
     cause = error.__cause__ if isinstance(error, KafkaConnectionError) else None
     error = cause if isinstance(cause, Exception) else error
     if isinstance(error, _AUTHENTICATION):
-        return Trouble.AUTHENTICATION, f"authentication failed: {_said(error)}"
+        bare = isinstance(error, IllegalSaslStateError)
+        why = f"this listener does not authenticate anybody{hint}" if bare else _said(error)
+        return Trouble.AUTHENTICATION, f"authentication failed: {why}"
     if isinstance(error, CorrelationIdError):
         return Trouble.UNDECODABLE, "answered something else than was asked"
     if isinstance(error, (EOFError, KafkaConnectionError)):

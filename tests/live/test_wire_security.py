@@ -38,6 +38,7 @@ CLUSTER = ClusterSpec(
         Listener("MUTUAL", "SSL", client_certificates=True),
         Listener("CLEAR", "SASL_PLAINTEXT", MECHANISMS),
         Listener("SECURE", "SASL_SSL", MECHANISMS),
+        Listener("BARE", "PLAINTEXT"),
     ),
     users={"admin": "admin-secret", "alice": "alice-secret"},
     super_users=("admin",),
@@ -168,6 +169,9 @@ async def test_the_wrong_protocol_is_told_from_a_broker_that_is_gone(cluster: Ka
     unauthenticated = ClientSettings(parse_addresses(cluster.bootstrap("CLEAR")))
     with pytest.raises(NobodyReached, match=r"security\.protocol is PLAINTEXT"):
         await cluster_id(unauthenticated)
+    file = cluster.access.client_properties("admin", listener="CLEAR", mechanism="PLAIN")
+    with pytest.raises(NobodyReached, match=r"authenticat.*security\.protocol is SASL_PLAINTEXT"):
+        await cluster_id(settings_of(cluster, "BARE", file))
 
 
 async def test_a_certificate_of_nobody_we_trust_is_refused(cluster: KafkaCluster) -> None:
