@@ -38,6 +38,7 @@ def summary_json(summary: Summary) -> dict[str, object]:
         "atLeast": summary.at_least,
         "atMost": summary.at_most,
         "rankingsDisagree": summary.disagree,
+        "notBest": summary.not_best,
     }
 
 

@@ -65,6 +65,8 @@ def summary_lines(summary: Summary, plan: Plan) -> Iterator[str]:
         f"of these {summary.lossless:,} lose nothing for certain, {summary.may_lose:,} may lose something"
         f"{unbounded}; offsets lost: {summary.loss}"
     )
+    if summary.not_best:
+        yield f"in {summary.not_best:,} a candidate that ranks better is passed over: see NOTE"
     if summary.disagree:
         yield (
             f"in {summary.disagree:,} the longest log is not the one with the newest records, and the two rankings"

@@ -10,7 +10,7 @@ from heapq import nlargest
 from typing import NamedTuple
 
 from recovery.loss import Branch, Loss, branches
-from recovery.model import EpochSpan, TopicPartition
+from recovery.model import EpochSpan, Standing, TopicPartition
 from recovery.plan.values import Plan, PlanCandidate, PlanRow
 from recovery.strategy import Verdict
 
@@ -21,7 +21,8 @@ class Summary:
 
     ``may_lose`` is every row of which it is not certain that nothing is lost: the number that is typed to
     confirm. ``unknown`` of them have no known upper bound; then ``at_most`` is None. ``disagree`` counts
-    rows whose leader is not whom the other ranking would choose.
+    rows whose leader is not whom the other ranking would choose, and ``not_best`` those where a candidate that
+    can be elected ranks before the designated one, as somebody's edit may have it.
     """
 
     topics: int
@@ -33,6 +34,7 @@ class Summary:
     at_least: int
     at_most: int | None
     disagree: int
+    not_best: int
 
     @property
     def loss(self) -> str:
@@ -70,7 +72,14 @@ def summarise(plan: Plan) -> Summary:
         sum(loss.at_least for loss in losses),
         None if unknown else sum(loss.at_most or 0 for loss in losses),
         sum(row.other_ranking_leader is not None for row in plan.rows),
+        sum(map(_passes_over, plan.rows)),
     )
+
+
+def _passes_over(row: PlanRow) -> bool:
+    """Whether a better log could be elected; an equal one further up in the assignment is none."""
+    best = next((c for c in row.candidates if c.standing is Standing.ELECTABLE), row.chosen)
+    return (best.last_epoch, best.log_end) != (row.chosen.last_epoch, row.chosen.log_end)
 
 
 def worst(plan: Plan, count: int) -> tuple[PlanRow, ...]:

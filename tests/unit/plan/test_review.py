@@ -54,6 +54,20 @@ def test_the_number_to_be_typed_is_every_row_that_is_not_certain_to_lose_nothing
     assert summary.not_elected == {Verdict.NO_CANDIDATE: 1}
 
 
+def test_an_edit_that_passes_a_better_log_over_is_counted_and_one_to_an_equal_log_is_not() -> None:
+    plan = plan_of(stale_long_tail(), equal_logs())
+    assert summarise(plan).not_best == 0
+    for row in plan.rows:
+        for candidate in row.candidates:
+            edited = (
+                with_leader(plan, row.tp, candidate.broker)
+                if candidate.standing.value == "electable"
+                else plan
+            )
+            better = row.chosen.loss != candidate.loss and edited is not plan
+            assert summarise(edited).not_best == better, (row.tp, candidate.broker)
+
+
 def test_losses_add_up_where_all_bounds_are_known() -> None:
     summary = summarise(many(4))
     assert (summary.at_least, summary.at_most, summary.loss) == (10, 10, "10")
