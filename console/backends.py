@@ -16,6 +16,7 @@ Factory = Callable[[Target, Say], Backend]
 # kind → "module:function", imported when it is asked for: a command pays for its own backend only.
 FACTORIES = {
     "live": "console.live:backend",
+    "controllers": "console.controllers:backend",
     "simulated": "console.simulated:backend",
 }
 

@@ -13,17 +13,22 @@ from console.target import Target
 
 def backend(target: Target, say: Callable[[str], None]) -> LiveBackend:
     """The adapter for a running cluster. Raises InputError for a client.properties file that cannot be used."""
+    return LiveBackend(settings(target, say), target.addresses)
+
+
+def settings(target: Target, say: Callable[[str], None]) -> ClientSettings:
+    """How the target's nodes are connected to. Raises InputError as :func:`backend`."""
     bootstrap = parse_addresses(target.bootstrap)
     if target.command_config is None:
-        return LiveBackend(ClientSettings(bootstrap), target.addresses)
+        return ClientSettings(bootstrap)
     # Stores, JAAS and OAuth are imported by those who bring a file.
     from backends.live.clientconfig import load_settings  # noqa: PLC0415
     from backends.live.properties import PropertiesError  # noqa: PLC0415
 
     try:
-        settings = load_settings(target.command_config, bootstrap)
+        found = load_settings(target.command_config, bootstrap)
     except PropertiesError as error:
         raise InputError(str(error)) from None
-    for warning in settings.warnings:
+    for warning in found.warnings:
         say(warning)
-    return LiveBackend(settings, target.addresses)
+    return found

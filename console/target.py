@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class Target:
     """A cluster to be asked.
 
-    ``kind`` is "live" or "simulated". ``addresses`` maps a broker's id to the address to use where its advertised
+    ``kind`` is "live", "controllers" (no broker is asked) or "simulated".
+    ``addresses`` maps a broker's id to the address to use where its advertised
     address is not. ``read_only`` says why nothing may be changed, None where it may.
     ``seed`` and ``state`` (a file, None: the usual place) are a simulation's.
     ``arguments`` are the options that name this cluster, for the next command that is printed.
@@ -55,12 +56,14 @@ def resolve(
     *,
     seed: int | None = None,
     state: Path | None = None,
+    bootstrap_controller: str | None = None,
 ) -> Target:
     """The target that these options name. Raises InputError: none, more than one, or a mistake in one."""
     named = [
         option
         for option, value in (
             ("--bootstrap-server", bootstrap_server),
+            ("--bootstrap-controller", bootstrap_controller),
             ("--cluster", cluster),
             ("--simulate", simulate),
         )
@@ -78,6 +81,13 @@ def resolve(
     extra = _extra_arguments(command_config, broker)
     if cluster is not None:
         return _from_profile(cluster, command_config, broker, extra)
+    if bootstrap_controller is not None:
+        return Target(
+            "controllers",
+            bootstrap=checked_bootstrap(bootstrap_controller, "--bootstrap-controller"),
+            command_config=command_config,
+            arguments=("--bootstrap-controller", bootstrap_controller, *extra),
+        )
     assert bootstrap_server is not None
     return Target(
         "live",

@@ -140,6 +140,10 @@ class Membership(Protocol):
         """Let go of every connection that is its own; in any state, and twice."""
         ...
 
+    async def pause(self, seconds: float) -> None:
+        """Let so much of the cluster's time pass: real time, or a simulation's."""
+        ...
+
     async def describe(self) -> Quorum:
         """The quorum as its leader sees it now (DescribeQuorum).
 

@@ -136,6 +136,10 @@ class LiveMembership:
         """Let go of the controllers; the brokers' connections belong to the backend."""
         await self._controllers.close()
 
+    async def pause(self, seconds: float) -> None:
+        """Real time."""
+        await asyncio.sleep(seconds)
+
     async def describe(self) -> Quorum:
         """As the leader sees it."""
         found = await self._route.quorum()

@@ -34,6 +34,14 @@ BootstrapServer = Annotated[
         "--bootstrap-server", metavar="HOST:PORT[,…]", help="Brokers to ask for the rest of the cluster."
     ),
 ]
+BootstrapController = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-controller",
+        metavar="HOST:PORT[,…]",
+        help="Controllers to ask instead of brokers, which may be the ones that are down.",
+    ),
+]
 Cluster = Annotated[
     str | None,
     typer.Option(
@@ -149,22 +157,27 @@ _CONNECTION: tuple[tuple[str, Any, Any], ...] = (
     ("command_config", CommandConfig, None),
     ("broker", BrokerAddress, None),
 )
+_CONTROLLERS: tuple[tuple[str, Any, Any], ...] = (("bootstrap_controller", BootstrapController, None),)
 
 
-def connected(function: Callable[..., int], *, needed: bool = True) -> Callable[..., int]:
+def connected(
+    function: Callable[..., int], *, needed: bool = True, controllers: bool = False
+) -> Callable[..., int]:
     """The command that typer sees: the connection's options and --output, then the function's own.
 
+    ``controllers``: it can be done through the controllers alone, and takes --bootstrap-controller.
     The function is handed a :class:`console.cli.run.Run`. Where a cluster is not ``needed``, its target is
     None unless one is named.
     """
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     own_output = any(parameter.name == "output" for parameter in own)
-    shared = [_parameter(*option) for option in _CONNECTION]
+    options = (*_CONNECTION, *(_CONTROLLERS if controllers else ()))
+    shared = [_parameter(*option) for option in options]
     if not own_output:
         own.append(_parameter("output", OutputFormat, Output.TABLE))
 
     def command(ctx: typer.Context, **values: Any) -> int:
-        connection = {name: values.pop(name) for name, _, _ in _CONNECTION}
+        connection = {name: values.pop(name) for name, _, _ in options}
         connection["broker"] = connection["broker"] or ()
         named = needed or any(connection.values())
         output = values["output"] if own_output else values.pop("output")

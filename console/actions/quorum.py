@@ -1,0 +1,144 @@
+"""Looking at the quorum: what it is, whether it commits, and what is left of it where nobody leads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from backends.base.errors import BackendError
+from backends.base.membership import Controller, Membership, Node, NoLeader, Probe, Role
+from recovery.membership.health import Health, committing, health, with_change_known
+from recovery.membership.lost import NOT_KNOWN, Host, Lost
+from recovery.membership.preflight import Limits, wedged
+from recovery.membership.quorum import Quorum
+from recovery.membership.voters import Endpoint, ReplicaKey
+from recovery.model import Unknown
+
+BETWEEN_READINGS = 3.0
+"""Seconds between the two readings that show a quorum which does not commit."""
+POLL = 0.1
+SETTLING = 4.0
+"""Seconds in which a healthy quorum has committed what it had written: an idle leader appends twice a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A quorum that somebody leads."""
+
+    cluster_id: str
+    health: Health
+    controllers: tuple[Controller, ...] | Unknown
+
+    @property
+    def quorum(self) -> Quorum:
+        return self.health.quorum
+
+    def endpoints(self, node_id: int) -> tuple[Endpoint, ...]:
+        """Where that controller listens, as the voters' record or else the controllers' listing has it."""
+        for voter in self.quorum.voters.voters:
+            if voter.key.id == node_id and voter.endpoints:
+                return voter.endpoints
+        if isinstance(self.controllers, Unknown):
+            return ()
+        return tuple(
+            Endpoint(self.quorum.default_listener, c.host, c.port)
+            for c in self.controllers
+            if c.id == node_id
+        )
+
+
+async def look(membership: Membership, limits: Limits = Limits()) -> Look:  # noqa: B008  # frozen
+    """One reading, and a second one where the first leaves a doubt whether the quorum commits.
+
+    Raises NoLeader, Unreachable, NotAllowed, BackendError.
+    """
+    cluster_id = await membership.open()
+    quorum = await membership.describe()
+    controllers = await membership.controllers()
+    stuck: bool | None = None
+    if not committing(quorum):
+        first = quorum
+        await membership.pause(BETWEEN_READINGS)
+        quorum = await membership.describe()
+        stuck = wedged(first, quorum)
+    ids = None if isinstance(controllers, Unknown) else {c.id for c in controllers}
+    return Look(cluster_id, health(quorum, limits, ids, wedged=stuck), controllers)
+
+
+async def settled_quorum(membership: Membership) -> Quorum:
+    """A reading that tells whether a change of the voters is under way; what cannot be told stays None.
+
+    A quorum that does not commit within :data:`SETTLING` seconds is returned as it is last seen.
+    """
+    earlier = await membership.describe()
+    waited = 0.0
+    while True:
+        later = await membership.describe()
+        known = with_change_known(earlier, later)
+        if known is not None:
+            return known
+        if later.leader_epoch != earlier.leader_epoch:
+            earlier = later
+        if waited >= SETTLING:
+            return later
+        await membership.pause(POLL)
+        waited += POLL
+
+
+async def lost(membership: Membership, cluster_id: str, kept: Mapping[str, Any] | None) -> Lost:
+    """What is left of a quorum without a leader; ``kept`` is what :func:`reading` made of the last healthy one."""
+    nodes = [node for node in await membership.nodes() if node.role is not Role.BROKER]
+    if kept is None:
+        hosts = [_host(ReplicaKey(node.id), node.address, nodes, NOT_KNOWN) for node in nodes]
+        return Lost(cluster_id, tuple(hosts), False, "")
+    at = {f"{e[1]}:{e[2]}" for v in kept["voters"] for e in v["endpoints"]}
+    missing = [address for address in at if address not in {node.address for node in nodes}]
+    nodes += [await _asked(membership, address) for address in missing]
+    hosts = [
+        _host(
+            ReplicaKey(v["id"], v["directoryId"]),
+            next((f"{e[1]}:{e[2]}" for e in v["endpoints"]), ""),
+            nodes,
+            v["logEndOffset"],
+        )
+        for v in kept["voters"]
+    ]
+    return Lost(cluster_id, tuple(hosts), True, str(kept["at"]))
+
+
+def reading(quorum: Quorum, at: str) -> dict[str, object]:
+    """What is kept of a quorum that commits."""
+    ends = {held.key: held.log_end_offset for held in quorum.progress}
+    return {
+        "at": at,
+        "voters": [
+            {
+                "id": v.key.id,
+                "directoryId": v.key.directory_id,
+                "endpoints": [list(endpoint) for endpoint in v.endpoints],
+                "logEndOffset": ends.get(v.key, NOT_KNOWN),
+            }
+            for v in quorum.voters.voters
+        ],
+    }
+
+
+async def _asked(membership: Membership, address: str) -> Node:
+    host, _, port = address.rpartition(":")
+    answer = await membership.probe(host, int(port))
+    node = answer.node_id if isinstance(answer, Probe) and isinstance(answer.node_id, int) else -1
+    return Node(node, Role.CONTROLLER, address, answer)
+
+
+def _host(key: ReplicaKey, address: str, nodes: Iterable[Node], held: int) -> Host:
+    mine = [node for node in nodes if node.id == key.id or (address and node.address == address)]
+    answer = next((n.answer for n in mine if isinstance(n.answer, Probe)), mine[0].answer if mine else None)
+    if isinstance(answer, Probe):
+        return Host(key, address or answer.address, True, "", held, answer.metadata_offset)
+    return Host(key, address, False, str(answer or "not asked"), held, NOT_KNOWN)
+
+
+def without_leader(error: BackendError) -> bool:
+    """Whether an error says that there is a cluster, and nobody who leads its quorum."""
+    return isinstance(error, NoLeader)

@@ -1,0 +1,187 @@
+"""One change of the voters: prepared, its preflight obeyed, sent once, and looked at afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from backends.base.errors import BackendError
+from backends.base.membership import Answer, Ended, Membership
+from backends.base.protocol import Recorder
+from console.actions.quorum import Look, look, settled_quorum
+from recovery.membership.choosing import NotChosen, newcomer, voter_of
+from recovery.membership.preflight import (
+    EndpointProbe,
+    Limits,
+    Verdict,
+    before_adding,
+    before_removing,
+    explain_timeout,
+    strength,
+)
+from recovery.membership.quorum import Quorum, TimeoutCause
+from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.model import Unknown
+
+LIMITS = Limits()
+COMMIT_SECONDS = 10.0
+"""How long a change that is written, and was not answered, may take until it is committed."""
+POLL = 0.2
+SECOND_LOOK = 1.0
+"""Seconds to a second preflight where the first found somebody late: one late fetch is no failure."""
+
+
+class Change(StrEnum):
+    """What is done to the voters."""
+
+    ADD = "add"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A change with its preflight; ``probes`` are who answered at the newcomer's endpoints."""
+
+    change: Change
+    voter: Voter
+    quorum: Quorum
+    verdict: Verdict
+    probes: tuple[EndpointProbe, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What is to be sent."""
+        if self.change is Change.REMOVE:
+            return f"remove voter {self.voter.key}"
+        return f"add voter {self.voter.key} at {', '.join(map(str, self.voter.endpoints)) or 'no endpoint'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What came of a change. ``done``: the set is as it was asked for, and committed; None: that is not known.
+
+    ``cause`` is what stands behind a timeout, ``after`` the quorum as it was seen last.
+    """
+
+    prepared: Prepared
+    answer: Answer | None
+    done: bool | None
+    cause: TimeoutCause | None = None
+    after: Quorum | None = None
+    detail: str = ""
+
+
+async def prepare_add(
+    membership: Membership, node_id: int, directory_id: str | None, endpoints: Sequence[Endpoint] = ()
+) -> Prepared:
+    """Reads, probes and judges; sends nothing. Raises NotChosen, NoLeader, BackendError."""
+    prepared = await _prepare_add(membership, node_id, directory_id, endpoints)
+    if prepared.verdict.allowed:
+        return prepared
+    await membership.pause(SECOND_LOOK)
+    return await _prepare_add(membership, node_id, directory_id, endpoints)
+
+
+async def prepare_remove(membership: Membership, node_id: int, directory_id: str | None) -> Prepared:
+    """As :func:`prepare_add`, for a removal."""
+    prepared = await _prepare_remove(membership, node_id, directory_id)
+    if prepared.verdict.allowed:
+        return prepared
+    await membership.pause(SECOND_LOOK)
+    return await _prepare_remove(membership, node_id, directory_id)
+
+
+async def carry_out(membership: Membership, prepared: Prepared, recorder: Recorder) -> Changed:
+    """Sends the change, if its preflight allows it, and looks until it is known what came of it.
+
+    Never sends twice. Raises BackendError only where nothing was sent.
+    """
+    if not prepared.verdict.allowed:
+        return Changed(prepared, None, False, detail="; ".join(prepared.verdict.refused))
+    if prepared.change is Change.ADD:
+        answer = await membership.add_voter(prepared.voter, recorder)
+    else:
+        answer = await membership.remove_voter(prepared.voter.key, recorder)
+    if answer.ended is Ended.DONE:
+        return Changed(prepared, answer, True)
+    return await _explained(membership, prepared, answer)
+
+
+async def _prepare_add(
+    membership: Membership, node_id: int, directory_id: str | None, endpoints: Sequence[Endpoint]
+) -> Prepared:
+    quorum = await settled_quorum(membership)
+    voter = Voter(_newcomer(quorum, node_id, directory_id), tuple(endpoints))
+    if not endpoints:
+        seen = await look_endpoints(membership, quorum, node_id)
+        voter = voter._replace(endpoints=seen)
+    probes = tuple([await probe_endpoint(membership, e, node_id) for e in voter.endpoints])
+    verdict = before_adding(quorum, voter, probes, membership.rules, LIMITS)
+    return Prepared(Change.ADD, voter, quorum, verdict, probes)
+
+
+def _newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> ReplicaKey:
+    try:
+        return newcomer(quorum, node_id, directory_id)
+    except NotChosen:
+        # A static quorum answers for itself; the preflight says so first.
+        if quorum.kraft_version < 1 and directory_id is not None:
+            return ReplicaKey(node_id, directory_id)
+        raise
+
+
+async def _prepare_remove(membership: Membership, node_id: int, directory_id: str | None) -> Prepared:
+    quorum = await settled_quorum(membership)
+    key = voter_of(quorum, node_id, directory_id)
+    return Prepared(Change.REMOVE, Voter(key), quorum, before_removing(quorum, key, LIMITS))
+
+
+async def look_endpoints(membership: Membership, quorum: Quorum, node_id: int) -> tuple[Endpoint, ...]:
+    """Where the controllers' listing says that the node listens; empty where it does not."""
+    listed = await membership.controllers()
+    if isinstance(listed, Unknown):
+        return ()
+    return tuple(Endpoint(quorum.default_listener, c.host, c.port) for c in listed if c.id == node_id)
+
+
+async def probe_endpoint(membership: Membership, endpoint: Endpoint, node_id: int) -> EndpointProbe:
+    """Who answers there, as the preflight wants it."""
+    answer = await membership.probe(endpoint.host, endpoint.port, node_id)
+    return EndpointProbe(endpoint, answer if isinstance(answer, Unknown) else answer.identity)
+
+
+async def _explained(membership: Membership, prepared: Prepared, answer: Answer) -> Changed:
+    """Looks at the quorum until the change is seen committed, or seen not to be there."""
+    key, adding = prepared.voter.key, prepared.change is Change.ADD
+    waited, after = 0.0, None
+    while waited < COMMIT_SECONDS:
+        try:
+            after = await settled_quorum(membership)
+        except BackendError as error:
+            detail = str(error)
+        else:
+            if (key in after.voters.keys) != adding:
+                break
+            if after.change_pending is False:
+                return Changed(prepared, answer, True, after=after)
+            detail = str(TimeoutCause.NOT_COMMITTED)
+        await membership.pause(POLL)
+        waited += POLL
+    if after is None or (key in after.voters.keys) == adding:
+        return Changed(prepared, answer, None, TimeoutCause.NOT_COMMITTED if after else None, after, detail)
+    cause = None
+    if answer.error == "REQUEST_TIMED_OUT":
+        reachable = not any(isinstance(probe.answer, Unknown) for probe in prepared.probes)
+        cause = explain_timeout(after, key, adding=adding, reachable=reachable)
+    return Changed(prepared, answer, False, cause, after, answer.detail)
+
+
+async def standing(membership: Membership) -> Look:
+    """The quorum after a change."""
+    return await look(membership)
+
+
+def stands(quorum: Quorum) -> int:
+    """How many more failures the present voters stand; below 0 they cannot commit."""
+    return strength(quorum, quorum.voters, LIMITS).spare

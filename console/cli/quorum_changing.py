@@ -1,0 +1,118 @@
+"""``ktriage quorum add``, ``remove``, ``upgrade`` and ``update-endpoint``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from backends.base.membership import Membership, NoLeader
+from console.actions.quorum_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
+from console.cli.quorum_looking import KEPT
+from console.cli.quorum_running import given_directory, given_endpoints, recorded, work
+from console.cli.run import Run
+from console.cli.status import Status
+from console.errors import InputError, NotDone
+from console.output.quorum import preflight_lines
+from console.output.quorum_change import changed_document, changed_lines
+from console.remembered import recall
+from console.signals import StopRequest
+from recovery.membership.choosing import NotChosen
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One verb with what it was given."""
+
+    verb: str
+    node: int | None
+    directory_id: str | None
+    endpoints: tuple[str, ...]
+    dry_run: bool
+    ask: bool
+    reason: str
+
+    @property
+    def node_id(self) -> int:
+        """Raises InputError where none was given."""
+        if self.node is None:
+            raise InputError(f"quorum {self.verb} needs the controller's node id")
+        return self.node
+
+
+def change(run: Run, request: Request) -> int:
+    """Prepares, shows the preflight, asks, sends, tells what came of it."""
+    if not request.dry_run:
+        run.refuse_if_read_only()
+        if request.ask:
+            run.refuse_unless_interactive("--yes and --reason TEXT, or --dry-run")
+    if request.verb == "upgrade":
+        from console.cli.quorum_upgrading import upgrade  # noqa: PLC0415  # for that verb only
+
+        return upgrade(run, request)
+    if request.verb == "update-endpoint":
+        from console.cli.quorum_endpoints import update_endpoint  # noqa: PLC0415
+
+        return update_endpoint(run, request)
+    return _change_voters(run, request)
+
+
+def _change_voters(run: Run, request: Request) -> int:
+    node_id = request.node_id
+    directory, endpoints = given_directory(request.directory_id), given_endpoints(request.endpoints)
+
+    async def prepare(membership: Membership) -> Prepared:
+        if request.verb == "add":
+            return await prepare_add(membership, node_id, directory, endpoints)
+        return await prepare_remove(membership, node_id, directory)
+
+    async def job(membership: Membership, stop: StopRequest) -> Changed:
+        cluster_id = await membership.open()
+        try:
+            if request.dry_run:
+                return Changed(_shown(run, await prepare(membership)), None, None)
+            with recorded(run, cluster_id, request.reason) as journal:
+                prepared = _shown(run, await prepare(membership))
+                if not prepared.verdict.allowed:
+                    return Changed(prepared, None, False)
+                if request.ask:
+                    await _confirm(run, prepared)
+                with stop.in_flight():
+                    return await carry_out(membership, prepared, journal)
+        except NotChosen as error:
+            raise NotDone(f"{error}; nothing was sent") from None
+        except NoLeader as error:
+            raise await leaderless(membership, cluster_id, error) from None
+
+    changed = work(run, job)
+    run.screen.out(changed_document(request.verb, changed) if run.json else changed_lines(changed))
+    if changed.answer is None and not changed.prepared.verdict.allowed:
+        for reason in changed.prepared.verdict.refused:
+            run.screen.say(f"refused: {reason}")
+        run.screen.say("nothing was sent")
+        return Status.PARTLY
+    if request.dry_run:
+        return Status.DONE
+    run.next("quorum", "status")
+    return Status.DONE if changed.done else Status.PARTLY
+
+
+async def leaderless(membership: Membership, cluster_id: str, error: NoLeader) -> NotDone:
+    """What to tell where nobody leads: no change can be committed, and who must come back."""
+    from console.actions.quorum import lost  # noqa: PLC0415  # where it has come to that
+
+    found = await lost(membership, cluster_id, recall(cluster_id, KEPT))
+    return NotDone(f"{found.sentence}; nothing was sent ({error})")
+
+
+def _shown(run: Run, prepared: Prepared) -> Prepared:
+    lines = preflight_lines(prepared.verdict, prepared.sentence)
+    if run.json:
+        run.screen.say(*lines)
+    else:
+        run.screen.out(lines)
+    return prepared
+
+
+async def _confirm(run: Run, prepared: Prepared) -> None:
+    node = prepared.voter.key.id
+    question = f"To {prepared.sentence} ({run.target.title}), type the node id:"
+    await run.confirm_number(question, node)

@@ -1,0 +1,81 @@
+"""What every quorum command runs in: the quorum of the cluster that was named, and the journal around a change."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from backends.base.membership import Membership
+from console import backends
+from console.cli.recording import open_journal
+from console.cli.run import Run
+from console.controllers import membership_of
+from console.errors import InputError, NotDone
+from console.journal.journal import Journal
+from console.journal.replacing import open_replacement
+from console.journal.unfinished import unfinished
+from console.signals import StopRequest
+from recovery.membership.directory import directory_id
+from recovery.membership.voters import Endpoint
+
+T = TypeVar("T")
+
+
+def work(run: Run, job: Callable[[Membership, StopRequest], Awaitable[T]]) -> T:
+    """Runs ``job`` on the quorum and lets go of it. Raises what the job raises, and Stopped."""
+    cluster = backends.backend(run.target, run.screen.say)
+    membership = membership_of(cluster)
+
+    async def supervised(stop: StopRequest) -> T:
+        try:
+            return await job(membership, stop)
+        finally:
+            await cluster.close()
+
+    return run.program.supervisor.run(supervised)
+
+
+@contextmanager
+def recorded(run: Run, cluster_id: str, reason: str) -> Iterator[Journal]:
+    """The open journal, for a change of the voters by itself.
+
+    Raises JournalLocked while another run on this host may change the same cluster, and NotDone where a
+    replacement of a controller is half done: a change beside it would break its order.
+    """
+    with open_journal(run.program, cluster_id, reason) as journal:
+        half_done = open_replacement(unfinished(cluster_id))
+        if half_done is not None:
+            run.program.resume = run.target.command("resume")
+            raise NotDone(
+                f"a controller replacement is half done ({half_done.file}); nothing was sent. Go on with it first:"
+                f" {run.program.resume}"
+            )
+        yield journal
+
+
+def given_directory(text: str | None) -> str | None:
+    """A directory id in Kafka's form. Raises InputError."""
+    try:
+        return None if text is None else directory_id(text)
+    except ValueError as error:
+        raise InputError(f"--directory-id: {error}") from None
+
+
+def given_endpoints(texts: tuple[str, ...]) -> tuple[Endpoint, ...]:
+    """``LISTENER://host:port``. Raises InputError."""
+    from backends.live.addresses import parse_address  # noqa: PLC0415  # where one is given
+
+    found = []
+    for text in texts:
+        listener, sign, address = text.partition("://")
+        if not sign or not listener:
+            raise InputError(
+                f"--endpoint {text!r}: give LISTENER://HOST:PORT, such as CONTROLLER://kafka-103:9093"
+            )
+        try:
+            host, port = parse_address(address)
+        except ValueError as error:
+            raise InputError(f"--endpoint {text!r}: {error}") from None
+        found.append(Endpoint(listener, host, port))
+    return tuple(found)

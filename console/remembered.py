@@ -1,0 +1,37 @@
+"""The last healthy look at a cluster, kept for the day when it cannot be had: voters, and what each dir held."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from console.journal.errors import JournalError
+from console.journal.journal import cluster_directory
+
+FORMAT = 1
+
+
+def remember(cluster_id: str, name: str, what: Mapping[str, object], root: Path | None = None) -> None:
+    """Keep ``what`` in place of what was kept under ``name``; a help that must not fail a command."""
+    with contextlib.suppress(OSError, JournalError, ValueError):
+        directory = cluster_directory(cluster_id, root)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        beside = directory / f".{name}.{os.getpid()}.tmp"
+        try:
+            beside.write_text(json.dumps({"format": FORMAT, **what}), encoding="utf-8")
+            beside.replace(directory / f"{name}.json")
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def recall(cluster_id: str, name: str, root: Path | None = None) -> Mapping[str, Any] | None:
+    """What was kept; None where nothing was, or where it cannot be read."""
+    with contextlib.suppress(OSError, ValueError, JournalError):
+        found = json.loads((cluster_directory(cluster_id, root) / f"{name}.json").read_text(encoding="utf-8"))
+        if isinstance(found, dict) and found.get("format") == FORMAT:
+            return found
+    return None

@@ -1,0 +1,184 @@
+"""What a description of the quorum comes to: who is behind, who is gone, how many more failures it stands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.membership.preflight import Limits, Strength, strength
+from recovery.membership.quorum import Progress, Quorum
+from recovery.membership.voters import Endpoint, ReplicaKey, high_watermark
+
+GHOST_MS = 10_000
+"""An observer that has not fetched for so long is gone; the leader lists it for some minutes more."""
+BEHIND_MS = 3_000
+COMMITTING_MS = 1_500
+"""An idle leader appends every 500 ms: a majority that was caught up within this time has committed something."""
+FEW = 16
+"""So many offsets above the high watermark are no sign of anything."""
+
+
+class MemberRole(StrEnum):
+    """What a replica is in the quorum. A broker is an observer that can never be a voter."""
+
+    LEADER = "leader"
+    VOTER = "voter"
+    CONTROLLER = "observer"
+    BROKER = "broker"
+
+
+class MemberState(StrEnum):
+    """How a replica fares."""
+
+    CAUGHT_UP = "caught up"
+    BEHIND = "behind"
+    SILENT = "does not fetch"
+    GHOST = "ghost"
+
+
+class Member(NamedTuple):
+    """One line of a quorum. ``lag`` in offsets behind the leader; ``lag_ms`` since it was last caught up and
+    ``fetch_ms`` since it last fetched, by the leader's clock, None for never.
+
+    ``twice``: another directory of the same node is listed too.
+    """
+
+    key: ReplicaKey
+    role: MemberRole
+    state: MemberState
+    endpoints: tuple[Endpoint, ...]
+    lag: int
+    lag_ms: int | None
+    fetch_ms: int | None
+    twice: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The verdict on a quorum. ``wedged`` is None where no second reading was needed, or none was had."""
+
+    quorum: Quorum
+    members: tuple[Member, ...]
+    strength: Strength
+    wedged: bool | None
+
+    @property
+    def dynamic(self) -> bool:
+        return self.quorum.kraft_version >= 1
+
+    @property
+    def behind(self) -> tuple[Member, ...]:
+        return tuple(m for m in self.members if m.state is MemberState.BEHIND)
+
+    @property
+    def dead_voters(self) -> tuple[Member, ...]:
+        return tuple(m for m in self.members if m.state is MemberState.SILENT)
+
+    @property
+    def ghosts(self) -> tuple[Member, ...]:
+        return tuple(m for m in self.members if m.state is MemberState.GHOST)
+
+    @property
+    def duplicates(self) -> tuple[int, ...]:
+        """Nodes that are listed with more than one directory."""
+        return tuple(sorted({m.key.id for m in self.members if m.twice}))
+
+    @property
+    def well(self) -> bool:
+        """Nothing is wrong with the voters, and every controller keeps up."""
+        controllers = [m for m in self.members if m.role is not MemberRole.BROKER]
+        fine = all(m.state in (MemberState.CAUGHT_UP, MemberState.GHOST) for m in controllers)
+        return fine and not self.wedged and self.strength.commits and not self.duplicates
+
+
+def health(
+    quorum: Quorum,
+    limits: Limits,
+    controllers: Collection[int] | None = None,
+    *,
+    wedged: bool | None = None,
+) -> Health:
+    """The verdict. ``controllers`` are the ids that have registered as such, None where they are not known."""
+    counts = Counter(held.key.id for held in quorum.progress)
+    members = tuple(
+        _member(quorum, held, limits, controllers, counts[held.key.id] > 1) for held in quorum.progress
+    )
+    order = list(MemberRole)
+    ranked = sorted(members, key=lambda m: (order.index(m.role), m.key))
+    return Health(quorum, tuple(ranked), strength(quorum, quorum.voters, limits), wedged)
+
+
+def committing(quorum: Quorum) -> bool:
+    """Whether one reading alone shows that the quorum commits: a majority was caught up a moment ago.
+
+    False only asks for a second reading (:func:`recovery.membership.preflight.wedged`).
+    """
+    if quorum.high_watermark is None or quorum.log_end_offset - quorum.high_watermark > FEW:
+        return False
+    since = quorum.now_ms - COMMITTING_MS
+    fresh = sum(
+        1
+        for key in quorum.voters.keys
+        if key == quorum.leader
+        or ((held := quorum.progress_of(key)) is not None and held.last_caught_up_ms >= since)
+    )
+    return fresh >= quorum.voters.majority
+
+
+def with_change_known(earlier: Quorum, later: Quorum) -> Quorum | None:
+    """``later`` with ``change_pending`` told, from two readings; None where they cannot tell it yet.
+
+    A voter set is shown from the moment it is written. Once the high watermark has passed where the log ended
+    when a set was shown, that set is committed; a set that changed meanwhile is a change under way.
+    """
+    if later.leader_epoch != earlier.leader_epoch or later.high_watermark is None:
+        return None
+    if set(later.voters.keys) != set(earlier.voters.keys):
+        return replace(later, change_pending=True)
+    if later.high_watermark >= earlier.log_end_offset:
+        return replace(later, change_pending=False)
+    return None
+
+
+def held_by_majority(quorum: Quorum) -> int:
+    """The offset below which a majority of the voters holds everything, as far as they have fetched."""
+    return high_watermark(quorum.voters, {held.key: held.log_end_offset for held in quorum.progress})
+
+
+def _member(
+    quorum: Quorum, held: Progress, limits: Limits, controllers: Collection[int] | None, twice: bool
+) -> Member:
+    voter = quorum.voters.find(held.key)
+    role = _role(quorum, held, voter is not None, controllers)
+    fetch = quorum.now_ms - held.last_fetch_ms if held.last_fetch_ms > 0 else None
+    caught = max(0, quorum.now_ms - held.last_caught_up_ms) if held.last_caught_up_ms > 0 else None
+    lag = max(0, quorum.log_end_offset - held.log_end_offset)
+    endpoints = voter.endpoints if voter is not None else ()
+    state = MemberState.CAUGHT_UP
+    if role is not MemberRole.LEADER:
+        state = _state(voter is not None, fetch, caught, lag, limits)
+    return Member(
+        held.key, role, state, endpoints, lag, caught, None if fetch is None else max(0, fetch), twice
+    )
+
+
+def _role(quorum: Quorum, held: Progress, votes: bool, controllers: Collection[int] | None) -> MemberRole:
+    if held.key == quorum.leader:
+        return MemberRole.LEADER
+    if votes:
+        return MemberRole.VOTER
+    if controllers is not None and held.key.id not in controllers:
+        return MemberRole.BROKER
+    return MemberRole.CONTROLLER
+
+
+def _state(votes: bool, fetch: int | None, caught: int | None, lag: int, limits: Limits) -> MemberState:
+    if votes and (fetch is None or fetch > limits.fetch_age_ms):
+        return MemberState.SILENT
+    if not votes and (fetch is None or fetch > GHOST_MS):
+        return MemberState.GHOST
+    late = caught is None or caught > BEHIND_MS
+    return MemberState.BEHIND if late or lag > limits.lag else MemberState.CAUGHT_UP

@@ -1,0 +1,85 @@
+"""A quorum that nobody leads: which hosts must come back, and what each of them still holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from recovery.membership.voters import ReplicaKey
+
+NOT_KNOWN = -1
+
+
+class Host(NamedTuple):
+    """A voter, as it was last seen and as it is now.
+
+    ``held`` is the log end offset that the leader last saw of it, ``metadata`` what it says itself that it has
+    loaded: both are lower bounds for what its log holds, NOT_KNOWN where nobody told. ``why`` it does not answer.
+    """
+
+    key: ReplicaKey
+    address: str
+    answers: bool
+    why: str
+    held: int
+    metadata: int
+
+    @property
+    def offset(self) -> int:
+        """The best lower bound for its log end."""
+        return max(self.held, self.metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The voters of a quorum without a leader. ``certain``: they are the set that was last seen committed; else
+    they are the controllers that have registered, which need not be the voters of today.
+    """
+
+    cluster_id: str
+    hosts: tuple[Host, ...]
+    certain: bool
+    seen_at: str
+
+    @property
+    def majority(self) -> int:
+        return len(self.hosts) // 2 + 1
+
+    @property
+    def up(self) -> tuple[Host, ...]:
+        return tuple(host for host in self.hosts if host.answers)
+
+    @property
+    def down(self) -> tuple[Host, ...]:
+        """Those that do not answer, what is known to hold most first."""
+        return tuple(sorted((h for h in self.hosts if not h.answers), key=lambda h: -h.offset))
+
+    @property
+    def missing(self) -> int:
+        """How many of those that are down must come back before anything can be committed."""
+        return max(0, self.majority - len(self.up))
+
+    @property
+    def sentence(self) -> str:
+        """What has to happen, in one line."""
+        if not self.hosts:
+            return "nobody leads, and no controller is known from here: name one with --bootstrap-controller"
+        if not self.missing:
+            return (
+                f"{len(self.up)} of {len(self.hosts)} controllers answer and nobody leads: an election is under"
+                " way, or they cannot reach each other"
+            )
+        down = ", ".join(f"{host.key.id} ({host.address})" for host in self.down)
+        which = "all of" if self.missing == len(self.down) else f"{self.missing} of"
+        return (
+            f"a majority is lost: {len(self.up)} of {len(self.hosts)} voters answer and {self.majority} are needed."
+            f" No change can be committed, a change of the voters neither. Bring back {which}: {down}"
+        )
+
+
+ADVICE = (
+    "start them with the disks that they have: a voter that is formatted anew has lost its vote and its log",
+    "whoever holds the highest offset loses nothing; a majority without it can lose the newest metadata",
+    "nothing can be added or removed until a leader is elected, whatever tool is used",
+)
+"""What an operator should know before touching a disk."""

@@ -1,0 +1,206 @@
+"""What each step says: the host's commands word for word, what is sent, what is waited for, what can go wrong."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from recovery.membership.replacement import Kind, StepKind, Wanted
+from recovery.membership.voters import ReplicaKey
+
+PROPERTIES = "controller.properties"
+
+
+class Words(NamedTuple):
+    """The words of a step, in the order of :class:`recovery.membership.replacement.Step`."""
+
+    title: str
+    commands: tuple[str, ...]
+    sends: str
+    waits_for: str
+    risks: tuple[str, ...]
+    back: str
+
+
+def of(wanted: Wanted, kind: StepKind, node: int, key: ReplicaKey | None) -> Words:
+    """The words of one step."""
+    made: Mapping[StepKind, Callable[[], Words]] = {
+        StepKind.STOP: lambda: _stop(wanted, node),
+        StepKind.START: lambda: _start(wanted, node),
+        StepKind.SWAP: lambda: _swap(wanted, node),
+        StepKind.CATCH_UP: lambda: _catch_up(node),
+        StepKind.ADD: lambda: _add(node),
+        StepKind.REMOVE: lambda: _remove(wanted, node, key),
+        StepKind.JOIN: lambda: _join(node, key),
+        StepKind.SERVERS: lambda: _servers(wanted),
+        StepKind.CHECK: lambda: _check(wanted),
+    }
+    return made[kind]()
+
+
+def format_command(cluster_id: str, *, static: bool = False) -> str:
+    """``kafka-storage format`` for a controller that joins a quorum that is there."""
+    joining = () if static else ("--no-initial-controllers",)
+    own = ("--cluster-id", cluster_id, "--config", PROPERTIES, "--ignore-formatted")
+    return shlex.join(("kafka-storage.sh", "format", *own, *joining))
+
+
+def stop_command(node: int) -> str:
+    return f"kafka-server-stop.sh --process-role=controller --node-id={node}"
+
+
+def start_command() -> str:
+    return f"kafka-server-start.sh -daemon {PROPERTIES}"
+
+
+def _stop(wanted: Wanted, node: int) -> Words:
+    gone = node not in wanted.joining
+    last = gone and wanted.kind in (Kind.PLANNED, Kind.SHRINK) and not wanted.auto_join
+    title = f"stop controller {node}" + (" for good" if gone else "")
+    risks = (
+        ["it holds the leadership: another is elected within a few seconds"] if wanted.leader == node else []
+    )
+    if gone and wanted.auto_join:
+        risks.append("started again it adds itself again: take it out of the service manager")
+    back = "start it again" if not last else "start it again: it is an observer, and can be added"
+    return Words(title, (stop_command(node),), "", f"node {node} fetches no more", tuple(risks), back)
+
+
+def _start(wanted: Wanted, node: int) -> Words:
+    disk = wanted.kind is Kind.DISK
+    own = wanted.endpoints_of(node)
+    where = f"{own[0].listener}://{own[0].host}:{own[0].port}" if own else "CONTROLLER://HOST:PORT"
+    settings = (
+        f"# in {PROPERTIES}: process.roles=controller, node.id={node}, advertised.listeners={where},",
+        f"#   controller.quorum.bootstrap.servers={','.join(wanted.servers)}",
+    )
+    before = (
+        ("# put the new, empty disk where metadata.log.dir (or the first of log.dirs) is",)
+        if disk
+        else settings
+    )
+    return Words(
+        f"{'put the new disk in and start' if disk else 'format and start'} controller {node}",
+        (*before, format_command(wanted.cluster_id), start_command()),
+        "",
+        f"node {node} fetches from the leader with a new directory id",
+        (
+            "formatted with --standalone or --initial-controllers it makes a quorum of its own, and is not to be"
+            " connected to this one: format it again",
+            "it finds no leader: controller.quorum.bootstrap.servers must name a controller that is up",
+        ),
+        "stop it: nothing but its own disk was changed",
+    )
+
+
+def _swap(wanted: Wanted, node: int) -> Words:
+    return Words(
+        f"replace the disk of controller {node}",
+        (
+            stop_command(node),
+            "# put the new, empty disk where metadata.log.dir (or the first of log.dirs) is",
+            format_command(wanted.cluster_id, static=True),
+            start_command(),
+        ),
+        "",
+        f"node {node} fetches from the leader again",
+        (
+            "until it has caught up, a second failure can lose committed metadata: a majority could be formed that"
+            " never held it",
+        ),
+        "put the old disk back, if it can still be read",
+    )
+
+
+def _catch_up(node: int) -> Words:
+    return Words(
+        f"controller {node} catches up",
+        (),
+        "",
+        f"node {node} is at the end of the leader's log",
+        ("it fetches a snapshot first, during which its log end stands still",),
+        f"stop controller {node}: nothing was changed",
+    )
+
+
+def _add(node: int) -> Words:
+    return Words(
+        f"make controller {node} a voter",
+        (),
+        f"AddRaftVoter {node}, with the directory id that it fetches with and the endpoints that answer",
+        f"{node} is a voter, committed by the new set",
+        (
+            "an endpoint that nobody can reach is written down for good: each is contacted first",
+            "it stops before the change is committed: the change stays written and waits for it",
+        ),
+        f"ktriage quorum remove {node}",
+    )
+
+
+def _remove(wanted: Wanted, node: int, key: ReplicaKey | None) -> Words:
+    risks = []
+    if wanted.leader == node:
+        risks.append("it leads: it commits its own removal without its vote, resigns, and another is elected")
+    if node in wanted.joining and not wanted.add_first:
+        risks.append("until the next step the set is one voter short")
+    if wanted.auto_join:
+        risks.append("it must be stopped: running, it adds itself again")
+    back = (
+        f"go on: {node} is added in the next step"
+        if node in wanted.joining
+        else f"start controller {node} with its disk: it is an observer; ktriage quorum add {node}"
+    )
+    return Words(
+        f"take voter {key} out",
+        (),
+        f"RemoveRaftVoter {node}, directory id {key.directory_id if key else ''}",
+        f"{key} is no voter, and does not lead",
+        tuple(risks),
+        back,
+    )
+
+
+def _join(node: int, old: ReplicaKey | None) -> Words:
+    first = f"removes {old}, then " if old is not None else ""
+    return Words(
+        f"controller {node} joins by itself",
+        (),
+        f"nothing: with controller.quorum.auto.join.enable it {first}adds itself",
+        f"{node} is a voter with its new directory",
+        ("it does not come: see its log; ktriage quorum add does the same by hand",),
+        f"stop controller {node}, then ktriage quorum remove {node}",
+    )
+
+
+def _servers(wanted: Wanted) -> Words:
+    value = ",".join(wanted.servers)
+    return Words(
+        "change controller.quorum.bootstrap.servers everywhere",
+        (
+            "# on every broker and every controller, in the file that it is started with:",
+            f"controller.quorum.bootstrap.servers={value}",
+            "# then restart them one by one; after each: ktriage quorum status",
+        ),
+        "",
+        "every broker and controller runs with it",
+        (
+            "a node that knows only controllers that are gone does not find the quorum when it starts",
+            "controllers restarted together: the quorum has no leader until a majority is back",
+        ),
+        "put the old value back and restart",
+    )
+
+
+def _check(wanted: Wanted) -> Words:
+    kept = ", ".join(str(v.key.id) for v in wanted.voters if v.key not in wanted.leaving)
+    come = ", ".join(map(str, wanted.joining))
+    voters = ", ".join(part for part in (kept, come) if part)
+    return Words(
+        "look at what came of it",
+        (),
+        "",
+        f"voters {voters}, all of them up and caught up",
+        (),
+        "nothing to go back from",
+    )
