@@ -96,6 +96,12 @@ class Loop:
         return True
 
     @property
+    def due(self) -> int | None:
+        """When the next callback runs; None where there is none."""
+        timer = self._next()
+        return None if timer is None else timer.time
+
+    @property
     def pending(self) -> int:
         """How many callbacks are still to come, cancelled ones that have not surfaced included."""
         return len(self._queue)

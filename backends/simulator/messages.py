@@ -254,6 +254,10 @@ class CreateTopic(NamedTuple):
     min_isr: int | None
 
 
+class DeleteTopic(NamedTuple):
+    topic: str
+
+
 class Done(NamedTuple):
     """The answer to what has no other: None, or why not."""
 

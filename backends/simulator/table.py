@@ -29,21 +29,27 @@ class Interner:
 class PartitionTable(SharingTable):
     """A frozen mapping. Partitions of a topic are numbered from 0 without gaps, as Kafka numbers them."""
 
-    __slots__ = ("_keys", "_size", "_topics")
+    __slots__ = ("_deleted", "_keys", "_size", "_topics")
 
     def __init__(
         self,
         topics: Mapping[str, tuple[Registration, ...]],
         keys: Mapping[str, tuple[TopicPartition, ...]] | None = None,
         size: int = -1,
+        deleted: Mapping[str, int] | None = None,
     ) -> None:
         self._topics = topics
+        self._deleted = deleted or {}
         self._keys = keys if keys is not None else _keys_of(topics)
         self._size = size if size >= 0 else sum(map(len, topics.values()))
 
     @property
     def topics(self) -> Mapping[str, tuple[Registration, ...]]:
         return self._topics
+
+    def generation(self, topic: str) -> int:
+        """How often a topic of that name was deleted: a new one has another id."""
+        return self._deleted.get(topic, 0)
 
     def keys_of(self, topic: str) -> tuple[TopicPartition, ...]:
         """The topic's partitions in order; none where it does not exist."""
@@ -88,12 +94,20 @@ class PartitionTable(SharingTable):
         topics = dict(self._topics)
         for topic, row in rows.items():
             topics[topic] = tuple(row)
-        return PartitionTable(topics, self._keys, self._size)
+        return PartitionTable(topics, self._keys, self._size, self._deleted)
 
     def with_topic(self, topic: str, row: tuple[Registration, ...]) -> PartitionTable:
         """The table with one topic more."""
         keys = tuple(TopicPartition(topic, number) for number in range(len(row)))
-        return PartitionTable({**self._topics, topic: row}, {**self._keys, topic: keys})
+        return PartitionTable(
+            {**self._topics, topic: row}, {**self._keys, topic: keys}, deleted=self._deleted
+        )
+
+    def without_topic(self, topic: str) -> PartitionTable:
+        """The table with one topic less."""
+        topics = {name: row for name, row in self._topics.items() if name != topic}
+        deleted = {**self._deleted, topic: self.generation(topic) + 1}
+        return PartitionTable(topics, self._keys, deleted=deleted)
 
 
 class _Items(ItemsView[TopicPartition, Registration]):

@@ -22,10 +22,17 @@ Offline = dict[tuple[tuple[int, ...], tuple[str, ...]], tuple[int, ...]]
 
 
 @cache
-def topic_id(topic: str) -> str:
-    """A topic id as Kafka prints it: 22 characters of URL-safe base64."""
-    digest = hashlib.sha256(f"topic {topic}".encode()).digest()[:16]
+def topic_id(topic: str, generation: int = 0) -> str:
+    """A topic id as Kafka prints it: 22 characters of URL-safe base64. One that is made again has another."""
+    again = f" {generation}" if generation else ""
+    digest = hashlib.sha256(f"topic {topic}{again}".encode()).digest()[:16]
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def id_of(image: ClusterImage, topic: str) -> str:
+    """The id of the topic that has that name now."""
+    table = image.partitions
+    return topic_id(topic, table.generation(topic) if isinstance(table, PartitionTable) else 0)
 
 
 def describe_page(
@@ -69,7 +76,7 @@ def _state(
     return PartitionState(
         topic,
         number,
-        topic_id(topic),
+        id_of(image, topic),
         partition.leader,
         partition.leader_epoch,
         partition.replicas,

@@ -10,6 +10,7 @@ from backends.simulator import questions as ask
 from backends.simulator.broker.describe import describe_configs, describe_page
 from backends.simulator.messages import (
     CreateTopic,
+    DeleteTopic,
     ElectLeaders,
     Error,
     LogInfoReply,
@@ -54,7 +55,7 @@ class OperatorRequests:
         served = self._served.get(type(body))
         if served is not None:
             answer(served(body))
-        elif isinstance(body, (ElectLeaders, Reassign, SetConfig, UpdateFeature, CreateTopic)):
+        elif isinstance(body, (ElectLeaders, Reassign, SetConfig, UpdateFeature, CreateTopic, DeleteTopic)):
             self._forward(body, answer)
         elif isinstance(body, ask.DescribeQuorum):
             self._quorum(body, answer)

@@ -14,6 +14,7 @@ from backends.simulator.controller.requests import (
     assign_directories,
     change_config,
     create_topic,
+    delete_topic,
     update_feature,
 )
 from backends.simulator.controller.sessions import Sessions
@@ -22,6 +23,7 @@ from backends.simulator.messages import (
     AlterPartitionsReply,
     AssignDirectories,
     CreateTopic,
+    DeleteTopic,
     Done,
     ElectLeaders,
     ElectLeadersReply,
@@ -84,7 +86,7 @@ class ActiveController:
             self._elect(body, answer)
         elif isinstance(body, Reassign):
             self._reassign(body, answer)
-        elif isinstance(body, (SetConfig, UpdateFeature, CreateTopic)):
+        elif isinstance(body, (SetConfig, UpdateFeature, CreateTopic, DeleteTopic)):
             self._configure(body, answer)
         else:
             raise TypeError(f"no request of a controller: {body!r}")
@@ -191,17 +193,21 @@ class ActiveController:
             changes.update(outcome.effect.changes)
         self.write_or_go_on(Effect(image, changes), "reassignment", answer, ReassignReply(refusals))
 
-    def _configure(self, body: SetConfig | UpdateFeature | CreateTopic, answer: Answer) -> None:
+    def _configure(self, body: SetConfig | UpdateFeature | CreateTopic | DeleteTopic, answer: Answer) -> None:
         if isinstance(body, SetConfig):
             outcome, why = change_config(self.image, body), f"{body.name}={body.value} {body.topic}".rstrip()
         elif isinstance(body, UpdateFeature):
             outcome, why = update_feature(self.image, body), f"{body.feature}={body.level}"
-        else:
+        elif isinstance(body, CreateTopic):
             outcome, why = create_topic(self.image, body), f"topic {body.topic}"
+        else:
+            outcome, why = delete_topic(self.image, body), f"no topic {body.topic} any more"
         if isinstance(outcome, Refusal):
             answer(Done(outcome))
             return
-        created: list[TopicPartition] = []
+        touched: list[TopicPartition] = []
         if isinstance(body, CreateTopic):
-            created = [TopicPartition(body.topic, number) for number in range(len(body.assignments))]
-        self.write_or_go_on(outcome, why, answer, Done(None), created)
+            touched = [TopicPartition(body.topic, number) for number in range(len(body.assignments))]
+        elif isinstance(body, DeleteTopic):
+            touched = [tp for tp in self.image.partitions if tp.topic == body.topic]
+        self.write_or_go_on(outcome, why, answer, Done(None), touched)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from backends.simulator.messages import AssignDirectories, CreateTopic, SetConfig, UpdateFeature
+from backends.simulator.messages import AssignDirectories, CreateTopic, DeleteTopic, SetConfig, UpdateFeature
 from backends.simulator.table import PartitionTable
 from recovery.controller.errors import ControllerError, Refusal
 from recovery.controller.image import ClusterImage, Effect, Layered, acceptable_leaders, apply
@@ -19,6 +19,7 @@ from recovery.controller.registration import (
 from recovery.controller.rules import UncleanRecoveryStrategy, strategy_of
 from recovery.controller.targets import Proposal, without
 from recovery.controller.topics import ConfigLevel, change_min_isr
+from recovery.controller.topics import delete_topic as forget_topic
 from recovery.controller.transition import transition
 from recovery.model import TopicPartition
 
@@ -92,6 +93,18 @@ def create_topic(image: ClusterImage, body: CreateTopic) -> Effect | Refusal:
         topics = {**image.min_isr.topics, body.topic: body.min_isr}
         changed = replace(changed, min_isr=replace(image.min_isr, topics=topics))
     return Effect(changed, {})
+
+
+def delete_topic(image: ClusterImage, body: DeleteTopic) -> Effect | Refusal:
+    """A topic's partitions and configurations go; brokers delete its logs when they hear of it."""
+    table = image.partitions
+    assert isinstance(table, PartitionTable)
+    if body.topic not in table.topics:
+        return Refusal(
+            ControllerError.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+        )
+    changed = forget_topic(image, body.topic)
+    return Effect(replace(changed, partitions=table.without_topic(body.topic)), {})
 
 
 def assign_directories(image: ClusterImage, body: AssignDirectories) -> Effect:

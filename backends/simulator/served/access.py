@@ -1,0 +1,90 @@
+"""Who is asking, and what that principal may not do."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+
+from backends.simulator.context import Denied
+
+_CODES = {
+    "READ": 3,
+    "WRITE": 4,
+    "CREATE": 5,
+    "DELETE": 6,
+    "ALTER": 7,
+    "DESCRIBE": 8,
+    "CLUSTER_ACTION": 9,
+    "DESCRIBE_CONFIGS": 10,
+    "ALTER_CONFIGS": 11,
+    "IDEMPOTENT_WRITE": 12,
+}
+_OF_TOPICS = ("READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
+_OF_CLUSTER = (
+    "CREATE",
+    "ALTER",
+    "DESCRIBE",
+    "CLUSTER_ACTION",
+    "DESCRIBE_CONFIGS",
+    "ALTER_CONFIGS",
+    "IDEMPOTENT_WRITE",
+)
+NOT_ASKED = -(2**31)
+"""The bit field where authorized operations were not asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """``denied``: "READ topic payments", "READ topic *", "ALTER cluster". All else is allowed."""
+
+    name: str = "ANONYMOUS"
+    password: str = ""
+    denied: frozenset[str] = frozenset()
+
+
+class Rights(Denied):
+    """What one principal is denied, together with what the cluster denies everybody."""
+
+    def __init__(self, principal: Principal, everybody: Container[object] = ()) -> None:
+        super().__init__(principal.denied)
+        self.principal = principal
+        self._everybody = everybody
+
+    def __contains__(self, permission: object) -> bool:
+        """Whether that is denied; as the simulator's own set of denied permissions."""
+        text = str(permission)
+        own = self.principal.denied
+        if text in own or text in self._everybody:
+            return True
+        operation, _, resource = text.partition(" ")
+        return resource.startswith("topic ") and f"{operation} topic *" in own
+
+    def topic(self, operation: str, topic: str) -> bool:
+        """Whether that operation is allowed on the topic."""
+        return f"{operation} topic {topic}" not in self
+
+    def cluster(self, operation: str) -> bool:
+        return f"{operation} cluster" not in self
+
+    def topic_operations(self, topic: str) -> int:
+        """The bit field of authorized operations."""
+        return _bits(operation for operation in _OF_TOPICS if self.topic(operation, topic))
+
+    def cluster_operations(self) -> int:
+        return _bits(operation for operation in _OF_CLUSTER if self.cluster(operation))
+
+
+def _bits(operations: Iterable[str]) -> int:
+    return sum(1 << _CODES[operation] for operation in operations)
+
+
+def principals(text: Mapping[str, Mapping[str, object]]) -> dict[str, Principal]:
+    """From ``{name: {password: …, denied: […]}}``. Raises ValueError, one line."""
+    found = {}
+    for name, told in text.items():
+        unknown = sorted(set(told) - {"password", "denied"})
+        password, denied = told.get("password"), told.get("denied", ())
+        if unknown or not isinstance(password, str) or not isinstance(denied, (list, tuple)):
+            raise ValueError(f"user {name}: give a password, and what is denied as a list")
+        found[name] = Principal(name, password, frozenset(map(str, denied)))
+    return found

@@ -1,0 +1,126 @@
+"""The served cluster: the simulation, its clock, a listener for each node, and what only the wire has."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from backends.simulator.loop import MILLISECOND
+from backends.simulator.network import Node, Role
+from backends.simulator.scenario.build import Scenario
+from backends.simulator.served.access import Principal
+from backends.simulator.served.apis import Versions, offered
+from backends.simulator.served.beside import Beside
+from backends.simulator.served.clock import Clock
+from backends.simulator.served.listener import Listener
+from backends.simulator.simulation import Simulation
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``speed`` in virtual seconds a second, 0: time stands still. ``port_base`` 0: any ports that are free.
+
+    ``without`` are calls that are hidden, with a version: from that one on. With ``users`` every listener wants
+    SASL PLAIN.
+    """
+
+    seed: int = 1
+    speed: float = 1.0
+    port_base: int = 0
+    without: frozenset[tuple[int, int | None]] = frozenset()
+    users: Mapping[str, Principal] = field(default_factory=dict)
+
+
+class ServedCluster:
+    """One scenario on the wire, from the moment at which its operator comes.
+
+    Start and close it in one running event loop. ``ports`` are known once it is started; they stay with their
+    nodes, whatever happens to these.
+    """
+
+    def __init__(self, scenario: Scenario, options: Options | None = None) -> None:
+        self.options = options or Options()
+        self.scenario = scenario
+        self.simulation = Simulation(scenario, self.options.seed)
+        self.world = self.simulation.world
+        self.simulation.advance_to(scenario.operator_at)
+        self.cluster_id = _cluster_id(scenario.name, self.options.seed)
+        self.clock = Clock(self.simulation, self.options.speed, self._look)
+        self.beside = Beside()
+        self.ports: dict[Node, int] = {}
+        self._began_ms = int(time.time() * 1000) - self.simulation.now // MILLISECOND
+        without = self.options.without
+        self._offered = {role: offered(role, without) for role in (Role.BROKER, Role.CONTROLLER)}
+        self._listeners: dict[Node, Listener] = {}
+
+    async def start(self) -> None:
+        """Listen at every node that is up. Raises OSError where a port is taken; then nothing listens."""
+        nodes = sorted(self.world.nodes(), key=lambda node: (node.role is not Role.BROKER, node.id))
+        try:
+            for number, node in enumerate(nodes):
+                listener = self._listeners[node] = Listener(self, node)
+                base = self.options.port_base
+                self.ports[node] = await listener.bind(HOST, base + number if base else 0)
+        except OSError:
+            await self.close()
+            raise
+        self._look()
+        self.clock.start()
+
+    async def close(self) -> None:
+        """Stop listening and drop every connection; in any state, and twice."""
+        self.clock.stop()
+        for listener in self._listeners.values():
+            await listener.close()
+        self._listeners.clear()
+
+    async def __aenter__(self) -> ServedCluster:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def bootstrap(self) -> str:
+        """Every broker's address."""
+        return self._addresses(Role.BROKER)
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        return self._addresses(Role.CONTROLLER)
+
+    def _addresses(self, role: Role) -> str:
+        return ",".join(f"{HOST}:{port}" for node, port in self.ports.items() if node.role is role)
+
+    def listener(self, node: Node) -> Listener:
+        return self._listeners[node]
+
+    def offered(self, role: Role) -> Versions:
+        """What a node of that role says in ApiVersions."""
+        return self._offered[role]
+
+    def _look(self) -> None:
+        """Something may have happened: who is down does not listen any more."""
+        for listener in self._listeners.values():
+            listener.look()
+
+    def in_epoch_ms(self, virtual_ms: int) -> int:
+        """A time of the simulation as ms since the epoch; -1 stays -1."""
+        return virtual_ms if virtual_ms < 0 else self._began_ms + virtual_ms
+
+    def nodes(self, role: Role, ids: Iterable[int] | None = None) -> Sequence[Node]:
+        """The nodes of that role that are in the scenario, or those of ``ids``."""
+        wanted = None if ids is None else set(ids)
+        return [node for node in self.ports if node.role is role and (wanted is None or node.id in wanted)]
+
+
+def _cluster_id(name: str, seed: int) -> str:
+    """As Kafka prints one: 22 characters of URL-safe base64, the same for a scenario and seed."""
+    digest = hashlib.sha256(f"cluster {name} {seed}".encode()).digest()[:16]
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")

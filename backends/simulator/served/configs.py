@@ -1,0 +1,268 @@
+"""DescribeConfigs and IncrementalAlterConfigs: what the simulator acts upon is its own, the rest is only kept.
+
+Sources and synonyms as Kafka 4.3.1 tells them; of a broker only what is set on it, and a few values that clients
+look for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from backends.simulator.broker.process import BrokerProcess
+from backends.simulator.messages import Done, Error, NotController, SetConfig
+from backends.simulator.served.call import Call, code, message
+from backends.simulator.served.entities import Values
+from backends.simulator.served.metadata import rows_of
+from backends.simulator.served.topic_configs import TOPIC_CONFIGS, Kind
+from recovery.controller.errors import Refusal
+from recovery.controller.image import ClusterImage
+
+TOPIC, BROKER = 2, 4
+DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+MIN_ISR = "min.insync.replicas"
+UNCLEAN = "unclean.leader.election.enable"
+STRATEGY = "unclean.recovery.strategy"
+ACTED_UPON = frozenset((MIN_ISR, UNCLEAN, STRATEGY))
+
+
+class Told(NamedTuple):
+    """One configuration: its value by source, the strongest first."""
+
+    name: str
+    kind: Kind
+    layers: tuple[tuple[int, str, str], ...]
+    read_only: bool = False
+
+
+async def describe_configs(call: Call) -> Values:
+    """Effective values of topics, and of the broker that is asked."""
+    return await call.there(
+        lambda process: {"results": [_one(call, process, r) for r in call.request.resources]}
+    )
+
+
+def _one(call: Call, process: BrokerProcess, asked: Any) -> Values:
+    name, kind = asked.resource_name, asked.resource_type
+    head = {"resource_type": kind, "resource_name": name, "configs": ()}
+    if kind == TOPIC:
+        if not call.rights.topic("DESCRIBE_CONFIGS", name):
+            return {**head, "error_code": ErrorCode.topic_authorization_failed}
+        if name not in rows_of(process.image):
+            return {**head, "error_code": ErrorCode.unknown_topic_or_partition, "error_message": ""}
+        told = _of_topic(call, process.image, name)
+    elif kind == BROKER:
+        if not call.rights.cluster("DESCRIBE_CONFIGS"):
+            return {**head, "error_code": ErrorCode.cluster_authorization_failed}
+        if name not in ("", str(process.id)):
+            said = f"Unexpected broker id, expected {process.id} or empty string, but received {name}"
+            return {**head, "error_code": ErrorCode.invalid_request, "error_message": said}
+        told = _of_broker(call, process, cluster=not name)
+    else:
+        return {**head, "error_code": ErrorCode.invalid_request, "error_message": f"resource type {kind}"}
+    keys = asked.configuration_keys
+    wanted = [row for row in told if keys is None or row.name in keys]
+    return {
+        **head,
+        "error_code": ErrorCode.none,
+        "error_message": "",
+        "configs": [_row(call, row) for row in wanted],
+    }
+
+
+def _row(call: Call, row: Told) -> Values:
+    source, _, value = row.layers[0]
+    synonyms: tuple[Values, ...] = ()
+    if call.field("include_synonyms", False):
+        synonyms = tuple(
+            {"name": name, "value": value, "source": source} for source, name, value in row.layers if name
+        )
+    return {
+        "name": row.name,
+        "value": value,
+        "read_only": row.read_only,
+        "is_default": source == DEFAULT,
+        "config_source": source,
+        "is_sensitive": False,
+        "synonyms": synonyms,
+        "config_type": int(row.kind),
+        "documentation": None,
+    }
+
+
+def _of_topic(call: Call, image: ClusterImage, topic: str) -> Iterable[Told]:
+    own = {
+        **call.cluster.world.context.topic_configs.get(topic, {}),
+        **call.cluster.beside.configs[TOPIC, topic],
+    }
+    for name, config in TOPIC_CONFIGS.items():
+        if name == MIN_ISR:
+            layers = _min_isr(image, topic)
+        elif name == UNCLEAN:
+            layers = _unclean(image, topic)
+        else:
+            layers = ((DEFAULT, config.broker, config.default),)
+            if name in own:
+                layers = ((DYNAMIC_TOPIC, name, own[name]), *layers)
+        yield Told(name, config.kind, layers)
+
+
+def _min_isr(image: ClusterImage, topic: str) -> tuple[tuple[int, str, str], ...]:
+    held = image.min_isr
+    layers = [(DEFAULT, MIN_ISR, "1")]
+    if held.static != 1:
+        layers.insert(0, (STATIC, MIN_ISR, str(held.static)))
+    if held.cluster is not None:
+        layers.insert(0, (DYNAMIC_DEFAULT, MIN_ISR, str(held.cluster)))
+    if topic in held.topics:
+        layers.insert(0, (DYNAMIC_TOPIC, MIN_ISR, str(held.topics[topic])))
+    return tuple(layers)
+
+
+def _unclean(image: ClusterImage, topic: str) -> tuple[tuple[int, str, str], ...]:
+    held = image.strategies
+    layers = [(STATIC, UNCLEAN, _allows(held.static)), (DEFAULT, UNCLEAN, "false")]
+    if held.cluster is not None:
+        layers.insert(0, (DYNAMIC_DEFAULT, UNCLEAN, _allows(held.cluster)))
+    if topic in held.topics:
+        layers.insert(0, (DYNAMIC_TOPIC, UNCLEAN, _allows(held.topics[topic])))
+    return tuple(layers)
+
+
+def _allows(strategy: Any) -> str:
+    return "true" if strategy.value == "Aggressive" else "false"
+
+
+def _of_broker(call: Call, process: BrokerProcess, *, cluster: bool) -> Iterable[Told]:
+    """What is set on the broker; with ``cluster`` only what is set for all of them."""
+    beside = call.cluster.beside.configs
+    name = "" if cluster else str(process.id)
+    source = DYNAMIC_DEFAULT if cluster else DYNAMIC_BROKER
+    for key, value in sorted(beside[BROKER, name].items()):
+        yield Told(key, Kind.STRING, ((source, key, value),))
+    if cluster:
+        held = process.image.min_isr.cluster
+        if held is not None:
+            yield Told(MIN_ISR, Kind.INT, ((DYNAMIC_DEFAULT, MIN_ISR, str(held)),))
+        return
+    address = f"127.0.0.1:{call.cluster.ports[process.node]}"
+    controllers = ",".join(call.cluster.bootstrap_controllers.split(","))
+    dirs = ",".join(directory.path for directory in process.storage.disk.directories)
+    own = {
+        "node.id": (Kind.INT, str(process.id)),
+        "broker.id": (Kind.INT, str(process.id)),
+        "process.roles": (Kind.LIST, "broker"),
+        "listeners": (Kind.LIST, f"PLAINTEXT://{address}"),
+        "advertised.listeners": (Kind.LIST, f"PLAINTEXT://{address}"),
+        "controller.quorum.bootstrap.servers": (Kind.LIST, controllers),
+        "controller.listener.names": (Kind.LIST, "CONTROLLER"),
+        "log.dirs": (Kind.LIST, dirs),
+    }
+    for key, (kind, value) in own.items():
+        yield Told(key, kind, ((STATIC, key, value),), read_only=True)
+    minimum = process.image.min_isr
+    layers = [(DEFAULT, MIN_ISR, "1")]
+    if minimum.cluster is not None:
+        layers.insert(0, (DYNAMIC_DEFAULT, MIN_ISR, str(minimum.cluster)))
+    yield Told(MIN_ISR, Kind.INT, tuple(layers))
+    yield Told(UNCLEAN, Kind.BOOLEAN, ((STATIC, UNCLEAN, _allows(process.image.strategies.static)),))
+
+
+async def incremental_alter_configs(call: Call) -> Values:
+    """KIP-339. All of a resource's changes are checked before the first is made."""
+    results = []
+    for resource in call.request.resources:
+        error, said = await _alter(call, resource)
+        results.append(
+            {
+                "error_code": error,
+                "error_message": said,
+                "resource_type": resource.resource_type,
+                "resource_name": resource.resource_name,
+            }
+        )
+    return {"responses": results}
+
+
+async def _alter(call: Call, resource: Any) -> tuple[ErrorCode, str | None]:
+    kind, name = resource.resource_type, resource.resource_name
+    refused = _refused(call, kind, name)
+    if refused is not None:
+        return refused, None
+    if kind == TOPIC:
+        if name not in rows_of(call.cluster.world.image):
+            return ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist."
+        wrong = next(filter(None, map(_wrong, resource.configs)), None)
+        if wrong is not None:
+            return ErrorCode.invalid_config, wrong
+    if call.request.validate_only:
+        return ErrorCode.none, None
+    for change in resource.configs:
+        error, said = await _change(call, kind, name, change)
+        if error is not ErrorCode.none:
+            return error, said
+    return ErrorCode.none, None
+
+
+def _refused(call: Call, kind: int, name: str) -> ErrorCode | None:
+    if kind == TOPIC:
+        allowed = call.rights.topic("ALTER_CONFIGS", name)
+        return None if allowed else ErrorCode.topic_authorization_failed
+    if kind != BROKER:
+        return ErrorCode.invalid_request
+    return None if call.rights.cluster("ALTER_CONFIGS") else ErrorCode.cluster_authorization_failed
+
+
+def _wrong(change: Any) -> str | None:
+    if change.name == STRATEGY:
+        return None
+    config = TOPIC_CONFIGS.get(change.name)
+    if config is None:
+        return f"Unknown topic config name: {change.name}"
+    if change.config_operation == DELETE:
+        return None
+    value = change.value or ""
+    numeric = config.kind in (Kind.INT, Kind.SHORT, Kind.LONG)
+    number = value.removeprefix("-").isdecimal()
+    if numeric and not number:
+        word = {Kind.INT: "INT", Kind.SHORT: "SHORT"}.get(config.kind, "LONG")
+        return f"Invalid value {value} for configuration {change.name}: Not a number of type {word}"
+    if config.kind is Kind.BOOLEAN and value.lower() not in ("true", "false"):
+        return f"Invalid value {value} for configuration {change.name}: Expected value to be either true or false"
+    return None
+
+
+async def _change(call: Call, kind: int, name: str, change: Any) -> tuple[ErrorCode, str | None]:
+    value = None if change.config_operation == DELETE else change.value
+    if change.name in ACTED_UPON and (kind == TOPIC or not name):
+        return await set_config(call, name, change.name, value)
+    held = call.cluster.beside.configs[kind, name]
+    if change.config_operation in (APPEND, SUBTRACT):
+        present = [part for part in held.get(change.name, "").split(",") if part]
+        given = change.value.split(",")
+        kept = [part for part in present if part not in given]
+        value = ",".join(kept if change.config_operation == SUBTRACT else [*kept, *given])
+    if value is None:
+        held.pop(change.name, None)
+    else:
+        held[change.name] = value
+    return ErrorCode.none, None
+
+
+async def set_config(call: Call, topic: str, name: str, value: str | None) -> tuple[ErrorCode, str | None]:
+    """One of the configurations that the controller decides by."""
+    reply = await call.ask(SetConfig(topic, name, value))
+    refusal = refusal_of(reply)
+    return code(refusal), message(refusal)
+
+
+def refusal_of(reply: Any) -> Error | Refusal | None:
+    """Why the controller did not do it, whichever way that was answered."""
+    if isinstance(reply, Done):
+        return reply.refusal
+    if isinstance(reply, NotController):
+        return Error.NOT_CONTROLLER
+    return reply if isinstance(reply, Error) else None

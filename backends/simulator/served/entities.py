@@ -1,0 +1,133 @@
+"""Answers: plain values turned into the message of whichever version was asked for.
+
+A handler answers once, with everything that the newest version can say; what an older one has no field for is left
+out here, by kio's own schema of that version.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from io import BytesIO
+from typing import Any, get_args
+from uuid import UUID
+
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader, entity_writer
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from backends.live import native
+
+Values = Mapping[str, Any]
+_Make = Callable[[Any], Any]
+
+
+@cache
+def request_type(api_key: int, version: int) -> type[RequestPayload]:
+    """kio's, or one of those that no release has. Raises kio's errors where there is none."""
+    return native.REQUESTS.get((api_key, version)) or load_request_schema(api_key, version)
+
+
+@cache
+def response_type(api_key: int, version: int) -> type[ResponsePayload]:
+    """As :func:`request_type`."""
+    return native.RESPONSES.get((api_key, version)) or load_response_schema(api_key, version)
+
+
+def encode(kind: type[ResponsePayload], values: Values) -> bytes:
+    """The answer's bytes, without a header."""
+    buffer = BytesIO()
+    entity_writer(kind)(buffer, build(kind, values))
+    return buffer.getvalue()
+
+
+def build(kind: type[Any], values: Values) -> Any:
+    """The message from its fields' values: times in ms, ids in Kafka's own form, errors by number.
+
+    A nested message is a mapping of its own. What is not given has the schema's default, or is zero.
+    """
+    made: dict[str, Any] = {}
+    for name, make, absent in _plan(kind):
+        if name in values:
+            value = values[name]
+            made[name] = make(value) if make is not None and value is not None else value
+        elif absent is not MISSING:
+            made[name] = absent
+    return kind(**made)
+
+
+_Plan = tuple[tuple[str, _Make | None, Any], ...]
+_PLANS: dict[type[Any], _Plan] = {}
+
+
+def _plan(kind: type[Any]) -> _Plan:
+    if kind in _PLANS:
+        return _PLANS[kind]
+    plan = []
+    for field in fields(kind):
+        nested = _nested(field.type)
+        many = _is_tuple(field.type)
+        make: _Make | None
+        if nested is not None:
+            make = _many(nested) if many else _one(nested)
+        else:
+            make = _MAKERS.get(field.metadata.get("kafka_type", ""))
+        absent = MISSING if field.default is not MISSING else _ABSENT.get(field.name, MISSING)
+        plan.append((field.name, make, absent))
+    return _PLANS.setdefault(kind, tuple(plan))
+
+
+def _one(nested: type[Any]) -> _Make:
+    return lambda value: build(nested, value)
+
+
+def _many(nested: type[Any]) -> _Make:
+    return lambda values: tuple(build(nested, value) for value in values)
+
+
+def _nested(annotation: Any) -> type[Any] | None:
+    if isinstance(annotation, type) and is_dataclass(annotation):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _nested(part)) is not None), None)
+
+
+def _is_tuple(annotation: Any) -> bool:
+    return getattr(annotation, "__origin__", None) is tuple or any(map(_is_tuple, get_args(annotation)))
+
+
+def uuid(text: str | None) -> UUID | None:
+    """An id in Kafka's form, 22 characters of URL-safe base64; None and the empty string are the zero id."""
+    return UUID(bytes=base64.urlsafe_b64decode(text + "==")) if text else None
+
+
+_MAKERS: dict[str, _Make] = {
+    "timedelta_i32": lambda ms: timedelta(milliseconds=ms),
+    "timedelta_i64": lambda ms: timedelta(milliseconds=ms),
+    "datetime_i64": lambda ms: None if ms < 0 else datetime.fromtimestamp(ms / 1000, UTC),
+    "error_code": ErrorCode,
+    "uuid": uuid,
+}
+_ABSENT: dict[str, Any] = {
+    "throttle_time": timedelta(0),
+    "error_code": ErrorCode.none,
+    "error_message": None,
+}
+
+
+class Undecodable(ValueError):
+    """A frame that is no request that is served here."""
+
+
+def decode(kind: type[RequestPayload], body: memoryview) -> Any:
+    """A request, to the last byte of the frame. Raises Undecodable."""
+    try:
+        entity, size = entity_reader(kind)(body, 0)
+    except Exception as error:  # kio's readers raise as many kinds of errors as there are formats
+        raise Undecodable(f"{kind.__name__}: {type(error).__name__}") from None
+    if size != len(body):
+        raise Undecodable(f"{kind.__name__}: {len(body) - size} bytes too many")
+    return entity

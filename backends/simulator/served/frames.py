@@ -1,0 +1,66 @@
+"""Frames on a connection: four bytes of length, a header, a message."""
+
+from __future__ import annotations
+
+from asyncio import StreamReader
+from dataclasses import dataclass
+from struct import Struct
+
+from kio.schema.request_header.v1.header import RequestHeader as Header1
+from kio.schema.request_header.v2.header import RequestHeader as Header2
+from kio.serial import entity_reader
+
+from backends.simulator.served.apis import Api
+from backends.simulator.served.entities import Undecodable, request_type
+
+LARGEST = 16 << 20
+"""Bytes of a request at most; Kafka's ``socket.request.max.bytes`` allows 100 MiB, which no client here needs."""
+
+_LENGTH = Struct(">i")
+_START = Struct(">hhi")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One request, its body not decoded yet."""
+
+    api_key: int
+    version: int
+    correlation: int
+    client: str
+    body: memoryview
+
+
+async def read_frame(reader: StreamReader) -> bytes:
+    """The next frame's bytes. Raises IncompleteReadError at the end, Undecodable for a length that cannot be."""
+    (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+    if not _START.size <= length <= LARGEST:
+        raise Undecodable(f"a frame of {length} bytes")
+    return await reader.readexactly(length)
+
+
+def parse(data: bytes, served: dict[int, tuple[int, int]]) -> Frame:
+    """Raises Undecodable for what is no request of a version in ``served``.
+
+    ApiVersions of an unknown version is let through without a body: it is answered all the same (KIP-511).
+    """
+    api_key, version, correlation = _START.unpack_from(data)
+    lowest, highest = served.get(api_key, (0, -1))
+    if not lowest <= version <= highest:
+        if api_key == Api.ApiVersions:
+            return Frame(api_key, version, correlation, "", memoryview(b""))
+        raise Undecodable(f"api key {api_key} version {version} is not served")
+    try:
+        flexible = request_type(api_key, version).__flexible__
+        header, size = entity_reader(Header2 if flexible else Header1)(memoryview(data), 0)
+    except Exception as error:  # as many kinds as there are formats
+        raise Undecodable(f"a header: {type(error).__name__}") from None
+    return Frame(
+        api_key, version, correlation, getattr(header, "client_id", None) or "", memoryview(data)[size:]
+    )
+
+
+def answer(frame: Frame, body: bytes, *, flexible: bool) -> bytes:
+    """The answer's frame. That of ApiVersions always has the oldest header (KIP-511)."""
+    tags = b"\0" if flexible and frame.api_key != Api.ApiVersions else b""
+    return b"".join((_LENGTH.pack(4 + len(tags) + len(body)), _LENGTH.pack(frame.correlation), tags, body))

@@ -1,0 +1,145 @@
+"""One node's listener, and what becomes of its connections when the node dies, hangs or is cut off."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from typing import TYPE_CHECKING
+
+from backends.simulator.network import OPERATOR, Node, Role
+from backends.simulator.served.connection import Connection
+from backends.simulator.served.tamper import Tamper
+from backends.simulator.watch import BrokerStopped, Event
+
+if TYPE_CHECKING:
+    from backends.simulator.served.cluster import ServedCluster
+
+BACKLOG = 128
+AT_MOST = 1_000
+"""Connections at once; more are closed as they come."""
+
+
+class Listener:
+    """Keeps its port for as long as it lives, so that nobody else gets it while the node is down.
+
+    A node that was killed refuses, and its connections are reset. A machine that lost its power says nothing any
+    more, and so does one that the operator is cut off from: new connections are taken and nothing is answered.
+    """
+
+    def __init__(self, cluster: ServedCluster, node: Node) -> None:
+        self.cluster = cluster
+        self.node = node
+        self.tamper = Tamper()
+        self._socket: socket.socket | None = None
+        self._server: asyncio.Server | None = None
+        self._connections: dict[Connection, asyncio.Task[None]] = {}
+        self._process: object | None = None
+        self._dark = False
+        self._address = ("", 0)
+        self._switching: asyncio.Task[None] | None = None
+        if node.role is Role.BROKER:
+            cluster.world.watch.lookers.append(self._saw)
+
+    def _saw(self, event: Event) -> None:
+        if isinstance(event, BrokerStopped) and event.broker == self.node.id:
+            self._dark = event.power_lost
+
+    async def bind(self, host: str, port: int) -> int:
+        """Take the port. Raises OSError where it is taken."""
+        held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.setblocking(False)
+            held.bind((host, port))
+        except OSError:
+            held.close()
+            raise
+        self._socket = held
+        self._address = held.getsockname()
+        self._process = self._present()
+        await self._listen()
+        return int(self._address[1])
+
+    async def _listen(self) -> None:
+        if self._socket is None:  # bound anew where it was let go
+            self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._socket.setblocking(False)
+            self._socket.bind(self._address)
+        if self._process is not None or self._dark:
+            held, self._socket = self._socket, None
+            self._server = await asyncio.start_server(self._take, sock=held, backlog=BACKLOG)
+
+    def _present(self) -> object | None:
+        """The process that runs there now."""
+        world = self.cluster.world
+        processes = world.brokers if self.node.role is Role.BROKER else world.controllers
+        return processes.get(self.node.id)
+
+    @property
+    def answers(self) -> bool:
+        """Whether the node runs and the operator reaches it."""
+        return self._process is not None and self.cluster.world.network.connected(OPERATOR, self.node)
+
+    def look(self) -> None:
+        """Follow the node: reset what was connected to a process that is gone, stop or begin to listen."""
+        present = self._present()
+        if present is self._process:
+            return
+        gone = self._process is not None
+        self._process = present
+        if present is not None:
+            self._dark = False
+        if gone and not self._dark:
+            self._reset_all()
+        if self._switching is None or self._switching.done():
+            self._switching = asyncio.get_running_loop().create_task(self._switch())
+
+    async def _switch(self) -> None:
+        wanted = self._process is not None or self._dark
+        while (self._server is not None) != wanted:
+            if self._server is not None:
+                server, self._server = self._server, None
+                server.close()
+            # The port stays bound, so that it cannot be taken by another while nobody listens.
+            with contextlib.suppress(OSError):
+                await self._listen()
+            await asyncio.sleep(0)
+            wanted = self._process is not None or self._dark
+
+    def _reset_all(self) -> None:
+        for connection, task in list(self._connections.items()):
+            connection.reset()
+            task.cancel()
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        connection = Connection(self, reader, writer)
+        if len(self._connections) >= AT_MOST:
+            connection.reset()
+            return
+        self._connections[connection] = task
+        try:
+            await connection.serve()
+        except asyncio.CancelledError:
+            if self._server is not None and task.uncancel() > 0:
+                raise
+        finally:
+            self._connections.pop(connection, None)
+            connection.reset()
+
+    async def close(self) -> None:
+        """May be called twice."""
+        if self._switching is not None:
+            self._switching.cancel()
+        server, self._server = self._server, None
+        tasks = list(self._connections.values())
+        self._reset_all()
+        if server is not None:
+            server.close()
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,146 @@
+"""GetReplicaLogInfo v0, the recovery tool's own call, and DescribeLogDirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from backends.base.answers import LogDir
+from backends.live.ids import kafka_id
+from backends.live.native import LIMIT
+from backends.simulator.broker.describe import id_of
+from backends.simulator.broker.process import BrokerProcess
+from backends.simulator.messages import Error
+from backends.simulator.questions import DescribeLogDirs, LogDirsDescribed
+from backends.simulator.served.call import Call, code
+from backends.simulator.served.entities import Values
+from backends.simulator.served.metadata import rows_of
+from backends.simulator.served.packing import NO_TAGS, array, string, uuid_bytes
+from backends.simulator.served.replica import find
+from recovery.model import TopicPartition
+
+_ROW = Struct(">iiqhB").pack
+
+
+async def get_replica_log_info(call: Call) -> bytes:
+    """The log ends of at most 1000 replicas; the rest is left out, and ``has_more_data`` says so.
+
+    The specification's answer has no error of its own: without CLUSTER_ACTION each partition is refused.
+    """
+    return await call.there(lambda process: _log_info(call, process))
+
+
+def _log_info(call: Call, process: BrokerProcess) -> bytes:
+    names = {id_of(process.image, name): name for name in rows_of(process.image)}
+    allowed = call.rights.cluster("CLUSTER_ACTION")
+    left, more = LIMIT, False
+    topics = []
+    for topic in call.request.topic_partitions or ():
+        served = topic.partitions[:left]
+        more = more or len(served) < len(topic.partitions)
+        left -= len(served)
+        if not served:
+            continue
+        asked = kafka_id(topic.topic_id)
+        name = names.get(asked, "")
+        rows = [_row(call, process, name, partition, allowed=allowed) for partition in served]
+        topics.append(b"".join((uuid_bytes(asked or _ZERO), array(rows), NO_TAGS)))
+    head = Struct(">iqB").pack(0, process.epoch, more)
+    return b"".join((head, array(topics), NO_TAGS))
+
+
+_ZERO = "A" * 22
+
+
+def _row(call: Call, process: BrokerProcess, name: str, partition: int, *, allowed: bool) -> bytes:
+    if not allowed:
+        return _ROW(partition, -1, -1, ErrorCode.cluster_authorization_failed.value, 0)
+    if not name:
+        return _ROW(partition, -1, -1, ErrorCode.unknown_topic_id.value, 0)
+    if not call.rights.topic("DESCRIBE", name):
+        return _ROW(partition, -1, -1, ErrorCode.topic_authorization_failed.value, 0)
+    tp = TopicPartition(name, partition)
+    replica = find(process, tp)
+    if isinstance(replica, ErrorCode):
+        held = process.image.partitions.get(tp)
+        return _ROW(partition, -1 if held is None else held.leader_epoch, -1, replica.value, 0)
+    return _ROW(partition, replica.partition.leader_epoch, replica.log.end, 0, 0)
+
+
+async def describe_log_dirs(call: Call) -> Values | bytes:
+    """KIP-113, KIP-827. All topics where none is named; a failed dir has KAFKA_STORAGE_ERROR and nothing else."""
+    if not call.rights.cluster("DESCRIBE"):
+        return {"error_code": ErrorCode.cluster_authorization_failed, "results": ()}
+    reply = await call.ask(DescribeLogDirs())
+    if not isinstance(reply, LogDirsDescribed) or reply.error is not None:
+        error = reply.error if isinstance(reply, LogDirsDescribed) else reply
+        return {"error_code": code(error if isinstance(error, Error) else None), "results": ()}
+    wanted = _wanted(call.request.topics)
+    if call.version in (4, 5):
+        return _packed(reply.log_dirs, wanted, cordoned=call.version == 5)
+    return {"error_code": ErrorCode.none, "results": [_dir(log_dir, wanted) for log_dir in reply.log_dirs]}
+
+
+def _wanted(topics: Sequence[Any] | None) -> frozenset[tuple[str, int]] | None:
+    if topics is None:
+        return None
+    return frozenset((topic.topic, index) for topic in topics for index in topic.partitions)
+
+
+def _held(log_dir: LogDir, wanted: frozenset[tuple[str, int]] | None) -> dict[str, list[Any]]:
+    topics: dict[str, list[Any]] = {}
+    for replica in log_dir.replicas:
+        if wanted is None or tuple(replica.tp) in wanted:
+            topics.setdefault(replica.tp.topic, []).append(replica)
+    return topics
+
+
+def _dir(log_dir: LogDir, wanted: frozenset[tuple[str, int]] | None) -> Values:
+    return {
+        "error_code": ErrorCode.none if log_dir.error is None else ErrorCode.kafka_storage_error,
+        "log_dir": log_dir.path,
+        "topics": [
+            {
+                "name": name,
+                "partitions": [
+                    {
+                        "partition_index": replica.tp.partition,
+                        "partition_size": replica.size,
+                        "offset_lag": replica.offset_lag,
+                        "is_future_key": replica.future,
+                    }
+                    for replica in replicas
+                ],
+            }
+            for name, replicas in _held(log_dir, wanted).items()
+        ],
+        "total_bytes": log_dir.total_bytes,
+        "usable_bytes": log_dir.usable_bytes,
+    }
+
+
+def _packed(
+    log_dirs: Iterable[LogDir], wanted: frozenset[tuple[str, int]] | None, *, cordoned: bool
+) -> bytes:
+    """DescribeLogDirsResponse v4 and v5."""
+    row = Struct(">iqqBB").pack
+    dirs = []
+    for log_dir in log_dirs:
+        error = 0 if log_dir.error is None else ErrorCode.kafka_storage_error.value
+        topics = [
+            b"".join(
+                (
+                    string(name),
+                    array([row(r.tp.partition, r.size, r.offset_lag, r.future, 0) for r in replicas]),
+                    NO_TAGS,
+                )
+            )
+            for name, replicas in _held(log_dir, wanted).items()
+        ]
+        size = Struct(">qq").pack(log_dir.total_bytes, log_dir.usable_bytes)
+        tail = b"\0\0" if cordoned else b"\0"
+        dirs.append(b"".join((Struct(">h").pack(error), string(log_dir.path), array(topics), size, tail)))
+    return b"".join((bytes(4), b"\0\0", array(dirs), NO_TAGS))

@@ -1,0 +1,167 @@
+"""CreateTopics and DeleteTopics."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from backends.live.ids import kafka_id
+from backends.simulator.broker.describe import id_of
+from backends.simulator.messages import CreateTopic, DeleteTopic
+from backends.simulator.scenario.spread import spread
+from backends.simulator.served.call import Call, code, message
+from backends.simulator.served.configs import ACTED_UPON, MIN_ISR, TOPIC, refusal_of, set_config
+from backends.simulator.served.entities import Values
+from backends.simulator.served.metadata import rows_of
+from backends.simulator.served.topic_configs import TOPIC_CONFIGS
+from recovery.controller.image import ClusterImage
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+MOST_PARTITIONS = 10_000
+"""As many as one request may make here; a simulated cluster of more comes from its scenario."""
+
+
+class _Refused(Exception):
+    def __init__(self, error: ErrorCode, said: str) -> None:
+        super().__init__(said)
+        self.error = error
+        self.said = said
+
+
+async def create_topics(call: Call) -> Values:
+    """Each topic for itself; replicas as given, or spread over the brokers that are alive."""
+    return {"topics": [await _create(call, asked) for asked in call.request.topics]}
+
+
+async def _create(call: Call, asked: Any) -> Values:
+    image = call.cluster.world.image
+    head = {
+        "name": asked.name,
+        "topic_id": None,
+        "num_partitions": -1,
+        "replication_factor": -1,
+        "configs": None,
+    }
+    if not call.rights.cluster("CREATE"):
+        return {**head, "error_code": ErrorCode.topic_authorization_failed, "error_message": None}
+    try:
+        rows = _checked(call, image, asked)
+        if not call.field("validate_only", False):
+            await _make(call, asked, rows)
+    except _Refused as refused:
+        return {**head, "error_code": refused.error, "error_message": refused.said}
+    made = id_of(call.cluster.world.image, asked.name)
+    return {
+        **head,
+        "topic_id": None if call.field("validate_only", False) else made,
+        "num_partitions": len(rows),
+        "replication_factor": len(rows[0]),
+        "configs": (),
+        "error_code": ErrorCode.none,
+    }
+
+
+def _checked(call: Call, image: ClusterImage, asked: Any) -> tuple[tuple[int, ...], ...]:
+    if not _LEGAL.fullmatch(asked.name) or asked.name in (".", ".."):
+        raise _Refused(ErrorCode.invalid_topic_exception, f"Topic name is invalid: {asked.name!r}")
+    if asked.name in rows_of(image):
+        raise _Refused(ErrorCode.topic_already_exists, f"Topic '{asked.name}' already exists.")
+    for config in asked.configs:
+        if config.name not in TOPIC_CONFIGS:
+            raise _Refused(ErrorCode.invalid_config, f"Unknown topic config name: {config.name}")
+    if asked.assignments:
+        return _given(asked)
+    return _spread(call, image, asked.num_partitions, asked.replication_factor)
+
+
+def _given(asked: Any) -> tuple[tuple[int, ...], ...]:
+    if asked.num_partitions != -1 or asked.replication_factor != -1:
+        raise _Refused(
+            ErrorCode.invalid_request,
+            "A manual partition assignment was specified, but numPartitions was not set to -1.",
+        )
+    rows = {row.partition_index: row.broker_ids for row in asked.assignments}
+    if sorted(rows) != list(range(len(asked.assignments))):
+        raise _Refused(
+            ErrorCode.invalid_replica_assignment,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
+    return tuple(rows[number] for number in sorted(rows))
+
+
+def _spread(call: Call, image: ClusterImage, partitions: int, factor: int) -> tuple[tuple[int, ...], ...]:
+    partitions = 1 if partitions == -1 else partitions
+    factor = 1 if factor == -1 else factor
+    if not 1 <= partitions <= MOST_PARTITIONS:
+        raise _Refused(
+            ErrorCode.invalid_partitions,
+            "Number of partitions was set to an invalid non-positive value."
+            if partitions < 1
+            else f"at most {MOST_PARTITIONS} partitions",
+        )
+    if factor < 1:
+        raise _Refused(
+            ErrorCode.invalid_replication_factor, "Replication factor must be larger than 0, or -1."
+        )
+    if factor > len(image.brokers):
+        said = (
+            f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} "
+            f"cannot be reached because only {len(image.brokers)} broker(s) are registered."
+        )
+        raise _Refused(ErrorCode.invalid_replication_factor, said)
+    alive = [number for number, held in sorted(image.brokers.items()) if held.active]
+    ids = alive if len(alive) >= factor else sorted(image.brokers)
+    specs = call.cluster.world.specs
+    rows = spread(tuple(specs[number] for number in ids), factor)
+    return tuple(rows[number % len(rows)] for number in range(partitions))
+
+
+async def _make(call: Call, asked: Any, rows: tuple[tuple[int, ...], ...]) -> None:
+    given = {config.name: config.value for config in asked.configs if config.value is not None}
+    minimum = given.get(MIN_ISR, "")
+    if minimum and not minimum.isdecimal():
+        raise _Refused(
+            ErrorCode.invalid_config,
+            f"Invalid value {minimum} for configuration {MIN_ISR}: Not a number of type INT",
+        )
+    reply = await call.ask(CreateTopic(asked.name, rows, int(minimum) if minimum else None))
+    refusal = refusal_of(reply)
+    if refusal is not None:
+        raise _Refused(code(refusal), message(refusal) or refusal.__class__.__name__)
+    held = call.cluster.beside.configs[TOPIC, asked.name]
+    for name, value in given.items():
+        if name in ACTED_UPON and name != MIN_ISR:
+            await set_config(call, asked.name, name, value)
+        elif name != MIN_ISR:
+            held[name] = value
+
+
+async def delete_topics(call: Call) -> Values:
+    """By name, from v6 by id too."""
+    names: list[tuple[str | None, str | None]]
+    if call.version >= 6:
+        names = [(topic.name, kafka_id(topic.topic_id) or None) for topic in call.request.topics]
+    else:
+        names = [(name, None) for name in call.request.topic_names]
+    return {"responses": [await _delete(call, name, by_id) for name, by_id in names]}
+
+
+async def _delete(call: Call, name: str | None, by_id: str | None) -> Values:
+    image = call.cluster.world.image
+    if name is None:
+        name = next((held for held in rows_of(image) if id_of(image, held) == by_id), None)
+        if name is None:
+            return _deleted(None, by_id, ErrorCode.unknown_topic_id, None)
+    if not call.rights.topic("DELETE", name):
+        return _deleted(name, None, ErrorCode.topic_authorization_failed, None)
+    made = id_of(image, name) if name in rows_of(image) else None
+    refusal = refusal_of(await call.ask(DeleteTopic(name)))
+    if refusal is None:
+        call.cluster.beside.forget(name, TOPIC)
+    return _deleted(name, made, code(refusal), message(refusal))
+
+
+def _deleted(name: str | None, made: str | None, error: ErrorCode, said: str | None) -> Values:
+    return {"name": name, "topic_id": made, "error_code": error, "error_message": said}
