@@ -63,7 +63,7 @@ class Supervisor:
 
     def __init__(self, last_words: Callable[[int], str], limit: float | None = None) -> None:
         self.stop = StopRequest()
-        self._last_words = last_words
+        self.last_words = last_words
         self._limit = LIMIT_SECONDS if limit is None else limit
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -133,7 +133,7 @@ class Supervisor:
         self._leave(self.stop.signum or signal.SIGALRM)
 
     def _leave(self, signum: int) -> None:
-        _write(self._last_words(signum))
+        _write(self.last_words(signum))
         os._exit(status_of_signal(signum))
 
 

@@ -1,0 +1,1 @@
+"""The console: a Textual app over the same actions that the command line runs."""

@@ -1,0 +1,65 @@
+"""The backend on a thread of its own: whatever it does, the screen goes on.
+
+The simulator computes in the thread that asks, and decoding the answers about 200,000 partitions takes its time on
+any cluster; on the screen's own event loop each of it would be a stall.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from backends.base.protocol import Backend
+
+T = TypeVar("T")
+
+CLOSE_SECONDS = 5.0
+
+
+class Elsewhere:
+    """One backend and its event loop. ``make`` is called on the thread: what it costs, the screen does not pay."""
+
+    def __init__(self, make: Callable[[], Backend]) -> None:
+        self._make = make
+        self._backend: Backend | None = None
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name="backend", daemon=True)
+        self._thread.start()
+
+    async def run(self, job: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
+        """The job's result, on the backend's thread. Raises what it raises; cancelling cancels the job."""
+        return await asyncio.wrap_future(self.start(job))
+
+    def start(self, job: Callable[[Backend], Coroutine[Any, Any, T]]) -> Future[T]:
+        """As :meth:`run`, for whoever does not wait, or waits in another thread."""
+        return asyncio.run_coroutine_threadsafe(self._with_backend(job), self._loop)
+
+    async def close(self) -> None:
+        """Lets go of the cluster. A thread that does not come back is left behind: it ends with the process."""
+        with contextlib.suppress(TimeoutError, asyncio.CancelledError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._let_go(), self._loop))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    async def _with_backend(self, job: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
+        if self._backend is None:
+            self._backend = self._make()
+        return await job(self._backend)
+
+    async def _let_go(self) -> None:
+        mine = asyncio.current_task()
+        others = [task for task in asyncio.all_tasks() if task is not mine]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        if self._backend is not None:
+            await self._backend.close()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        self._loop.close()

@@ -1,0 +1,169 @@
+"""One look at the cluster: what is in trouble, and what the screen shows. One question after the other, so that no
+broker has two requests of ours in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from backends.base.answers import Contact, Depth, SurveyRequest
+from backends.base.errors import BackendError, NotAllowed, NotOffered
+from backends.base.protocol import Backend
+from console.actions.examine import Configs, is_under_min_isr
+from console.app.view import View, Wanted
+from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
+from recovery.plan.marks import marks
+
+T = TypeVar("T")
+
+SURVEY_SECONDS = 5.0
+"""How long a look waits for a broker that hangs."""
+SELDOM_SECONDS = 60.0
+"""Topic configurations, and disks that nobody looks at, are asked again after so long: they seldom change."""
+
+Tell = Callable[[View], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Looker:
+    """Looks at one cluster. ``clock`` gives seconds; ``tell`` is handed the first view while it fills."""
+
+    clock: Callable[[], float]
+    tell: Tell
+    survey_seconds: float = SURVEY_SECONDS
+
+    async def look(self, backend: Backend, before: View, wanted: Wanted, generation: int) -> View:
+        """The whole picture. Raises BackendError where nothing could be asked; a part that could not be had is
+        Unknown in it.
+        """
+        cluster = await (backend.open() if before.cluster is None else backend.cluster())
+        if before.cluster is not None and before.cluster.cluster_id != cluster.cluster_id:
+            before = View()
+        view = replace(before, generation=generation, cluster=_kept(before.cluster, cluster))
+        for step in (self._partitions, self._logs, self._capabilities, self._quorum, self._dirs):
+            self._fill(before, view)
+            view = await step(backend, view, wanted)
+        moving = await _value(backend.reassignments())
+        return replace(view, reassignments=_kept(before.reassignments, moving), at=self.clock())
+
+    async def look_at(self, backend: Backend, before: View, wanted: Wanted, generation: int) -> View:
+        """The logs of what the screen shows, and nothing else: after the cursor has moved."""
+        states = _states_of(before, wanted.shown)
+        surveys, contacts = await self._ask_logs(backend, states, wanted.deep)
+        now = self.clock()
+        return replace(
+            before,
+            generation=generation,
+            surveys={**before.surveys, **{survey.tp: survey for survey in surveys}},
+            surveyed={**before.surveyed, **{survey.tp: now for survey in surveys}},
+            contacts={**before.contacts, **contacts},
+        )
+
+    def _fill(self, before: View, view: View) -> None:
+        """The first view is shown while it fills; later the last complete one stays until the next is complete."""
+        if before.at is None:
+            self.tell(view)
+
+    async def _partitions(self, backend: Backend, view: View, _wanted: Wanted) -> View:
+        found = await backend.partitions()
+        short = [s for s in found.states if s.offline or len(s.isr) < len(s.replicas)]
+        # The others cannot be under min ISR: their topics' configurations are not needed.
+        view = await self._configs(backend, view, _topics(short))
+        troubled = tuple(s for s in short if s.offline or is_under_min_isr(s, view.configs))
+        now = self.clock()
+        since = {state.tp: view.since.get(state.tp, now) for state in troubled}
+        marked = {topic: marks(topic, view.configs.get(topic)) for topic in _topics(troubled)}
+        return replace(
+            view,
+            partitions=_kept(view.partitions, found),
+            troubled=_kept(view.troubled, troubled),
+            marks=_kept(view.marks, marked),
+            since=_kept(view.since, since),
+        )
+
+    async def _configs(self, backend: Backend, view: View, topics: tuple[str, ...]) -> View:
+        known, now = view.configs, self.clock()
+        if not _recent(view.configs_at, now):
+            known, view = {}, replace(view, configs_at=now)
+        missing = tuple(topic for topic in topics if isinstance(known.get(topic), Unknown | None))
+        if not missing:
+            return view
+        asked = await _value(backend.topic_configs(missing))
+        told: Configs = dict.fromkeys(missing, asked) if isinstance(asked, Unknown) else asked
+        return replace(view, configs=_kept(view.configs, {**known, **told}))
+
+    async def _logs(self, backend: Backend, view: View, wanted: Wanted) -> View:
+        troubled = {state.tp for state in view.troubled}
+        states = (*view.troubled, *_states_of(view, wanted.shown - troubled))
+        surveys, contacts = await self._ask_logs(backend, states, wanted.deep)
+        found = {survey.tp: _kept(view.surveys.get(survey.tp), survey) for survey in surveys}
+        now = self.clock()
+        return replace(
+            view,
+            surveys=_kept(view.surveys, found),
+            surveyed=dict.fromkeys(found, now),
+            contacts=_kept(view.contacts, contacts),
+        )
+
+    async def _ask_logs(
+        self, backend: Backend, states: Iterable[PartitionState], deep: TopicPartition | None
+    ) -> tuple[tuple[Survey, ...], Mapping[int, Contact]]:
+        surveys: list[Survey] = []
+        contacts: dict[int, Contact] = {}
+        wide = tuple(state for state in states if state.tp != deep)
+        bottom = tuple(state for state in states if state.tp == deep)
+        for asked, depth, dirs in ((wide, Depth.DIVERGENCE, False), (bottom, Depth.FULL, True)):
+            if asked:
+                request = SurveyRequest(asked, self.survey_seconds, depth, log_dirs=dirs)
+                result = await backend.survey(request)
+                surveys.extend(result.surveys)
+                contacts |= {contact.broker: contact for contact in result.contacts}
+        return tuple(surveys), contacts
+
+    async def _capabilities(self, backend: Backend, view: View, _wanted: Wanted) -> View:
+        if view.capabilities is not None and not isinstance(view.capabilities, Unknown):
+            return view
+        return replace(view, capabilities=await _value(backend.capabilities()))
+
+    async def _quorum(self, backend: Backend, view: View, _wanted: Wanted) -> View:
+        return replace(view, quorum=_kept(view.quorum, await _value(backend.quorum())))
+
+    async def _dirs(self, backend: Backend, view: View, wanted: Wanted) -> View:
+        if not wanted.log_dirs and _recent(view.dirs_at, self.clock()):
+            return view
+        asked = await _value(backend.log_dirs())
+        found = dict.fromkeys(view.brokers, asked) if isinstance(asked, Unknown) else asked
+        return replace(view, log_dirs=_kept(view.log_dirs, found), dirs_at=self.clock())
+
+
+async def _value(asking: Awaitable[T]) -> T | Unknown:
+    """The answer, or why there is none: a part that cannot be had does not take the others away."""
+    try:
+        return await asking
+    except NotAllowed as error:
+        return Unknown(Why.NOT_ALLOWED, str(error))
+    except NotOffered as error:
+        return Unknown(Why.NOT_OFFERED, str(error))
+    except BackendError as error:
+        return Unknown(Why.NOT_ANSWERED, str(error))
+
+
+def _kept(old: T | None, new: T) -> T:
+    """The old object where the new one says the same: whoever draws it sees at once that nothing changed."""
+    return old if old is not None and old == new else new
+
+
+def _recent(at: float | None, now: float) -> bool:
+    return at is not None and now - at < SELDOM_SECONDS
+
+
+def _topics(states: Iterable[PartitionState]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(state.topic for state in states))
+
+
+def _states_of(view: View, partitions: Collection[TopicPartition]) -> tuple[PartitionState, ...]:
+    if not partitions or view.partitions is None:
+        return ()
+    return tuple(state for state in view.partitions.states if state.tp in partitions)

@@ -1,0 +1,176 @@
+"""The one who asks: every look at the cluster goes through here, one at a time, each with a number of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from backends.base.errors import BackendError
+from console.app.schedule import Schedule
+from console.app.view import Link, View, Wanted
+from console.errors import ConsoleError
+
+LOOK_LIMIT = 300.0
+"""Seconds after which a look that never came back is given up, and the next may begin."""
+SETTLE_SECONDS = 0.15
+"""The cursor rests for so long before the logs under it are asked."""
+
+
+class Asks(Protocol):
+    """Who carries a look out (:class:`console.app.look.Looker` on the backend's thread)."""
+
+    async def whole(self, before: View, wanted: Wanted, generation: int) -> View: ...
+
+    async def part(self, before: View, wanted: Wanted, generation: int) -> View: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """How it stands: ``problem`` says why the cluster is lost, or the last look failed; "" while all is well."""
+
+    link: Link = Link.CONNECTING
+    problem: str = ""
+    schedule: Schedule = field(default_factory=Schedule)
+
+
+class Poller:
+    """Looks at the cluster until :meth:`stop`. ``changed`` is called whenever :attr:`state` is another one.
+
+    ``failed`` is handed what should not happen; it does not end the console. Views are published by ``show``,
+    the one place that knows which generation is wanted: what a look still tells after it was given up is dropped.
+    """
+
+    def __init__(
+        self,
+        asks: Asks,
+        clock: Callable[[], float],
+        show: Callable[[View], None],
+        changed: Callable[[], None],
+        failed: Callable[[Exception], str],
+    ) -> None:
+        self._asks = asks
+        self._clock = clock
+        self._show = show
+        self._changed = changed
+        self._failed = failed
+        self.state = Polled()
+        self.view = View()
+        self.generation = 0
+        self.wanted = Wanted()
+        self._shown: Wanted | None = None
+        self._moved_at: float | None = None
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="poller")
+
+    async def stop(self) -> None:
+        """No look begins any more; the one under way is given up."""
+        self.generation += 1
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    def ask(self) -> None:
+        """A whole look, at once or right after the one that runs."""
+        self._schedule(self.state.schedule.want())
+
+    def toggle_pause(self) -> None:
+        self._schedule(self.state.schedule.toggle_pause())
+
+    def want(self, wanted: Wanted) -> None:
+        """What the screen shows now. What it has not seen yet is asked once the cursor rests."""
+        if wanted != self.wanted:
+            self.wanted = wanted
+            self._moved_at = self._clock()
+            self._wake.set()
+
+    def tell(self, view: View) -> None:
+        """A view from a look; one that was given up is not heard any more."""
+        if view.generation != self.generation:
+            return
+        self.view = view
+        self._show(view)
+
+    async def _run(self) -> None:
+        while True:
+            waits = self._waits()
+            if waits > 0:
+                await self._sleep(waits)
+                continue
+            if self._due() == 0:
+                await self._whole()
+            else:
+                await self._part()
+
+    def _due(self) -> float | None:
+        return self.state.schedule.due(self._clock())
+
+    def _waits(self) -> float:
+        """Seconds until there is something to do."""
+        due = self._due()
+        whole = float("inf") if due is None else due
+        return min(whole, self._rests())
+
+    def _rests(self) -> float:
+        """Seconds until what the cursor stands on is asked; inf where nothing is."""
+        unseen = self.wanted.shown - self.view.surveys.keys() if self.view.at is not None else frozenset()
+        deeper = self.wanted.deep is not None and (
+            self._shown is None or self._shown.deep != self.wanted.deep
+        )
+        if self.state.link is not Link.UP or self._moved_at is None or not (unseen or deeper):
+            return float("inf")
+        return max(0.0, self._moved_at + SETTLE_SECONDS - self._clock())
+
+    async def _sleep(self, seconds: float) -> None:
+        self._wake.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if seconds == float("inf") else seconds):
+                await self._wake.wait()
+
+    async def _whole(self) -> None:
+        self._schedule(self.state.schedule.begin(self._clock()))
+        wanted = self.wanted
+        link, problem = await self._outcome(self._asks.whole(self.view, wanted, self._next()))
+        if link is Link.UP:
+            self._shown, self._moved_at = wanted, None if self.wanted == wanted else self._moved_at
+        lost = link is Link.LOST
+        self.state = Polled(link, problem, self.state.schedule.end(self._clock(), failed=lost))
+        self._changed()
+
+    async def _part(self) -> None:
+        wanted, self._moved_at = self.wanted, None
+        shown = Wanted(wanted.shown | ({wanted.deep} if wanted.deep else set()), wanted.deep)
+        link, problem = await self._outcome(self._asks.part(self.view, shown, self._next()))
+        self._shown = wanted
+        self.state = Polled(link, problem, self.state.schedule)
+        self._changed()
+
+    def _next(self) -> int:
+        self.generation += 1
+        return self.generation
+
+    async def _outcome(self, asking: Awaitable[View]) -> tuple[Link, str]:
+        """A cluster that cannot be asked is a state; the last picture stays up."""
+        try:
+            async with asyncio.timeout(LOOK_LIMIT):
+                view = await asking
+        except TimeoutError:
+            self.generation += 1
+            return Link.LOST, f"a look did not come back within {LOOK_LIMIT:.0f} s"
+        except (BackendError, ConsoleError) as error:
+            return Link.LOST, str(error)
+        except Exception as error:  # a defect in reading must not take the console away in an incident
+            return self.state.link, self._failed(error)
+        self.tell(view)
+        return Link.UP, ""
+
+    def _schedule(self, schedule: Schedule) -> None:
+        self.state = Polled(self.state.link, self.state.problem, schedule)
+        self._wake.set()
+        self._changed()

@@ -1,0 +1,97 @@
+"""One frozen view of the cluster: what all panes show, filled as answers arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from backends.base.answers import (
+    Capabilities,
+    ClusterInfo,
+    Contact,
+    LogDir,
+    Partitions,
+    Quorum,
+    Reassignment,
+)
+from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown
+from recovery.plan.marks import Mark
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+
+class Link(StrEnum):
+    """How the console stands with the cluster."""
+
+    CONNECTING = "connecting"
+    UP = "up"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the screen needs beside what is in trouble: ``shown`` are partitions whose logs it shows, ``deep`` the
+    one that is asked to the bottom, ``log_dirs`` whether it shows disks.
+    """
+
+    shown: frozenset[TopicPartition] = frozenset()
+    deep: TopicPartition | None = None
+    log_dirs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The cluster as it was seen by one look, or by as much of one as has come.
+
+    ``at`` is when the look ended (seconds of the console's clock), None while the first is under way. A part that
+    was not asked yet is None or empty, one that could not be had is Unknown. ``since`` is when a partition was
+    first seen in trouble. ``surveyed`` is when the logs of a partition were asked; ``configs_at`` and ``dirs_at``
+    when those parts were. A look that found a part as it was keeps the very same object.
+    """
+
+    generation: int = 0
+    at: float | None = None
+    cluster: ClusterInfo | None = None
+    capabilities: Capabilities | Unknown | None = None
+    partitions: Partitions | None = None
+    troubled: tuple[PartitionState, ...] = ()
+    configs: Mapping[str, Mapping[str, str] | Unknown] = field(default_factory=dict)
+    surveys: Mapping[TopicPartition, Survey] = field(default_factory=dict)
+    surveyed: Mapping[TopicPartition, float] = field(default_factory=dict)
+    contacts: Mapping[int, Contact] = field(default_factory=dict)
+    marks: Mapping[str, tuple[Mark, ...]] = field(default_factory=dict)
+    quorum: Quorum | Unknown | None = None
+    log_dirs: Mapping[int, tuple[LogDir, ...] | Unknown] | None = None
+    reassignments: tuple[Reassignment, ...] | Unknown | None = None
+    since: Mapping[TopicPartition, float] = field(default_factory=dict)
+    configs_at: float | None = None
+    dirs_at: float | None = None
+
+    @property
+    def cluster_id(self) -> str:
+        return "" if self.cluster is None else self.cluster.cluster_id
+
+    @property
+    def brokers(self) -> Mapping[int, Broker]:
+        return {} if self.cluster is None else {broker.id: broker for broker in self.cluster.brokers}
+
+    @property
+    def calls(self) -> Mapping[int, str]:
+        """By which call each broker told its logs, or why it did not."""
+        return {
+            broker: contact.call if contact.problem is None else str(contact.problem)
+            for broker, contact in self.contacts.items()
+        }
+
+    @property
+    def offline(self) -> int:
+        return sum(1 for state in self.troubled if state.offline)
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """By what a leader is chosen, as the command line's options have it."""
+
+    ranking: Ranking = Ranking.LAST_RECORD
+    strategy: Strategy = Strategy.BALANCED

@@ -1,0 +1,150 @@
+"""The one who asks the cluster: looks that hang, overlap, come late, or fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from backends.base.errors import Unreachable
+from console.app import poller as poller_module
+from console.app.poller import Poller
+from console.app.view import Link, View, Wanted
+from recovery.model import TopicPartition
+
+
+class Cluster:
+    """Answers when it is let; a mock, since no real cluster can be told when to answer."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+        self.now_asking = 0
+        self.most_at_once = 0
+        self.let = asyncio.Event()
+        self.let.set()
+        self.problem: Exception | None = None
+
+    async def whole(self, before: View, wanted: Wanted, generation: int) -> View:
+        return await self._answer("whole", before, generation)
+
+    async def part(self, before: View, wanted: Wanted, generation: int) -> View:
+        return await self._answer("part", before, generation)
+
+    async def _answer(self, what: str, before: View, generation: int) -> View:
+        self.asked.append((what, generation))
+        self.now_asking += 1
+        self.most_at_once = max(self.most_at_once, self.now_asking)
+        try:
+            await self.let.wait()
+            if self.problem is not None:
+                raise self.problem
+            return replace(before, generation=generation, at=1.0)
+        finally:
+            self.now_asking -= 1
+
+
+class Stage:
+    """A poller with its cluster, a clock that is set by hand, and what it showed."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.shown: list[View] = []
+        self.failures: list[Exception] = []
+        self.cluster = Cluster()
+        self.poller = Poller(self.cluster, lambda: self.now, self.shown.append, lambda: None, self._failed)
+
+    def _failed(self, error: Exception) -> str:
+        self.failures.append(error)
+        return "a crash file was written"
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not condition():
+                await asyncio.sleep(0)
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+async def test_looks_never_overlap_however_often_they_are_asked_for(stage: Stage) -> None:
+    stage.cluster.let.clear()
+    stage.poller.start()
+    await stage.until(lambda: len(stage.cluster.asked) == 1)
+    for _ in range(5):
+        stage.poller.ask()
+        await asyncio.sleep(0)
+    assert len(stage.cluster.asked) == 1
+    stage.cluster.let.set()
+    await stage.until(lambda: len(stage.shown) == 2)
+    assert stage.cluster.most_at_once == 1
+    assert [what for what, _ in stage.cluster.asked] == ["whole", "whole"]
+    await stage.poller.stop()
+
+
+async def test_what_a_look_tells_after_it_was_given_up_is_not_heard(stage: Stage) -> None:
+    stage.cluster.let.clear()
+    stage.poller.start()
+    await stage.until(lambda: len(stage.cluster.asked) == 1)
+    _, generation = stage.cluster.asked[0]
+    await stage.poller.stop()
+    stage.poller.tell(View(generation, at=3.0))
+    assert stage.shown == []
+
+
+async def test_a_look_that_never_comes_back_is_given_up_and_the_cluster_counts_as_lost(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(poller_module, "LOOK_LIMIT", 0.01)
+    stage.cluster.let.clear()
+    stage.poller.start()
+    await stage.until(lambda: stage.poller.state.link is Link.LOST)
+    assert "did not come back" in stage.poller.state.problem
+    assert stage.poller.state.schedule.began is None
+    await stage.poller.stop()
+
+
+async def test_the_last_picture_stays_while_the_cluster_is_lost_and_it_is_found_again(stage: Stage) -> None:
+    stage.poller.start()
+    await stage.until(lambda: stage.poller.state.link is Link.UP)
+    seen = stage.poller.view
+    stage.cluster.problem = Unreachable("no broker could be asked")
+    stage.poller.ask()
+    await stage.until(lambda: stage.poller.state.link is Link.LOST)
+    assert stage.poller.view is seen
+    assert "no broker" in stage.poller.state.problem
+    stage.cluster.problem = None
+    stage.poller.ask()
+    await stage.until(lambda: stage.poller.state.link is Link.UP)
+    assert stage.poller.state.problem == ""
+    await stage.poller.stop()
+
+
+async def test_a_defect_in_reading_does_not_take_the_console_away(stage: Stage) -> None:
+    stage.cluster.problem = KeyError("a defect")
+    stage.poller.start()
+    await stage.until(lambda: bool(stage.failures))
+    await stage.until(lambda: stage.poller.state.problem == "a crash file was written")
+    stage.cluster.problem = None
+    stage.poller.ask()
+    await stage.until(lambda: stage.poller.state.link is Link.UP)
+    await stage.poller.stop()
+
+
+async def test_the_logs_under_the_cursor_are_asked_once_it_rests(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.poller.start()
+    await stage.until(lambda: stage.poller.state.link is Link.UP)
+    stage.poller.want(Wanted(frozenset({TopicPartition("orders", 1)})))
+    await asyncio.sleep(0)
+    assert len(stage.cluster.asked) == 1
+    stage.now += poller_module.SETTLE_SECONDS
+    stage.poller.want(Wanted(frozenset({TopicPartition("orders", 2)})))
+    stage.now += poller_module.SETTLE_SECONDS
+    await stage.until(lambda: len(stage.cluster.asked) == 2)
+    assert stage.cluster.asked[1][0] == "part"
+    await stage.poller.stop()
