@@ -66,6 +66,11 @@ class Arranging(ScrollView, Generic[Row]):
             self._rows = rows
             self._rearrange()
 
+    def redraw(self) -> None:
+        """Draws the lines that came to look different, where cells depend on more than their row."""
+        if self.is_attached:
+            self._repaint()
+
     @property
     def settled(self) -> bool:
         """Whether what is shown is what was wished last."""

@@ -25,12 +25,15 @@ class Column(Generic[Row]):
     title: str
     text: Callable[[Row], str]
     sort: Callable[[Row], Any] | None = None
-    tone: Callable[[Row], Tone] | None = None
+    tone: Callable[[Row], Tone] | Tone = Tone.PLAIN
     export: Callable[[Row], object] | None = None
     width: int = 0
     priority: int = 0
     right: bool = False
     flex: bool = False
+
+    def tone_of(self, row: Row) -> Tone:
+        return self.tone if isinstance(self.tone, Tone) else self.tone(row)
 
     def sort_key(self, row: Row) -> Any:
         return self.text(row) if self.sort is None else self.sort(row)

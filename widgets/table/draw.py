@@ -52,9 +52,8 @@ def row_line(row: Any, layout: Layout, signs: Signs, finder: re.Pattern[str] | N
     used = GUTTER
     for column, start, wide in layout.placed:
         text = printable(column.text(row))
-        tone = Tone.PLAIN if column.tone is None else column.tone(row)
         pieces.append(Piece(" " * (start - used)))
-        pieces.extend(_highlighted(_cell(text, wide, column), tone, finder))
+        pieces.extend(_highlighted(_cell(text, wide, column), column.tone_of(row), finder))
         used = start + wide
     return tuple(pieces)
 

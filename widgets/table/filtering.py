@@ -48,3 +48,15 @@ class Filter(NamedTuple):
 def spans(text: str, finder: re.Pattern[str]) -> list[tuple[int, int]]:
     """Where ``finder`` matches, left to right, without empty matches."""
     return [found.span() for found in finder.finditer(text) if found.end() > found.start()]
+
+
+def wanted(text: str) -> Filter | None:
+    """What a person typed: ``!`` first shows what does not hold it, ``/`` first makes it a regular expression.
+
+    Neither sign occurs in the name of a topic. None for nothing typed.
+    """
+    inverse = text.startswith("!")
+    rest = text[1:] if inverse else text
+    regex = rest.startswith("/")
+    pattern = rest[1:].removesuffix("/") if regex else rest
+    return Filter(pattern, regex, inverse) if pattern else None

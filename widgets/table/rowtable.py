@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import ClassVar, Generic
+from typing import ClassVar, Generic, TypeAlias
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -40,13 +40,13 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
         Binding("space", "mark", "Mark the row", show=False),
         Binding("enter", "activate", "Open the row", show=False),
     ]
-    Moved = messages.Moved
-    Activated = messages.Activated
-    RowGone = messages.RowGone
-    MarksChanged = messages.MarksChanged
-    MarksGone = messages.MarksGone
-    Counted = messages.Counted
-    SortChanged = messages.SortChanged
+    Moved: TypeAlias = messages.Moved
+    Activated: TypeAlias = messages.Activated
+    RowGone: TypeAlias = messages.RowGone
+    MarksChanged: TypeAlias = messages.MarksChanged
+    MarksGone: TypeAlias = messages.MarksGone
+    Counted: TypeAlias = messages.Counted
+    SortChanged: TypeAlias = messages.SortChanged
 
     def __init__(
         self,

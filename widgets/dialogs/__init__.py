@@ -1,0 +1,1 @@
+"""Screens that ask: confirmation, help, the picker of profiles and scenarios."""

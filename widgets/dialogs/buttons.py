@@ -1,0 +1,38 @@
+"""Buttons that know by which key they were pressed."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import Button
+
+
+class GuardedButton(Button):
+    """A button that tells the key. A second click right behind a first one presses nothing: it may have been meant
+    for what was there before.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "press_by('enter')", "Press", show=False),
+        Binding("space", "press_by('space')", "Press", show=False),
+    ]
+
+    class PressedBy(Message):
+        """Pressed by that key, or by the mouse ("")."""
+
+        def __init__(self, button: GuardedButton, key: str) -> None:
+            super().__init__()
+            self.button = button
+            self.key = key
+
+    def action_press_by(self, key: str) -> None:
+        if not self.disabled:
+            self.post_message(self.PressedBy(self, key))
+
+    async def _on_click(self, event: events.Click) -> None:
+        event.stop()
+        if event.chain == 1 and not self.disabled:
+            self.post_message(self.PressedBy(self, ""))

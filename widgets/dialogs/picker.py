@@ -1,0 +1,122 @@
+"""What a bare ``ktriage`` asks: which cluster? Never one that was remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import ClassVar, NamedTuple
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from widgets.lines import Lines
+from widgets.table import Column, Grouping, RowTable
+from widgets.text import Line, Piece, Tone, fold, line, printable
+
+
+class Kind(StrEnum):
+    """Whether something real is behind it."""
+
+    PROFILE = "LIVE"
+    SCENARIO = "simulator"
+
+
+class Place(NamedTuple):
+    """A profile or a scenario. ``problem`` is why it cannot be opened, "" where it can."""
+
+    kind: Kind
+    name: str
+    about: str
+    where: str = ""
+    read_only: bool = False
+    problem: str = ""
+
+
+_GROUPS = {"LIVE clusters (profiles)": 0, "SIMULATOR scenarios: nothing real": 1}
+_TONES = {Kind.PROFILE: Tone.WARN, Kind.SCENARIO: Tone.INFO}
+
+COLUMNS: tuple[Column[Place], ...] = (
+    Column(
+        "kind",
+        "KIND",
+        lambda p: p.kind.value,
+        tone=lambda p: _TONES[p.kind],
+    ),
+    Column("name", "NAME", lambda p: printable(p.name), tone=Tone.STRONG),
+    Column("mode", "MODE", lambda p: "read-only" if p.read_only else "", priority=2),
+    Column("where", "WHERE", lambda p: printable(p.where), priority=3),
+    Column(
+        "about",
+        "ABOUT",
+        lambda p: printable(p.problem or p.about),
+        flex=True,
+        tone=lambda p: Tone.BAD if p.problem else Tone.PLAIN,
+    ),
+)
+
+
+class PlacePicker(ModalScreen[Place | None]):
+    """Profiles and scenarios; ends with the one that was chosen, or None."""
+
+    DEFAULT_CSS = """
+    PlacePicker { align: center middle; background: $background; }
+    PlacePicker > Vertical { width: 100%; height: 100%; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "leave", "Leave")]
+
+    def __init__(self, places: Sequence[Place], note: str = "") -> None:
+        super().__init__()
+        self._places = tuple(places)
+        self._note = note
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Lines(self._head, focusable=False)
+            yield RowTable(
+                COLUMNS,
+                lambda place: (place.kind, place.name),
+                groupings=(Grouping("kind", "by kind", _group, order=_GROUPS.__getitem__),),
+                noun="entry",
+                empty="no profile and no scenario",
+            )
+            yield Lines(id="place-about", focusable=False)
+
+    def on_mount(self) -> None:
+        table = self.query_one(RowTable)
+        table.update(self._places)
+        table.group_by("kind")
+        table.action_cursor(1)
+        table.focus()
+
+    def on_row_table_moved(self, message: RowTable.Moved) -> None:
+        message.stop()
+        self.query_one("#place-about", Lines).show(self._about)
+
+    def on_row_table_activated(self, message: RowTable.Activated) -> None:
+        message.stop()
+        if isinstance(message.row, Place) and not message.row.problem:
+            self.dismiss(message.row)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def _head(self, width: int) -> list[Line]:
+        lines = fold(
+            line(Piece("ktriage: which cluster? ", Tone.STRONG), Piece("enter opens, q leaves")), width
+        )
+        return lines + (fold(line(Piece(printable(self._note), Tone.WARN)), width) if self._note else [])
+
+    def _about(self, width: int) -> list[Line]:
+        place = self.query_one(RowTable).cursor_row
+        if not isinstance(place, Place):
+            return []
+        problem = Piece(f" {printable(place.problem)}" if place.problem else "", Tone.BAD)
+        return fold(
+            line(Piece(f"{place.name}: ", Tone.STRONG), Piece(printable(place.about)), problem), width
+        )
+
+
+def _group(place: Place) -> tuple[str, ...]:
+    return (list(_GROUPS)[0 if place.kind is Kind.PROFILE else 1],)

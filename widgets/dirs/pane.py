@@ -1,0 +1,135 @@
+"""Pane 5: what is on each log dir, what was on a failed one, and what if a healthy one failed."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.message import Message
+
+from widgets.dirs.view import DirRow, DirsView
+from widgets.dirs.words import bar, bar_tone, details, share, state, state_tone, summary
+from widgets.lines import Lines
+from widgets.pane import Pane
+from widgets.table import Column, Grouping, RowTable
+from widgets.text import Line, Tone, human_bytes, printable
+
+_STATES = ("FAILED", "nearly full", "healthy")
+
+COLUMNS: tuple[Column[DirRow], ...] = (
+    Column(
+        "broker",
+        "BROKER",
+        lambda r: str(r.broker),
+        sort=lambda r: r.broker,
+        right=True,
+        tone=Tone.STRONG,
+        export=lambda r: r.broker,
+    ),
+    Column("path", "LOG DIR", lambda r: printable(r.path), flex=True),
+    Column("state", "STATE", state, sort=lambda r: _STATES.index(state(r)), tone=state_tone),
+    Column(
+        "full",
+        "FULL",
+        bar,
+        sort=lambda r: share(r) or 0.0,
+        tone=bar_tone,
+        priority=3,
+        export=lambda r: None if share(r) is None else round(share(r) or 0.0, 4),
+    ),
+    Column(
+        "usable",
+        "FREE",
+        lambda r: human_bytes(r.usable),
+        sort=lambda r: r.usable,
+        right=True,
+        export=lambda r: r.usable,
+    ),
+    Column(
+        "used",
+        "LOGS",
+        lambda r: human_bytes(r.used),
+        sort=lambda r: r.used,
+        right=True,
+        priority=4,
+        export=lambda r: r.used,
+    ),
+    Column(
+        "total",
+        "TOTAL",
+        lambda r: human_bytes(r.total),
+        sort=lambda r: r.total,
+        right=True,
+        priority=5,
+        export=lambda r: r.total,
+    ),
+    Column(
+        "replicas",
+        "REPLICAS",
+        lambda r: f"{r.replicas:,}",
+        sort=lambda r: r.replicas,
+        right=True,
+        priority=2,
+        export=lambda r: r.replicas,
+    ),
+    Column(
+        "moving",
+        "MOVING",
+        lambda r: f"{r.moving:,}" if r.moving else "",
+        sort=lambda r: r.moving,
+        right=True,
+        priority=6,
+        export=lambda r: r.moving,
+    ),
+    Column(
+        "error", "ERROR", lambda r: printable(r.error or ""), priority=7, tone=Tone.BAD, flex=True, width=20
+    ),
+)
+GROUPINGS: tuple[Grouping[DirRow], ...] = (
+    Grouping("broker", "by broker", lambda r: (f"broker {r.broker}",), order=lambda s: (len(s), s)),
+    Grouping("state", "by state", lambda r: (state(r),)),
+)
+
+
+class DirsPane(Pane):
+    """Log dirs; the table's keys are (broker, path)."""
+
+    DEFAULT_CSS = """
+    DirsPane > RowTable { height: 1fr; min-height: 4; }
+    """
+
+    class Wanted(Message):
+        """The cursor rests on a dir whose prediction is not there yet."""
+
+        def __init__(self, broker: int, path: str, failed: bool) -> None:
+            super().__init__()
+            self.broker = broker
+            self.path = path
+            self.failed = failed
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._view = DirsView(())
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="dirs-summary", focusable=False).add_class("summary")
+        yield RowTable(
+            COLUMNS, lambda r: r.key, groupings=GROUPINGS, noun="log dir", empty="no log dir is known"
+        )
+        yield Lines(id="dirs-details").add_class("details")
+
+    def update(self, view: DirsView) -> None:
+        """Shows a new picture; the cursor stays on its dir."""
+        self._view = view
+        self.table.update(view.dirs)
+        self.query_one("#dirs-summary", Lines).show(lambda width: summary(self._view, width))
+        self.query_one("#dirs-details", Lines).show(self._details)
+
+    def on_row_table_moved(self) -> None:
+        row = self.table.cursor_row
+        self.query_one("#dirs-details", Lines).show(self._details)
+        detail = self._view.detail
+        if isinstance(row, DirRow) and (detail is None or (detail.broker, detail.path) != row.key):
+            self.post_message(self.Wanted(row.broker, row.path, row.error is not None))
+
+    def _details(self, width: int) -> list[Line]:
+        row = self.table.cursor_row
+        return details(row, self._view.detail, width) if isinstance(row, DirRow) else []

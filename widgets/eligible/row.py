@@ -1,0 +1,68 @@
+"""One partition's ISR, ELR and LastKnownELR, and what its controller will do, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.controller.predict import View, Waiting, Waits, if_back, under_strategies, view_of, waiting_for
+from recovery.controller.rules import Rules, UncleanRecoveryStrategy
+from recovery.model import Survey, Unknown
+
+
+class DiskWord(StrEnum):
+    """What is known of the disk that a broker would come back with."""
+
+    HOLDS_LOG = "answers, and its log is there"
+    EMPTY = "answers, and its log is EMPTY"
+    FAILED_DIR = "its log dir has FAILED"
+    NOT_KNOWN = "does not answer: whether its disk is still there is not known"
+
+
+class EligibleRow(NamedTuple):
+    """One partition; ``rules`` are its controller's, ``disks`` what is known of each broker's disk."""
+
+    survey: Survey
+    rules: Rules
+    disks: Mapping[int, DiskWord]
+
+    @property
+    def view(self) -> View | Unknown:
+        return view_of(self.survey, self.rules)
+
+    @property
+    def waiting(self) -> Waiting | Unknown:
+        """What the controller waits for."""
+        view = self.view
+        return view if isinstance(view, Unknown) else waiting_for(view)
+
+    @property
+    def clean(self) -> tuple[int, ...]:
+        """The brokers whose return ends it without an unclean election."""
+        waiting = self.waiting
+        if isinstance(waiting, Unknown) or not self.survey.state.offline:
+            return ()
+        members = {*self.survey.state.isr, *(self.survey.state.elr or ())}
+        if waiting.waits is Waits.CLEAN_RETURN:
+            return waiting.brokers
+        return tuple(broker for broker in waiting.brokers if broker in members)
+
+    def disk(self, broker: int) -> DiskWord:
+        return self.disks.get(broker, DiskWord.NOT_KNOWN)
+
+    def with_empty_disk(self, broker: int) -> bool | Unknown:
+        """Whether the controller would elect ``broker`` if it came back with an empty disk.
+
+        An empty disk tells of no clean shutdown (KIP-966, "Unclean shutdown"): with the ELR on, the broker leaves
+        ISR and ELR first. Without the ELR nothing is noticed.
+        """
+        view = self.view
+        if isinstance(view, Unknown):
+            return view
+        return if_back(view, [broker], unclean=frozenset([broker])).partition.leader == broker
+
+    def strategies(self) -> Mapping[UncleanRecoveryStrategy, Waiting]:
+        """What the controller would wait for under None, Balanced and Aggressive; {} where that is not known."""
+        view = self.view
+        return {} if isinstance(view, Unknown) else under_strategies(view)

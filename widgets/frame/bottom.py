@@ -1,0 +1,63 @@
+"""The bottom of the screen: the same thing as a command, and what is said."""
+
+from __future__ import annotations
+
+from textual.timer import Timer
+
+from widgets.lines import Lines
+from widgets.text import Line, Piece, Tone, fit, line, printable
+
+
+class CommandLine(Lines):
+    """The command that shows the same; :attr:`text` is the whole of it, for copying."""
+
+    DEFAULT_CSS = """
+    CommandLine { height: 1; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, focusable=False)
+        self.text = ""
+
+    def update(self, text: str) -> None:
+        """Shows the command, shortened in its middle where the line is too short for it."""
+        self.text = text
+        self.show(lambda width: [line(Piece(fit(f"$ {printable(text)}", width).rstrip(), Tone.DIM))])
+
+
+class Say(Lines):
+    """One line for what happened; an error stays until something else is said or it is cleared."""
+
+    DEFAULT_CSS = """
+    Say { height: 1; }
+    """
+    SECONDS = 8.0
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, focusable=False)
+        self.text = ""
+        self._timer: Timer | None = None
+
+    def say(self, text: str, tone: Tone = Tone.INFO) -> None:
+        """Says it; what is no error goes by itself."""
+        self._stop()
+        self.text = printable(text)
+        sign = {Tone.BAD: "ERROR ", Tone.WARN: "! "}.get(tone, "")
+        self.show(lambda width: [_said(sign + self.text, tone, width)])
+        if tone is not Tone.BAD:
+            self._timer = self.set_timer(self.SECONDS, self.clear_said)
+
+    def clear_said(self) -> None:
+        """Nothing is said any more."""
+        self._stop()
+        self.text = ""
+        self.show(lambda width: [()])  # noqa: ARG005  # every width is as empty
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+
+def _said(text: str, tone: Tone, width: int) -> Line:
+    return line(Piece(fit(text, width).rstrip(), tone))

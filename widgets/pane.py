@@ -1,0 +1,33 @@
+"""What all panes have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from textual.containers import Vertical
+
+from widgets.table import RowTable
+
+
+class Pane(Vertical):
+    """One pane: some lines, its table, and the details of the row under the cursor."""
+
+    DEFAULT_CSS = """
+    Pane { height: 1fr; }
+    Pane > .summary { height: auto; max-height: 6; }
+    Pane > .details { height: auto; max-height: 60%; padding: 0 0 0 1; border-top: solid $panel; }
+    """
+
+    @property
+    def table(self) -> RowTable[Any]:
+        """The pane's main table."""
+        return self.query_one(RowTable)
+
+    def focus_first(self) -> None:
+        """Puts the keys where the rows are."""
+        self.table.focus()
+
+    def export(self, kind: str) -> Iterator[str]:
+        """The main table's shown rows as ``csv`` or ``json``, in chunks."""
+        return self.table.export(kind)

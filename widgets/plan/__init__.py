@@ -1,0 +1,7 @@
+"""Pane 6: the plan."""
+
+from widgets.plan.pane import PlanPane
+from widgets.plan.pick import CandidatePicker
+from widgets.plan.view import Batch, PlanView, RowOutcome
+
+__all__ = ["Batch", "CandidatePicker", "PlanPane", "PlanView", "RowOutcome"]

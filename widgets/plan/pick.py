@@ -1,0 +1,112 @@
+"""Choosing another leader for one row."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
+from widgets.lines import Lines
+from widgets.plan.candidates import Choice, choice_lines, choices
+from widgets.table import Column, RowTable
+from widgets.text import Line, Piece, Tone, fold, line, offset
+
+
+def _epoch(choice: Choice) -> str:
+    if choice.candidate is None or choice.candidate.last_epoch is None:
+        return "?"
+    return str(choice.candidate.last_epoch)
+
+
+COLUMNS: tuple[Column[Choice], ...] = (
+    Column(
+        "broker", "BROKER", lambda c: str(c.broker), sort=lambda c: c.broker, right=True, tone=Tone.STRONG
+    ),
+    Column(
+        "may",
+        "ELECTABLE",
+        lambda c: "CANNOT BE" if c.problem else "yes",
+        tone=lambda c: Tone.BAD if c.problem else Tone.GOOD,
+    ),
+    Column("role", "ROLE", lambda c: c.role, tone=Tone.KEY),
+    Column("epoch", "EPOCH", _epoch, right=True, priority=2),
+    Column(
+        "end",
+        "LOG END",
+        lambda c: "?" if c.candidate is None else offset(c.candidate.log_end),
+        right=True,
+        priority=1,
+    ),
+    Column("loses", "LOSES", lambda c: c.harm, flex=True),
+)
+
+
+class CandidatePicker(ModalScreen[int | None]):
+    """Every replica of one row. Ends with the broker that was chosen, or None; one that cannot be elected is not
+    chosen, and the reason is shown.
+    """
+
+    DEFAULT_CSS = """
+    CandidatePicker { align: center middle; }
+    CandidatePicker > Vertical {
+        width: 96%; max-width: 120; height: auto; max-height: 90%; border: round $primary; padding: 0 1;
+        background: $surface;
+    }
+    CandidatePicker RowTable { height: auto; min-height: 3; max-height: 10; }
+    CandidatePicker Lines { max-height: 8; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "leave", "Leave it as it is")]
+
+    def __init__(self, row: PlanRow, ranking: Ranking) -> None:
+        super().__init__()
+        self._row = row
+        self._choices = tuple(choices(row, ranking))
+        self._refused: Choice | None = None
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Lines(self._head, focusable=False)
+            yield RowTable(COLUMNS, lambda choice: choice.broker, noun="replica")
+            yield Lines(id="pick-details", focusable=False)
+
+    def on_mount(self) -> None:
+        table = self.query_one(RowTable)
+        table.update(self._choices)
+        table.move_to(self._row.leader)
+        table.focus()
+
+    def on_row_table_moved(self, message: RowTable.Moved) -> None:
+        message.stop()
+        self._refused = None
+        self.query_one("#pick-details", Lines).show(self._details)
+
+    def on_row_table_activated(self, message: RowTable.Activated) -> None:
+        message.stop()
+        if isinstance(message.row, Choice) and not message.row.problem:
+            self.dismiss(message.row.broker)
+        else:
+            self._refused = message.row
+            self.query_one("#pick-details", Lines).show(self._details)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def _head(self, width: int) -> list[Line]:
+        head = line(
+            Piece(f"Leader of {self._row.tp}: ", Tone.STRONG), Piece("enter chooses, escape leaves it")
+        )
+        return fold(head, width)
+
+    def _details(self, width: int) -> list[Line]:
+        row = self.query_one(RowTable).cursor_row
+        if not isinstance(row, Choice):
+            return []
+        lines = choice_lines(row, width, "")
+        if self._refused is not None:
+            lines.append(line(Piece(f"not chosen: {self._refused.broker} cannot be elected", Tone.BAD)))
+        return lines

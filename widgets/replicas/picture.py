@@ -1,0 +1,226 @@
+"""The picture of a partition's logs: bars on one offset axis, and what each choice would cut off.
+
+Epochs are told apart by pattern, by colour, and by their number wherever a bar is long enough to hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from recovery.loss import Loss, divergence, loss
+from recovery.model import NO_EPOCH, Lineage, Replica, ReplicaLog, Survey, Unknown
+from recovery.plan.review import harm_text
+from recovery.ranking import Ranking, rank
+from widgets.harm import STANDING_WORDS, last_epoch, loss_tone, short_loss
+from widgets.replicas.axis import Axis, make_axis
+from widgets.text import Line, Piece, Tone, both, fit, line, offset, printable
+
+PATTERNS = "█▒░▓=#"
+TONES = (Tone.EPOCH_0, Tone.EPOCH_1, Tone.EPOCH_2, Tone.EPOCH_3, Tone.EPOCH_4, Tone.EPOCH_5)
+NOT_ASKED = "·"
+NOT_KNOWN = "?"
+CUT = "x"
+WATERMARK = "H"
+LABEL = 12
+ASIDE = 25
+
+
+class Bar(NamedTuple):
+    """One replica's log: its lineage's spans, or why they are not known."""
+
+    broker: int
+    log: ReplicaLog
+
+
+def picture(survey: Survey, ranking: Ranking, width: int) -> list[Line]:
+    """The logs, where they part, and what electing each of them would cut off, in ``width`` columns."""
+    bars = [Bar(r.broker, r.log) for r in survey.replicas if isinstance(r.log, ReplicaLog)]
+    if not bars:
+        return [line(Piece("no replica told its log: there is nothing to draw", Tone.WARN))]
+    axis = make_axis(_offsets(bars), max(width - LABEL - ASIDE, 12))
+    order = _ranked(survey, ranking)
+    lines = [*_scale(axis, width)]
+    for replica in survey.replicas:
+        lines.append(_bar_line(replica, axis, width))
+    lines += _parting(bars, order, axis, width)
+    lines.append(line(Piece("WHAT EACH CHOICE CUTS OFF", Tone.HEAD), Piece(f"  {CUT} = lost", Tone.DIM)))
+    for broker in order:
+        lines.append(_choice_line(survey, broker, axis, width))
+    lines += _legend(bars)
+    return lines
+
+
+def _ranked(survey: Survey, ranking: Ranking) -> list[int]:
+    ranked = rank(survey, ranking)
+    if isinstance(ranked, Unknown):
+        return [r.broker for r in survey.replicas if isinstance(r.log, ReplicaLog)]
+    return [candidate.broker for candidate in ranked]
+
+
+def _offsets(bars: Sequence[Bar]) -> Iterator[int]:
+    for _, log in bars:
+        yield max(log.log_start_offset, 0)
+        yield log.log_end_offset
+        if log.high_watermark >= 0:
+            yield min(log.high_watermark, log.log_end_offset)
+        if isinstance(log.lineage, Lineage):
+            for span in log.lineage.spans:
+                yield span.start
+                yield span.end
+
+
+def _scale(axis: Axis, width: int) -> Iterator[Line]:
+    """The offsets that matter most, as many as fit: the ends, then those nearest to the right."""
+    if len(axis.points) < 2:
+        yield line(Piece(fit("offset", LABEL), Tone.DIM), Piece(offset(axis.points[0]), Tone.DIM))
+        return
+    taken: dict[int, str] = {}
+    free = [True] * (axis.width + ASIDE)
+    for index in (0, len(axis.points) - 1, *range(len(axis.points) - 2, 0, -1)):
+        text, at = offset(axis.points[index]), axis.columns[index]
+        if all(free[max(at - 1, 0) : at + len(text) + 1]):
+            taken[at] = text
+            free[at : at + len(text)] = [False] * len(text)
+    row = _placed(taken, axis.width + ASIDE)
+    ticks = "".join("┬" if c in taken else "─" for c in range(axis.width + 1))
+    yield line(Piece(fit("offset", LABEL), Tone.DIM), Piece(row.rstrip(), Tone.DIM))
+    note = " not to scale" + (", older epochs drawn as one" if axis.skipped else "")
+    yield line(
+        Piece(" " * LABEL),
+        Piece(ticks, Tone.DIM),
+        Piece(note[: max(width - LABEL - len(ticks), 0)], Tone.DIM),
+    )
+
+
+def _placed(texts: dict[int, str], width: int) -> str:
+    row = [" "] * width
+    for at, text in texts.items():
+        row[at : at + len(text)] = text
+    return "".join(row)
+
+
+def _bar_line(replica: Replica, axis: Axis, width: int) -> Line:
+    label = Piece(fit(f"broker {replica.broker}", LABEL), Tone.STRONG)
+    log = replica.log
+    if isinstance(log, Unknown):
+        return line(
+            label, Piece(fit(f"{NOT_KNOWN} {printable(str(log))}", width - LABEL).rstrip(), Tone.WARN)
+        )
+    epoch = last_epoch(log)
+    told = "epoch ?" if epoch is None else "no records" if epoch == NO_EPOCH else f"epoch {epoch}"
+    aside = f" end {offset(log.log_end_offset)}, {told}"
+    return (label, *_bar(log, axis), Piece(fit(aside, width - LABEL - axis.width - 1).rstrip()))
+
+
+def _bar(log: ReplicaLog, axis: Axis) -> list[Piece]:
+    """The log's cells, one more than the axis has columns: the high watermark may stand behind the last record."""
+    cells: list[tuple[str, Tone]] = [(" ", Tone.PLAIN)] * (axis.width + 1)
+    for first, left, wide in axis.stretches():
+        cells[left : left + wide] = [_cell(log, first)] * wide
+    _number_epochs(log, cells, axis)
+    if log.high_watermark >= 0:
+        cells[axis.column(min(log.high_watermark, log.log_end_offset))] = (WATERMARK, Tone.MATCH)
+    return _joined(cells)
+
+
+def _cell(log: ReplicaLog, at: int) -> tuple[str, Tone]:
+    if not max(log.log_start_offset, 0) <= at < log.log_end_offset:
+        return " ", Tone.PLAIN
+    if isinstance(log.lineage, Unknown):
+        return NOT_KNOWN, Tone.WARN
+    for span in log.lineage.spans:
+        if span.start <= at < span.end:
+            return look(span.epoch)
+    return NOT_ASKED, Tone.DIM
+
+
+def look(epoch: int) -> tuple[str, Tone]:
+    """The pattern and the colour of an epoch."""
+    return PATTERNS[epoch % len(PATTERNS)], TONES[epoch % len(TONES)]
+
+
+def _number_epochs(log: ReplicaLog, cells: list[tuple[str, Tone]], axis: Axis) -> None:
+    if isinstance(log.lineage, Unknown):
+        return
+    for span in log.lineage.spans:
+        left, right = axis.column(span.start), axis.column(span.end)
+        label = f" e{span.epoch} "
+        if right - left >= len(label) + 2:
+            at = left + (right - left - len(label)) // 2
+            cells[at : at + len(label)] = [(char, Tone.STRONG) for char in label]
+
+
+def _joined(cells: Sequence[tuple[str, Tone]]) -> list[Piece]:
+    pieces: list[Piece] = []
+    for char, tone in cells:
+        if pieces and pieces[-1].tone is tone:
+            pieces[-1] = Piece(pieces[-1].text + char, tone)
+        else:
+            pieces.append(Piece(char, tone))
+    return pieces
+
+
+def _parting(bars: Sequence[Bar], order: Sequence[int], axis: Axis, width: int) -> Iterator[Line]:
+    """Where the others part from the best log."""
+    lineages = {bar.broker: bar.log.lineage for bar in bars if isinstance(bar.log.lineage, Lineage)}
+    ends = {bar.broker: bar.log.log_end_offset for bar in bars}
+    best = next((broker for broker in order if broker in lineages), None)
+    if best is None or len(lineages) < 2:
+        return
+    partings: dict[int, list[int]] = {}
+    for broker, lineage in lineages.items():
+        at = divergence(lineages[best], lineage)
+        if broker != best and at is not None and at < max(ends[best], ends[broker]):
+            partings.setdefault(at, []).append(broker)
+    if not partings:
+        yield line(
+            Piece(" " * LABEL), Piece("the logs that were told are the same up to their ends", Tone.GOOD)
+        )
+    for at, brokers in sorted(partings.items()):
+        text = f"▲ {both(brokers)} and {best} part at {offset(at)}"
+        column = min(axis.column(at), max(width - LABEL - len(text), 0))
+        yield line(Piece(" " * (LABEL + column)), Piece(text, Tone.KEY))
+
+
+def _choice_line(survey: Survey, broker: int, axis: Axis, width: int) -> Line:
+    replica = survey.replica(broker)
+    lost = loss(survey, broker)
+    epoch = last_epoch(survey.log(broker))
+    electable = replica is not None and replica.electable
+    label = Piece(fit(f"elect {broker}", LABEL), Tone.STRONG if electable else Tone.DIM)
+    cells: list[tuple[str, Tone]] = [("·", Tone.DIM)] * axis.width + [(" ", Tone.PLAIN)]
+    for first, left, wide in axis.stretches():
+        if any(span.start <= first < span.end for span in (*lost.head, *lost.tail)):
+            cells[left : left + wide] = [(CUT, Tone.CUT)] * wide
+    aside = _aside(lost, epoch, "" if electable or replica is None else STANDING_WORDS[replica.standing])
+    tone = loss_tone(lost, epoch) if electable else Tone.DIM
+    return (label, *_joined(cells), Piece(fit(aside, width - LABEL - axis.width - 1).rstrip(), tone))
+
+
+def _aside(lost: Loss, epoch: int | None, why_not: str) -> str:
+    words = "loses " + short_loss(lost, epoch)
+    return f" cannot be: {why_not}" if why_not else f" {words}"
+
+
+def _legend(bars: Sequence[Bar]) -> Iterator[Line]:
+    epochs = sorted(
+        {span.epoch for _, log in bars if isinstance(log.lineage, Lineage) for span in log.lineage.spans}
+    )[-len(PATTERNS) :]
+    pieces = [Piece(" " * LABEL)]
+    for epoch in epochs:
+        sign, tone = look(epoch)
+        pieces += [Piece(sign * 2, tone), Piece(f" epoch {epoch}  ", Tone.DIM)]
+    pieces += [Piece(WATERMARK, Tone.MATCH), Piece(" high watermark (a lower bound)", Tone.DIM)]
+    if any(isinstance(log.lineage, Lineage) and log.lineage.floor > log.log_start_offset for _, log in bars):
+        pieces.append(Piece(f"  {NOT_ASKED} epoch not asked", Tone.DIM))
+    yield tuple(pieces)
+
+
+def choices(survey: Survey, ranking: Ranking) -> list[tuple[int, str]]:
+    """What electing each replica that answered would lose, in full words, best first."""
+    told = []
+    for broker in _ranked(survey, ranking):
+        epoch = last_epoch(survey.log(broker))
+        told.append((broker, harm_text(loss(survey, broker), epoch)))
+    return told

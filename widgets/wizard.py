@@ -1,0 +1,186 @@
+"""A guided change, step by step: what to run on the host word for word, what is waited for, how to go back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, NamedTuple
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.message import Message
+
+from widgets.lines import Lines
+from widgets.text import BLANK, Line, Piece, Tone, fold, lasting, line, printable
+
+BAR = 30
+
+
+class StepState(StrEnum):
+    """How far a step is."""
+
+    WAITING = "not yet"
+    CURRENT = "NOW"
+    DONE = "done"
+    FAILED = "FAILED"
+    SKIPPED = "not needed"
+
+
+class Progress(NamedTuple):
+    """``done`` of ``of`` of a ``unit``; ``left_s`` is the estimate in seconds, None where there is none."""
+
+    done: int
+    of: int
+    unit: str
+    left_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step. ``command`` is what to run on ``host``, word for word ("" nothing); ``sends`` what the tool sends
+    itself; ``waits_for`` the condition; ``wrong`` what can go wrong; ``back`` how to go back.
+    """
+
+    title: str
+    state: StepState
+    text: str = ""
+    host: str = ""
+    command: str = ""
+    sends: str = ""
+    waits_for: str = ""
+    wrong: str = ""
+    back: str = ""
+    problem: str = ""
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wizard:
+    """The steps; ``stands`` says what the quorum stands meanwhile. ``current`` is None when all is done."""
+
+    title: str
+    steps: tuple[Step, ...]
+    stands: str = ""
+
+    @property
+    def current(self) -> Step | None:
+        return next((s for s in self.steps if s.state in (StepState.CURRENT, StepState.FAILED)), None)
+
+
+_SIGNS = {
+    StepState.DONE: ("✓", Tone.GOOD),
+    StepState.CURRENT: ("►", Tone.KEY),
+    StepState.WAITING: ("·", Tone.DIM),
+    StepState.FAILED: ("✗", Tone.BAD),
+    StepState.SKIPPED: ("-", Tone.DIM),
+}
+
+
+def step_list(wizard: Wizard, width: int) -> list[Line]:
+    """All steps with their states in words."""
+    lines = fold(line(Piece(printable(wizard.title), Tone.STRONG)), width)
+    if wizard.stands:
+        lines += fold(line(Piece(printable(wizard.stands), Tone.INFO)), width)
+    for number, step in enumerate(wizard.steps, 1):
+        sign, tone = _SIGNS[step.state]
+        told = line(
+            Piece(f"{sign} {number:>2}. ", tone), Piece(f"{step.state.value:<11}", tone), Piece(step.title)
+        )
+        lines += fold(told, width, " " * 17)
+    return lines
+
+
+def step_text(step: Step, width: int) -> list[Line]:
+    """One step in full. The command stands alone on its lines, to be copied."""
+    lines = fold(line(Piece(printable(step.title), Tone.HEAD)), width)
+    lines += _told("", step.text, Tone.PLAIN, width)
+    if step.command:
+        where = f"on {step.host}" if step.host else "on the host"
+        lines += [line(Piece(f"Run {where}:", Tone.KEY))]
+        lines += fold(line(Piece(f"  {printable(step.command)}", Tone.STRONG)), width, "    ")
+    lines += _told("ktriage sends: ", step.sends, Tone.INFO, width)
+    lines += _told("It waits until ", step.waits_for, Tone.INFO, width)
+    lines += _progress(step.progress, width)
+    lines += _told("What can go wrong: ", step.wrong, Tone.WARN, width)
+    lines += _told("To go back: ", step.back, Tone.PLAIN, width)
+    lines += _told("FAILED: ", step.problem, Tone.BAD, width)
+    return lines
+
+
+def _told(label: str, text: str, tone: Tone, width: int) -> list[Line]:
+    return fold(line(Piece(label, Tone.STRONG), Piece(printable(text), tone)), width, "  ") if text else []
+
+
+def _progress(progress: Progress | None, width: int) -> list[Line]:
+    if progress is None:
+        return []
+    share = progress.done / progress.of if progress.of else 1.0
+    filled = int(min(share, 1.0) * BAR)
+    left = "no estimate yet" if progress.left_s is None else f"about {lasting(progress.left_s)} left"
+    text = f" {share:.0%}  {progress.done:,} of {progress.of:,} {progress.unit}, {left}"
+    return fold(line(Piece("█" * filled + "░" * (BAR - filled), Tone.INFO), Piece(text)), width, "  ")
+
+
+class WizardView(Vertical):
+    """The steps above, the current one in full below. Enter asks to go on, c to copy the command."""
+
+    DEFAULT_CSS = """
+    WizardView { height: 1fr; padding: 0 1; }
+    WizardView > .steps { max-height: 45%; }
+    WizardView > .step { height: 1fr; border-top: solid $panel; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "go", "Go on"),
+        Binding("c", "copy", "Copy the command"),
+    ]
+
+    class Go(Message):
+        """Somebody wants the current step to be carried out, or looked at again."""
+
+        def __init__(self, step: Step) -> None:
+            super().__init__()
+            self.step = step
+
+    class CopyCommand(Message):
+        """Somebody wants the current step's command."""
+
+        def __init__(self, command: str) -> None:
+            super().__init__()
+            self.command = command
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._wizard = Wizard("", ())
+
+    def compose(self) -> ComposeResult:
+        yield Lines(focusable=False, id="wizard-steps").add_class("steps")
+        yield Lines(id="wizard-step").add_class("step")
+
+    def focus_first(self) -> None:
+        self.query_one("#wizard-step", Lines).focus()
+
+    def update(self, wizard: Wizard) -> None:
+        """Shows how far it is."""
+        self._wizard = wizard
+        self.query_one("#wizard-steps", Lines).show(lambda width: step_list(wizard, width))
+        self.query_one("#wizard-step", Lines).show(self._step)
+
+    def action_go(self) -> None:
+        if self._wizard.current is not None:
+            self.post_message(self.Go(self._wizard.current))
+
+    def action_copy(self) -> None:
+        current = self._wizard.current
+        if current is not None and current.command:
+            self.post_message(self.CopyCommand(current.command))
+
+    def _step(self, width: int) -> Sequence[Line]:
+        current = self._wizard.current
+        if current is None:
+            done = bool(self._wizard.steps)
+            return [
+                line(Piece("all steps are done" if done else "no steps", Tone.GOOD if done else Tone.DIM))
+            ]
+        return [*step_text(current, width), BLANK]
