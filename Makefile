@@ -3,7 +3,8 @@
 #   make test    lint, types, import rules and every test (real Kafka included)
 #   make setup   the tool alone, in .venv/bin/ktriage
 #   make screenshots   draw the README's picture again, from a real run
-#   make bench   speed and memory beside Kafka's own tools; writes benchmarks/results.md
+#   make bench   speed and memory beside Kafka's own tools and others; writes benchmarks/results*
+#   make soak    the long random runs; an hour or more
 #   make lock    resolve the dependencies again (needs uv)
 
 PYTHON ?= python3
@@ -11,11 +12,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup pipeline-setup demo screenshots test lint unit live bench lock clean
+.PHONY: setup pipeline-setup demo screenshots test lint unit live bench soak lock clean
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '2,8s/^#  *//p' Makefile
+	@sed -n '2,9s/^#  *//p' Makefile
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -70,14 +71,19 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
-unit: $(VENV)/.dev
-	$(BIN)/python -m pytest tests/unit tests/testing $(PYTEST_ARGS)
+unit: $(VENV)/.dev java
+	$(BIN)/python -m pytest tests --ignore tests/live $(PYTEST_ARGS)
 
 live: $(VENV)/.dev java
 	$(BIN)/python -m pytest tests/live $(PYTEST_ARGS)
 
 bench: $(VENV)/.dev java
 	$(BIN)/python -m benchmarks
+	@for area in benchmarks/*/__main__.py; do \
+	    name=$$(basename $$(dirname $$area)); [ $$name = soak ] || $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+soak: $(VENV)/.dev java
+	$(BIN)/python -m benchmarks.soak
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
