@@ -36,7 +36,7 @@ class _Conversion:
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         """The value of the parameter's type. Raises typer.BadParameter."""
         try:
-            if param.multiple:
+            if param.multiple or isinstance(value, (list, tuple)):
                 return [self._one(word) for word in value or ()]
             return None if value is None else self._one(value)
         except ValueError as error:
@@ -51,13 +51,14 @@ class _Conversion:
             if value.lower() not in {member.value for member in kind}:
                 raise ValueError(f"{value!r} is not one of {', '.join(str(member.value) for member in kind)}")
             return kind(value.lower())
-        return self._number(value) if kind is int else kind(value)
+        return self._number(value) if kind in (int, float) else kind(value)
 
-    def _number(self, text: str) -> int:
+    def _number(self, text: str) -> int | float:
         try:
-            number = int(text)
+            number: int | float = self._kind(text)
         except ValueError:
-            raise ValueError(f"{text!r} is not a whole number") from None
+            what = "a whole number" if self._kind is int else "a number"
+            raise ValueError(f"{text!r} is not {what}") from None
         if self._least is not None and number < self._least:
             raise ValueError(f"{number} is below {self._least}")
         if self._most is not None and number > self._most:

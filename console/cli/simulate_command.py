@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +24,9 @@ Rehearses incidents on a simulated cluster. The same scenario and seed give the 
   run     run one; with --strategy a recovery is made when the operator comes, and its true loss is told
   fuzz    random histories, every invariant checked at every step
   reset   forget what --simulate SCENARIO has kept
+  serve   the scenario on the wire: a listener for each broker and controller, for any Kafka client
+  step    let SECONDS of virtual time go by in what is served
+  fault   let something happen in what is served: kill broker-1, cut broker-2, set-config topic=… name=… value=…
 
 Every other command takes --simulate SCENARIO in place of --bootstrap-server; what it does lasts until reset.
 
@@ -32,6 +36,8 @@ Examples:
   ktriage simulate run stale-long-tail --strategy aggressive
   ktriage plan --simulate stale-long-tail recovery.json
   ktriage simulate fuzz --seeds 1000 --jobs 2
+  ktriage simulate serve stale-long-tail
+  ktriage simulate fault kill broker-2
 
 {STATUS_HELP}"""
 
@@ -44,14 +50,23 @@ class Verb(StrEnum):
     RUN = "run"
     FUZZ = "fuzz"
     RESET = "reset"
+    SERVE = "serve"
+    STEP = "step"
+    FAULT = "fault"
 
 
 def simulate(
     ctx: typer.Context,
-    verb: Annotated[Verb, typer.Argument(metavar="list|show|run|fuzz|reset", show_default=False)],
+    verb: Annotated[
+        Verb, typer.Argument(metavar="list|show|run|fuzz|reset|serve|step|fault", show_default=False)
+    ],
     scenario: Annotated[
         str | None,
         typer.Argument(metavar="[SCENARIO]", help="A scenario's name, or a .yaml file.", show_default=False),
+    ] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WORD]...", help="fault: what it happens to.", show_default=False),
     ] = None,
     *,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The run's only source of randomness.")] = 1,
@@ -71,22 +86,42 @@ def simulate(
     state: Annotated[
         Path | None, typer.Option("--state", metavar="FILE", help="reset: the state that was kept there.")
     ] = None,
+    speed: Annotated[
+        float,
+        typer.Option("--speed", min=0, max=1000, help="serve: virtual seconds a second; 0: it is stepped."),
+    ] = 1.0,
+    port_base: Annotated[
+        int, typer.Option("--port-base", min=0, metavar="PORT", help="serve, step, fault: the first port.")
+    ] = 19_092,
+    without: Annotated[
+        str,
+        typer.Option("--without", metavar="CALL[:VERSION],…", help="serve: calls that are not offered."),
+    ] = "",
+    users: Annotated[
+        Path | None,
+        typer.Option("--users", metavar="FILE", help="serve: SASL PLAIN users, and what each is denied."),
+    ] = None,
     output: OutputFormat = Output.TABLE,
 ) -> int:
-    from console.cli import simulating  # noqa: PLC0415  # not for --help
-
     program: Program = ctx.obj
     json = output == Output.JSON
-    if verb is Verb.FUZZ:
-        return simulating.fuzz(program, seed, seeds, jobs, json=json)
-    if verb is Verb.LIST:
-        return simulating.list_scenarios(program, json=json)
-    named = simulating.needed(scenario, verb.value)
-    if verb is Verb.SHOW:
-        return simulating.show(program, named, json=json)
-    if verb is Verb.RESET:
-        return simulating.reset(program, named, seed, state)
-    return simulating.run(program, named, simulating.Choice(seed, strategy, ranking, until), json=json)
+    if verb in (Verb.SERVE, Verb.STEP, Verb.FAULT):
+        from console.cli import serving  # noqa: PLC0415  # the wire, for those who serve
+
+        wanted = serving.Serving(seed, speed, port_base, without, users)
+        given = [scenario, *(words or ())] if scenario else []
+        return serving.act(program, verb.value, given, wanted, json=json)
+    from console.cli import simulating  # noqa: PLC0415  # not for --help
+
+    choice = simulating.Choice(seed, strategy, ranking, until)
+    does: dict[Verb, Callable[[], int]] = {
+        Verb.FUZZ: lambda: simulating.fuzz(program, seed, seeds, jobs, json=json),
+        Verb.LIST: lambda: simulating.list_scenarios(program, json=json),
+        Verb.SHOW: lambda: simulating.show(program, simulating.needed(scenario, "show"), json=json),
+        Verb.RESET: lambda: simulating.reset(program, simulating.needed(scenario, "reset"), seed, state),
+        Verb.RUN: lambda: simulating.run(program, simulating.needed(scenario, "run"), choice, json=json),
+    }
+    return does[verb]()
 
 
 simulate.__doc__ = HELP

@@ -78,8 +78,10 @@ def _bits(operations: Iterable[str]) -> int:
     return sum(1 << _CODES[operation] for operation in operations)
 
 
-def principals(text: Mapping[str, Mapping[str, object]]) -> dict[str, Principal]:
+def principals(text: object) -> dict[str, Principal]:
     """From ``{name: {password: …, denied: […]}}``. Raises ValueError, one line."""
+    if not isinstance(text, Mapping) or not all(isinstance(told, Mapping) for told in text.values()):
+        raise ValueError("give NAME: {password: …, denied: […]} for each user")
     found = {}
     for name, told in text.items():
         unknown = sorted(set(told) - {"password", "denied"})
