@@ -18,6 +18,10 @@ class Config:
     - ``clean_shutdown_detection``: off, every registration counts as unclean, as before KIP-966.
     - ``flush_interval``: how long the operating system keeps written pages before they are on the disk.
     - ``unclean_recovery_timeout``: KIP-966 ``unclean.recovery.timeout.ms``.
+    - ``controller_election_timeout``, ``controller_fetch_timeout``, ``controller_request_timeout``: the
+      controller.quorum.*.timeout.ms; ``metadata_idle_interval``: metadata.max.idle.interval.ms.
+    - ``auto_join``: controller.quorum.auto.join.enable of every controller.
+    - ``kraft_version``: the level at the start; 0 has static voters without directory ids.
     - ``denied``: what the operator may not do, as "READ topic payments" or "CLUSTER_ACTION cluster".
     """
 
@@ -43,6 +47,11 @@ class Config:
     auto_leader_rebalance: bool = True
     unclean_recovery_timeout: int = 300 * SECOND
     controller_election_timeout: int = 1 * SECOND
+    controller_fetch_timeout: int = 2 * SECOND
+    controller_request_timeout: int = 2 * SECOND
+    metadata_idle_interval: int = 500 * MILLISECOND
+    auto_join: bool = False
+    kraft_version: int = 1
     partition_limit: int = 2000
     log_info_limit: int = 1000
     denied: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from backends.base.answers import Quorum
 from backends.simulator.network import Node
 from backends.simulator.rpc import Answer, Endpoint
+from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown
 
 
@@ -20,6 +21,16 @@ class Committed(NamedTuple):
 
     offset: int
     payload: Any
+
+
+class Read(NamedTuple):
+    """``entries`` in order; ``reached`` is the newest offset that a reader has seen with them, records that are
+    none of its business included; ``whole``: nothing was left out between the offset asked for and there.
+    """
+
+    entries: Sequence[Committed]
+    reached: int
+    whole: bool
 
 
 class Listener(Protocol):
@@ -33,6 +44,10 @@ class Listener(Protocol):
 
     def resign(self) -> None:
         """This controller no longer leads; what it appended and is not committed may be lost."""
+        ...
+
+    def halt(self) -> None:
+        """The disk under the log failed: the process ends."""
         ...
 
 
@@ -51,8 +66,8 @@ class MetadataLog(Protocol):
         """A request that arrived at the controller; False where it is none of the log's."""
         ...
 
-    def leads(self, controller: int) -> bool:
-        """Whether the controller believes that it leads."""
+    def leading_epoch(self, controller: int) -> int:
+        """The epoch in which the controller believes that it leads, -1 where it does not."""
         ...
 
     def leader_known_to(self, controller: int) -> int | None:
@@ -65,11 +80,11 @@ class MetadataLog(Protocol):
         """
         ...
 
-    def committed(self, controller: int, after: int, limit: int) -> Sequence[Committed]:
+    def committed(self, controller: int, after: int, limit: int) -> Read:
         """At most ``limit`` entries behind offset ``after`` that the controller knows to be committed."""
         ...
 
-    def observed(self, controller: int, observer: int, offset: int) -> None:
+    def observed(self, controller: int, observer: ReplicaKey, offset: int) -> None:
         """A broker fetched up to ``offset`` from the controller."""
         ...
 

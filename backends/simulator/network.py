@@ -79,10 +79,11 @@ class Network:
         self._delay: dict[tuple[Node, Node, str], int] = {}
         self._last: dict[tuple[Node, Node, str], int] = {}
 
-    def attach(self, node: Node, receive: Receive) -> None:
-        """``node`` is up; what was sent to an earlier incarnation of it is lost."""
+    def attach(self, node: Node, receive: Receive) -> int:
+        """``node`` is up; what was sent to an earlier incarnation of it is lost. Returns this one's number."""
         self._incarnations += 1
         self._attached[node] = _Attached(receive, self._incarnations)
+        return self._incarnations
 
     def detach(self, node: Node) -> None:
         """``node`` is down; may be called in any state."""

@@ -42,10 +42,10 @@ class Endpoint:
         self._loop = loop
         self._network = network
         self._handle = handle
-        self._correlation = 0
         self._pending: dict[int, tuple[Callable[[Any], None], Timer]] = {}
         self.closed = False
-        network.attach(node, self._receive)
+        # An answer that an earlier process on this node waited for is none of this one's.
+        self._correlation = network.attach(node, self._receive) << 32
 
     def close(self) -> None:
         """The process is gone; may be called twice."""

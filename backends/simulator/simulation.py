@@ -6,7 +6,7 @@ from backends.simulator.invariants.checker import Checker
 from backends.simulator.network import OPERATOR
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.scenario.timeline import Timeline
-from backends.simulator.world import LogFactory, World
+from backends.simulator.world import World
 from recovery.model import TopicPartition
 
 
@@ -16,15 +16,10 @@ class Simulation:
     ``strict`` raises InvariantBroken where the scenario does not say that it breaks the invariant.
     """
 
-    def __init__(
-        self, scenario: Scenario, seed: int, *, strict: bool = False, metadata_log: LogFactory | None = None
-    ) -> None:
+    def __init__(self, scenario: Scenario, seed: int, *, strict: bool = False) -> None:
         self.scenario = scenario
         self.seed = seed
-        if metadata_log is None:
-            self.world = World(scenario.topology, seed)
-        else:
-            self.world = World(scenario.topology, seed, metadata_log)
+        self.world = World(scenario.topology, seed)
         self.checker = Checker(self.world, strict=strict and not scenario.breaks)
         Timeline(self.world, scenario)
         for node in scenario.cannot_reach:

@@ -51,7 +51,11 @@ class ProducerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A cluster that runs: everybody registered, unfenced and caught up at time 0."""
+    """A cluster that runs: everybody registered, unfenced and caught up at time 0.
+
+    ``controllers`` are the voters, the first of which leads; ``spare_controllers`` are machines that do not run yet,
+    formatted without initial controllers.
+    """
 
     name: str
     brokers: tuple[BrokerSpec, ...]
@@ -61,6 +65,17 @@ class Topology:
     config: Config = field(default_factory=Config)
     weather: Weather = field(default_factory=Weather)
     producers: tuple[ProducerSpec, ...] = ()
+    spare_controllers: tuple[int, ...] = ()
+
+    @property
+    def every_controller(self) -> tuple[int, ...]:
+        return (*self.controllers, *self.spare_controllers)
+
+
+def cluster_id(name: str, seed: int) -> str:
+    """No live cluster has such an id: theirs are 22 characters without dots."""
+    safe = "".join(char if char.isalnum() or char == "-" else "-" for char in name)
+    return f"simulated.{safe}.{seed}"
 
 
 def directory_id(broker: int, index: int, generation: int = 0) -> str:

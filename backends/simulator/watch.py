@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from recovery.controller.image import ClusterImage
 from recovery.controller.registration import PartitionChange
+from recovery.membership.voters import ReplicaKey, VoterSet
 from recovery.model import EpochSpan, TopicPartition
+
+if TYPE_CHECKING:
+    from backends.simulator.quorum.disk import MetadataDisk
 
 
 class MetadataWritten(NamedTuple):
@@ -20,10 +24,14 @@ class MetadataWritten(NamedTuple):
 
 
 class MetadataCommitted(NamedTuple):
-    """The metadata at a commit: what brokers get to see. ``touched`` as in the update."""
+    """The metadata at a commit: what brokers get to see. ``before`` is what was committed last, ``touched`` and
+    ``why`` are as in the update.
+    """
 
+    before: ClusterImage
     image: ClusterImage
     touched: tuple[TopicPartition, ...]
+    why: str
 
 
 class LogChanged(NamedTuple):
@@ -72,6 +80,47 @@ class DiskLost(NamedTuple):
     broker: int
 
 
+class QuorumLed(NamedTuple):
+    """A controller leads the metadata quorum in ``epoch`` from now on."""
+
+    controller: int
+    key: ReplicaKey
+    epoch: int
+
+
+class QuorumWritten(NamedTuple):
+    """Records were appended to a controller's metadata log, from offset ``first`` on."""
+
+    controller: int
+    disk: MetadataDisk
+    first: int
+
+
+class QuorumTruncated(NamedTuple):
+    """A controller's metadata log is cut at offset ``to``; ``epoch`` is the one of the record that lay there."""
+
+    controller: int
+    to: int
+    epoch: int | None
+
+
+class QuorumCommitted(NamedTuple):
+    """A leader of the quorum moved its high watermark to ``offset``, by the voters ``voters``."""
+
+    controller: int
+    disk: MetadataDisk
+    epoch: int
+    offset: int
+    voters: VoterSet
+
+
+class MetadataDiskLost(NamedTuple):
+    """The metadata log dir of a controller is gone for good."""
+
+    controller: int
+    disk: MetadataDisk
+
+
 Event = (
     MetadataWritten
     | MetadataCommitted
@@ -81,6 +130,11 @@ Event = (
     | Acknowledged
     | BrokerStopped
     | DiskLost
+    | QuorumLed
+    | QuorumWritten
+    | QuorumTruncated
+    | QuorumCommitted
+    | MetadataDiskLost
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from backends.simulator.broker.process import BrokerProcess
@@ -13,16 +13,13 @@ from backends.simulator.history import History
 from backends.simulator.load import load
 from backends.simulator.loop import Loop
 from backends.simulator.messages import MetadataUpdate
-from backends.simulator.metadata_log import MetadataLog
 from backends.simulator.network import OPERATOR, Network, Node, Role
+from backends.simulator.quorum.metadata import QuorumLog
 from backends.simulator.rpc import Answer, Endpoint
-from backends.simulator.solo import SoloLog
 from backends.simulator.topology import BrokerSpec, Topology, directory_id
-from backends.simulator.watch import BrokerStopped, DiskLost, Event, MetadataCommitted, Watch
+from backends.simulator.watch import BrokerStopped, DiskLost, MetadataCommitted, MetadataDiskLost, Watch
 from recovery.controller.image import ClusterImage
 from recovery.model import NO_LEADER, TopicPartition
-
-LogFactory = Callable[[Loop, Network, Sequence[int], Any], MetadataLog]
 
 
 class World:
@@ -32,7 +29,7 @@ class World:
     what is down already stays down.
     """
 
-    def __init__(self, topology: Topology, seed: int, metadata_log: LogFactory = SoloLog) -> None:
+    def __init__(self, topology: Topology, seed: int) -> None:
         self.topology = topology
         self.loop = Loop(seed)
         self.history = History(self.loop)
@@ -41,15 +38,22 @@ class World:
         loaded = load(topology)
         self.image: ClusterImage = loaded.metadata.image
         self.disks = loaded.disks
-        log = metadata_log(self.loop, self.network, topology.controllers, loaded.metadata)
+        self.quorum = QuorumLog(
+            topology,
+            self.loop,
+            self.history,
+            self.watch,
+            first=loaded.metadata,
+            committed=self._committed,
+        )
         self.context = Context(
             self.loop,
             self.network,
             topology.config,
             self.history,
             self.watch,
-            log,
-            topology.controllers,
+            self.quorum,
+            topology.every_controller,
             {topic.name: topic.configs for topic in topology.topics},
             Denied(topology.config.denied),
         )
@@ -57,7 +61,6 @@ class World:
         self.brokers: dict[int, BrokerProcess] = {}
         self.controllers: dict[int, ControllerProcess] = {}
         self._replaced = 0
-        self.watch.lookers.append(self._saw)
         self._begin(loaded.metadata)
         self.operator = Endpoint(self.loop, self.network, OPERATOR, _nobody)
 
@@ -74,9 +77,10 @@ class World:
             for number, spec in enumerate(self.topology.producers)
         ]
 
-    def _saw(self, event: Event) -> None:
-        if isinstance(event, MetadataCommitted):
-            self.image = event.image
+    def _committed(self, controller: int, update: MetadataUpdate) -> None:
+        before, self.image = self.image, update.image
+        self.history.add(f"controller-{controller}", f"{update.why}; {len(update.touched)} partitions")
+        self.watch(MetadataCommitted(before, update.image, update.touched, update.why))
 
     def _leader(self, tp: TopicPartition) -> int:
         """The leader in the newest metadata that a running broker has: what clients find."""
@@ -88,7 +92,7 @@ class World:
         """Every broker and controller, up or down."""
         return [
             *(Node(Role.BROKER, broker) for broker in self.specs),
-            *(Node(Role.CONTROLLER, controller) for controller in self.topology.controllers),
+            *(Node(Role.CONTROLLER, controller) for controller in self.topology.every_controller),
         ]
 
     # Brokers.
@@ -152,24 +156,40 @@ class World:
 
     def start_controller(self, controller: int) -> None:
         if controller not in self.controllers:
-            self.controllers[controller] = ControllerProcess(self.context, controller)
+            self.controllers[controller] = ControllerProcess(self.context, controller, self.kill_controller)
 
     def kill_controller(self, controller: int) -> None:
+        """SIGKILL, or a loss of power: what counts of the metadata log is on the disk."""
         process = self.controllers.pop(controller, None)
         if process is not None:
             process.stop()
 
     def failover(self, to: int) -> None:
-        """Make ``to`` the active controller, where the metadata log has a designated one and no elections."""
-        log = self.context.metadata
-        assert isinstance(log, SoloLog)
-        log.failover(to)
+        """The quorum's leader resigns in favour of ``to``, which leads soon where its log is long enough."""
+        self.quorum.hand_over(to)
+
+    def break_controller_disk(self, controller: int) -> None:
+        """The metadata log dir fails; the controller stops with its next write."""
+        self.history.add(f"controller-{controller}", "the metadata log dir fails")
+        self.quorum.break_disk(controller)
+
+    def replace_controller_disk(self, controller: int) -> None:
+        """A new disk, formatted without initial controllers: another directory id.
+
+        Raises ValueError while the controller runs.
+        """
+        if controller in self.controllers:
+            raise ValueError(f"controller {controller} runs: stop it before its disk is replaced")
+        lost = self.quorum.disks[controller]
+        key = self.quorum.replace_disk(controller)
+        self.history.add(f"controller-{controller}", f"a new disk: it is {key} now")
+        self.watch(MetadataDiskLost(controller, lost))
 
     @property
     def active(self) -> ControllerProcess | None:
         """The controller that acts; where two believe that they do, the one with the newer metadata."""
         acting = [process for process in self.controllers.values() if process.active is not None]
-        return max(acting, key=lambda process: self.context.metadata.leads(process.id), default=None)
+        return max(acting, key=lambda process: self.quorum.leading_epoch(process.id), default=None)
 
 
 def _nobody(_source: Node, _body: Any, _answer: Answer) -> None:

@@ -37,7 +37,7 @@ from backends.simulator.messages import (
     UpdateFeature,
 )
 from backends.simulator.rpc import Answer, Endpoint
-from backends.simulator.watch import MetadataCommitted, MetadataWritten
+from backends.simulator.watch import MetadataWritten
 from recovery.controller.alter_partition import alter_partition, check_sender
 from recovery.controller.elections import ElectionRequest, elect_leaders
 from recovery.controller.errors import Refusal
@@ -112,8 +112,6 @@ class ActiveController:
 
         def done(committed: bool) -> None:
             if committed:
-                self.context.history.add(self.endpoint.node, f"{why}; {len(touched)} partitions")
-                self.context.watch(MetadataCommitted(update.image, touched))
                 self._committed()
             follow = then if committed else otherwise
             if follow is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from backends.simulator.context import Context
@@ -10,8 +11,8 @@ from backends.simulator.loop import Timer
 from backends.simulator.messages import MetadataBatch, MetadataFetch, MetadataUpdate, NotController
 from backends.simulator.network import Node
 from backends.simulator.network import controller as node
-from backends.simulator.questions import DescribeQuorum
 from backends.simulator.rpc import Answer, Endpoint
+from recovery.membership.voters import ReplicaKey
 from recovery.model import TopicPartition
 
 BATCH = 64
@@ -20,10 +21,11 @@ BATCH = 64
 class ControllerProcess:
     """A :class:`backends.simulator.metadata_log.Listener` that lives until ``stop``; a restart is a new one."""
 
-    def __init__(self, context: Context, controller: int) -> None:
+    def __init__(self, context: Context, controller: int, halted: Callable[[int], None]) -> None:
         self.id = controller
         self.node = node(controller)
         self._context = context
+        self._halted = halted
         self.active: ActiveController | None = None
         self._held: dict[int, tuple[MetadataFetch, Answer, Timer]] = {}
         self.endpoint = Endpoint(context.loop, context.network, self.node, self._handle)
@@ -46,6 +48,9 @@ class ControllerProcess:
         self._context.history.add(self.node, "no longer the active controller")
         self._step_down()
 
+    def halt(self) -> None:
+        self._halted(self.id)
+
     def _step_down(self) -> None:
         if self.active is not None:
             self.active.close()
@@ -59,8 +64,6 @@ class ControllerProcess:
             return
         if self.active is None:
             answer(NotController(self._context.metadata.leader_known_to(self.id)))
-        elif isinstance(body, DescribeQuorum):
-            answer(self._context.metadata.describe(self.id))
         elif isinstance(body, MetadataFetch):
             self._metadata(body, answer)
         else:
@@ -68,7 +71,8 @@ class ControllerProcess:
 
     def _metadata(self, fetch: MetadataFetch, answer: Answer) -> None:
         """Answers at once where there is something new, otherwise when there is, or when the wait is over."""
-        self._context.metadata.observed(self.id, fetch.broker, fetch.offset)
+        observer = ReplicaKey(fetch.broker, fetch.directory)
+        self._context.metadata.observed(self.id, observer, fetch.offset)
         batch = self._batch(fetch.offset)
         if batch is not None:
             answer(batch)
@@ -84,24 +88,24 @@ class ControllerProcess:
     def _release(self, broker: int) -> None:
         fetch, answer, timer = self._held.pop(broker)
         timer.cancel()
-        batch = self._batch(fetch.offset)
-        answer(batch or MetadataBatch(fetch.offset, None, (), ()))
+        reached = self._context.metadata.committed(self.id, fetch.offset, BATCH).reached
+        answer(self._batch(fetch.offset) or MetadataBatch(reached, None, (), ()))
 
     def _committed(self) -> None:
         for broker in list(self._held):
             self._release(broker)
 
     def _batch(self, offset: int) -> MetadataBatch | None:
-        """What is committed behind ``offset``, as one step; None where there is nothing."""
-        entries = self._context.metadata.committed(self.id, offset, BATCH)
-        if not entries:
+        """What is committed behind ``offset``, as one step; None where nothing of it is for a broker."""
+        read = self._context.metadata.committed(self.id, offset, BATCH)
+        if not read.entries:
             return None
-        newest: MetadataUpdate = entries[-1].payload
+        newest: MetadataUpdate = read.entries[-1].payload
         brokers: dict[int, None] = {}
-        touched: dict[TopicPartition, None] | None = {} if entries[0].offset == offset + 1 else None
-        for entry in entries:
+        touched: dict[TopicPartition, None] | None = {} if read.whole else None
+        for entry in read.entries:
             brokers.update(dict.fromkeys(entry.payload.brokers))
             if touched is not None:
                 touched.update(dict.fromkeys(entry.payload.touched))
         changed = None if touched is None else tuple(touched)
-        return MetadataBatch(entries[-1].offset, newest.image, changed, tuple(brokers))
+        return MetadataBatch(read.reached, newest.image, changed, tuple(brokers))

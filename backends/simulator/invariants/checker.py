@@ -8,6 +8,7 @@ from typing import Any
 from backends.simulator.invariants.known import Known
 from backends.simulator.invariants.metadata import check_written
 from backends.simulator.invariants.names import Broken, Lost
+from backends.simulator.invariants.quorum import QuorumPromises
 from backends.simulator.invariants.replication import Replication
 from backends.simulator.watch import (
     Acknowledged,
@@ -18,7 +19,12 @@ from backends.simulator.watch import (
     LeadershipTaken,
     LogChanged,
     MetadataCommitted,
+    MetadataDiskLost,
     MetadataWritten,
+    QuorumCommitted,
+    QuorumLed,
+    QuorumTruncated,
+    QuorumWritten,
 )
 from backends.simulator.world import World
 
@@ -43,16 +49,22 @@ class Checker:
         self.lost: list[Lost] = []
         self._strict = strict
         self._events: list[Event] = []
-        replication = self._replication = Replication(world, self.known, self.lost)
+        replication = Replication(world, self.known, self.lost)
+        quorum = QuorumPromises(world)
         self._looks: dict[type, Callable[[Any], list[tuple[str, str]]]] = {
             LogChanged: replication.log_changed,
             HighWatermarkMoved: replication.high_watermark_moved,
             Acknowledged: replication.acknowledged,
             LeadershipTaken: replication.leadership_taken,
-            MetadataWritten: self._written,
+            MetadataWritten: check_written,
             MetadataCommitted: replication.committed,
             BrokerStopped: self._stopped,
             DiskLost: self._stopped,
+            QuorumLed: quorum.led,
+            QuorumWritten: quorum.written,
+            QuorumTruncated: quorum.truncated,
+            QuorumCommitted: quorum.committed,
+            MetadataDiskLost: quorum.disk_lost,
         }
         world.watch.lookers.append(self._events.append)
         world.loop.after_step.append(self._after_step)
@@ -75,10 +87,6 @@ class Checker:
 
     def _check(self, event: Event) -> list[tuple[str, str]]:
         return self._looks[type(event)](event)
-
-    def _written(self, event: MetadataWritten) -> list[tuple[str, str]]:
-        self._replication.written(event)
-        return check_written(event)
 
     def _stopped(self, event: BrokerStopped | DiskLost) -> list[tuple[str, str]]:
         self.known.stopped(event, self.world.loop.now)

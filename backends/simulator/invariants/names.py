@@ -24,6 +24,20 @@ class Promise(StrEnum):
     ELR_HOLDS_HIGH_WATERMARK = "every ELR member holds the data up to the high watermark"
 
 
+class QuorumPromise(StrEnum):
+    """What the metadata quorum promises (KIP-595, KIP-853)."""
+
+    ONE_LEADER_AN_EPOCH = "the metadata quorum has one leader an epoch"
+    LOG_MATCHING = "two metadata logs that hold a record of one epoch at one offset hold the same up to there"
+    COMMITTED_KEPT = "no committed metadata record is lost"
+    HIGH_WATERMARK_RISES = "the metadata quorum's high watermark only rises"
+    MAJORITY_COMMITS = "what is committed lies on a majority of the voters"
+    OBSERVER_NEVER_COUNTS = "an observer never counts"
+    REMOVED_LEADER_NOT_COUNTED = "a leader that is removed does not count itself"
+    ONE_CHANGE_AT_A_TIME = "one voter change at a time, of one voter"
+    VOTER_SETS_OVERLAP = "majorities of committed voter sets overlap"
+
+
 class Broken(NamedTuple):
     """An invariant that did not hold: when (virtual µs), its name, and the values that break it."""
 

@@ -12,7 +12,6 @@ from backends.simulator.watch import (
     LeadershipTaken,
     LogChanged,
     MetadataCommitted,
-    MetadataWritten,
 )
 from backends.simulator.world import World
 from recovery.controller.rules import UncleanRecoveryStrategy
@@ -77,17 +76,19 @@ class Replication:
             return []
         return [(Promise.LOG_MATCHING, f"{event.tp}: {event.span} is acknowledged twice in its epoch")]
 
-    def written(self, event: MetadataWritten) -> None:
+    def _note(self, event: MetadataCommitted) -> None:
         """Note which elections are unclean, and who was told of to the controller."""
-        if not event.after.rules.elr:
+        if not event.image.rules.elr:
             self._known.elr_always = False
-        for broker, held in event.after.brokers.items():
+        for broker, held in event.image.brokers.items():
             before = event.before.brokers.get(broker)
             if before is None or before.epoch != held.epoch:
                 self._known.unregistered.pop(broker, None)
-        for tp in event.changes:
-            before_, after = event.before.partitions[tp], event.after.partitions[tp]
-            lowest = self._known.seen(event.after, tp)
+        for tp in event.touched:
+            before_, after = event.before.partitions.get(tp), event.image.partitions[tp]
+            if before_ is None:
+                continue  # a new topic
+            lowest = self._known.seen(event.image, tp)
             self._known.shipped_exceptions(tp, before_, after, lowest)
             if unclean_election(before_, after):
                 self._uncleanly[tp] = (after.leader_epoch, event.why)
@@ -98,6 +99,7 @@ class Replication:
                     self._known.joined_at[tp, member] = self._world.loop.now
 
     def committed(self, event: MetadataCommitted) -> Found:
+        self._note(event)
         found: Found = []
         for tp in event.touched:
             uncleanly = self._uncleanly.get(tp)

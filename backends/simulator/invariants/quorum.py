@@ -1,0 +1,168 @@
+"""The invariants of the metadata quorum, against what lies on the controllers' disks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from backends.simulator.invariants.names import QuorumPromise
+from backends.simulator.quorum.disk import MetadataDisk
+from backends.simulator.quorum.entries import Body, Voters
+from backends.simulator.watch import (
+    MetadataDiskLost,
+    QuorumCommitted,
+    QuorumLed,
+    QuorumTruncated,
+    QuorumWritten,
+)
+from recovery.membership.voters import ReplicaKey, VoterSet, majorities_overlap
+
+if TYPE_CHECKING:
+    from backends.simulator.world import World
+
+Found = list[tuple[str, str]]
+"""(name, detail) of what does not hold."""
+
+REMEMBERED = 8192
+"""Records that are remembered for comparison; what is older lies in every replica's snapshot."""
+
+
+class QuorumPromises:
+    """``_written`` holds each record by (offset, epoch) with the epoch of the record before it; ``_epochs`` the
+    epoch of every committed record. Both forget what is long past.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._leaders: dict[int, ReplicaKey] = {}
+        self._written: dict[tuple[int, int], tuple[Body, int | None]] = {}
+        self._epochs: dict[int, int] = {}
+        self._end = 0
+        self._moved: dict[int, int] = {}
+        self._set: VoterSet | None = None
+        self._lost_static = False
+        for number in world.topology.controllers:
+            disk = world.quorum.disks[number]
+            self.written(QuorumWritten(number, disk, 0))
+        first = world.quorum.disks[world.topology.controllers[0]]
+        self._commit(first, first.log.end)
+        self._set = first.log.voters
+
+    def led(self, event: QuorumLed) -> Found:
+        found: Found = []
+        known = self._leaders.setdefault(event.epoch, event.key)
+        if known != event.key:
+            detail = f"{known} and {event.key} in epoch {event.epoch}"
+            found.append((QuorumPromise.ONE_LEADER_AN_EPOCH, detail))
+        log = self._world.quorum.disks[event.controller].log
+        newest = self._end - 1
+        epoch = self._epochs.get(newest)
+        if not self._lost_static and (log.end < self._end or log.epoch_of(newest) not in (epoch, None)):
+            detail = f"leader {event.key} of epoch {event.epoch} ends at {log.end} and lacks {newest}"
+            found.append((QuorumPromise.COMMITTED_KEPT, detail))
+        return found
+
+    def written(self, event: QuorumWritten) -> Found:
+        """A record's epoch and what lies before it are the same wherever it lies: by induction the logs match."""
+        log = event.disk.log
+        found: Found = []
+        for offset in range(max(event.first, log.start), log.end):
+            entry = log.at(offset)
+            before = log.epoch_of(offset - 1)
+            body, previous = self._written.setdefault((offset, entry.epoch), (entry.body, before))
+            if body != entry.body or (before is not None and previous not in (None, before)):
+                detail = f"{offset} of epoch {entry.epoch} on controller {event.controller}"
+                found.append((QuorumPromise.LOG_MATCHING, detail))
+            if isinstance(entry.body, Voters) and self._leaders.get(entry.epoch) == event.disk.key:
+                found += self._change(event.disk, offset, entry.body.voters)
+        while len(self._written) > REMEMBERED:
+            del self._written[next(iter(self._written))]
+        return found
+
+    def _change(self, disk: MetadataDisk, offset: int, after: VoterSet) -> Found:
+        """A leader writes a set: the one before it must be committed, and differ by one voter."""
+        log = disk.log
+        before_at, before = log.voters_before(offset)
+        found: Found = []
+        if before_at is not None and before_at >= self._end:
+            detail = f"a set at {offset} while the one at {before_at} is not committed"
+            found.append((QuorumPromise.ONE_CHANGE_AT_A_TIME, detail))
+        if before_at is not None and _differences(before, after) > 1:
+            detail = f"from {_names(before)} to {_names(after)} at {offset}"
+            found.append((QuorumPromise.ONE_CHANGE_AT_A_TIME, detail))
+        return found
+
+    def truncated(self, event: QuorumTruncated) -> Found:
+        """Only what was never committed may go."""
+        if event.to >= self._end or self._lost_static or self._epochs.get(event.to) != event.epoch:
+            return []
+        detail = f"controller {event.controller} cuts at {event.to}, committed is up to {self._end}"
+        return [(QuorumPromise.COMMITTED_KEPT, detail)]
+
+    def committed(self, event: QuorumCommitted) -> Found:
+        found: Found = []
+        before = self._moved.get(event.epoch, 0)
+        if event.offset <= before:
+            detail = f"from {before} to {event.offset} in epoch {event.epoch}"
+            found.append((QuorumPromise.HIGH_WATERMARK_RISES, detail))
+        self._moved[event.epoch] = event.offset
+        found += self._majority(event)
+        if event.offset > self._end:
+            found += self._commit(event.disk, event.offset)
+        return found
+
+    def _majority(self, event: QuorumCommitted) -> Found:
+        """Whether a majority of the voters holds the newest committed record on its disk."""
+        newest = event.offset - 1
+        epoch = event.disk.log.epoch_of(newest)
+        holders = [disk.key for disk in self._disks() if disk.log.epoch_of(newest) == epoch]
+        voting = [voter for voter in event.voters.voters if any(map(voter.matches, holders))]
+        majority = event.voters.majority
+        if len(voting) >= majority:
+            return []
+        leads_alone = event.voters.find(event.disk.key) is None
+        if leads_alone and len(voting) + 1 >= majority:
+            name = QuorumPromise.REMOVED_LEADER_NOT_COUNTED
+        elif len(holders) >= majority:
+            name = QuorumPromise.OBSERVER_NEVER_COUNTS
+        else:
+            name = QuorumPromise.MAJORITY_COMMITS
+        held = ", ".join(str(voter.key) for voter in voting) or "no voter"
+        return [(name, f"{newest} is held by {held}, the voters are {_names(event.voters)}")]
+
+    def _disks(self) -> list[MetadataDisk]:
+        return list(self._world.quorum.disks.values())
+
+    def _commit(self, disk: MetadataDisk, end: int) -> Found:
+        found: Found = []
+        log = disk.log
+        for offset in range(max(self._end, log.start), end):
+            entry = log.at(offset)
+            self._epochs[offset] = entry.epoch
+            if isinstance(entry.body, Voters):
+                before, self._set = self._set, entry.body.voters
+                if before is not None and not majorities_overlap(before, entry.body.voters):
+                    detail = f"{_names(before)} and {_names(entry.body.voters)}"
+                    found.append((QuorumPromise.VOTER_SETS_OVERLAP, detail))
+        self._end = end
+        while len(self._epochs) > REMEMBERED:
+            del self._epochs[next(iter(self._epochs))]
+        return found
+
+    def disk_lost(self, event: MetadataDiskLost) -> Found:
+        """Static voters go by node id: an empty one votes as before, which KIP-853 is there to mend."""
+        if event.disk.log.kraft_version < 1:
+            self._lost_static = True
+        return []
+
+
+def _differences(before: VoterSet, after: VoterSet) -> int:
+    """How many voters were added or removed."""
+    old, new = set(before.keys), set(after.keys)
+    unnamed = {key for key in old if not key.directory_id}
+    # Taking over the directory ids of static voters changes nobody.
+    renamed = sum(any(key.id == other.id for other in unnamed) for key in new - old)
+    return len(old - new) + len(new - old) - 2 * renamed
+
+
+def _names(voters: VoterSet) -> str:
+    return ", ".join(map(str, voters.keys))

@@ -1,0 +1,148 @@
+"""What controllers say to each other, and what is asked of the quorum's leader; named after Kafka's requests."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from backends.simulator.quorum.entries import Entry, Snapshot
+from recovery.membership.quorum import RaftError, Refusal
+from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.membership.votes import LogEnd, VoteRequest
+
+
+class Leader(NamedTuple):
+    """Who leads, and where it listens."""
+
+    id: int
+    endpoints: tuple[Endpoint, ...]
+
+
+class AskVote(NamedTuple):
+    """Vote v2, with pre-vote (KIP-996)."""
+
+    request: VoteRequest
+
+
+class VoteReply(NamedTuple):
+    granted: bool
+    epoch: int
+    leader: Leader | None
+    error: RaftError | None = None
+
+
+class BeginQuorumEpoch(NamedTuple):
+    """The new leader makes itself known to a voter, with its endpoints. ``voter`` is whom it is meant for."""
+
+    cluster_id: str
+    epoch: int
+    leader: Leader
+    voter: ReplicaKey
+
+
+class EndQuorumEpoch(NamedTuple):
+    """The leader resigns; ``successors`` are voters, the one to go first named first."""
+
+    cluster_id: str
+    epoch: int
+    leader: Leader
+    successors: tuple[ReplicaKey, ...]
+
+
+class EpochReply(NamedTuple):
+    """The answer to the begin and the end of an epoch."""
+
+    epoch: int
+    leader: Leader | None
+    error: RaftError | None = None
+
+
+class FetchLog(NamedTuple):
+    """A replica asks for what lies behind its log's end; its directory id goes with it (KIP-853, "Fetch")."""
+
+    cluster_id: str
+    replica: ReplicaKey
+    epoch: int
+    log_end: LogEnd
+
+
+class FetchedLog(NamedTuple):
+    """Records, or where the logs part, or the id of the snapshot to fetch first: its last epoch and its end."""
+
+    epoch: int
+    leader: Leader | None
+    error: RaftError | None = None
+    entries: tuple[Entry, ...] = ()
+    high_watermark: int | None = None
+    diverging: LogEnd | None = None
+    snapshot: LogEnd | None = None
+
+
+class FetchSnapshot(NamedTuple):
+    """FetchSnapshot of KIP-630, in one piece."""
+
+    cluster_id: str
+    replica: ReplicaKey
+    epoch: int
+    snapshot: LogEnd
+
+
+class FetchedSnapshot(NamedTuple):
+    """``snapshot`` is None where it is not there any more."""
+
+    epoch: int
+    leader: Leader | None
+    error: RaftError | None = None
+    snapshot: Snapshot | None = None
+
+
+class AskVersions(NamedTuple):
+    """ApiVersions of the leader to a voter that is to be added; ``node`` is whom it expects."""
+
+    node: int
+
+
+class Versions(NamedTuple):
+    """``kraft_versions`` is None where another node answers."""
+
+    kraft_versions: tuple[int, int] | None
+
+
+class AskQuorum(NamedTuple):
+    """DescribeQuorum with what the leader alone knows: answered with ``recovery.membership.quorum.Quorum``, by
+    others with a refusal that names the leader.
+    """
+
+
+# To the leader: from an operator, or from a controller for itself.
+
+
+class AddRaftVoter(NamedTuple):
+    """``timeout`` in µs. Without ``ack_when_committed`` the answer comes when the record is written."""
+
+    voter: Voter
+    cluster_id: str | None
+    timeout: int
+    ack_when_committed: bool = True
+
+
+class RemoveRaftVoter(NamedTuple):
+    key: ReplicaKey
+    cluster_id: str | None
+
+
+class UpdateRaftVoter(NamedTuple):
+    """A voter's own, with the epoch that it knows."""
+
+    voter: Voter
+    leader_epoch: int
+    cluster_id: str | None
+
+
+class RaftVoterReply(NamedTuple):
+    """None for a change that is committed, or why not. ``leader``: where it should have gone."""
+
+    refusal: Refusal | None
+    leader: Leader | None = None
+
+
+VoterRequest = AddRaftVoter | RemoveRaftVoter | UpdateRaftVoter

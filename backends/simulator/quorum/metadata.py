@@ -1,0 +1,225 @@
+"""The metadata log as a quorum of controllers: what stands behind :mod:`backends.simulator.metadata_log`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from backends.base.answers import Quorum
+from backends.simulator.config import Config
+from backends.simulator.history import History
+from backends.simulator.loop import Loop
+from backends.simulator.messages import UpdateFeature
+from backends.simulator.metadata_log import Committed, Listener, Read
+from backends.simulator.network import Node
+from backends.simulator.questions import DescribeQuorum
+from backends.simulator.quorum.describe import describe
+from backends.simulator.quorum.disk import Host, MetadataDisk, host_name, metadata_directory_id
+from backends.simulator.quorum.entries import Body, Entry, KRaftVersion, LeaderChange, Metadata, Voters
+from backends.simulator.quorum.messages import AskQuorum, Leader, RaftVoterReply
+from backends.simulator.quorum.replica import Replica
+from backends.simulator.quorum.shared import Shared
+from backends.simulator.rpc import Answer, Endpoint
+from backends.simulator.topology import Topology, cluster_id
+from backends.simulator.watch import Watch
+from recovery.membership.quorum import RaftError, Refusal
+from recovery.membership.voters import ReplicaKey, VoterSet
+from recovery.model import Unknown, Why
+
+KRAFT_VERSION = "kraft.version"
+FIRST_EPOCH = 1
+
+
+class QuorumLog:
+    """Implements :class:`backends.simulator.metadata_log.MetadataLog` with one replica a controller.
+
+    At time 0 the quorum has been running: the first controller leads epoch 1, and all of ``first`` is committed.
+    ``committed`` is told each committed payload once, in order, with the id of the leader that committed it.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        loop: Loop,
+        history: History,
+        watch: Watch,
+        *,
+        first: Any,
+        committed: Callable[[int, Any], None],
+    ) -> None:
+        self._loop = loop
+        self._topology = topology
+        self._committed_to = 0
+        self._tell = committed
+        self._generations: dict[int, int] = {}
+        everybody = topology.every_controller
+        hosts = {
+            number: Host(number, host_name(number), auto_join=topology.config.auto_join)
+            for number in everybody
+        }
+        self.shared = Shared(
+            loop,
+            topology.config,
+            cluster_id(topology.name, loop.seed),
+            history,
+            watch,
+            self._was_committed,
+            hosts,
+            everybody,
+        )
+        self.disks: dict[int, MetadataDisk] = {number: self._formatted(number) for number in everybody}
+        self.replicas: dict[int, Replica] = {}
+        self._fresh = dict.fromkeys(topology.controllers)
+        self._load(topology.config, first)
+
+    def _formatted(self, number: int) -> MetadataDisk:
+        """As by ``kafka-storage format --no-initial-controllers``, or by a static configuration."""
+        key = ReplicaKey(number, metadata_directory_id(number, self._generations.get(number, 0)))
+        static = self._static() if self._topology.config.kraft_version == 0 else None
+        return MetadataDisk(key, static, 0)
+
+    def _static(self) -> VoterSet:
+        """``controller.quorum.voters``: node ids and addresses, no directory ids."""
+        hosts = self.shared.hosts
+        return VoterSet(
+            tuple(hosts[number].voter(ReplicaKey(number)) for number in self._topology.controllers)
+        )
+
+    def _load(self, config: Config, first: Any) -> None:
+        voters = VoterSet(
+            tuple(
+                self.shared.hosts[number].voter(self.disks[number].key)
+                for number in self._topology.controllers
+            )
+        )
+        bodies: list[Body] = [LeaderChange(self._topology.controllers[0], self._topology.controllers)]
+        if config.kraft_version:
+            bodies += [KRaftVersion(config.kraft_version), Voters(voters)]
+        entries = [Entry(FIRST_EPOCH, body) for body in (*bodies, Metadata(first))]
+        for number in self._topology.controllers:
+            disk = self.disks[number]
+            disk.epoch, disk.leader = FIRST_EPOCH, self._topology.controllers[0]
+            disk.log.append(entries)
+        self._committed_to = len(entries)
+
+    # The seam.
+
+    def start(self, controller: int, endpoint: Endpoint, listener: Listener) -> None:
+        replica = Replica(self.shared, self.disks[controller], endpoint, listener)
+        self.replicas[controller] = replica
+        if controller in self._fresh and self._loop.now == 0:
+            del self._fresh[controller]
+            leader = self._topology.controllers[0]
+            replica.resume(Leader(leader, self.shared.hosts[leader].endpoints))
+        else:
+            replica.start()
+
+    def stop(self, controller: int) -> None:
+        replica = self.replicas.pop(controller, None)
+        if replica is not None:
+            replica.close()
+
+    def receive(self, controller: int, source: Node, body: Any, answer: Answer) -> bool:
+        replica = self.replicas[controller]
+        if isinstance(body, UpdateFeature) and body.feature == KRAFT_VERSION and replica.leading is not None:
+            replica.leading.changes.upgrade(body.level, answer, dry_run=body.dry_run)
+            return True
+        if isinstance(body, DescribeQuorum) and replica.leading is not None:
+            answer(describe(replica))
+            return True
+        if isinstance(body, AskQuorum):
+            self._ask(replica, answer)
+            return True
+        return replica.receive(source, body, answer)
+
+    def _ask(self, replica: Replica, answer: Answer) -> None:
+        if replica.leading is not None:
+            answer(replica.leading.changes.quorum())
+        else:
+            reason = "this controller does not lead"
+            answer(RaftVoterReply(Refusal(RaftError.NOT_LEADER_OR_FOLLOWER, reason), replica.leader))
+
+    def leading_epoch(self, controller: int) -> int:
+        replica = self.replicas.get(controller)
+        return -1 if replica is None or replica.leading is None else replica.epoch
+
+    def leader_known_to(self, controller: int) -> int | None:
+        replica = self.replicas.get(controller)
+        return None if replica is None or replica.leader is None else replica.leader.id
+
+    def append(self, controller: int, payload: Any, done: Callable[[bool], None]) -> None:
+        replica = self.replicas.get(controller)
+        if replica is None or replica.leading is None:
+            done(False)
+        else:
+            replica.leading.append_payload(payload, done)
+
+    def committed(self, controller: int, after: int, limit: int) -> Read:
+        replica = self.replicas[controller]
+        log, end = replica.log, replica.high_watermark or 0
+        entries: list[Committed] = []
+        if after < log.snapshot.payload_at:
+            entries.append(Committed(log.snapshot.payload_at, log.snapshot.payload))
+        offsets = log.payload_offsets(after, end)
+        for offset in offsets[: limit - len(entries)]:
+            body = log.at(offset).body
+            assert isinstance(body, Metadata)
+            entries.append(Committed(offset, body.payload))
+        # What comes behind the last payload are records that say nothing to a broker.
+        read_all = len(entries) < limit
+        reached = end - 1 if read_all or not entries else entries[-1].offset
+        return Read(tuple(entries), max(reached, after), after + 1 >= log.start)
+
+    def observed(self, controller: int, observer: ReplicaKey, offset: int) -> None:
+        replica = self.replicas.get(controller)
+        if replica is not None and replica.leading is not None:
+            replica.leading.followers.fetch(observer, offset + 1, replica.log.end, self._loop.now)
+
+    def describe(self, controller: int) -> Quorum | Unknown:
+        replica = self.replicas.get(controller)
+        if replica is None or replica.leading is None:
+            return Unknown(Why.FAILED, f"controller {controller} does not lead")
+        return describe(replica)
+
+    def _was_committed(self, offset: int, controller: int, payload: Any) -> None:
+        if offset >= self._committed_to:
+            self._committed_to = offset + 1
+            self._tell(controller, payload)
+
+    # What happens to controllers.
+
+    @property
+    def leader(self) -> Replica | None:
+        """The replica that leads the newest epoch."""
+        leaders = [replica for replica in self.replicas.values() if replica.leading is not None]
+        return max(leaders, key=lambda replica: replica.epoch, default=None)
+
+    def break_disk(self, controller: int) -> None:
+        """The metadata log dir fails with the next write."""
+        self.disks[controller].broken = True
+
+    def replace_disk(self, controller: int) -> ReplicaKey:
+        """A new disk, formatted without initial controllers, while the process is down. Returns its new key."""
+        assert controller not in self.replicas
+        self._generations[controller] = self._generations.get(controller, 0) + 1
+        self.disks[controller] = self._formatted(controller)
+        return self.disks[controller].key
+
+    def configure(self, controller: int, **changed: Any) -> None:
+        """Change fields of the controller's :class:`Host`."""
+        self.shared.hosts[controller] = replace(self.shared.hosts[controller], **changed)
+
+    def hand_over(self, to: int) -> None:
+        """The leader resigns in favour of ``to`` once that has its log; with no leader ``to`` stands.
+
+        Nothing happens where ``to`` does not run, is no voter, or leads already. Kafka has no such request: it is
+        the quickest succession that its rules allow.
+        """
+        leader, successor = self.leader, self.replicas.get(to)
+        if successor is None or leader is successor or not successor.is_voter:
+            return
+        if leader is not None and leader.leading is not None:
+            leader.leading.hand_over(successor.key)
+        else:
+            successor.elections.stand_now()

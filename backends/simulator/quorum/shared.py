@@ -1,0 +1,46 @@
+"""What all replicas of one quorum share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from backends.simulator.config import Config
+from backends.simulator.history import History
+from backends.simulator.loop import Loop
+from backends.simulator.network import Node, controller
+from backends.simulator.quorum.disk import LISTENER, Host
+from backends.simulator.watch import Watch
+from recovery.membership.quorum import MembershipRules
+from recovery.membership.voters import Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """``hosts`` is each controller's configuration, which an operator may change; ``bootstrap`` are the controllers
+    of ``controller.quorum.bootstrap.servers``. ``committed`` is told (offset, who committed it, payload); of one
+    payload more than one leader may tell it.
+    """
+
+    loop: Loop
+    config: Config
+    cluster_id: str
+    history: History
+    watch: Watch
+    committed: Callable[[int, int, Any], None]
+    hosts: dict[int, Host]
+    bootstrap: tuple[int, ...]
+    rules: MembershipRules = MembershipRules()
+
+    def resolve(self, endpoints: Iterable[Endpoint]) -> Node | None:
+        """Whoever listens at the first endpoint of the controllers' listener; None where nobody does."""
+        for endpoint in endpoints:
+            if endpoint.listener == LISTENER:
+                for host in self.hosts.values():
+                    if (host.host, host.port) == (endpoint.host, endpoint.port):
+                        return controller(host.id)
+        return None
+
+    def now_ms(self) -> int:
+        return self.loop.now // 1000
