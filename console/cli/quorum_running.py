@@ -11,7 +11,7 @@ from console import backends
 from console.cli.recording import open_journal
 from console.cli.run import Run
 from console.controllers import membership_of
-from console.errors import InputError, NotDone
+from console.errors import InputError
 from console.journal.journal import Journal
 from console.journal.replacing import open_replacement
 from console.journal.unfinished import unfinished
@@ -40,17 +40,13 @@ def work(run: Run, job: Callable[[Membership, StopRequest], Awaitable[T]]) -> T:
 def recorded(run: Run, cluster_id: str, reason: str) -> Iterator[Journal]:
     """The open journal, for a change of the voters by itself.
 
-    Raises JournalLocked while another run on this host may change the same cluster, and NotDone where a
-    replacement of a controller is half done: a change beside it would break its order.
+    Raises JournalLocked while another run on this host may change the same cluster. A replacement of a controller
+    that is half done is told: it goes on from wherever the voters are then.
     """
     with open_journal(run.program, cluster_id, reason) as journal:
         half_done = open_replacement(unfinished(cluster_id))
         if half_done is not None:
-            run.program.resume = run.target.command("resume")
-            raise NotDone(
-                f"a controller replacement is half done ({half_done.file}); nothing was sent. Go on with it first:"
-                f" {run.program.resume}"
-            )
+            run.screen.say(f"a controller replacement is half done: {half_done.file}")
         yield journal
 
 

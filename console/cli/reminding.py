@@ -18,7 +18,7 @@ def remind(run: Run, cluster_id: str) -> bool:
     from console.output.settled import unfinished_lines  # noqa: PLC0415
 
     found = unfinished(cluster_id)
-    if not found.orders:
+    if not found.orders and not found.replacements:
         return False
     run.screen.say(*unfinished_lines(found))
     run.next("resume")

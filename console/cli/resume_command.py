@@ -41,4 +41,4 @@ def resume(
 
 
 resume.__doc__ = HELP
-command = connected(resume)
+command = connected(resume, controllers=True)

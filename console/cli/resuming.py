@@ -12,12 +12,27 @@ from console.cli.run import Run
 from console.cli.status import Status
 from console.journal.unfinished import unfinished
 from console.output.settled import settled_document, settled_lines, unfinished_lines
+from console.replacements import any_replacement, is_replacement_file
 from console.signals import StopRequest
+
+
+def _replacement(run: Run, plan: Path | None) -> int | None:
+    """Goes on with a controller replacement, where one is half done or the file is one's plan."""
+    if plan is not None and not is_replacement_file(plan):
+        return None
+    if plan is None and not any_replacement():
+        return None
+    from console.cli.quorum_replacing import go_on  # noqa: PLC0415  # few have one
+
+    return go_on(run, plan)
 
 
 def finish(run: Run, plan: Path | None) -> int:
     """Puts back what the journal, or the plan of another host, says may still be reordered."""
     run.refuse_if_read_only()
+    replaced = _replacement(run, plan)
+    if replaced is not None:
+        return replaced
     rows_of = designations_for(plan) if plan is not None else None
 
     async def job(backend: Backend, stop: StopRequest) -> Settled:

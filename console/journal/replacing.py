@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from console.journal.unfinished import Unfinished
 
-REPLACE = "replace-controller"
-
 
 class OpenReplacement(NamedTuple):
     """A replacement that was begun and not ended; ``file`` is its plan."""
@@ -20,8 +18,7 @@ class OpenReplacement(NamedTuple):
 
 def open_replacement(found: Unfinished) -> OpenReplacement | None:
     """The newest replacement that is half done."""
-    entries = [entry for entry in found.entries if entry.action == REPLACE]
-    if not entries:
+    if not found.replacements:
         return None
-    newest = entries[-1]
+    newest = found.replacements[-1]
     return OpenReplacement(newest.entry, newest.at, Path(str(newest.detail.get("file", ""))))

@@ -13,6 +13,8 @@ from console.planfile import without_collection
 from recovery.model import TopicPartition
 
 REORDER, RESTORE = "reorder", "restore"
+REPLACE = "replace-controller"
+"""One entry around a whole controller replacement: open until its last step is done."""
 
 
 class OpenOrder(NamedTuple):
@@ -44,10 +46,11 @@ class Unfinished:
 
     orders: tuple[OpenOrder, ...]
     entries: tuple[OpenEntry, ...]
+    replacements: tuple[OpenEntry, ...] = ()
 
     @property
     def nothing(self) -> bool:
-        return not self.orders and not self.entries
+        return not self.orders and not self.entries and not self.replacements
 
 
 def unfinished(cluster_id: str, root: Path | None = None) -> Unfinished:
@@ -80,7 +83,9 @@ class _Book:
 
     def open(self) -> Unfinished:
         orders = tuple(order for orders in self._orders.values() for order in orders)
-        return Unfinished(orders, tuple(self._entries.values()))
+        entries = tuple(entry for entry in self._entries.values() if entry.action != REPLACE)
+        half_done = tuple(entry for entry in self._entries.values() if entry.action == REPLACE)
+        return Unfinished(orders, entries, half_done)
 
     def before(self, run_id: str, event: Before) -> None:
         if event.action == REORDER:

@@ -25,6 +25,9 @@ def unfinished_lines(found: Unfinished) -> Iterator[str]:
             f"an earlier run ({found.orders[0].at}) may have left"
             f" {counted_as(len(found.orders), 'assignment')} in the order of an election: {names}{more}"
         )
+    for half_done in found.replacements[-1:]:
+        file = half_done.detail.get("file")
+        yield f"a controller replacement of an earlier run ({half_done.at}) is not done: {file}"
     for entry in found.entries[:SHOWN]:
         yield f"an earlier run ({entry.at}) sent a request whose end is not known: {entry.action}"
 

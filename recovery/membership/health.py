@@ -91,7 +91,7 @@ class Health:
         """Nothing is wrong with the voters, and every controller keeps up."""
         controllers = [m for m in self.members if m.role is not MemberRole.BROKER]
         fine = all(m.state in (MemberState.CAUGHT_UP, MemberState.GHOST) for m in controllers)
-        return fine and not self.wedged and self.strength.commits and not self.duplicates
+        return fine and not self.wedged and self.strength.commits
 
 
 def health(
@@ -160,6 +160,9 @@ def _member(
     state = MemberState.CAUGHT_UP
     if role is not MemberRole.LEADER:
         state = _state(voter is not None, fetch, caught, lag, limits)
+        # The former disk of a node that has a new one: it cannot come back beside it.
+        if twice and voter is None and (fetch is None or fetch > limits.fetch_age_ms):
+            state = MemberState.GHOST
     return Member(
         held.key, role, state, endpoints, lag, caught, None if fetch is None else max(0, fetch), twice
     )

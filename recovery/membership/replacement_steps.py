@@ -141,10 +141,9 @@ def _notes(wanted: Wanted) -> Iterator[str]:
         return
     size = len(wanted.voters)
     if wanted.kind is Kind.DISK and not wanted.add_first and not wanted.auto_join:
-        yield (
-            f"between remove and add the set has {size - 1} voters, all of which must be up but"
-            f" {size - 1 - ((size - 1) // 2 + 1)}"
-        )
+        spare = size - 1 - ((size - 1) // 2 + 1)
+        may = f"of which {spare} may fail" if spare else "all of which must be up"
+        yield f"between remove and add the set has {size - 1} voters, {may}"
     if wanted.leader in {key.id for key in wanted.leaving}:
         yield f"{wanted.leader} leads now: it resigns once its removal is committed, and another is elected"
     if wanted.auto_join:

@@ -1,0 +1,207 @@
+"""Going through a replacement: each step starts when its condition holds, and what is done is seen in the cluster.
+
+Nothing is remembered between runs: a run that was killed at any point goes on from where the cluster is. Who
+watches is told by calls (:class:`Watcher`), and nothing is printed here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from backends.base.errors import BackendError
+from backends.base.membership import Membership
+from backends.base.protocol import Recorder, Stop
+from console.actions.quorum_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
+from console.actions.replace_plan import servers_of
+from recovery.membership.choosing import NotChosen
+from recovery.membership.pace import Pace
+from recovery.membership.quorum import Quorum
+from recovery.membership.replacement import ReplacementPlan, Step, StepKind
+from recovery.membership.replacement_course import Picture, Situation, current, key_of, situation
+
+POLL = 0.5
+"""Seconds between looks at the cluster."""
+
+
+class Watcher(Protocol):
+    """Who watches a replacement: the command line, or the console's wizard."""
+
+    def begins(self, step: Step, seen: Situation) -> None:
+        """A step's turn has come. ``seen.held`` is what must change before it can be taken."""
+        ...
+
+    def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:
+        """It is not done yet; called at every look. ``seen.caught`` of ``seen.target`` for a progress bar."""
+        ...
+
+    def unseen(self, step: Step, why: BackendError) -> None:
+        """The quorum could not be looked at just now: it is looked at again."""
+        ...
+
+    def judged(self, step: Step, prepared: Prepared) -> None:
+        """The preflight of what the step sends."""
+        ...
+
+    async def allows(self, step: Step, prepared: Prepared) -> bool:
+        """Whether it may be sent: a person is asked, or was asked before. False ends the run."""
+        ...
+
+    def changed(self, step: Step, changed: Changed) -> None:
+        """What came of what was sent."""
+        ...
+
+    def ends(self, step: Step) -> None:
+        """The step is done."""
+        ...
+
+    @property
+    def confirmed(self) -> frozenset[int]:
+        """Steps that the operator says are done, where the cluster cannot show it."""
+        ...
+
+
+class Course(StrEnum):
+    """How a run through a replacement ended."""
+
+    DONE = "done"
+    STOPPED = "stopped"
+    DECLINED = "declined"
+    TOO_LONG = "waited too long"
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """How far a run went: ``step`` is the one that is not done, None at the end."""
+
+    course: Course
+    step: Step | None
+    seen: Situation | None = None
+    quorum: Quorum | None = None
+
+
+async def go_through(
+    membership: Membership,
+    plan: ReplacementPlan,
+    recorder: Recorder,
+    watcher: Watcher,
+    stop: Stop,
+    *,
+    patience: float,
+) -> Gone:
+    """Takes the steps from where the cluster is. ``patience`` is how many seconds one step may take.
+
+    Raises BackendError only from the first look: later the quorum is looked at again until ``patience`` is over.
+    """
+    run = _Run(membership, plan, recorder, watcher, patience)
+    await run.look()
+    while not stop:
+        gone = await run.on()
+        if gone is not None:
+            return gone
+    return Gone(Course.STOPPED, run.step, None, run.picture.quorum)
+
+
+async def standing(
+    membership: Membership, plan: ReplacementPlan, confirmed: frozenset[int] = frozenset()
+) -> tuple[Picture, Step | None]:
+    """Where a replacement stands now, for a look without a run. Raises BackendError."""
+    picture = await _picture(membership, plan, confirmed)
+    return picture, current(plan, picture)
+
+
+class _Run:
+    def __init__(
+        self,
+        membership: Membership,
+        plan: ReplacementPlan,
+        recorder: Recorder,
+        watcher: Watcher,
+        patience: float,
+    ) -> None:
+        self._membership = membership
+        self._plan = plan
+        self._recorder = recorder
+        self._watcher = watcher
+        self._patience = patience
+        self._waited = 0.0
+        self._pace = Pace()
+        self.step: Step | None = None
+        self.picture: Picture
+
+    async def look(self) -> None:
+        self.picture = await _picture(self._membership, self._plan, self._watcher.confirmed)
+
+    async def on(self) -> Gone | None:
+        """One look, and what follows from it; None: go on."""
+        step = current(self._plan, self.picture)
+        if step is None:
+            self._turn(None)
+            return Gone(Course.DONE, None, None, self.picture.quorum)
+        seen = situation(self._plan, step, self.picture)
+        self._turn(step, seen)
+        if step.kind.sends and not seen.held and not await self._send(step):
+            return Gone(Course.DECLINED, step, seen, self.picture.quorum)
+        if self._waited >= self._patience:
+            return Gone(Course.TOO_LONG, step, seen, self.picture.quorum)
+        await self._wait(step, seen)
+        return None
+
+    def _turn(self, step: Step | None, seen: Situation | None = None) -> None:
+        """Tells who watches where the course is."""
+        if self.step is not None and (step is None or step.number > self.step.number):
+            self._watcher.ends(self.step)
+        if step is not None and seen is not None and (self.step is None or step.number != self.step.number):
+            self._waited, self._pace = 0.0, Pace()
+            self._watcher.begins(step, seen)
+        self.step = step
+
+    async def _send(self, step: Step) -> bool:
+        """Sends what the step sends, if its preflight allows it; False where a person said no."""
+        try:
+            prepared = await self._prepared(step)
+        except (NotChosen, BackendError):
+            return True  # the cluster has changed since the last look: look again
+        self._watcher.judged(step, prepared)
+        if not prepared.verdict.allowed:
+            return True
+        if not await self._watcher.allows(step, prepared):
+            return False
+        try:
+            changed = await carry_out(self._membership, prepared, self._recorder)
+        except BackendError as error:
+            self._watcher.unseen(step, error)
+        else:
+            self._watcher.changed(step, changed)
+        return True
+
+    async def _prepared(self, step: Step) -> Prepared:
+        key = key_of(self._plan, step, self.picture.quorum)
+        if key is None:
+            raise NotChosen(f"node {step.node} does not fetch")
+        if step.kind is StepKind.REMOVE:
+            return await prepare_remove(self._membership, key.id, key.directory_id)
+        given = dict(self._plan.wanted.endpoints).get(step.node, ())
+        return await prepare_add(self._membership, key.id, key.directory_id, given)
+
+    async def _wait(self, step: Step, seen: Situation) -> None:
+        if seen.target >= 0:
+            self._pace = self._pace.seen(self._waited, seen.target - seen.caught)
+        self._watcher.waits(step, seen, self._pace.seconds_left)
+        await self._membership.pause(POLL)
+        self._waited += POLL
+        try:
+            await self.look()
+        except BackendError as error:
+            # A leader that was just removed has resigned: there is another one in a moment.
+            self._watcher.unseen(step, error)
+
+
+async def _picture(membership: Membership, plan: ReplacementPlan, confirmed: frozenset[int]) -> Picture:
+    picture = Picture(await membership.describe(), {}, confirmed)
+    step = current(plan, picture)
+    if step is not None and step.kind is StepKind.SERVERS:
+        nodes = await membership.nodes()
+        return Picture(picture.quorum, servers_of(nodes, plan.wanted.leaving), confirmed)
+    return picture

@@ -1,0 +1,90 @@
+"""Making the plan of a controller replacement from the cluster as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from backends.base.membership import Membership, Node, NodeSettings, Probe, Role
+from recovery.membership.choosing import voter_of
+from recovery.membership.quorum import Quorum
+from recovery.membership.replacement import Header, Kind, ReplacementPlan, Wanted
+from recovery.membership.replacement_file import make
+from recovery.membership.voters import Endpoint, ReplicaKey
+from recovery.model import Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What an operator asks for: voters that go, nodes that come, and where the latter listen if that is known."""
+
+    kind: Kind
+    leaving: tuple[int, ...] = ()
+    joining: tuple[int, ...] = ()
+    directory_id: str | None = None
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+async def plan_replacement(membership: Membership, choice: Choice, header: Header) -> ReplacementPlan:
+    """Looks at the quorum and at every controller's settings, and makes the plan. Sends nothing.
+
+    Raises ReplacementError, NotChosen, NoLeader, BackendError.
+    """
+    cluster_id = await membership.open()
+    quorum = await membership.describe()
+    nodes = await membership.nodes()
+    return make(header, wanted(choice, cluster_id, quorum, nodes, add_first=membership.rules.duplicate_ids))
+
+
+def wanted(
+    choice: Choice, cluster_id: str, quorum: Quorum, nodes: Sequence[Node], *, add_first: bool
+) -> Wanted:
+    """The choice in full: voters' directories, endpoints, and which rules this cluster follows."""
+    leaving = tuple(voter_of(quorum, node, choice.directory_id) for node in choice.leaving)
+    joining = choice.leaving if choice.kind is Kind.DISK and not choice.joining else choice.joining
+    at = tuple((node, choice.endpoints) for node in joining[:1] if choice.endpoints)
+    return Wanted(
+        choice.kind,
+        cluster_id,
+        quorum.voters.voters,
+        leaving,
+        joining,
+        at,
+        quorum.leader.id,
+        auto_join=auto_join(nodes),
+        add_first=add_first,
+        static=quorum.kraft_version < 1,
+    )
+
+
+def auto_join(nodes: Sequence[Node]) -> bool:
+    """Whether any controller says that it adds itself."""
+    return any(
+        settings.auto_join
+        for node in nodes
+        if node.role is not Role.BROKER and (settings := settings_of(node)) is not None
+    )
+
+
+def settings_of(node: Node) -> NodeSettings | None:
+    """What a node runs with; None where it would not tell."""
+    if not isinstance(node.answer, Probe) or isinstance(node.answer.settings, Unknown):
+        return None
+    return node.answer.settings
+
+
+def servers_of(nodes: Sequence[Node], leaving: Sequence[ReplicaKey]) -> dict[str, tuple[str, ...] | None]:
+    """What each node runs with as controller.quorum.bootstrap.servers, but for those that go.
+
+    Where the brokers were not asked they are there as one that would not tell.
+    """
+    gone = {key.id for key in leaving}
+    found: dict[str, tuple[str, ...] | None] = {}
+    for node in nodes:
+        if node.role is not Role.BROKER and node.id in gone:
+            continue
+        settings = settings_of(node)
+        found[f"{node.role} {node.id}"] = None if settings is None else settings.bootstrap_servers
+    if not any(node.role is not Role.CONTROLLER for node in nodes):
+        found["the brokers"] = None
+    return found

@@ -1,0 +1,28 @@
+"""Whether there is a controller replacement to go on with, without reading more than it takes."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from console.journal.unfinished import REPLACE
+from console.paths import state_dir
+
+_START = 300
+
+
+def is_replacement_file(file: Path) -> bool:
+    """Whether a file is a replacement's plan; a file that cannot be read is somebody else's to tell."""
+    from recovery.membership.replacement_file import is_replacement  # noqa: PLC0415  # few need it
+
+    with contextlib.suppress(OSError, UnicodeDecodeError), file.open(encoding="utf-8") as text:
+        return is_replacement(text.read(_START))
+    return False
+
+
+def any_replacement() -> bool:
+    """Whether any journal of this host tells of a replacement, done or not."""
+    needle = f'"{REPLACE}"'.encode()
+    with contextlib.suppress(OSError):
+        return any(needle in path.read_bytes() for path in state_dir().glob("*/*.jsonl"))
+    return False

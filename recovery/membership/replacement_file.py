@@ -1,0 +1,149 @@
+"""The file of a replacement: what is wanted, and its steps in words; read back, the steps must be the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from recovery.membership.replacement import (
+    Header,
+    Kind,
+    ReplacementError,
+    ReplacementPlan,
+    Step,
+    Wanted,
+)
+from recovery.membership.replacement_steps import notes, steps
+from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+
+FORMAT = "ktriage.replacement/1"
+WARNING = "steps are looked at in the cluster before each is taken; the words here are for reading"
+
+
+def make(header: Header, wanted: Wanted) -> ReplacementPlan:
+    """The plan of what is wanted. Raises ReplacementError."""
+    return ReplacementPlan(header, wanted, steps(wanted), notes(wanted))
+
+
+def to_json(plan: ReplacementPlan) -> str:
+    """The file's text; the same plan gives the same bytes."""
+    header, wanted = plan.header, plan.wanted
+    members = {
+        "format": FORMAT,
+        "warning": WARNING,
+        "planId": header.plan_id,
+        "clusterId": wanted.cluster_id,
+        "madeAt": header.made_at,
+        "madeBy": header.made_by,
+        "toolVersion": header.tool_version,
+        "wanted": _wanted_members(wanted),
+        "notes": list(plan.notes),
+        "steps": [_step_members(step) for step in plan.steps],
+    }
+    return json.dumps(members, indent=2, ensure_ascii=False) + "\n"
+
+
+def from_json(text: str) -> ReplacementPlan:
+    """The plan of a file. Raises ReplacementError: no such plan, of another format, or with its steps edited."""
+    try:
+        members = json.loads(text)
+    except ValueError as error:
+        raise ReplacementError(f"not JSON: {error}") from None
+    if not isinstance(members, dict) or members.get("format") != FORMAT:
+        raise ReplacementError(f"not a replacement plan of format {FORMAT}")
+    try:
+        header = Header(
+            str(members["planId"]),
+            str(members["madeAt"]),
+            str(members["madeBy"]),
+            str(members["toolVersion"]),
+        )
+        wanted = _wanted(members["clusterId"], members["wanted"])
+        written = members["steps"]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ReplacementError(f"broken ({type(error).__name__}: {error})") from None
+    plan = make(header, wanted)
+    if written != [_step_members(step) for step in plan.steps]:
+        raise ReplacementError("its steps are not those that follow from what it wants: make a new plan")
+    return plan
+
+
+def is_replacement(text: str) -> bool:
+    """Whether a file's text is a replacement plan, and no plan of elections."""
+    return f'"{FORMAT}"' in text[:200]
+
+
+def digest(plan: ReplacementPlan) -> str:
+    """SHA-256 of the file's text."""
+    return hashlib.sha256(to_json(plan).encode()).hexdigest()
+
+
+def _wanted_members(wanted: Wanted) -> dict[str, object]:
+    return {
+        "kind": str(wanted.kind),
+        "voters": [_voter_members(voter) for voter in wanted.voters],
+        "leaving": [list(key) for key in wanted.leaving],
+        "joining": list(wanted.joining),
+        "endpoints": [[node, [list(e) for e in at]] for node, at in wanted.endpoints],
+        "leader": wanted.leader,
+        "autoJoin": wanted.auto_join,
+        "addFirst": wanted.add_first,
+        "static": wanted.static,
+    }
+
+
+def _wanted(cluster_id: Any, members: Mapping[str, Any]) -> Wanted:
+    return Wanted(
+        Kind(members["kind"]),
+        str(cluster_id),
+        tuple(_voter(voter) for voter in members["voters"]),
+        tuple(_key(key) for key in members["leaving"]),
+        tuple(_int(node) for node in members["joining"]),
+        tuple((_int(node), tuple(_endpoint(e) for e in at)) for node, at in members["endpoints"]),
+        _int(members["leader"]),
+        bool(members["autoJoin"]),
+        bool(members["addFirst"]),
+        bool(members["static"]),
+    )
+
+
+def _voter_members(voter: Voter) -> dict[str, object]:
+    return {"key": list(voter.key), "endpoints": [list(e) for e in voter.endpoints]}
+
+
+def _voter(members: Mapping[str, Any]) -> Voter:
+    return Voter(_key(members["key"]), tuple(_endpoint(e) for e in members["endpoints"]))
+
+
+def _key(members: Any) -> ReplicaKey:
+    node, directory = members
+    return ReplicaKey(_int(node), str(directory))
+
+
+def _endpoint(members: Any) -> Endpoint:
+    listener, host, port = members
+    return Endpoint(str(listener), str(host), _int(port))
+
+
+def _int(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is not a whole number")
+    return value
+
+
+def _step_members(step: Step) -> dict[str, object]:
+    return {
+        "number": step.number,
+        "kind": str(step.kind),
+        "node": step.node,
+        "voter": None if step.key is None else list(step.key),
+        "title": step.title,
+        "onHost": list(step.commands),
+        "sends": step.sends,
+        "waitsFor": step.waits_for,
+        "canGoWrong": list(step.risks),
+        "back": step.back,
+        "votersAfter": list(step.voters),
+    }
