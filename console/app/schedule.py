@@ -33,7 +33,7 @@ class Schedule:
     @property
     def slowed(self) -> bool:
         """Looks are further apart than they should be, because they take long."""
-        return self.pause_between > self.interval
+        return self.pause_between > 1.5 * self.interval
 
     def due(self, now: float) -> float | None:
         """Seconds until the next look should begin, 0 at once; None while one runs, or paused."""

@@ -11,7 +11,18 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from console.actions.registry import ACTIONS, BY_NAME
+from console.cli.options import (
+    BootstrapServer,
+    BrokerAddress,
+    Cluster,
+    CommandConfig,
+    Seed,
+    Simulate,
+    State,
+)
 from console.cli.quick import quicken
+from console.errors import InputError
+from console.target import resolve
 from console.version import version as installed
 
 HELP = """\
@@ -19,6 +30,8 @@ Triage and recovery for Apache Kafka: what is broken, what does each choice lose
 
 \b
 Examples:
+  ktriage                                          pick a profile or a scenario, and open the console
+  ktriage --bootstrap-server kafka-1:9092          the console on that cluster, read-only until it is armed
   ktriage check --bootstrap-server kafka-1:9092
   ktriage replicas --bootstrap-server kafka-1:9092 --all-offline-partitions
   ktriage plan --bootstrap-server kafka-1:9092 recovery.json
@@ -94,13 +107,49 @@ _SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 110}
 
 def _ktriage(
     ctx: typer.Context,
+    *,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
     ] = False,
+    bootstrap_server: BootstrapServer = None,
+    cluster: Cluster = None,
+    simulate: Simulate = None,
+    seed: Seed = None,
+    state: State = None,
+    command_config: CommandConfig = None,
+    broker: BrokerAddress = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="The console: it can never be armed.")
+    ] = False,
+    guide: Annotated[bool, typer.Option("--guide", help="The console: it says what to press next.")] = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="The console in a browser, on loopback; it can never be armed.")
+    ] = False,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="With --serve: where.")] = 8000,
 ) -> None:
     if version:
         typer.echo(f"ktriage {installed()}")
         raise typer.Exit
-    if ctx.invoked_subcommand is None:
+    given = (bootstrap_server, cluster, simulate, seed, state, command_config, broker)
+    named = any(value is not None for value in given)
+    if ctx.invoked_subcommand is not None:
+        if named or read_only or guide or serve:
+            raise InputError(
+                f"options of a cluster come after the command: ktriage {ctx.invoked_subcommand} …"
+            )
+        return
+    # Only the console pays for more.
+    from console.cli.opening import has_terminal, open_console, served  # noqa: PLC0415
+    from console.cli.opening import serve as begin_to_serve  # noqa: PLC0415
+
+    if not (named or serve or served() or has_terminal()):
         typer.echo(ctx.get_help())
         raise typer.Exit
+    target = (
+        resolve(bootstrap_server, cluster, simulate, command_config, broker or (), seed=seed, state=state)
+        if named
+        else None
+    )
+    if serve:
+        raise typer.Exit(begin_to_serve([word for word in ctx.obj.argv[1:] if word != "--serve"], port))
+    raise typer.Exit(open_console(ctx.obj, target, read_only=read_only, guide=guide))

@@ -26,10 +26,10 @@ class Cluster:
         self.let.set()
         self.problem: Exception | None = None
 
-    async def whole(self, before: View, wanted: Wanted, generation: int) -> View:
+    async def whole(self, before: View, _wanted: Wanted, generation: int) -> View:
         return await self._answer("whole", before, generation)
 
-    async def part(self, before: View, wanted: Wanted, generation: int) -> View:
+    async def part(self, before: View, _wanted: Wanted, generation: int) -> View:
         return await self._answer("part", before, generation)
 
     async def _answer(self, what: str, before: View, generation: int) -> View:
@@ -61,7 +61,7 @@ class Stage:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
-            while not condition():
+            while not condition():  # noqa: ASYNC110  # any condition
                 await asyncio.sleep(0)
 
 

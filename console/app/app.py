@@ -1,0 +1,209 @@
+"""The Textual app: its life, its way out, and which screen is up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual import events
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from backends.base.protocol import Backend
+from console import backends
+from console.actions.keys import KEYS
+from console.app.desk import Desk
+from console.app.picker import places, target_of
+from console.app.safety import forbidden
+from console.app.session import Opening, Session
+from console.app.stopping import ConsoleSupervisor
+from console.app.terminal import Terminal
+from console.cli.run import Program
+from console.crash import redact, write_crash
+from console.errors import InputError
+from console.paths import state_dir
+from console.signals import LIMIT_SECONDS, StopRequest, status_of_signal
+from console.target import Target
+from widgets import theme
+from widgets.dialogs.picker import Place, PlacePicker
+
+FLIGHT_LOOKS = 0.05
+
+
+_EPOCH = time.time() - time.monotonic()
+
+
+def steady_clock() -> float:
+    """Seconds since the epoch, by a clock that only moves forward."""
+    return _EPOCH + time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the console is opened. ``make`` gives the backend of a target; ``clock`` gives seconds that only move
+    forward; ``beats``: simulated time moves by itself.
+    """
+
+    read_only: bool = False
+    served: bool = False
+    guide: bool = False
+    beats: bool = True
+    clock: Callable[[], float] = steady_clock
+    make: Callable[[Target, Callable[[str], None]], Backend] = field(default=backends.backend)
+
+
+class Console(App[int], inherit_bindings=False):
+    """One terminal, at most one cluster. ``target`` None opens the picker: no cluster is remembered."""
+
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "colon"
+    TITLE = "ktriage"
+    CSS_PATH: ClassVar[Any] = Path(__file__).with_name("console.tcss")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(act.key, f"act('{act.name}')", act.label, show=False)
+            for act in KEYS
+            if act.name != "palette"
+        ),
+        Binding("ctrl+c", "say_quit", show=False, priority=True),
+    ]
+
+    def __init__(self, program: Program, target: Target | None, options: Options) -> None:
+        no_color = bool(os.environ.get("NO_COLOR"))
+        super().__init__(driver_class=None if options.served else Terminal, ansi_color=no_color)
+        theme.install(self, no_color)
+        self.animation_level = "none"
+        self.program = program
+        self.options = options
+        self.session: Session | None = None
+        self.warnings: list[str] = []
+        self._first = target
+        self._leaving: asyncio.Task[None] | None = None
+
+    @property
+    def stop(self) -> StopRequest:
+        return self.program.supervisor.stop
+
+    @property
+    def desk(self) -> Desk | None:
+        return next((screen for screen in self.screen_stack if isinstance(screen, Desk)), None)
+
+    async def on_mount(self) -> None:
+        supervisor = self.program.supervisor
+        if isinstance(supervisor, ConsoleSupervisor):
+            supervisor.asked = self.leave
+        if self._first is not None:
+            await self.open(self._first)
+        else:
+            self.pick()
+
+    async def open(self, target: Target) -> None:
+        """Opens that cluster in place of the present one."""
+        await self.close_session()
+        why = forbidden(
+            read_only_option=self.options.read_only, profile=target.read_only, served=self.options.served
+        )
+        desk = Desk(self, guide=self.options.guide)
+        say = self.warnings.append
+        make = self.options.make
+        opening = Opening(target, lambda: make(target, say), self.options.clock, why, self.options.beats)
+        self.session = Session(opening, desk)
+        desk.of(self.session)
+        self.program.resume = target.command("resume")
+        await self.push_screen(desk)
+        self.session.start()
+
+    async def close_session(self) -> None:
+        if self.session is None:
+            return
+        session, self.session = self.session, None
+        while len(self.screen_stack) > 1:
+            await self.pop_screen()
+        await session.close()
+
+    def pick(self, note: str = "") -> None:
+        """The picker: of a console that has no cluster it is the only screen, and leaving it ends the console."""
+        self.push_screen(PlacePicker(places(), note), self._picked)
+
+    def _picked(self, place: Place | None) -> None:
+        if place is None:
+            if self.session is None:
+                self.exit(0)
+            return
+        try:
+            target = target_of(place)
+        except InputError as error:
+            self.pick(str(error))
+            return
+        self.run_worker(self.open(target), name="open")
+
+    def leave(self, status: int = 0) -> None:
+        """Ends in order: what is in flight is finished or undone first, within the time limit."""
+        if self._leaving is None:
+            self._leaving = asyncio.create_task(self._leave(status), name="leave")
+
+    async def _leave(self, status: int) -> None:
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while self.stop.flights and time.monotonic() < deadline:  # noqa: ASYNC110  # another thread lands them
+            await asyncio.sleep(FLIGHT_LOOKS)
+        if self.session is not None:
+            await self.session.close()
+        signum = self.stop.signum
+        self.exit(status if signum is None else status_of_signal(signum))
+
+    def terminal_lost(self) -> None:
+        """The terminal is gone without a signal: as SIGHUP."""
+        self.leave(1)
+
+    def on_event_seen(self) -> None:
+        """Somebody is there: what is armed stays armed."""
+        if self.session is not None:
+            self.session.touch()
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key | events.MouseDown):
+            self.on_event_seen()
+        await super().on_event(event)
+
+    async def action_act(self, name: str) -> None:
+        """A key of the registry."""
+        desk = self.desk
+        if desk is not None and self.screen is desk:
+            desk.act(name)
+
+    def action_say_quit(self) -> None:
+        if self.desk is not None:
+            self.desk.say("q quits")
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """The palette: the registry's actions, those that do nothing now with the reason."""
+        desk = self.desk
+        if desk is None or screen is not desk:
+            return
+        for action, why in desk.actions():
+            about = f"not now: {why}" if why else action.what
+            yield SystemCommand(
+                f"{action.what} [{action.shown}]", about, lambda name=action.name: desk.act(name)
+            )
+
+    def _fatal_error(self) -> None:
+        """Textual would print a traceback with locals, which hold credentials: one line, and a redacted file."""
+        error = self._exception
+        assert error is not None
+        self.panic(self.report(error))
+
+    def report(self, error: BaseException) -> str:
+        """Writes the crash file and returns the line that says where it is."""
+        what = f"an error that should not happen ({type(error).__name__})"
+        try:
+            path = write_crash(error, self.program.argv, state_dir() / "crashes", datetime.now(UTC))
+        except OSError as failed:
+            return redact(f"{self.program.name}: {what}; its report could not be written ({failed.strerror})")
+        return f"{self.program.name}: {what}; its report is in {path}"

@@ -1,0 +1,164 @@
+"""Changing the cluster from the keyboard: arm, check, ask, apply, tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from backends.base.protocol import Progress
+from console.actions.apply import Applied, Prepared
+from console.app import applying, draft
+from console.app.confirmation import Frozen, freeze, refuse_changed, refuse_unconfirmed
+from console.app.progress import Batches
+from console.cli.recording import save_plan
+from console.errors import NotDone
+from recovery.plan.review import loss_text, worst
+from recovery.plan.values import Plan
+from widgets.dialogs.confirm import Confirmation, ConfirmRequest
+from widgets.text import Tone
+
+if TYPE_CHECKING:
+    from console.app.desk import Desk
+
+WORST = 5
+
+
+class Applier:
+    """The only one who sends what changes a cluster."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self.batches: Batches | None = None
+
+    def handlers(self) -> dict[str, Callable[[], None]]:
+        return {"arm": self._arm, "apply": lambda: self._desk.work("applying the plan", self._apply())}
+
+    def progress(self, what: str) -> Progress:
+        """Progress from the backend's thread, drawn a few times a second at most."""
+        session = self._desk.session
+        self.batches = Batches(what, session.clock)
+
+        def told(doing: str, done: int, of: int) -> None:
+            if self.batches is not None and self.batches.tell(doing, done, of):
+                session.from_thread(self._desk.redraw)
+
+        return told
+
+    def _arm(self) -> None:
+        session = self._desk.session
+        if session.safety.armed:
+            session.safety = session.safety.disarm()
+            self._desk.say("read-only again", Tone.GOOD)
+            return
+        session.safety = session.safety.arm(session.clock())
+        where = "the simulator" if session.simulated else f"the LIVE cluster {session.view.cluster_id}"
+        self._desk.say(f"armed: {where} can be changed. A disarms, ten idle minutes do too", Tone.WARN)
+
+    async def _apply(self) -> None:
+        session, plan = self._desk.session, self._desk.session.draft.plan
+        assert plan is not None
+        prepared = await self._checked(plan)
+        if not prepared.holding.rows:
+            session.plan_is(draft.applied(session.draft, prepared.checks, None))
+            raise NotDone("no row of the plan is left to apply: see each row; nothing was sent")
+        shown = replace(prepared.holding, not_elected=())
+        frozen = freeze(shown, session.view.cluster_id, session.target.title, simulated=session.simulated)
+        whole = freeze(plan, frozen.cluster_id, frozen.title, simulated=frozen.simulated)
+        confirmed = await self._desk.app.push_screen_wait(Confirmation(request(frozen, prepared)))
+        if confirmed is None:
+            raise NotDone("not confirmed: nothing was sent")
+        refuse_unconfirmed(frozen, frozen.phrase, confirmed.reason)
+        refuse_changed(whole, session.draft.plan, session.view.cluster_id, session.safety)
+        self._save(whole.plan)
+        applied = await self._send(frozen, confirmed.reason)
+        session.plan_is(
+            draft.applied(session.draft, (*prepared.refused, *applied.prepared.checks), applied.elected)
+        )
+        session.poller.ask()
+        self._tell(applied)
+
+    async def _checked(self, plan: Plan) -> Prepared:
+        session = self._desk.session
+        cluster_id, progress = session.view.cluster_id, self.progress("checking every fence")
+        prepared = await session.run(lambda b: applying.checked(b, plan, cluster_id, progress))
+        session.plan_is(draft.compared(session.draft, prepared.checks))
+        return prepared
+
+    def _save(self, plan: Plan) -> None:
+        """Saved before it is carried out: what resumes or verifies it needs the file."""
+        session = self._desk.session
+        if session.draft.file is None:
+            session.plan_is(replace(session.draft, file=save_plan(plan)))
+
+    async def _send(self, frozen: Frozen, reason: str) -> Applied:
+        desk, session = self._desk, self._desk.session
+        stop = desk.owner.program.supervisor.stop
+        job = applying.Job(desk.owner.program, frozen, reason, stop, self.progress("electing"))
+        try:
+            return await session.run(lambda backend: applying.apply(backend, job))
+        except applying.HalfDone as half:
+            await self._finish_first(half, frozen)
+            return await session.run(lambda backend: applying.apply(backend, job))
+        finally:
+            self.batches = None
+
+    async def _finish_first(self, half: applying.HalfDone, frozen: Frozen) -> None:
+        """An assignment still in our order would be taken for its own: it is put back before anything else."""
+        asked = ConfirmRequest(
+            title="An earlier run is unfinished: put its assignments back first?",
+            target=(f"{frozen.title}, cluster {frozen.cluster_id}", str(half)),
+            confirm_label="Put back",
+            opened_by="enter",
+        )
+        if await self._desk.app.push_screen_wait(Confirmation(asked)) is None:
+            raise NotDone("an earlier run is unfinished and nothing was sent")
+        desk = self._desk
+        program, stop = desk.owner.program, desk.owner.program.supervisor.stop
+        settled = await desk.session.run(lambda b: applying.put_back(b, program, frozen.cluster_id, stop))
+        if settled.open:
+            raise NotDone("the earlier run could not be finished; nothing else was sent")
+
+    def _tell(self, applied: Applied) -> None:
+        failures = applied.failures
+        elected = (
+            0 if applied.elected is None else len(applied.elected.results) - len(applied.elected.failures)
+        )
+        if failures:
+            tp, why = failures[0]
+            more = f" (and {len(failures) - 1:,} more)" if len(failures) > 1 else ""
+            self._desk.say(f"{elected:,} recovered, {len(failures):,} not: {tp}: {why}{more}", Tone.BAD)
+        elif elected:
+            self._desk.say(f"{elected:,} recovered. V verifies, J shows the journal", Tone.GOOD)
+        else:
+            self._desk.say("nothing was left to elect: what was planned is online already", Tone.GOOD)
+
+
+def request(frozen: Frozen, prepared: Prepared) -> ConfirmRequest:
+    """What is asked: who is elected where, what that loses, and what has to be typed for it."""
+    summary = frozen.summary
+    rows = frozen.plan.rows
+    leaders = "leader" if summary.elect == 1 else "leaders"
+    where = "SIMULATOR" if frozen.simulated else "LIVE"
+    target = [f"{where} {frozen.title}, cluster {frozen.cluster_id}"]
+    target += [f"{row.tp}: elect {row.leader}, loses {loss_text(row.loss)}" for row in rows[:WORST]]
+    if len(rows) > WORST:
+        target.append(f"… and {len(rows) - WORST:,} more partitions")
+    warnings = []
+    if frozen.lossy:
+        warnings.append(f"{summary.may_lose:,} of {summary.elect:,} may lose records: {summary.loss} offsets")
+        warnings += [
+            f"{row.tp}: {mark}: {mark.meaning}" for row in worst(frozen.plan, WORST) for mark in row.marks
+        ][:WORST]
+    if prepared.refused:
+        warnings.append(f"{len(prepared.refused):,} rows of the plan do not hold any more and are left out")
+    return ConfirmRequest(
+        title=f"Apply the plan: elect {summary.elect:,} designated {leaders}?",
+        target=tuple(target),
+        confirm_label="Apply",
+        opened_by="X",
+        warnings=tuple(warnings),
+        expected=frozen.phrase or None,
+        expected_what=f"{frozen.phrase_means} ({frozen.phrase})",
+        needs_reason=frozen.lossy,
+    )

@@ -1,0 +1,84 @@
+"""Applying the plan as ``ktriage apply`` does: the journal with its lock, every fence again, elect, look again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from backends.base.protocol import Backend, Progress
+from console.actions.apply import Applied, Prepared, prepare
+from console.actions.carry_out import carry_out, survey_rows
+from console.actions.resume import Settled, settle
+from console.app.confirmation import Frozen
+from console.cli.recording import open_journal
+from console.cli.run import Program
+from console.errors import NotDone
+from console.journal.unfinished import unfinished
+from console.signals import StopRequest
+from recovery.plan.values import Plan
+from recovery.plan.verify import RowState, verify
+
+ATTEMPTS = 3
+
+
+class HalfDone(NotDone):
+    """An earlier run left assignments in the order of its election: they are put back before anything is sent."""
+
+
+class Job(NamedTuple):
+    """What is sent, by whom and why; ``program`` is what the journal says was run."""
+
+    program: Program
+    frozen: Frozen
+    reason: str
+    stop: StopRequest
+    progress: Progress
+
+
+async def checked(backend: Backend, plan: Plan, cluster_id: str, progress: Progress) -> Prepared:
+    """The plan beside the cluster as it is now; nothing is sent."""
+    return await prepare(backend, plan, cluster_id, progress)
+
+
+async def apply(backend: Backend, job: Job) -> Applied:
+    """Elects what still holds of exactly the plan that was confirmed.
+
+    Raises HalfDone, JournalLocked, JournalError, NotDone and BackendError, all before anything was sent.
+    """
+    frozen = job.frozen
+    cluster = await backend.cluster()
+    if cluster.cluster_id != frozen.cluster_id:
+        raise NotDone(f"this is cluster {cluster.cluster_id} now, not {frozen.cluster_id}; nothing was sent")
+    with open_journal(job.program, frozen.cluster_id, job.reason) as journal:
+        found = unfinished(frozen.cluster_id)
+        if found.orders:
+            raise HalfDone(
+                f"an earlier run left {len(found.orders):,} assignments reordered; nothing was sent"
+            )
+        if found.entries:
+            journal.settle("nothing of it is left to undo", entries=[entry.entry for entry in found.entries])
+        prepared = await prepare(backend, frozen.plan, frozen.cluster_id, job.progress)
+        if job.stop or not prepared.holding.rows:
+            return Applied(prepared, None)
+        elected = await carry_out(
+            backend, prepared.holding, journal, attempts=ATTEMPTS, stop=job.stop, progress=job.progress
+        )
+        return Applied(prepared, elected)
+
+
+async def put_back(backend: Backend, program: Program, cluster_id: str, stop: StopRequest) -> Settled:
+    """Finishes what an earlier run left half done (``ktriage resume``). Raises JournalError and BackendError."""
+    with open_journal(program, cluster_id, "") as journal:
+        found = unfinished(cluster_id)
+        with stop.in_flight():
+            return await settle(backend, found, journal)
+
+
+async def verified(backend: Backend, plan: Plan, progress: Progress) -> tuple[RowState, ...]:
+    """What has become of every row (``ktriage verify``)."""
+    return verify(plan, await survey_rows(backend, [row.tp for row in plan.rows], progress))
+
+
+def refused_apart(prepared: Prepared, plan: Plan) -> Plan:
+    """The rows of the plan that hold, as one plan with the header of the whole."""
+    return replace(plan, rows=prepared.holding.rows, not_elected=())

@@ -1,0 +1,86 @@
+"""Small questions: a line of text, or one of a few."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Label, OptionList
+from textual.widgets.option_list import Option
+
+
+class AskText(ModalScreen[str | None]):
+    """One line of text; None where it was not given. Esc gives up."""
+
+    DEFAULT_CSS = """
+    AskText { align: center middle; }
+    AskText > Vertical { width: 90%; max-width: 100; height: auto; border: round $primary; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]
+
+    def __init__(self, question: str, value: str = "") -> None:
+        super().__init__()
+        self._question = question
+        self._value = value
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Label(self._question, markup=False)
+            yield Input(self._value)
+            yield Label("Enter: go on   Esc: cancel", markup=False)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value.strip() or None)
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
+
+class Answer(NamedTuple):
+    """One of the answers; ``why_not`` says why it cannot be chosen."""
+
+    name: str
+    text: str
+    why_not: str = ""
+
+
+class AskOne(ModalScreen[str | None]):
+    """The name of the answer chosen; None where none was. Esc gives up."""
+
+    DEFAULT_CSS = """
+    AskOne { align: center middle; }
+    AskOne > Vertical { width: 90%; max-width: 100; height: auto; border: round $primary; padding: 0 1; }
+    AskOne OptionList { height: auto; max-height: 12; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]
+
+    def __init__(self, question: str, answers: Sequence[Answer]) -> None:
+        super().__init__()
+        self._question = question
+        self._answers = tuple(answers)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Label(self._question, markup=False)
+            yield OptionList(
+                *(
+                    Option(
+                        f"{a.text} ({a.why_not})" if a.why_not else a.text,
+                        id=a.name,
+                        disabled=bool(a.why_not),
+                    )
+                    for a in self._answers
+                ),
+                markup=False,
+            )
+            yield Label("Enter: choose   Esc: cancel", markup=False)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option.id)
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)

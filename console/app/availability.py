@@ -1,0 +1,66 @@
+"""Why a key does nothing now: one rule for footer, help, palette and the key itself."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from console.actions.keys import PANES, KeyAction
+from console.app.safety import Safety
+from console.app.view import Link
+from recovery.model import Unknown
+
+
+class Standing(NamedTuple):
+    """What decides: the pane, and how the console stands. ``planned`` counts the rows that the plan elects,
+    ``elections`` is how the cluster holds designated ones, or why it cannot; ``busy`` what is under way.
+    """
+
+    pane: str
+    safety: Safety
+    link: Link
+    seen: bool
+    planned: int
+    rows: int
+    busy: str
+    elections: str | Unknown | None
+
+
+NEED_PLAN = frozenset({"edit", "write", "requests", "compare", "verify", "drop", "apply"})
+NEED_CLUSTER = frozenset({"compare", "verify", "apply", "choose", "journal"})
+NEED_ROW = frozenset({"choose", "open", "copy", "mark_all", "range", "sort", "reverse", "group", "export"})
+WORK = frozenset({"apply", "choose", "compare", "verify", "load", "clusters"})
+
+
+def why_not(action: KeyAction, now: Standing) -> str:
+    """One line, "" where the key works."""
+    if now.pane not in action.panes:
+        names = ", ".join(f"{pane} ({PANES[pane]})" for pane in action.panes)
+        return f"only in pane {names}"
+    if action.name == "arm":
+        return "" if now.safety.forbidden is None else f"this console stays read-only: {now.safety.forbidden}"
+    return _why_nothing_to_do(action, now) or (_why_no_change(action, now) if action.changes else "")
+
+
+def _why_nothing_to_do(action: KeyAction, now: Standing) -> str:
+    reasons = (
+        (action.name in WORK and bool(now.busy), f"wait: {now.busy}"),
+        (
+            action.name in NEED_PLAN and not now.planned,
+            "the plan is empty: choose a candidate in pane 1 or 2 first",
+        ),
+        (action.name in NEED_CLUSTER and not now.seen, "nothing was seen of the cluster yet"),
+        (action.name in NEED_ROW and not now.rows, "there is no row"),
+    )
+    return next((why for holds, why in reasons if holds), "")
+
+
+def _why_no_change(action: KeyAction, now: Standing) -> str:
+    if now.safety.forbidden is not None:
+        return f"this console stays read-only: {now.safety.forbidden}"
+    if isinstance(now.elections, Unknown):
+        return f"designated elections are {now.elections}"
+    if now.link is Link.LOST:
+        return "the cluster is lost: nothing can be sent"
+    if not now.safety.armed:
+        return f"the console is read-only: press A to arm it before you {action.label}"
+    return ""

@@ -1,0 +1,64 @@
+"""The command line that does, or shows, what the screen does: to be copied into a shell or a channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from console.actions.keys import DIRS, OFFLINE, PLAN, QUORUM, REPLICAS
+from console.actions.registry import BY_NAME
+from console.app.draft import Draft
+from console.app.view import Choosing
+from console.paths import unused
+from console.target import Target
+from recovery.model import TopicPartition
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+MOST_NAMED = 5
+
+
+def command_line(
+    target: Target,
+    pane: str,
+    *,
+    cursor: TopicPartition | None,
+    marked: Sequence[TopicPartition],
+    choosing: Choosing,
+    draft: Draft,
+) -> str:
+    """For the pane as it stands."""
+    if pane == PLAN:
+        return _plan(target, choosing, draft)
+    if pane == REPLICAS and cursor is not None:
+        return target.command("replicas", *_named((cursor,)))
+    if pane == OFFLINE:
+        return target.command("replicas", *(_named(marked) or ("--all-offline-partitions",)))
+    if pane == QUORUM and "quorum" in BY_NAME:
+        return target.command("quorum", "describe")
+    if pane == DIRS and "log-dirs" in BY_NAME:
+        return target.command("log-dirs")
+    return target.command("status")
+
+
+def _plan(target: Target, choosing: Choosing, draft: Draft) -> str:
+    if draft.file is not None:
+        return target.command("apply", str(draft.file))
+    partitions = [] if draft.plan is None else [row.tp for row in draft.plan.rows]
+    which = _named(partitions) or ("--all-offline-partitions",)
+    how = []
+    if choosing.ranking is not Ranking.LAST_RECORD:
+        how += ["--ranking", str(choosing.ranking)]
+    if choosing.strategy is not Strategy.BALANCED:
+        how += ["--strategy", str(choosing.strategy)]
+    return target.command("plan", *which, *how, unused())
+
+
+def _named(partitions: Sequence[TopicPartition]) -> tuple[str, ...]:
+    """Options that name them, where that is possible in one line: partitions of one topic, or few topics."""
+    topics = list(dict.fromkeys(tp.topic for tp in partitions))
+    if not topics or len(topics) > MOST_NAMED:
+        return ()
+    if len(topics) == 1 and len(partitions) <= MOST_NAMED:
+        numbers = (word for tp in partitions for word in ("--partition", str(tp.partition)))
+        return ("--topic", topics[0], *numbers)
+    return tuple(word for topic in topics for word in ("--topic", topic))

@@ -1,0 +1,369 @@
+"""The main screen: six panes on one view of the cluster, and what surrounds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, ClassVar, Protocol
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.screen import Screen
+from textual.widgets import ContentSwitcher
+
+from backends.base.answers import Capabilities
+from backends.base.errors import BackendError
+from console.actions.keys import BY_NAME, DIRS, ELIGIBLE, KEYS, OFFLINE, PANES, PLAN, REPLICAS, KeyAction
+from console.app import panes
+from console.app.availability import Standing, why_not
+from console.app.command_lines import command_line
+from console.app.dirs_detail import dir_detail
+from console.app.footer import Footer
+from console.app.frame import title
+from console.app.guide import step
+from console.app.help import sections
+from console.app.moves import Moves, Place
+from console.app.planner import Planner
+from console.app.session import Session
+from console.app.tables import Tables
+from console.app.takeaway import Takeaway
+from console.app.view import Wanted
+from console.cli.run import Program
+from console.errors import ConsoleError
+from recovery.model import TopicPartition
+from recovery.plan.values import PlanError
+from widgets.dialogs.help import HelpScreen
+from widgets.dirs import DirDetail, DirsPane
+from widgets.eligible import EligiblePane
+from widgets.frame.bottom import CommandLine, Say
+from widgets.frame.filterbar import FilterBar
+from widgets.frame.tabs import Crumbs, PaneTabs, Tab
+from widgets.frame.title import TitleBar
+from widgets.pane import Pane
+from widgets.partitions import PartitionsPane
+from widgets.plan import PlanPane
+from widgets.quorum import QuorumPane
+from widgets.replicas import ReplicasPane
+from widgets.table import RowTable
+from widgets.text import Tone
+
+TICK_SECONDS = 1.0
+
+
+class Owner(Protocol):
+    """What the desk asks of the app."""
+
+    program: Program
+
+    def report(self, error: BaseException) -> str: ...
+
+    def pick(self) -> None: ...
+
+    def leave(self, status: int = 0) -> None: ...
+
+
+class Desk(Screen[None]):
+    """Widgets tell it what a person did; it changes the session; the session's view goes back to the widgets."""
+
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(self, owner: Owner, *, guide: bool = False) -> None:
+        super().__init__()
+        self.owner = owner
+        self._session: Session | None = None
+        self.guide = guide
+        self.moves = Moves(Place(OFFLINE, None))
+        self.cursor: TopicPartition | None = None
+        self.busy = ""
+        self.dir_shown: DirDetail | None = None
+        self._quit_asked = False
+        self.tables = Tables(self)
+        self.planner = Planner(self)
+        self.takeaway = Takeaway(self)
+
+    def of(self, session: Session) -> None:
+        """The session that is shown; given before the screen is."""
+        self._session = session
+
+    @property
+    def session(self) -> Session:
+        assert self._session is not None
+        return self._session
+
+    def compose(self) -> ComposeResult:
+        yield TitleBar(id="title")
+        yield PaneTabs(id="tabs")
+        yield Crumbs(id="crumbs")
+        with ContentSwitcher(initial=f"pane-{OFFLINE}", id="panes"):
+            yield PartitionsPane(id=f"pane-{OFFLINE}")
+            yield ReplicasPane(id=f"pane-{REPLICAS}")
+            yield EligiblePane(id=f"pane-{ELIGIBLE}")
+            yield QuorumPane(id="pane-4")
+            yield DirsPane(id=f"pane-{DIRS}")
+            yield PlanPane(id=f"pane-{PLAN}")
+        with Vertical(id="foot"):
+            yield FilterBar(id="filter")
+            yield CommandLine(id="command")
+            yield Say(id="say")
+            yield Footer(id="footer")
+
+    def on_mount(self) -> None:
+        self.set_interval(TICK_SECONDS, self._tick, name="tick")
+        self.pane_of(OFFLINE).focus_first()
+        self.redraw()
+
+    # What is shown
+
+    @property
+    def pane(self) -> str:
+        return self.moves.here.pane
+
+    def pane_of(self, pane: str) -> Pane:
+        return self.query_one(f"#pane-{pane}", Pane)
+
+    @property
+    def table(self) -> RowTable[Any]:
+        return self.pane_of(self.pane).table
+
+    def go(self, pane: str, key: TopicPartition | None = None, *, drill: bool = False) -> None:
+        """To another pane; ``drill``: Esc leads back to this one."""
+        if key is not None:
+            self.cursor = key
+        self.moves = self.moves.into(Place(pane, key)) if drill else self.moves.to(Place(pane, key))
+        self._show_place()
+
+    def back(self) -> None:
+        self.moves = self.moves.back()
+        self._show_place()
+
+    def _show_place(self) -> None:
+        self.query_one("#panes", ContentSwitcher).current = f"pane-{self.pane}"
+        self.tables.follow_filter()
+        self.redraw()
+        self.pane_of(self.pane).focus_first()
+        self.ask_what_is_shown()
+
+    def ask_what_is_shown(self) -> None:
+        """The logs of the partition under the cursor, all the way down where they are drawn."""
+        shown = frozenset() if self.cursor is None else frozenset({self.cursor})
+        deep = self.cursor if self.pane == REPLICAS else None
+        self.session.poller.want(Wanted(shown, deep, self.pane in (DIRS, ELIGIBLE)))
+
+    def redraw(self) -> None:
+        """Everything that is seen now; widgets repaint what changed."""
+        if not self.is_mounted or self._session is None:
+            return
+        panes.update(self)
+        self.draw_frame()
+
+    def draw_frame(self) -> None:
+        """What surrounds the panes."""
+        session = self.session
+        self.query_one(TitleBar).update(title(session))
+        self.query_one(PaneTabs).update(self._tabs(), self.pane)
+        self.query_one(Crumbs).update(self.moves.trail(session.target.title))
+        self.query_one(CommandLine).update(self.command_line())
+        self.query_one(Footer).update(tuple(self.actions()), self.pane)
+        if self.guide:
+            said = step(self.pane, session.view, session.draft, session.safety)
+            self.query_one(Footer).guide(said)
+
+    def _tabs(self) -> tuple[Tab, ...]:
+        counts = {OFFLINE: len(self.session.view.troubled), PLAN: len(self.session.draft.partitions)}
+        return tuple(
+            Tab(pane, title, f"{counts[pane]:,}" if counts.get(pane) else "") for pane, title in PANES.items()
+        )
+
+    def command_line(self) -> str:
+        session = self.session
+        marked = [key for key in self.table.marks if isinstance(key, TopicPartition)]
+        return command_line(
+            session.target,
+            self.pane,
+            cursor=self.cursor,
+            marked=sorted(marked),
+            choosing=session.choosing,
+            draft=session.draft,
+        )
+
+    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        """One line at the bottom."""
+        self.query_one(Say).say(text, tone)
+
+    # What can be done
+
+    def standing(self) -> Standing:
+        session = self.session
+        capabilities = session.view.capabilities
+        return Standing(
+            self.pane,
+            session.safety,
+            session.poller.state.link,
+            session.view.cluster is not None,
+            len(session.draft.partitions),
+            self.table.counts.shown,
+            self.busy,
+            capabilities.designated_elections if isinstance(capabilities, Capabilities) else capabilities,
+        )
+
+    def actions(self) -> Iterator[tuple[KeyAction, str]]:
+        """Every action with why it does nothing now, "" where it works."""
+        standing = self.standing()
+        yield from ((action, why_not(action, standing)) for action in KEYS)
+
+    def act(self, name: str) -> None:
+        """A key was pressed, or a command chosen."""
+        action = BY_NAME[name]
+        self._quit_asked = self._quit_asked and name == "quit"
+        why = why_not(action, self.standing())
+        if why:
+            self.say(why, Tone.WARN)
+            return
+        self._handlers()[name]()
+        self.draw_frame()
+
+    def _handlers(self) -> dict[str, Callable[[], None]]:
+        return {
+            **self.tables.handlers(),
+            **self.planner.handlers(),
+            **self.takeaway.handlers(),
+            **{f"pane{pane}": lambda pane=pane: self.go(pane) for pane in PANES},  # type: ignore[misc]  # mypy and defaults of lambdas
+            "back": self._step_back,
+            "others": lambda: self.work("listing", self._others()),
+            "help": self._help,
+            "palette": self.app.action_command_palette,
+            "clusters": self.owner.pick,
+            "quit": self._quit,
+            "open": self._open,
+            "refresh": self._refresh,
+            "pause": self.session.poller.toggle_pause,
+        }
+
+    def _step_back(self) -> None:
+        if self.tables.clear_filter():
+            return
+        self.back()
+
+    def _open(self) -> None:
+        self.table.action_activate()
+
+    async def _others(self) -> None:
+        session = self.session
+        await session.choose_by(session.choosing, others=not session.others)
+        self.say("all partitions" if session.others else "only what is offline or under min ISR")
+
+    def _help(self) -> None:
+        self.app.push_screen(HelpScreen(sections(self.actions())))
+
+    def _quit(self) -> None:
+        draft = self.session.draft
+        unsaved = draft.plan is not None and draft.file is None and not draft.outcomes
+        if (unsaved or self.busy) and not self._quit_asked:
+            self._quit_asked = True
+            why = f"{self.busy} is under way" if self.busy else "the plan is not saved (w saves it)"
+            self.say(f"{why}; q once more leaves", Tone.WARN)
+            return
+        self.owner.leave()
+
+    def _refresh(self) -> None:
+        self.session.poller.ask()
+
+    def work(self, busy: str, job: Coroutine[Any, Any, None]) -> None:
+        """One piece of work at a time; what it refuses is one line, and what should not happen ends the console."""
+        self.busy = busy
+        self.run_worker(self._guarded(job), name=busy, exit_on_error=True)
+
+    async def _guarded(self, job: Coroutine[Any, Any, None]) -> None:
+        try:
+            await job
+        except (ConsoleError, BackendError, PlanError) as error:
+            self.say(str(error), Tone.BAD)
+        finally:
+            self.busy = ""
+        self.redraw()
+
+    # What the session tells (console.app.session.Listener)
+
+    def view_changed(self) -> None:
+        self.redraw()
+
+    def state_changed(self) -> None:
+        if self.is_mounted:
+            self.draw_frame()
+
+    def cluster_changed(self, before: str) -> None:
+        for pane in PANES:
+            self.pane_of(pane).table.clear_marks()
+        self.cursor = None
+        now = self.session.view.cluster_id
+        self.say(f"another cluster answers: {now}, it was {before}; marks and plan are gone", Tone.BAD)
+
+    def failed(self, error: Exception) -> str:
+        return self.owner.report(error)
+
+    def _tick(self) -> None:
+        self.session.tick()
+        self.draw_frame()
+
+    # What the widgets tell
+
+    @on(RowTable.Moved)
+    def _moved(self, event: RowTable.Moved) -> None:
+        if event.table is self.table and isinstance(event.key, TopicPartition) and event.key != self.cursor:
+            self.cursor = event.key
+            self.ask_what_is_shown()
+            self.draw_frame()
+
+    @on(RowTable.Activated)
+    def _activated(self, event: RowTable.Activated) -> None:
+        if self.pane in (OFFLINE, ELIGIBLE) and isinstance(event.key, TopicPartition):
+            self.go(REPLICAS, event.key, drill=True)
+        elif self.pane == REPLICAS and isinstance(event.key, int):
+            self.planner.choose_broker(event.key)
+
+    @on(RowTable.RowGone)
+    def _gone(self, event: RowTable.RowGone) -> None:
+        if event.table is self.table:
+            self.say(
+                f"{event.key} is no longer in this list; the cursor is on {event.now or 'nothing'}", Tone.WARN
+            )
+
+    @on(RowTable.MarksGone)
+    def _marks_gone(self, event: RowTable.MarksGone) -> None:
+        self.say(f"{len(event.keys):,} marked rows are no longer in this list", Tone.WARN)
+
+    @on(RowTable.MarksChanged)
+    def _marks(self) -> None:
+        self.draw_frame()
+
+    @on(PaneTabs.Chosen)
+    def _tab(self, event: PaneTabs.Chosen) -> None:
+        self.go(event.key)
+
+    @on(PlanPane.EditWanted)
+    def _edit(self, event: PlanPane.EditWanted) -> None:
+        self.planner.edit(event.tp)
+
+    @on(DirsPane.Wanted)
+    def _dir(self, event: DirsPane.Wanted) -> None:
+        self.run_worker(self._detail(event.broker, event.path), group="detail", exclusive=True)
+
+    async def _detail(self, broker: int, path: str) -> None:
+        session, view = self.session, self.session.view
+        rules = panes.rules_of(view)
+        try:
+            found = await session.run(lambda backend: dir_detail(backend, view, rules, broker, path))
+        except BackendError as error:
+            self.say(str(error), Tone.BAD)
+            return
+        self.dir_shown = found
+        self.redraw()
+
+    @on(FilterBar.Changed)
+    def _filter(self, event: FilterBar.Changed) -> None:
+        self.tables.filter_by(event.filter)
+
+    @on(FilterBar.Closed)
+    def _filter_closed(self) -> None:
+        self.pane_of(self.pane).focus_first()

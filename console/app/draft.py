@@ -1,0 +1,119 @@
+"""The plan being edited: which rows were chosen, where it is saved, and what is known of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from console.actions.carry_out import Elected
+from console.app.outcome import outcomes_of
+from recovery.model import TopicPartition
+from recovery.plan.compare import RowCheck
+from recovery.plan.edit import with_leader
+from recovery.plan.values import Header, Plan, PlanRow
+from recovery.plan.verify import RowState
+from recovery.plan.write import digest
+from widgets.plan import RowOutcome
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A plan on its way. ``file`` is where exactly this plan is saved, None where it is not.
+
+    ``edited``: rows whose leader somebody designated by hand. ``checks`` compare rows with the cluster, ``states``
+    are what came of them, ``outcomes`` how their elections ended.
+    """
+
+    plan: Plan | None = None
+    file: Path | None = None
+    edited: frozenset[TopicPartition] = frozenset()
+    checks: Mapping[TopicPartition, RowCheck] = field(default_factory=dict)
+    states: Mapping[TopicPartition, RowState] = field(default_factory=dict)
+    outcomes: Mapping[TopicPartition, RowOutcome] = field(default_factory=dict)
+    digest: str = ""
+
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """Those that the plan elects a leader for."""
+        return frozenset() if self.plan is None else frozenset(row.tp for row in self.plan.rows)
+
+    def row(self, tp: TopicPartition) -> PlanRow | None:
+        return None if self.plan is None else self.plan.row(tp)
+
+
+def loaded(plan: Plan, path: Path | None) -> Draft:
+    """A plan as it came from a file."""
+    return Draft(plan, path, digest=digest(plan))
+
+
+def with_choices(draft: Draft, chosen: Plan, edited: Iterable[TopicPartition] = ()) -> Draft:
+    """The draft with the rows of ``chosen``, in place of older ones of the same partitions, and with its header."""
+    fresh = {row.tp for row in chosen.rows} | {row.tp for row in chosen.not_elected}
+    old = draft.plan
+    kept = () if old is None else tuple(row for row in old.rows if row.tp not in fresh)
+    left = () if old is None else tuple(row for row in old.not_elected if row.tp not in fresh)
+    plan = replace(chosen, rows=(*kept, *chosen.rows), not_elected=(*left, *chosen.not_elected))
+    return _changed(draft, plan, fresh, (draft.edited - fresh) | frozenset(edited))
+
+
+def led_by(draft: Draft, tp: TopicPartition, broker: int, header: Header) -> Draft:
+    """The draft with another leader designated. Raises PlanError with the reason where it cannot lead."""
+    assert draft.plan is not None
+    plan = replace(with_leader(draft.plan, tp, broker), header=header)
+    return _changed(draft, plan, {tp}, draft.edited | {tp})
+
+
+def without(draft: Draft, partitions: Collection[TopicPartition], header: Header) -> Draft:
+    """The draft without those rows; an empty plan is no plan."""
+    if draft.plan is None:
+        return draft
+    gone = frozenset(partitions)
+    rows = tuple(row for row in draft.plan.rows if row.tp not in gone)
+    left = tuple(row for row in draft.plan.not_elected if row.tp not in gone)
+    if not rows and not left:
+        return Draft()
+    return _changed(draft, Plan(header, rows, left), gone, draft.edited - gone)
+
+
+def compared(draft: Draft, checks: Iterable[RowCheck]) -> Draft:
+    return replace(draft, checks={check.tp: check for check in checks})
+
+
+def verified(draft: Draft, states: Iterable[RowState]) -> Draft:
+    return replace(draft, states={state.tp: state for state in states})
+
+
+def applied(draft: Draft, checks: Iterable[RowCheck], elected: Elected | None) -> Draft:
+    """What came of applying it: what was refused, and how each election ended."""
+    states = {} if elected is None else {r.row.tp: r.state for r in elected.results if r.state is not None}
+    return replace(
+        draft,
+        checks={check.tp: check for check in checks},
+        outcomes={**draft.outcomes, **outcomes_of(checks, elected)},
+        states={**draft.states, **states},
+    )
+
+
+def _changed(
+    draft: Draft, plan: Plan, touched: Collection[TopicPartition], edited: frozenset[TopicPartition]
+) -> Draft:
+    """What was known of the rows that changed is not true any more; the file is another plan's."""
+    return Draft(
+        plan,
+        None,
+        edited,
+        _rest(draft.checks, touched),
+        _rest(draft.states, touched),
+        _rest(draft.outcomes, touched),
+        digest(plan),
+    )
+
+
+def _rest(
+    known: Mapping[TopicPartition, V], touched: Collection[TopicPartition]
+) -> Mapping[TopicPartition, V]:
+    return {tp: value for tp, value in known.items() if tp not in touched}

@@ -1,0 +1,49 @@
+"""What the title says: which cluster, live or simulated, armed or not, and how old the picture is."""
+
+from __future__ import annotations
+
+from console.app.schedule import Schedule
+from console.app.session import Session
+from console.app.view import Link
+from widgets.frame.title import RefreshState, Title
+
+
+def title(session: Session) -> Title:
+    """The title bar's value."""
+    state, view, safety = session.poller.state, session.view, session.safety
+    now = session.clock()
+    left = safety.left(now)
+    return Title(
+        name=session.target.title,
+        cluster_id=view.cluster_id,
+        simulated=session.simulated,
+        armed_left_s=left,
+        read_only_why=safety.forbidden or safety.lapsed,
+        age_s=None if view.at is None else max(0.0, now - view.at),
+        refresh=_refresh(state.link, state.schedule),
+        note=_note(state.link, state.problem, state.schedule, now),
+        colour=session.target.colour,
+    )
+
+
+def _refresh(link: Link, schedule: Schedule) -> RefreshState:
+    if link is Link.LOST:
+        return RefreshState.LOST
+    if link is Link.CONNECTING:
+        return RefreshState.OPENING
+    if schedule.began is not None:
+        return RefreshState.ASKING
+    if schedule.paused:
+        return RefreshState.PAUSED
+    return RefreshState.SLOWED if schedule.slowed else RefreshState.FRESH
+
+
+def _note(link: Link, problem: str, schedule: Schedule, now: float) -> str:
+    """Why it is as it is: the problem, or when the next look is due where looks are slow."""
+    if problem:
+        due = schedule.due(now)
+        again = "" if due is None or link is not Link.LOST else f"; asked again in {due:.0f} s"
+        return f"{problem}{again}"
+    if schedule.slowed and not schedule.paused:
+        return f"a look takes {schedule.took:.1f} s: the next one every {schedule.pause_between:.0f} s"
+    return ""

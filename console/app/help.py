@@ -1,0 +1,35 @@
+"""The help, from the registry: every key, and why one does nothing now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from console.actions.keys import KeyAction
+from widgets.dialogs.help import HelpRow, HelpSection
+
+GROUPS = ("Move", "Plan", "Safety", "Table", "Cluster", "Take away", "Help")
+
+# Keys of the tables and of the filter themselves: they change nothing but what is seen.
+TABLE_ROWS = (
+    HelpRow("↑ ↓  k j", "row up, row down", ""),
+    HelpRow("PgUp PgDn", "page up, page down", ""),
+    HelpRow("Home End  g G", "first row, last row", ""),
+    HelpRow("Space", "mark the row", ""),
+    HelpRow("← →", "fold, unfold a group", ""),
+    HelpRow("Tab", "from the table to the details, and back", ""),
+)
+
+
+def sections(actions: Iterable[tuple[KeyAction, str]]) -> tuple[HelpSection, ...]:
+    """All actions in their groups, with the keys that every table has."""
+    known = tuple(actions)
+    return tuple(
+        HelpSection(
+            group,
+            (
+                *(TABLE_ROWS if group == "Table" else ()),
+                *(HelpRow(a.shown, a.what, why) for a, why in known if a.group == group),
+            ),
+        )
+        for group in GROUPS
+    )

@@ -1,0 +1,52 @@
+"""What was sent to this cluster from this host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from console.journal.reading import read_runs
+from console.journal.unfinished import left_open
+from console.output.journal import ClusterJournal, journal_lines
+from console.output.settled import unfinished_lines
+from widgets.lines import Lines
+from widgets.text import fold, line, printable
+
+SHOWN_RUNS = 50
+
+
+def lines(cluster_id: str) -> tuple[str, ...]:
+    """The newest runs, and what is left open of any. Raises JournalError."""
+    runs = read_runs(cluster_id)
+    if not runs:
+        return ("nothing was sent to this cluster from this host",)
+    open_ends = left_open(runs)
+    journal = ClusterJournal(cluster_id, runs[-SHOWN_RUNS:], len(runs))
+    return (*(() if open_ends.nothing else unfinished_lines(open_ends)), *journal_lines([journal]))
+
+
+class JournalScreen(ModalScreen[None]):
+    """The journal as ``ktriage journal`` prints it."""
+
+    DEFAULT_CSS = """
+    JournalScreen { align: center middle; }
+    JournalScreen > Lines { width: 95%; height: 85%; border: round $primary; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,J", "close", "Close", show=False)]
+
+    def __init__(self, text: Sequence[str]) -> None:
+        super().__init__()
+        self._text = tuple(printable(one) for one in text)
+
+    def compose(self) -> ComposeResult:
+        shown = Lines(lambda width: [part for one in self._text for part in fold(line(one), width, "  ")])
+        shown.border_title = "Journal"
+        shown.border_subtitle = "Esc closes"
+        yield shown
+
+    def action_close(self) -> None:
+        self.dismiss(None)

@@ -1,0 +1,29 @@
+"""How a row of the plan ended, in words for its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from console.actions.carry_out import Elected
+from console.actions.recover import failure_text
+from recovery.model import TopicPartition
+from recovery.plan.compare import Now, RowCheck
+from widgets.plan import RowOutcome
+
+
+def outcomes_of(checks: Iterable[RowCheck], elected: Elected | None) -> Mapping[TopicPartition, RowOutcome]:
+    """Every row that was to be applied: elected, online already, refused, or failed."""
+    found: dict[TopicPartition, RowOutcome] = {}
+    for check in checks:
+        if check.now is Now.ONLINE:
+            found[check.tp] = RowOutcome(True, "online", f"already online: {check.detail}; nothing was sent")
+        elif not check.holds:
+            found[check.tp] = RowOutcome(False, "refused", f"{check.now}: {check.detail}; nothing was sent")
+    for result in () if elected is None else elected.results:
+        election = result.election
+        if result.succeeded:
+            detail = f"led by {election.leader}, leader epoch {election.leader_epoch}"
+            found[result.row.tp] = RowOutcome(True, str(election.outcome), detail)
+        else:
+            found[result.row.tp] = RowOutcome(False, "failed", failure_text(result))
+    return found

@@ -1,0 +1,148 @@
+"""From the session's view to what each pane shows. Only the open pane is drawn; the others when they are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from backends.base.answers import Capabilities, LogDir
+from console.actions.keys import DIRS, ELIGIBLE, OFFLINE, PLAN, QUORUM, REPLICAS
+from console.app.plan_view import plan_view
+from console.app.quorum_view import quorum_view
+from console.app.view import View
+from recovery.controller.rules import Rules, shipped
+from recovery.model import Lineage, ReplicaLog, Survey, Unknown, Why
+from widgets.dirs import DirRow, DirsPane, DirsView
+from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView
+from widgets.partitions import PartitionsPane, PartitionsView
+from widgets.plan import PlanPane
+from widgets.quorum import QuorumPane
+from widgets.replicas import ReplicasPane, ReplicasView
+
+if TYPE_CHECKING:
+    from console.app.desk import Desk
+
+LARGEST = 5
+_NOT_YET = Unknown(Why.NOT_ANSWERED, "not asked yet")
+
+
+def update(desk: Desk) -> None:
+    """Hands the open pane what it shows now."""
+    _DRAW[desk.pane](desk)
+
+
+def _partitions(desk: Desk) -> None:
+    session = desk.session
+    title = "All partitions" if session.others else "Offline and under min ISR"
+    now = session.view.at if session.view.at is not None else session.clock()
+    desk.query_one(PartitionsPane).update(
+        PartitionsView(session.rows.partitions, now, title, session.draft.partitions)
+    )
+
+
+def _replicas(desk: Desk) -> None:
+    view, pane = desk.session.view, desk.query_one(ReplicasPane)
+    if desk.cursor is None:
+        pane.update(None)
+        return
+    survey = view.surveys.get(desk.cursor)
+    if survey is None:
+        pane.update(_NOT_YET)
+        return
+    asked = view.surveyed.get(desk.cursor)
+    age = 0.0 if asked is None or view.at is None else max(0.0, view.at - asked)
+    brokers = view.brokers
+    ages = {replica.broker: age for replica in survey.replicas}
+    pane.update(ReplicasView(survey, desk.session.choosing.ranking, brokers, view.calls, ages))
+
+
+def _eligible(desk: Desk) -> None:
+    view = desk.session.view
+    rules = rules_of(view)
+    surveys = sorted(view.surveys.values(), key=lambda s: (not s.state.offline, s.tp))
+    desk.query_one(EligiblePane).update(
+        EligibleView(tuple(EligibleRow(survey, rules, _disks(survey, view)) for survey in surveys))
+    )
+
+
+def rules_of(view: View) -> Rules:
+    """The controller's rules, as far as the release and the features tell."""
+    cluster = view.cluster
+    elr = cluster is not None and cluster.elr_enabled is True
+    parts = (cluster.release if cluster is not None else "").split(".")
+    if len(parts) >= 2 and parts[0].isdecimal() and parts[1].isdecimal():
+        return shipped((int(parts[0]), int(parts[1])), elr=elr)
+    return Rules(elr=elr)
+
+
+def _disks(survey: Survey, view: View) -> Mapping[int, DiskWord]:
+    """What is known of the disk that each replica's broker would come back with."""
+    return {replica.broker: _disk(survey, replica.broker, view) for replica in survey.replicas}
+
+
+def _disk(survey: Survey, broker: int, view: View) -> DiskWord:
+    log = survey.log(broker)
+    if isinstance(log, ReplicaLog):
+        others = any(
+            other.log_end_offset > 0 for r in survey.replicas if (other := survey.log(r.broker)) is not None
+        )
+        never = isinstance(log.lineage, Lineage) and not log.lineage.spans
+        return DiskWord.EMPTY if log.log_end_offset == 0 and never and others else DiskWord.HOLDS_LOG
+    dirs = (view.log_dirs or {}).get(broker, ())
+    if not isinstance(dirs, Unknown) and any(one.error for one in dirs):
+        return DiskWord.FAILED_DIR
+    return DiskWord.NOT_KNOWN
+
+
+def _quorum(desk: Desk) -> None:
+    view, pane = desk.session.view, desk.query_one(QuorumPane)
+    if view.quorum is None or isinstance(view.quorum, Unknown):
+        pane.update(view.quorum)
+        return
+    features = view.capabilities.features if isinstance(view.capabilities, Capabilities) else {}
+    pane.update(quorum_view(view.quorum, view.brokers.keys(), view.cluster_id, features))
+
+
+def _dirs(desk: Desk) -> None:
+    view = desk.session.view
+    found = view.log_dirs or {}
+    rows = [_dir_row(one) for dirs in found.values() if not isinstance(dirs, Unknown) for one in dirs]
+    refused = {broker: dirs for broker, dirs in found.items() if isinstance(dirs, Unknown)}
+    desk.query_one(DirsPane).update(DirsView(tuple(rows), refused, desk.dir_shown))
+
+
+def _dir_row(one: LogDir) -> DirRow:
+    replicas = [replica for replica in one.replicas if not replica.future]
+    largest = sorted(replicas, key=lambda r: -r.size)[:LARGEST]
+    return DirRow(
+        one.broker,
+        one.path,
+        one.error,
+        one.total_bytes,
+        one.usable_bytes,
+        sum(max(0, replica.size) for replica in replicas),
+        len(replicas),
+        tuple((r.tp, r.size) for r in largest),
+        len(one.replicas) - len(replicas),
+    )
+
+
+def _plan(desk: Desk) -> None:
+    desk.query_one(PlanPane).update(plan_view(desk.session, desk.planner.batches))
+
+
+_DRAW: Mapping[str, Callable[[Desk], None]] = {
+    OFFLINE: _partitions,
+    REPLICAS: _replicas,
+    ELIGIBLE: _eligible,
+    QUORUM: _quorum,
+    DIRS: _dirs,
+    PLAN: _plan,
+}
+
+
+def healthy_dirs(view: View) -> Iterator[LogDir]:
+    """Every log dir that works."""
+    for dirs in (view.log_dirs or {}).values():
+        if not isinstance(dirs, Unknown):
+            yield from (one for one in dirs if one.error is None)

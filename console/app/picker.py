@@ -1,0 +1,42 @@
+"""What there is to open: the profiles of the settings file, and the scenarios of the simulator."""
+
+from __future__ import annotations
+
+from console.errors import InputError
+from console.paths import config_dir
+from console.target import Target, resolve
+from widgets.dialogs.picker import Kind, Place
+
+
+def places() -> tuple[Place, ...]:
+    """Profiles first; a settings file that is wrong is a line that says so. Nobody is contacted."""
+    return (*_profiles(), *_scenarios())
+
+
+def target_of(place: Place) -> Target:
+    """Raises InputError."""
+    if place.kind is Kind.PROFILE:
+        return resolve(None, place.name, None, None)
+    return resolve(None, None, place.name, None)
+
+
+def _profiles() -> tuple[Place, ...]:
+    from console.settings import load  # noqa: PLC0415  # pydantic and yaml are for the picker only
+
+    path = config_dir() / "clusters.yaml"
+    if not path.exists():
+        return ()
+    try:
+        settings = load(path)
+    except InputError as error:
+        return (Place(Kind.PROFILE, path.name, "", problem=str(error)),)
+    return tuple(
+        Place(Kind.PROFILE, name, "", profile.bootstrap, profile.read_only)
+        for name, profile in settings.clusters.items()
+    )
+
+
+def _scenarios() -> tuple[Place, ...]:
+    from backends.simulator.scenario.files import names, read  # noqa: PLC0415
+
+    return tuple(Place(Kind.SCENARIO, name, read(name).title) for name in names())

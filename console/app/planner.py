@@ -1,0 +1,282 @@
+"""The plan from the keyboard: choose, edit, save, load, compare, verify."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from console.actions.apply import ask_afresh
+from console.actions.keys import PLAN, REPLICAS
+from console.app import applying, draft, journal_view, planning
+from console.app.applier import Applier
+from console.app.ask import Answer, AskOne, AskText
+from console.app.progress import Batches
+from console.app.takeaway import given_path
+from console.app.view import Choosing
+from console.cli.planning import refuse_other_cluster
+from console.errors import NotDone
+from console.paths import unused
+from console.planfile import read, write_new
+from recovery.model import Survey, TopicPartition
+from recovery.plan.make import make_plan
+from recovery.plan.review import candidate_harm
+from recovery.plan.values import BarePlan, Plan
+from recovery.plan.write import to_json
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy, Verdict, decide
+from widgets.plan import CandidatePicker, PlanPane
+from widgets.text import Tone
+
+if TYPE_CHECKING:
+    from console.app.desk import Desk
+    from console.app.session import Session
+
+
+class Planner:
+    """What the plan's keys do."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._applier = Applier(desk)
+        self._requests = False
+
+    @property
+    def batches(self) -> Batches | None:
+        """How far what is under way has come."""
+        return self._applier.batches
+
+    @property
+    def _session(self) -> Session:
+        return self._desk.session
+
+    def handlers(self) -> dict[str, Callable[[], None]]:
+        work = self._desk.work
+        return {
+            "choose": lambda: work("choosing", self._choose(self._partitions())),
+            "edit": lambda: self.edit(None),
+            "drop": self._drop,
+            "write": lambda: work("saving the plan", self._write()),
+            "load": lambda: work("loading a plan", self._load()),
+            "compare": lambda: work("comparing", self._compare()),
+            "verify": lambda: work("verifying", self._verify()),
+            "requests": self._toggle_requests,
+            "ranking": lambda: work("ranking", self._ranking()),
+            "strategy": lambda: work("strategy", self._strategy()),
+            "journal": lambda: work("reading the journal", self._journal()),
+            **self._applier.handlers(),
+        }
+
+    def _partitions(self) -> tuple[TopicPartition, ...]:
+        """The marked rows, or the one under the cursor."""
+        desk = self._desk
+        if desk.pane == REPLICAS:
+            return () if desk.cursor is None else (desk.cursor,)
+        marked = sorted(key for key in desk.table.marks if isinstance(key, TopicPartition))
+        key = desk.table.cursor_key
+        return tuple(marked) or ((key,) if isinstance(key, TopicPartition) else ())
+
+    # Choosing
+
+    async def _choose(self, partitions: Sequence[TopicPartition]) -> None:
+        view = self._session.view
+        found = [view.surveys[tp] for tp in partitions if tp in view.surveys]
+        surveys = [survey for survey in found if survey.state.offline]
+        if not surveys:
+            raise NotDone("nothing to choose: " + (_why_nothing(found) or "put the cursor on a partition"))
+        if len(surveys) == 1:
+            await self._choose_one(surveys[0])
+        else:
+            await self._choose_many(surveys)
+
+    async def _choose_one(self, survey: Survey) -> None:
+        how = self._session.choosing
+        decision = decide(survey, how.ranking, how.strategy)
+        if decision.verdict is Verdict.ELECT:
+            await self._add([survey], how)
+            return
+        anyone = decide(survey, how.ranking, Strategy.AGGRESSIVE)
+        if anyone.verdict is not Verdict.ELECT:
+            raise NotDone(f"{survey.tp}: {decision.verdict}: {decision.reason}")
+        self._desk.say(f"{survey.tp}: {how.strategy} says {decision.verdict}: {decision.reason}", Tone.WARN)
+        made = make_plan(self._session.header(), [(survey, anyone)], self._session.view.marks)
+        broker = await self._desk.app.push_screen_wait(CandidatePicker(made.rows[0], how.ranking))
+        if broker is not None:
+            await self._by_hand(survey, broker)
+
+    def choose_broker(self, broker: int) -> None:
+        """That replica, because somebody pointed at it."""
+        survey = None if self._desk.cursor is None else self._session.view.surveys.get(self._desk.cursor)
+        if survey is not None:
+            self._desk.work("choosing", self._by_hand(survey, broker))
+
+    async def _by_hand(self, survey: Survey, broker: int) -> None:
+        session, view = self._session, self._session.view
+        header = session.header()
+        plan, decision = await session.run(
+            lambda backend: planning.choose_by_hand(backend, view, survey, broker, header)
+        )
+        if decision.verdict is not Verdict.ELECT:
+            raise NotDone(f"{survey.tp}: {broker} cannot be chosen: {decision.reason}")
+        session.plan_is(draft.with_choices(session.draft, plan, [survey.tp]))
+        self._said(plan)
+
+    async def _choose_many(self, surveys: Sequence[Survey]) -> None:
+        how = self._session.choosing
+        comes = await asyncio.to_thread(planning.what_each_comes_to, surveys, how.ranking)
+        mine = next((one for one in comes if one.strategy is how.strategy), None)
+        if mine is None or mine.elects < len(surveys):
+            answers = [Answer(str(one.strategy), _comes_text(one)) for one in comes]
+            question = f"{len(surveys):,} partitions. How much must be known before a leader is chosen?"
+            answer = await self._desk.app.push_screen_wait(AskOne(question, answers))
+            if answer is None:
+                return
+            how = replace(how, strategy=Strategy(answer))
+        await self._add(surveys, how)
+
+    async def _add(self, surveys: Sequence[Survey], how: Choosing) -> None:
+        session, view = self._session, self._session.view
+        header = replace(session.header(), strategy=how.strategy, ranking=how.ranking)
+        partitions = [survey.tp for survey in surveys]
+        plan = await session.run(lambda backend: planning.choose_for(backend, view, partitions, header))
+        session.plan_is(draft.with_choices(session.draft, plan))
+        self._said(plan)
+
+    def _said(self, plan: Plan) -> None:
+        if len(plan.rows) == 1 and not plan.not_elected:
+            row = plan.rows[0]
+            said = f"{row.tp}: elect {row.leader}; loses {candidate_harm(row.chosen)}"
+        else:
+            left = f", {len(plan.not_elected):,} are not elected" if plan.not_elected else ""
+            said = f"{len(plan.rows):,} partitions are in the plan{left}"
+        self._desk.say(f"{said}. 6 opens the plan", Tone.GOOD)
+
+    # The plan itself
+
+    def edit(self, tp: TopicPartition | None) -> None:
+        """Another leader for that row, or for the one under the cursor."""
+        key = tp if tp is not None else self._desk.table.cursor_key
+        if isinstance(key, TopicPartition):
+            self._desk.work("editing", self._edit(key))
+
+    async def _edit(self, tp: TopicPartition) -> None:
+        session = self._session
+        row = session.draft.row(tp)
+        if row is None:
+            raise NotDone(f"{tp}: nobody is elected for it; choose a candidate in pane 1 or 2")
+        assert session.draft.plan is not None
+        ranking = session.draft.plan.header.ranking
+        broker = await self._desk.app.push_screen_wait(CandidatePicker(row, ranking))
+        if broker is None or broker == row.leader:
+            return
+        header = replace(session.header(), ranking=ranking, strategy=session.draft.plan.header.strategy)
+        session.plan_is(draft.led_by(session.draft, tp, broker, header))
+        self._desk.say(f"{tp}: {broker} is designated by hand", Tone.GOOD)
+
+    def _drop(self) -> None:
+        gone = self._partitions()
+        self._session.plan_is(draft.without(self._session.draft, gone, self._session.header()))
+        self._desk.table.clear_marks()
+        self._desk.say(f"{len(gone):,} rows are out of the plan")
+
+    async def _write(self) -> None:
+        plan = self._session.draft.plan
+        assert plan is not None
+        question = "Save the plan to a new file (a file that exists is never overwritten):"
+        answer = await self._desk.app.push_screen_wait(AskText(question, unused()))
+        if answer is None:
+            return
+        path = given_path(answer)
+        await asyncio.to_thread(write_new, path, to_json(plan))
+        if self._session.draft.plan is plan:
+            self._session.plan_is(replace(self._session.draft, file=path))
+        self._desk.say(f"the plan is in {path}", Tone.GOOD)
+
+    async def _load(self) -> None:
+        answer = await self._desk.app.push_screen_wait(AskText("Load a plan file:"))
+        if answer is None:
+            return
+        path = given_path(answer)
+        plan = await asyncio.to_thread(read, path)
+        session = self._session
+        refuse_other_cluster(plan, session.view.cluster_id, path)
+        if isinstance(plan, BarePlan):
+            session.plan_is(draft.loaded(await self._afresh(plan), None))
+        else:
+            session.plan_is(draft.loaded(plan, path))
+        self._desk.go(PLAN)
+        await self._compare()
+
+    async def _afresh(self, bare: BarePlan) -> Plan:
+        session, cluster = self._session, self._session.view.cluster
+        if cluster is None:
+            raise NotDone("nothing was seen of the cluster yet")
+        header = session.header()
+        return await session.run(lambda b: ask_afresh(b, cluster, bare, header, seconds=10.0))
+
+    async def _compare(self) -> None:
+        session, plan = self._session, self._session.draft.plan
+        assert plan is not None
+        cluster_id = session.view.cluster_id
+        progress = self._applier.progress("comparing")
+        prepared = await session.run(lambda b: applying.checked(b, plan, cluster_id, progress))
+        session.plan_is(draft.compared(session.draft, prepared.checks))
+        counts = ", ".join(f"{count:,} {now}" for now, count in prepared.counts.items())
+        self._desk.say(f"beside the cluster of now: {counts}", Tone.WARN if prepared.refused else Tone.GOOD)
+
+    async def _verify(self) -> None:
+        session, plan = self._session, self._session.draft.plan
+        assert plan is not None
+        progress = self._applier.progress("verifying")
+        states = await session.run(lambda b: applying.verified(b, plan, progress))
+        session.plan_is(draft.verified(session.draft, states))
+        good, complete = sum(s.good for s in states), sum(s.complete for s in states)
+        said = f"{good:,} of {len(states):,} led as planned, {complete:,} fully replicated"
+        self._desk.say(said, Tone.GOOD if good == len(states) else Tone.WARN)
+
+    def _toggle_requests(self) -> None:
+        self._requests = not self._requests
+        self._desk.query_one(PlanPane).show_requests(self._requests)
+
+    # How leaders are chosen, and what was done
+
+    async def _ranking(self) -> None:
+        answers = [
+            Answer(Ranking.LAST_RECORD, "last-record: the epoch of the last record, then the log end"),
+            Answer(Ranking.SPECIFICATION, "specification: the partition's leader epoch, then the log end"),
+        ]
+        answer = await self._desk.app.push_screen_wait(AskOne("What makes a log the best?", answers))
+        if answer is not None:
+            await self._session.choose_by(replace(self._session.choosing, ranking=Ranking(answer)))
+
+    async def _strategy(self) -> None:
+        answers = [Answer(str(strategy), text) for strategy, text in _STRATEGIES.items()]
+        answer = await self._desk.app.push_screen_wait(AskOne("How much must be known?", answers))
+        if answer is not None:
+            await self._session.choose_by(replace(self._session.choosing, strategy=Strategy(answer)))
+
+    async def _journal(self) -> None:
+        lines = await asyncio.to_thread(journal_view.lines, self._session.view.cluster_id)
+        await self._desk.app.push_screen(journal_view.JournalScreen(lines))
+
+
+_STRATEGIES = {
+    Strategy.BALANCED: "balanced: never while an ISR or ELR member may come back",
+    Strategy.COMPLETE: "complete: only when every replica answered",
+    Strategy.AGGRESSIVE: "aggressive: the best of those that answered",
+}
+
+
+def _comes_text(comes: planning.Comes) -> str:
+    others = [
+        f"{count:,} {verdict}" for verdict, count in comes.verdicts.items() if verdict is not Verdict.ELECT
+    ]
+    return "; ".join([_STRATEGIES[comes.strategy], f"elects {comes.elects:,}", *others])
+
+
+def _why_nothing(found: Sequence[Survey]) -> str:
+    if not found:
+        return "their logs were not told yet"
+    leader = found[0].state.leader
+    return f"{found[0].tp} is led by {leader}" if len(found) == 1 else "they all have leaders"

@@ -1,0 +1,122 @@
+"""The quorum pane's value, by the rules of recovery.membership."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from backends.base import answers
+from recovery.membership.health import Health, MemberRole, MemberState, health
+from recovery.membership.preflight import Limits, before_removing
+from recovery.membership.quorum import Progress, Quorum
+from recovery.membership.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from widgets.quorum import Change, Member, QuorumView, Role
+
+KRAFT_VERSION = "kraft.version"
+
+_ROLES = {
+    MemberRole.LEADER: Role.LEADER,
+    MemberRole.VOTER: Role.VOTER,
+    MemberRole.CONTROLLER: Role.OBSERVER,
+    MemberRole.BROKER: Role.OBSERVER,
+}
+
+
+def quorum_view(
+    told: answers.Quorum, brokers: Collection[int], cluster_id: str, features: Mapping[str, int]
+) -> QuorumView:
+    """``brokers`` are the ids of the cluster's brokers: as observers they can never be voters."""
+    quorum = as_described(told, cluster_id, features.get(KRAFT_VERSION, 0))
+    controllers = {held.key.id for held in quorum.progress} - set(brokers)
+    found = health(quorum, Limits(), controllers)
+    return QuorumView(
+        leader=told.leader,
+        leader_epoch=told.leader_epoch,
+        high_watermark=quorum.high_watermark,
+        log_end=quorum.log_end_offset if quorum.log_end_offset >= 0 else None,
+        kraft_version=features.get(KRAFT_VERSION),
+        members=tuple(_members(found)),
+        verdict=str(found.strength),
+        healthy=found.strength.spare > 0,
+        changes=tuple(_changes(found)),
+        notes=tuple(_notes(found, KRAFT_VERSION in features)),
+    )
+
+
+def as_described(told: answers.Quorum, cluster_id: str, kraft_version: int) -> Quorum:
+    """DescribeQuorum's answer in the rules' words; the leader's own last fetch is its clock."""
+    endpoints: dict[int, list[Endpoint]] = {}
+    for voter, listener, host, port in told.endpoints:
+        endpoints.setdefault(voter, []).append(Endpoint(listener, host, port))
+    voters = tuple(Voter(_key(replica), tuple(endpoints.get(replica.id, ()))) for replica in told.voters)
+    leader = next((replica for replica in told.voters if replica.id == told.leader), None)
+    everybody = (*told.voters, *told.observers)
+    return Quorum(
+        cluster_id,
+        ReplicaKey(told.leader) if leader is None else _key(leader),
+        told.leader_epoch,
+        VoterSet(voters),
+        None if told.high_watermark < 0 else told.high_watermark,
+        max((replica.log_end_offset for replica in everybody), default=-1)
+        if leader is None
+        else leader.log_end_offset,
+        max((replica.last_fetch_ms for replica in everybody), default=0)
+        if leader is None
+        else leader.last_fetch_ms,
+        tuple(
+            Progress(_key(replica), replica.log_end_offset, replica.last_fetch_ms, replica.last_caught_up_ms)
+            for replica in everybody
+        ),
+        kraft_version,
+    )
+
+
+def _key(replica: answers.QuorumReplica) -> ReplicaKey:
+    return ReplicaKey(replica.id, replica.directory_id or "")
+
+
+def _members(found: Health) -> Iterator[Member]:
+    for member in found.members:
+        note = "" if member.state is MemberState.CAUGHT_UP else str(member.state)
+        if member.role is MemberRole.BROKER:
+            note = f"broker; {note}" if note else "broker"
+        if member.twice:
+            note = f"{note}; listed twice" if note else "listed twice"
+        yield Member(
+            _ROLES[member.role],
+            member.key.id,
+            member.key.directory_id,
+            found.quorum.log_end_offset - member.lag,
+            member.lag,
+            None if member.fetch_ms is None else member.fetch_ms / 1000,
+            None if member.lag_ms is None else member.lag_ms / 1000,
+            ", ".join(map(str, member.endpoints)),
+            note,
+        )
+
+
+def _changes(found: Health) -> Iterator[Change]:
+    """Each voter's removal as the rules judge it, and the observers that could be added."""
+    for key in found.quorum.voters.keys:
+        verdict = before_removing(found.quorum, key, Limits())
+        why = "; ".join(verdict.refused or verdict.warnings) or f"then: {verdict.after}"
+        yield Change(f"remove voter {key.id}", verdict.allowed, why)
+    for member in found.members:
+        if member.role is not MemberRole.CONTROLLER:
+            continue
+        gone = member.state is MemberState.GHOST
+        why = "it does not fetch any more" if gone else "it catches up" if member.lag else "it is caught up"
+        yield Change(
+            f"add observer {member.key.id}", not gone and found.dynamic, why if found.dynamic else _STATIC
+        )
+
+
+_STATIC = "the voters are static (kraft.version 0): upgrade the feature first"
+
+
+def _notes(found: Health, version_known: bool) -> Iterator[str]:
+    if version_known and not found.dynamic:
+        yield _STATIC
+    for node in found.duplicates:
+        yield f"node {node} is listed with more than one directory: an old disk of it is still a voter"
+    if not found.strength.commits:
+        yield "a majority of the voters is down: nothing can be committed, no leader elected, no broker unfenced"

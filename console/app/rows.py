@@ -1,0 +1,46 @@
+"""The rows of the first pane, made on the backend's thread: thousands of decisions take their time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from console.app.view import Choosing, View
+from recovery.model import Survey, TopicPartition
+from widgets.partitions import PartitionRow, bare_row, partition_row
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """``partitions`` in the order of the cluster. ``made_of``: the survey that each row was made of."""
+
+    partitions: tuple[PartitionRow, ...] = ()
+    choosing: Choosing = field(default_factory=Choosing)
+    made_of: Mapping[TopicPartition, tuple[Survey, PartitionRow]] = field(default_factory=dict)
+
+
+def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows:
+    """The rows of that view; a row whose survey is the very same object is the very same row."""
+    before = known.made_of if known.choosing == choosing else {}
+    made: dict[TopicPartition, tuple[Survey, PartitionRow]] = {}
+    rows: list[PartitionRow] = []
+    for state in view.troubled:
+        tp = state.tp
+        survey, since = view.surveys.get(tp), view.since.get(tp)
+        if survey is None:
+            rows.append(bare_row(state, since))
+            continue
+        old = before.get(tp)
+        if old is not None and old[0] is survey:
+            row = old[1]
+        else:
+            row = partition_row(survey, choosing.ranking, choosing.strategy, since)
+        made[tp] = (survey, row)
+        rows.append(row)
+    if others and view.partitions is not None:
+        there = {state.tp for state in view.troubled}
+        rows.extend(bare_row(state, None) for state in view.partitions.states if state.tp not in there)
+    partitions = tuple(rows)
+    if partitions == known.partitions:
+        partitions = known.partitions
+    return Rows(partitions, choosing, made)

@@ -1,0 +1,215 @@
+"""One cluster in the console: who asks it, what was seen, what is planned, and whether it may be changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from backends.base.protocol import Backend
+from console.app.draft import Draft
+from console.app.elsewhere import Elsewhere
+from console.app.look import Looker
+from console.app.poller import Poller
+from console.app.rows import Rows, shaped
+from console.app.safety import Safety
+from console.app.view import Choosing, Link, View, Wanted
+from console.cli.recording import header
+from console.target import Target
+from recovery.plan.values import Header
+
+T = TypeVar("T")
+
+BEAT_SECONDS = 1.0
+"""How often the time of a simulated cluster moves on."""
+
+
+@runtime_checkable
+class Advancing(Protocol):
+    """A backend whose time moves only when somebody moves it."""
+
+    async def advance(self, seconds: float) -> None: ...
+
+
+class Listener(Protocol):
+    """Who draws. Every call comes in the screen's own thread."""
+
+    def view_changed(self) -> None: ...
+
+    def state_changed(self) -> None: ...
+
+    def cluster_changed(self, before: str) -> None: ...
+
+    def failed(self, error: Exception) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a session is opened. ``clock`` gives seconds that only move forward; ``beats``: simulated time moves by
+    itself.
+    """
+
+    target: Target
+    make: Callable[[], Backend]
+    clock: Callable[[], float]
+    forbidden: str | None = None
+    beats: bool = True
+
+
+class Session:
+    """Begins with :meth:`start`, ends with :meth:`close`; in between it belongs to the thread that started it."""
+
+    def __init__(self, opening: Opening, listener: Listener) -> None:
+        self.target = opening.target
+        self.clock = opening.clock
+        self.safety = Safety(opening.forbidden)
+        self.draft = Draft()
+        self.choosing = Choosing()
+        self.others = False
+        self.rows = Rows()
+        self._beats = opening.beats
+        self._listener = listener
+        self._elsewhere = Elsewhere(opening.make)
+        self._loop = asyncio.get_running_loop()
+        self.poller = Poller(self, self.clock, self._seen, self._stood, listener.failed)
+        self._beat: asyncio.Task[None] | None = None
+        self._was = Link.CONNECTING
+        self._cluster_id = ""
+
+    @property
+    def view(self) -> View:
+        return self.poller.view
+
+    @property
+    def simulated(self) -> bool:
+        return self.target.kind == "simulated"
+
+    def start(self) -> None:
+        self.poller.start()
+        if self.simulated and self._beats:
+            self._beat = asyncio.create_task(self._move_time(), name="virtual time")
+
+    async def close(self) -> None:
+        """Nothing is asked any more, and the cluster is let go of."""
+        if self._beat is not None:
+            self._beat.cancel()
+        await self.poller.stop()
+        await self._elsewhere.close()
+
+    async def run(self, job: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
+        """A job on the backend's thread. Raises what it raises."""
+        return await self._elsewhere.run(job)
+
+    def header(self) -> Header:
+        """Of a plan that is made or changed now."""
+        return header(self.view.cluster_id, self.choosing.ranking, self.choosing.strategy)
+
+    def from_thread(self, call: Callable[..., None], *values: Any) -> None:
+        """Calls back into the screen's thread; nobody is there any more at the very end."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(call, *values)
+
+    async def choose_by(self, choosing: Choosing, *, others: bool | None = None) -> None:
+        """Other rules of choosing, or the other partitions too: the rows are made anew, nobody is asked."""
+        self.choosing = choosing
+        self.others = self.others if others is None else others
+        view = self.view
+
+        async def job(_backend: Backend) -> Rows:
+            return shaped(view, choosing, self.rows, others=self.others)
+
+        rows = await self.run(job)
+        if view is self.view:
+            self.rows = rows
+            self._listener.view_changed()
+
+    # What the poller asks (console.app.poller.Asks)
+
+    async def whole(self, before: View, wanted: Wanted, generation: int) -> View:
+        """A whole look, its rows made on the backend's thread too."""
+        return await self._look(lambda looker, b: looker.look(b, before, wanted, generation))
+
+    async def part(self, before: View, wanted: Wanted, generation: int) -> View:
+        """The logs of what the screen shows."""
+        return await self._look(lambda looker, b: looker.look_at(b, before, wanted, generation))
+
+    async def _look(self, asking: Callable[[Looker, Backend], Coroutine[Any, Any, View]]) -> View:
+        choosing, known, others = self.choosing, self.rows, self.others
+
+        def tell(view: View) -> None:
+            self.from_thread(self._told, view, shaped(view, choosing, known, others=others))
+
+        async def job(backend: Backend) -> tuple[View, Rows]:
+            view = await asking(Looker(self.clock, tell), backend)
+            return view, shaped(view, choosing, known, others=others)
+
+        view, rows = await self.run(job)
+        if choosing == self.choosing and others == self.others:
+            self.rows = rows
+        return view
+
+    def _told(self, view: View, rows: Rows) -> None:
+        if view.generation == self.poller.generation:
+            self.rows = rows
+            self.poller.tell(view)
+
+    def _seen(self, view: View) -> None:
+        if self._cluster_id and view.cluster_id != self._cluster_id:
+            before = self._cluster_id
+            self.safety = self.safety.other_cluster()
+            self.draft = Draft()
+            self._listener.cluster_changed(before)
+        self._cluster_id = view.cluster_id or self._cluster_id
+        self._listener.view_changed()
+
+    def _stood(self) -> None:
+        link = self.poller.state.link
+        if self._was is Link.LOST and link is Link.UP:
+            self.safety = self.safety.reconnected()
+        self._was = link
+        self._listener.state_changed()
+
+    async def _move_time(self) -> None:
+        """Virtual time follows real time while the console is open, at leisure where a second takes long."""
+        last = self.clock()
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            if self.view.cluster is None:
+                last = self.clock()
+                continue
+            passed, last = self.clock() - last, self.clock()
+            await self.run(partial(_advance, seconds=passed))
+            took = self.clock() - last
+            if took > BEAT_SECONDS / 10:
+                await asyncio.sleep(min(took * 10, 60.0))
+
+    def touch(self) -> None:
+        """A key or a click."""
+        self._become(self.safety.touch(self.clock()))
+
+    def tick(self) -> None:
+        """Time passes: what is armed may lapse."""
+        self._become(self.safety.at(self.clock()))
+
+    def _become(self, safety: Safety) -> None:
+        lapsed = self.safety.armed and not safety.armed
+        self.safety = safety
+        if lapsed:
+            self._listener.state_changed()
+
+    def plan_is(self, draft: Draft) -> None:
+        """The plan being edited is another one."""
+        self.draft = draft
+        self._listener.view_changed()
+
+
+async def _advance(backend: Backend, seconds: float) -> None:
+    if isinstance(backend, Advancing):
+        await backend.advance(seconds)
+
+
+def with_header(draft: Draft, made: Header) -> Draft:
+    """The draft under a header of its own: a plan that is saved again is another plan."""
+    return draft if draft.plan is None else replace(draft, plan=replace(draft.plan, header=made))

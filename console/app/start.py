@@ -1,0 +1,43 @@
+"""Running the app in this process, with the signals as the console needs them."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+
+from console.app.app import Console, Options
+from console.app.stopping import ConsoleSupervisor
+from console.app.terminal import Kept
+from console.cli.run import Program
+from console.signals import StopRequest
+from console.target import Target
+
+SWITCH_SECONDS = 0.002
+"""How long the backend's thread may compute before the screen's gets its turn: a key is seen at once."""
+
+
+def start(program: Program, target: Target | None, *, read_only: bool, guide: bool, served: bool) -> int:
+    """Opens the console and returns its exit status."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    # A full collection stops every thread while it walks millions of frozen values, and finds nothing.
+    gc.set_threshold(100_000, 50, 1_000)
+    terminal = Kept()
+    earlier = program.supervisor
+
+    def last_words(signum: int) -> str:
+        terminal.restore()
+        return earlier.last_words(signum)
+
+    supervisor = ConsoleSupervisor(last_words)
+    supervisor.stop.signum = earlier.stop.signum
+    program.supervisor = supervisor
+    if not served:
+        supervisor.install()
+    app = Console(program, target, Options(read_only=read_only, served=served, guide=guide))
+
+    async def work(_stop: StopRequest) -> int:
+        status = await app.run_async()
+        return 1 if status is None else status
+
+    return asyncio.run(work(supervisor.stop)) if served else supervisor.run(work)

@@ -1,0 +1,35 @@
+"""Signals while the console is open: what is in flight is finished or undone first, as on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from console.signals import StopRequest, Supervisor
+
+T = TypeVar("T")
+
+
+class ConsoleSupervisor(Supervisor):
+    """A supervisor that asks the console to end, where another cancels its work.
+
+    ``asked`` is called in the event loop by the first signal; a second one, or the end of the time limit, leaves at
+    once by way of ``last_words``.
+    """
+
+    def __init__(self, last_words: Callable[[int], str], limit: float | None = None) -> None:
+        super().__init__(last_words, limit)
+        self.asked: Callable[[], None] | None = None
+
+    def run(self, work: Callable[[StopRequest], Coroutine[Any, Any, T]]) -> T:
+        """The work's result; a signal that came before the console was open ends it as soon as it is."""
+        return super().run(work)
+
+    def _begin_stop(self) -> None:
+        if self.asked is not None:
+            self.asked()
+        else:
+            super()._begin_stop()
+
+    def _announce(self) -> None:
+        """The screen says it: a line on stderr would be written across it."""

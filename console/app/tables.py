@@ -1,0 +1,61 @@
+"""What can be done with any table: filter, sort, group, marks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from widgets.frame.filterbar import FilterBar
+from widgets.table import Filter, RowTable
+from widgets.text import Tone
+
+if TYPE_CHECKING:
+    from console.app.desk import Desk
+
+
+class Tables:
+    """Acts on the table of the open pane. Each table keeps its own filter."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._filters: dict[str, Filter | None] = {}
+
+    @property
+    def _table(self) -> RowTable[Any]:
+        return self._desk.table
+
+    def handlers(self) -> dict[str, Callable[[], None]]:
+        return {
+            "filter": self._open_filter,
+            "mark_all": self._mark_all,
+            "unmark": self._table.clear_marks,
+            "range": self._table.mark_range,
+            "sort": lambda: self._table.sort_next(1),
+            "reverse": self._table.reverse_sort,
+            "group": self._table.toggle_group,
+        }
+
+    def filter_by(self, wanted: Filter | None) -> None:
+        """The bar's filter, for the open pane's table."""
+        self._filters[self._desk.pane] = wanted
+        self._table.filter_by(wanted)
+        self._desk.draw_frame()
+
+    def clear_filter(self) -> bool:
+        """Takes the open pane's filter away; False where there is none."""
+        if self._filters.get(self._desk.pane) is None:
+            return False
+        self.filter_by(None)
+        self.follow_filter()
+        return True
+
+    def follow_filter(self) -> None:
+        """The bar belongs to the pane that is open."""
+        self._desk.query_one(FilterBar).close()
+
+    def _open_filter(self) -> None:
+        self._desk.query_one(FilterBar).open()
+
+    def _mark_all(self) -> None:
+        self._table.mark_all_shown()
+        self._desk.say(f"{self._table.counts.marked:,} rows are marked; u takes the marks away", Tone.INFO)

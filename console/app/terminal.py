@@ -1,0 +1,98 @@
+"""The terminal: whatever happens to it, the console ends in order, and it is left as it was found."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import termios
+from collections.abc import Callable
+from typing import IO, Any
+
+from textual.app import App
+from textual.drivers.linux_driver import LinuxDriver
+
+# Everything that the driver switches on: bracketed paste, line wrap, resize reports, mouse, the keyboard protocol,
+# the alternate screen, the cursor, focus reports.
+_UNDO = (
+    "\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"
+    "\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
+)
+
+
+class Forgiving:
+    """The terminal as a file that never fails: one that is gone takes no text, and ``lost`` is told once."""
+
+    def __init__(self, file: IO[str], lost: Callable[[], None]) -> None:
+        self._file = file
+        self._lost = lost
+        self._gone = False
+
+    def write(self, text: str) -> int:
+        with self._noticing():
+            self._file.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._noticing():
+            self._file.flush()
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    @contextlib.contextmanager
+    def _noticing(self) -> Any:
+        if self._gone:
+            yield
+            return
+        try:
+            yield
+        except (OSError, ValueError):
+            self._gone = True
+            self._lost()
+
+
+class Terminal(LinuxDriver):
+    """Textual's driver, for which a terminal that is gone is the end of the console and not a traceback."""
+
+    def __init__(
+        self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        assert sys.__stderr__ is not None
+        self._file: Any = Forgiving(sys.__stderr__, self._tell)
+
+    def run_input_thread(self) -> None:
+        """Raises nothing for a terminal that hangs up."""
+        try:
+            super().run_input_thread()
+        except OSError:
+            self._tell()
+
+    def _tell(self) -> None:
+        lost = getattr(self._app, "terminal_lost", None)
+        if lost is not None:
+            # From the driver's threads, and from an app that may be gone already.
+            with contextlib.suppress(Exception):
+                self._app.call_later(lost)
+
+
+class Kept:
+    """The terminal's settings from before the console, for the way out that goes past Textual."""
+
+    def __init__(self) -> None:
+        self._settings: list[Any] | None = None
+        with contextlib.suppress(termios.error, OSError, ValueError):
+            self._settings = termios.tcgetattr(0)
+
+    def restore(self) -> None:
+        """Puts everything back without waiting for anybody: it is called from signal handlers."""
+        if self._settings is None:
+            return
+        with contextlib.suppress(OSError):
+            os.set_blocking(2, False)
+            os.write(2, _UNDO.encode())
+        with contextlib.suppress(OSError, termios.error):
+            termios.tcsetattr(0, termios.TCSANOW, self._settings)
+        with contextlib.suppress(OSError):
+            os.set_blocking(2, True)

@@ -1,0 +1,46 @@
+"""From ``ktriage`` without a command to the console: imported where one is opened, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+
+from console.cli.run import Program
+from console.errors import InputError
+from console.target import Target
+
+LOOPBACK = "127.0.0.1"
+LOWEST_PORT, HIGHEST_PORT = 1024, 65_535
+
+
+def served() -> bool:
+    """Whether this console is drawn in a browser (textual-serve starts it with a driver of its own)."""
+    return "web_driver" in os.environ.get("TEXTUAL_DRIVER", "")
+
+
+def has_terminal() -> bool:
+    """Whether there is a terminal to draw on and to type at."""
+    streams = (sys.__stdin__, sys.__stderr__)
+    return all(stream is not None and stream.isatty() for stream in streams)
+
+
+def open_console(program: Program, target: Target | None, *, read_only: bool, guide: bool) -> int:
+    """Opens it and returns the exit status. Raises InputError where there is no terminal."""
+    in_browser = served()
+    if not in_browser and not has_terminal():
+        raise InputError("the console needs a terminal; ktriage status prints the same for a pipe")
+    from console.app.start import start  # noqa: PLC0415  # Textual is for those who open the console
+
+    return start(program, target, read_only=read_only, guide=guide, served=in_browser)
+
+
+def serve(arguments: Sequence[str], port: int) -> int:
+    """Serves the console on loopback until it is interrupted. Raises InputError for a port that cannot be."""
+    if not LOWEST_PORT <= port <= HIGHEST_PORT:
+        raise InputError(f"--port {port}: give one from {LOWEST_PORT} to {HIGHEST_PORT}")
+    from console.app.serving import serve as begin  # noqa: PLC0415  # the server is for those who serve
+
+    command = [sys.executable, "-m", "console.cli", *arguments]
+    return begin(shlex.join(command), LOOPBACK, port)

@@ -1,0 +1,252 @@
+"""An operator at the console, in verbs. Every verb waits for what it leads to, and never for a time."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from backends.base.protocol import Backend
+from console.app.app import Console, Options
+from console.app.desk import Desk
+from console.app.session import Session
+from console.app.view import Link
+from console.cli.run import Program
+from console.output.screen import Screen
+from console.signals import Supervisor
+from console.target import Target, resolve
+from recovery.model import TopicPartition
+from widgets.dialogs.confirm import Confirmation
+from widgets.frame.bottom import Say
+from widgets.plan import CandidatePicker
+from widgets.table import RowTable
+
+PATIENCE = 60.0
+"""Seconds after which something that should come is missing: a machine may be slow, a test may not hang."""
+
+_TEXT = re.compile(r'<text class="[^"]*" x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>', re.DOTALL)
+
+
+def screen_text(svg: str) -> str:
+    """The characters of a screenshot, line by line, as a person reads them."""
+    rows: dict[float, list[tuple[float, str]]] = {}
+    for x, y, text in _TEXT.findall(svg):
+        rows.setdefault(float(y), []).append((float(x), html.unescape(text).replace("\xa0", " ")))
+    lines = []
+    for y in sorted(rows):
+        line = ""
+        for x, text in sorted(rows[y]):
+            line = line.ljust(round(x / 12.2)) + text
+        lines.append(line)
+    return "\n".join(lines)
+
+
+class Robot:
+    """Somebody at the keyboard."""
+
+    def __init__(self, app: Console, pilot: Pilot[int]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    # What is seen
+
+    @property
+    def desk(self) -> Desk:
+        desk = self.app.desk
+        assert desk is not None, "no cluster is open"
+        return desk
+
+    @property
+    def session(self) -> Session:
+        return self.desk.session
+
+    @property
+    def screen(self) -> str:
+        """Everything that is on the screen."""
+        return screen_text(self.app.export_screenshot())
+
+    @property
+    def said(self) -> str:
+        return self.desk.query_one(Say).text
+
+    async def until(self, condition: Callable[[], object], what: str) -> None:
+        """Waits until it is so; a condition that never comes fails with what is on the screen."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"never came: {what}\n{self.screen}")
+            await self.pilot.pause(0.01)
+
+    async def sees(self, *texts: str) -> None:
+        """Waits until the screen holds each of the texts."""
+        await self.until(lambda: all(text in self.screen for text in texts), f"{texts} on the screen")
+
+    async def hears(self, text: str) -> None:
+        """Waits until the line at the bottom says it."""
+        await self.until(lambda: text in self.said, f"{text!r} said; last was {self.said!r}")
+
+    async def looked(self) -> None:
+        """Waits until a whole picture is there and drawn."""
+        await self.until(lambda: self.session.view.at is not None, "a whole picture")
+        await self.settled()
+
+    async def settled(self) -> None:
+        await self.desk.table.wait_settled()
+        await self.pilot.pause()
+
+    async def looks_again(self) -> None:
+        """Asks for a look, and waits for the picture that it brings."""
+        before = self.session.poller.state.schedule.ended
+        await self.press("r")
+        await self.until(lambda: self.session.poller.state.schedule.ended != before, "another look")
+        await self.settled()
+
+    # What is done
+
+    async def press(self, *keys: str) -> None:
+        for key in keys:
+            await self.pilot.press(key)
+        await self.pilot.pause()
+
+    async def types(self, text: str) -> None:
+        for char in text:
+            await self.pilot.press("space" if char == " " else char)
+
+    async def opens(self, pane: str) -> None:
+        await self.press(pane)
+        await self.until(lambda: self.desk.pane == pane, f"pane {pane}")
+        await self.settled()
+
+    async def puts_the_cursor_on(self, key: object) -> None:
+        await self.until(lambda: self.desk.table.move_to(key), f"a row {key}")
+        await self.until(lambda: self.desk.table.cursor_key == key, f"the cursor on {key}")
+
+    async def filters(self, text: str) -> None:
+        await self.press("slash")
+        await self.types(text)
+        await self.press("enter")
+        await self.settled()
+
+    async def arms(self) -> None:
+        await self.press("A")
+        await self.until(lambda: self.session.safety.armed, "an armed console")
+
+    async def chooses(self, broker: int | None = None) -> None:
+        """Puts the row under the cursor into the plan; ``broker`` where the picker asks for one."""
+        before = self.session.draft.plan
+        await self.press("c")
+        if broker is not None:
+            await self.picks(broker)
+        await self.until(lambda: self.session.draft.plan is not before, "a row in the plan")
+        await self.idle()
+
+    async def picks(self, broker: int) -> None:
+        """In the candidate picker."""
+        await self.asked(CandidatePicker)
+        picker = self.app.screen
+        assert isinstance(picker, CandidatePicker)
+        await self.until(lambda: picker.query_one(RowTable).move_to(broker), f"candidate {broker}")
+        await self.press("enter")
+
+    async def asked(self, screen: type) -> None:
+        await self.until(lambda: isinstance(self.app.screen, screen), f"a {screen.__name__}")
+        await self.pilot.pause()
+
+    async def answers(self, text: str) -> None:
+        """The line of text that is asked for."""
+        await self.until(lambda: bool(self.app.screen.query(Input)), "a question")
+        self.app.screen.query_one(Input).value = text
+        await self.press("enter")
+
+    async def asks_to_apply(self) -> Confirmation:
+        await self.press("X")
+        await self.asked(Confirmation)
+        confirmation = self.app.screen
+        assert isinstance(confirmation, Confirmation)
+        return confirmation
+
+    async def confirms(self, typed: str = "", reason: str = "") -> None:
+        """Fills the confirmation by the keyboard, and goes to its button."""
+        confirmation = self.app.screen
+        assert isinstance(confirmation, Confirmation)
+        for field, text in (("#expected", typed), ("#reason", reason)):
+            if confirmation.query(field):
+                confirmation.query_one(field, Input).focus()
+                await self.pilot.pause()
+                await self.types(text)
+        await self.until(lambda: not confirmation.missing, f"a complete confirmation: {confirmation.missing}")
+        confirmation.query_one("#confirm").focus()
+        await self.pilot.pause()
+        await self.press("enter")
+        await self.until(lambda: self.app.screen is self.desk, "the desk again")
+
+    async def idle(self) -> None:
+        """Waits until nothing is under way."""
+        await self.until(lambda: not self.desk.busy, "the end of the work")
+
+    async def applies(self, typed: str = "", reason: str = "") -> None:
+        await self.asks_to_apply()
+        await self.confirms(typed, reason)
+        await self.idle()
+
+    def leaders(self) -> dict[TopicPartition, int]:
+        """Who leads what was planned, as the last picture has it."""
+        partitions = self.session.view.partitions
+        assert partitions is not None
+        planned = self.session.draft.partitions
+        return {state.tp: state.leader for state in partitions.states if state.tp in planned}
+
+    async def link_is(self, link: Link) -> None:
+        await self.until(lambda: self.session.poller.state.link is link, f"the link {link}")
+
+
+def program(argv: Sequence[str] = ("ktriage",)) -> Program:
+    return Program("ktriage", tuple(argv), Screen(time.monotonic), Supervisor(lambda _signum: ""))
+
+
+@asynccontextmanager
+async def console(
+    target: Target | str | None,
+    *,
+    size: tuple[int, int] = (80, 24),
+    make: Callable[[Target, Callable[[str], None]], Backend] | None = None,
+    looked: bool = True,
+    **options: object,
+) -> AsyncIterator[Robot]:
+    """A console on a target, or on the scenario of that name, with somebody at it."""
+    where = resolve(None, None, target, None) if isinstance(target, str) else target
+    more = dict(options, beats=options.get("beats", False))
+    chosen = Options(**more) if make is None else Options(**more, make=make)  # type: ignore[arg-type]  # by name
+    app = Console(program(), where, chosen)
+    async with app.run_test(size=size) as pilot:
+        robot = Robot(app, pilot)
+        try:
+            if where is not None:
+                await robot.until(lambda: app.desk is not None and app.screen is app.desk, "the desk")
+                if looked:
+                    await robot.looked()
+            yield robot
+        finally:
+            await app.close_session()
+
+
+def records(state: Path) -> list[list[dict[str, Any]]]:
+    """The lines of each journal file under a state directory, oldest run first."""
+    files = sorted(state.rglob("*.jsonl"))
+    return [[json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] for file in files]
+
+
+async def soon(condition: Callable[[], object]) -> None:
+    """Waits for something that is not on a screen."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # noqa: ASYNC110  # any condition
+            await asyncio.sleep(0.01)

@@ -1,0 +1,60 @@
+"""Keys: each does one thing, and none belongs to tmux, screen or a browser."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from console.actions.keys import ALL, BY_NAME, KEYS, OFFLINE, PANES, PLAN
+from console.app.availability import Standing, why_not
+from console.app.safety import Safety
+from console.app.view import Link
+from recovery.model import Unknown, Why
+
+
+def standing(**changes: object) -> Standing:
+    usual = Standing(PLAN, Safety().arm(0.0), Link.UP, True, 1, 1, "", "ElectLeaders v3 (native)")
+    return usual._replace(**changes)  # type: ignore[arg-type]  # fields by name
+
+
+def test_no_key_means_two_things_in_one_pane() -> None:
+    for pane in ALL:
+        keys = Counter(action.key for action in KEYS if pane in action.panes)
+        assert [key for key, count in keys.items() if count > 1] == []
+
+
+def test_no_key_is_one_that_tmux_screen_or_a_browser_takes() -> None:
+    for action in KEYS:
+        assert "ctrl" not in action.key
+        assert "alt" not in action.key
+        assert not (action.key.startswith("f") and action.key[1:].isdecimal())
+
+
+def test_every_pane_has_its_number() -> None:
+    assert [BY_NAME[f"pane{number}"].key for number in PANES] == list(PANES)
+
+
+def test_what_changes_the_cluster_needs_an_armed_console() -> None:
+    apply = BY_NAME["apply"]
+    assert why_not(apply, standing()) == ""
+    assert "press A" in why_not(apply, standing(safety=Safety()))
+    assert "read-only" in why_not(apply, standing(safety=Safety("because")))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"planned": 0}, "plan is empty"),
+        ({"link": Link.LOST}, "lost"),
+        ({"busy": "applying the plan"}, "wait"),
+        ({"elections": Unknown(Why.NOT_OFFERED, "no ElectLeaders")}, "not offered"),
+        ({"pane": OFFLINE}, "only in pane 6"),
+    ],
+)
+def test_a_key_that_does_nothing_says_why(change: dict[str, object], says: str) -> None:
+    assert says in why_not(BY_NAME["apply"], standing(**change))
+
+
+def test_a_console_that_is_forbidden_to_change_anything_says_why_it_cannot_be_armed() -> None:
+    assert "no log-in" in why_not(BY_NAME["arm"], standing(safety=Safety("it has no log-in")))
