@@ -28,9 +28,9 @@ def short_loss(loss: Loss, last_epoch: int | None) -> str:
         return text
     kinds = branches(loss, last_epoch)
     if kinds.get(Branch.NEWER):
-        return f"{text} NEWER"
+        return f"{text}, NEWER"
     if kinds.get(Branch.STALE) and not kinds.get(Branch.FURTHER):
-        return f"{text} stale"
+        return f"{text}, stale"
     return text
 
 

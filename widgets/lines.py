@@ -72,7 +72,7 @@ class Lines(ScrollView, can_focus=True):
         looks = styles(self.app.theme)
         number = y + self.scroll_offset.y
         line = self._lines[number] if number < len(self._lines) else ()
-        return strip_of(line, looks, self.size.width)
+        return strip_of(line, looks, self.size.width).apply_style(self.rich_style)
 
     def _redraw(self) -> None:
         self.refresh()

@@ -9,6 +9,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
@@ -82,8 +83,8 @@ class Confirmation(ModalScreen[Confirmed | None]):
                 yield Input(id="reason", max_length=500)
             yield Lines(self._missing, focusable=False, id="missing")
             with Horizontal():
-                yield GuardedButton("[ Cancel ]", id="cancel", compact=True)
-                yield GuardedButton(f"[ {request.confirm_label} ]", id="confirm", compact=True)
+                yield GuardedButton(Content("[ Cancel ]"), id="cancel", compact=True)
+                yield GuardedButton(Content(f"[ {request.confirm_label} ]"), id="confirm", compact=True)
 
     def on_mount(self) -> None:
         self._look()

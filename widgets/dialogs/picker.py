@@ -78,7 +78,7 @@ class PlacePicker(ModalScreen[Place | None]):
                 COLUMNS,
                 lambda place: (place.kind, place.name),
                 groupings=(Grouping("kind", "by kind", _group, order=_GROUPS.__getitem__),),
-                noun="entry",
+                noun="choice",
                 empty="no profile and no scenario",
             )
             yield Lines(id="place-about", focusable=False)
@@ -87,7 +87,6 @@ class PlacePicker(ModalScreen[Place | None]):
         table = self.query_one(RowTable)
         table.update(self._places)
         table.group_by("kind")
-        table.action_cursor(1)
         table.focus()
 
     def on_row_table_moved(self, message: RowTable.Moved) -> None:

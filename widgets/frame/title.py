@@ -112,7 +112,7 @@ class TitleBar(Lines):
             badges = (Tone.BADGE_ARMED, Tone.BADGE_SAFE)
             looks = {tone: look if tone in badges else self._ink for tone, look in looks.items()}
         shown = self.lines[y] if y < len(self.lines) else ()
-        return strip_of(shown, looks, self.size.width)
+        return strip_of(shown, looks, self.size.width).apply_style(self.rich_style)
 
 
 def _colour(name: str | None) -> Color | None:

@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
+from widgets.harm import loss_tone, short_loss
 from widgets.lines import Lines
 from widgets.plan.candidates import Choice, choice_lines, choices
 from widgets.table import Column, RowTable
@@ -23,6 +24,16 @@ def _epoch(choice: Choice) -> str:
     return str(choice.candidate.last_epoch)
 
 
+def _loses(choice: Choice) -> str:
+    told = choice.candidate
+    return "not known" if told is None else short_loss(told.loss, told.last_epoch)
+
+
+def _loses_tone(choice: Choice) -> Tone:
+    told = choice.candidate
+    return Tone.BAD if told is None else loss_tone(told.loss, told.last_epoch)
+
+
 COLUMNS: tuple[Column[Choice], ...] = (
     Column(
         "broker", "BROKER", lambda c: str(c.broker), sort=lambda c: c.broker, right=True, tone=Tone.STRONG
@@ -33,7 +44,6 @@ COLUMNS: tuple[Column[Choice], ...] = (
         lambda c: "CANNOT BE" if c.problem else "yes",
         tone=lambda c: Tone.BAD if c.problem else Tone.GOOD,
     ),
-    Column("role", "ROLE", lambda c: c.role, tone=Tone.KEY),
     Column("epoch", "EPOCH", _epoch, right=True, priority=2),
     Column(
         "end",
@@ -42,7 +52,8 @@ COLUMNS: tuple[Column[Choice], ...] = (
         right=True,
         priority=1,
     ),
-    Column("loses", "LOSES", lambda c: c.harm, flex=True),
+    Column("loses", "LOSES", _loses, tone=_loses_tone),
+    Column("role", "ROLE", lambda c: c.role, tone=Tone.KEY, flex=True),
 )
 
 

@@ -14,7 +14,7 @@ from recovery.ranking import Ranking, rank
 from widgets.lines import Lines
 from widgets.pane import Pane
 from widgets.replicas.columns import COLUMNS, ReplicaRow
-from widgets.replicas.picture import choices, picture
+from widgets.replicas.picture import losses, picture
 from widgets.table import RowTable
 from widgets.text import BLANK, Line, Piece, Tone, fold, ids, line, printable
 
@@ -81,7 +81,7 @@ class ReplicasPane(Pane):
         if not isinstance(view, ReplicasView):
             return []
         lines = picture(view.survey, view.ranking, width)
-        told = choices(view.survey, view.ranking)
+        told = losses(view.survey, view.ranking)
         if not told:
             return lines
         lines.append(BLANK)

@@ -14,7 +14,7 @@ from recovery.plan.review import harm_text
 from recovery.ranking import Ranking, rank
 from widgets.harm import STANDING_WORDS, last_epoch, loss_tone, short_loss
 from widgets.replicas.axis import Axis, make_axis
-from widgets.text import Line, Piece, Tone, both, fit, line, offset, printable
+from widgets.text import Line, Piece, Tone, both, fit, line, offset, printable, width_of
 
 PATTERNS = "█▒░▓=#"
 TONES = (Tone.EPOCH_0, Tone.EPOCH_1, Tone.EPOCH_2, Tone.EPOCH_3, Tone.EPOCH_4, Tone.EPOCH_5)
@@ -23,7 +23,7 @@ NOT_KNOWN = "?"
 CUT = "x"
 WATERMARK = "H"
 LABEL = 12
-ASIDE = 25
+LEAST_AXIS = 24
 
 
 class Bar(NamedTuple):
@@ -38,17 +38,16 @@ def picture(survey: Survey, ranking: Ranking, width: int) -> list[Line]:
     bars = [Bar(r.broker, r.log) for r in survey.replicas if isinstance(r.log, ReplicaLog)]
     if not bars:
         return [line(Piece("no replica told its log: there is nothing to draw", Tone.WARN))]
-    axis = make_axis(_offsets(bars), max(width - LABEL - ASIDE, 12))
-    order = _ranked(survey, ranking)
+    choices = [_choice(survey, broker) for broker in _ranked(survey, ranking)]
+    aside = max(len(text) for text in (*map(_told, bars), *(choice.aside for choice in choices))) + 2
+    axis = make_axis(_offsets(bars), max(width - LABEL - aside, LEAST_AXIS))
     lines = [*_scale(axis, width)]
     for replica in survey.replicas:
         lines.append(_bar_line(replica, axis, width))
-    lines += _parting(bars, order, axis, width)
+    lines += _parting(bars, [choice.broker for choice in choices], axis, width)
     lines.append(line(Piece("WHAT EACH CHOICE CUTS OFF", Tone.HEAD), Piece(f"  {CUT} = lost", Tone.DIM)))
-    for broker in order:
-        lines.append(_choice_line(survey, broker, axis, width))
-    lines += _legend(bars)
-    return lines
+    lines += [_choice_line(choice, axis, width) for choice in choices]
+    return lines + _legend(bars, width)
 
 
 def _ranked(survey: Survey, ranking: Ranking) -> list[int]:
@@ -76,13 +75,14 @@ def _scale(axis: Axis, width: int) -> Iterator[Line]:
         yield line(Piece(fit("offset", LABEL), Tone.DIM), Piece(offset(axis.points[0]), Tone.DIM))
         return
     taken: dict[int, str] = {}
-    free = [True] * (axis.width + ASIDE)
+    room = width - LABEL
+    free = [True] * room
     for index in (0, len(axis.points) - 1, *range(len(axis.points) - 2, 0, -1)):
         text, at = offset(axis.points[index]), axis.columns[index]
-        if all(free[max(at - 1, 0) : at + len(text) + 1]):
+        if at + len(text) <= room and all(free[max(at - 1, 0) : at + len(text) + 1]):
             taken[at] = text
             free[at : at + len(text)] = [False] * len(text)
-    row = _placed(taken, axis.width + ASIDE)
+    row = _placed(taken, room)
     ticks = "".join("┬" if c in taken else "─" for c in range(axis.width + 1))
     yield line(Piece(fit("offset", LABEL), Tone.DIM), Piece(row.rstrip(), Tone.DIM))
     note = " not to scale" + (", older epochs drawn as one" if axis.skipped else "")
@@ -107,10 +107,14 @@ def _bar_line(replica: Replica, axis: Axis, width: int) -> Line:
         return line(
             label, Piece(fit(f"{NOT_KNOWN} {printable(str(log))}", width - LABEL).rstrip(), Tone.WARN)
         )
-    epoch = last_epoch(log)
-    told = "epoch ?" if epoch is None else "no records" if epoch == NO_EPOCH else f"epoch {epoch}"
-    aside = f" end {offset(log.log_end_offset)}, {told}"
+    aside = f" {_told(Bar(replica.broker, log))}"
     return (label, *_bar(log, axis), Piece(fit(aside, width - LABEL - axis.width - 1).rstrip()))
+
+
+def _told(bar: Bar) -> str:
+    epoch = last_epoch(bar.log)
+    last = "epoch ?" if epoch is None else "no records" if epoch == NO_EPOCH else f"epoch {epoch}"
+    return f"end {offset(bar.log.log_end_offset)}, {last}"
 
 
 def _bar(log: ReplicaLog, axis: Axis) -> list[Piece]:
@@ -183,41 +187,58 @@ def _parting(bars: Sequence[Bar], order: Sequence[int], axis: Axis, width: int) 
         yield line(Piece(" " * (LABEL + column)), Piece(text, Tone.KEY))
 
 
-def _choice_line(survey: Survey, broker: int, axis: Axis, width: int) -> Line:
+class _Choice(NamedTuple):
+    """What electing one replica would lose; ``why_not`` it cannot be, "" where it can."""
+
+    broker: int
+    lost: Loss
+    epoch: int | None
+    why_not: str
+
+    @property
+    def aside(self) -> str:
+        return f"cannot: {self.why_not}" if self.why_not else f"loses {short_loss(self.lost, self.epoch)}"
+
+
+def _choice(survey: Survey, broker: int) -> _Choice:
     replica = survey.replica(broker)
-    lost = loss(survey, broker)
-    epoch = last_epoch(survey.log(broker))
-    electable = replica is not None and replica.electable
-    label = Piece(fit(f"elect {broker}", LABEL), Tone.STRONG if electable else Tone.DIM)
+    why_not = "" if replica is None or replica.electable else STANDING_WORDS[replica.standing]
+    return _Choice(broker, loss(survey, broker), last_epoch(survey.log(broker)), why_not)
+
+
+def _choice_line(choice: _Choice, axis: Axis, width: int) -> Line:
+    label = Piece(fit(f"elect {choice.broker}", LABEL), Tone.DIM if choice.why_not else Tone.STRONG)
     cells: list[tuple[str, Tone]] = [("·", Tone.DIM)] * axis.width + [(" ", Tone.PLAIN)]
     for first, left, wide in axis.stretches():
-        if any(span.start <= first < span.end for span in (*lost.head, *lost.tail)):
+        if any(span.start <= first < span.end for span in (*choice.lost.head, *choice.lost.tail)):
             cells[left : left + wide] = [(CUT, Tone.CUT)] * wide
-    aside = _aside(lost, epoch, "" if electable or replica is None else STANDING_WORDS[replica.standing])
-    tone = loss_tone(lost, epoch) if electable else Tone.DIM
-    return (label, *_joined(cells), Piece(fit(aside, width - LABEL - axis.width - 1).rstrip(), tone))
+    tone = Tone.BAD if choice.why_not else loss_tone(choice.lost, choice.epoch)
+    return (
+        label,
+        *_joined(cells),
+        Piece(fit(f" {choice.aside}", width - LABEL - axis.width - 1).rstrip(), tone),
+    )
 
 
-def _aside(lost: Loss, epoch: int | None, why_not: str) -> str:
-    words = "loses " + short_loss(lost, epoch)
-    return f" cannot be: {why_not}" if why_not else f" {words}"
-
-
-def _legend(bars: Sequence[Bar]) -> Iterator[Line]:
-    epochs = sorted(
-        {span.epoch for _, log in bars if isinstance(log.lineage, Lineage) for span in log.lineage.spans}
-    )[-len(PATTERNS) :]
-    pieces = [Piece(" " * LABEL)]
-    for epoch in epochs:
-        sign, tone = look(epoch)
-        pieces += [Piece(sign * 2, tone), Piece(f" epoch {epoch}  ", Tone.DIM)]
-    pieces += [Piece(WATERMARK, Tone.MATCH), Piece(" high watermark (a lower bound)", Tone.DIM)]
+def _legend(bars: Sequence[Bar], width: int) -> list[Line]:
+    """What the signs mean, folded between entries only."""
+    spans = [span for _, log in bars if isinstance(log.lineage, Lineage) for span in log.lineage.spans]
+    newest = sorted({span.epoch for span in spans})[-len(PATTERNS) :]
+    entries = [(*look(epoch), f"epoch {epoch}") for epoch in newest]
+    entries.append((WATERMARK, Tone.MATCH, "high watermark (a lower bound)"))
     if any(isinstance(log.lineage, Lineage) and log.lineage.floor > log.log_start_offset for _, log in bars):
-        pieces.append(Piece(f"  {NOT_ASKED} epoch not asked", Tone.DIM))
-    yield tuple(pieces)
+        entries.append((NOT_ASKED, Tone.DIM, "epoch not asked"))
+    lines, row = [], [Piece(" " * LABEL)]
+    for sign, tone, meaning in entries:
+        text = f" {meaning}  "
+        if width_of(row) + len(sign) + len(text.rstrip()) > width and len(row) > 1:
+            lines.append(tuple(row))
+            row = [Piece(" " * LABEL)]
+        row += [Piece(sign, tone), Piece(text, Tone.DIM)]
+    return [*lines, tuple(row)]
 
 
-def choices(survey: Survey, ranking: Ranking) -> list[tuple[int, str]]:
+def losses(survey: Survey, ranking: Ranking) -> list[tuple[int, str]]:
     """What electing each replica that answered would lose, in full words, best first."""
     told = []
     for broker in _ranked(survey, ranking):

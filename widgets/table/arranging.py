@@ -49,6 +49,7 @@ class Arranging(ScrollView, Generic[Row]):
         self._marks: frozenset[Hashable] = frozenset()
         self._marked_by_group: dict[str, int] = {}
         self._anchor: Hashable | None = None
+        self._needs: dict[str, int] = {}
         self._generation = 0
         self._settled = asyncio.Event()
         self._settled.set()
@@ -224,6 +225,7 @@ class Arranging(ScrollView, Generic[Row]):
         if top <= old.number < top + max(self.size.height - 1, 1):
             self.scroll_to(y=max(cursor.number - (old.number - top), 0), animate=False)
         if refilled:
+            self._needs = {}
             self._drop_marks(arranged)
         if not there and refilled and old.key is not None and self._hidden(arranged, old.key) is False:
             self.post_message(messages.RowGone(self, old.key, cursor.key))

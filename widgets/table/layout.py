@@ -35,8 +35,12 @@ class Layout:
 
 
 def lay_out(columns: Sequence[Column[Any]], needs: Mapping[str, int], width: int, start: int = 0) -> Layout:
-    """Places ``columns`` in ``width`` screen columns from ``start``. ``needs`` is how wide each is as it is."""
-    kept = list(columns)
+    """Places ``columns`` in ``width`` screen columns from ``start``. ``needs`` is how wide each is as it is.
+
+    A column that may be dropped and has been empty in all that was seen is not drawn, and not missed.
+    """
+    empty = [c for c in columns if c.priority > 0 and not needs.get(c.id, 0)] if any(needs.values()) else []
+    kept = [column for column in columns if column not in empty]
     while len(kept) > 1 and _needed(kept, needs) > width - start:
         droppable = [column for column in kept if column.priority > 0]
         if not droppable:
@@ -52,7 +56,7 @@ def lay_out(columns: Sequence[Column[Any]], needs: Mapping[str, int], width: int
             flexible, spare = flexible[1:], spare - wide
         placed.append(Placed(column, start, wide))
         start += wide + GAP
-    dropped = tuple(column.title for column in columns if column not in kept)
+    dropped = tuple(column.title for column in columns if column not in kept and column not in empty)
     return Layout(tuple(placed), dropped)
 
 

@@ -70,9 +70,9 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
     def render_line(self, y: int) -> Strip:
         line, under_cursor = self._painted[y] = self._drawn(y)
         strip = strip_of(line, styles(self.app.theme), self.size.width)
-        return (
-            strip.apply_style(cursor_style(self.app.theme, focused=self.has_focus)) if under_cursor else strip
-        )
+        if under_cursor:
+            strip = strip.apply_style(cursor_style(self.app.theme, focused=self.has_focus))
+        return strip.apply_style(self.rich_style)
 
     def _drawn(self, y: int) -> tuple[Line, bool]:
         """The line at screen line ``y``, and whether the cursor is on it."""
@@ -102,10 +102,12 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
         """Widths by what is seen, so that no number is cut; a change draws everything anew."""
         height = max(self.size.height - 1, 0)
         rows = draw.visible_rows(self._arranged, self.scroll_offset.y, height)
-        layout = lay_out(self.columns, draw.needed(self.columns, rows), self.size.width, draw.GUTTER)
+        for column, need in draw.needed(self.columns, rows).items():
+            self._needs[column] = max(self._needs.get(column, 0), need)
+        layout = lay_out(self.columns, self._needs, self.size.width, draw.GUTTER)
         if layout != self._layout:
             self._layout = layout
-            self._painted.clear()
+            self.refresh()
 
     def _repaint(self) -> None:
         """Draws the lines that look different from what is on the screen, and no others."""
