@@ -134,7 +134,20 @@ def _newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> Replica
 async def _prepare_remove(membership: Membership, node_id: int, directory_id: str | None) -> Prepared:
     quorum = await settled_quorum(membership)
     key = voter_of(quorum, node_id, directory_id)
-    return Prepared(Change.REMOVE, Voter(key), quorum, before_removing(quorum, key, LIMITS))
+    joins = await _auto_join(membership, quorum, key)
+    return Prepared(Change.REMOVE, Voter(key), quorum, before_removing(quorum, key, LIMITS, auto_join=joins))
+
+
+async def _auto_join(membership: Membership, quorum: Quorum, key: ReplicaKey) -> bool | None:
+    """Whether that voter would add itself again; None where it does not tell."""
+    voter = quorum.voters.find(key)
+    if voter is None or not voter.endpoints:
+        return None
+    answer = await membership.probe(voter.endpoints[0].host, voter.endpoints[0].port, key.id)
+    if isinstance(answer, Unknown) or isinstance(answer.settings, Unknown):
+        return None
+    # Before 4.2 there is no such setting.
+    return bool(answer.settings.auto_join)
 
 
 async def look_endpoints(membership: Membership, quorum: Quorum, node_id: int) -> tuple[Endpoint, ...]:

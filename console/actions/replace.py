@@ -19,7 +19,7 @@ from recovery.membership.choosing import NotChosen
 from recovery.membership.pace import Pace
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import ReplacementPlan, Step, StepKind
-from recovery.membership.replacement_course import Picture, Situation, current, key_of, situation
+from recovery.membership.replacement_course import Picture, Situation, current, key_of, silent, situation
 
 POLL = 0.5
 """Seconds between looks at the cluster."""
@@ -127,11 +127,24 @@ class _Run:
         self._patience = patience
         self._waited = 0.0
         self._pace = Pace()
+        self._silent: frozenset[int] = frozenset()
+        self._seen: frozenset[int] = frozenset()
         self.step: Step | None = None
         self.picture: Picture
 
     async def look(self) -> None:
-        self.picture = await _picture(self._membership, self._plan, self._watcher.confirmed)
+        confirmed = self._watcher.confirmed | self._seen
+        self.picture = await _picture(self._membership, self._plan, confirmed)
+        self._note_swaps()
+
+    def _note_swaps(self) -> None:
+        """A static voter whose disk is replaced is seen to fall silent, and then to fetch again."""
+        for step in self._plan.steps:
+            if step.kind is StepKind.SWAP:
+                if silent(step, self.picture.quorum):
+                    self._silent |= {step.number}
+                elif step.number in self._silent:
+                    self._seen |= {step.number}
 
     async def on(self) -> Gone | None:
         """One look, and what follows from it; None: go on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from backends.base.membership import Membership, NoLeader
 from console.actions.quorum import Look, look, lost, reading
 from console.cli.quorum_running import work
+from console.cli.reminding import remind
 from console.cli.run import Run
 from console.cli.status import Status
 from console.output.quorum import (
@@ -33,6 +34,7 @@ def show(run: Run, *, everything: bool) -> int:
         return Status.PARTLY
     lines = replication_lines if everything else status_lines
     run.screen.out(status_document(seen, command) if run.json else lines(seen))
+    remind(run, seen.cluster_id)
     return Status.DONE if everything or seen.health.well else Status.PARTLY
 
 

@@ -21,6 +21,12 @@ from recovery.membership.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from recovery.model import Unknown
 
 
+STATIC = (
+    "UNSUPPORTED_VERSION: kraft.version is 0: the voters are the setting controller.quorum.voters of every node, and"
+    " no request changes them"
+)
+
+
 class Limits(NamedTuple):
     """What counts as alive: fetched within ``fetch_age_ms`` (Kafka's controller.quorum.fetch.timeout.ms is
     2000), and at most ``lag`` offsets behind the leader's log end.
@@ -109,18 +115,21 @@ def before_adding(
     return _verdict(quorum, outcome, limits, tuple(_endpoint_faults(quorum, voter, asked)))
 
 
-def before_removing(quorum: Quorum, key: ReplicaKey, limits: Limits) -> Verdict:
-    """The verdict on removing ``key``."""
+def before_removing(
+    quorum: Quorum, key: ReplicaKey, limits: Limits, *, auto_join: bool | None = None
+) -> Verdict:
+    """The verdict on removing ``key``. ``auto_join`` is what that controller runs with; None: it did not tell."""
     outcome = remove_voter(quorum, RemoveVoter(key, quorum.cluster_id))
     verdict = _verdict(quorum, outcome, limits, ())
     warnings = list(verdict.warnings)
     if key == quorum.leader:
         warnings.append("it is the leader: it commits without its own vote, resigns, and another is elected")
-    if key in verdict.before.up:
-        warnings.append(
-            "it is running: with controller.quorum.auto.join.enable it adds itself again, stop it first"
-        )
-    return verdict._replace(warnings=tuple(warnings))
+    if key not in verdict.before.up or auto_join is False:
+        return verdict._replace(warnings=tuple(warnings))
+    comes_back = "it is running: with controller.quorum.auto.join.enable it adds itself again, stop it first"
+    if auto_join:
+        return verdict._replace(refused=(*verdict.refused, comes_back), warnings=tuple(warnings))
+    return verdict._replace(warnings=(*warnings, comes_back))
 
 
 def before_replacing(quorum: Quorum, old: ReplicaKey, limits: Limits) -> Verdict:
@@ -162,6 +171,9 @@ def wedged(earlier: Quorum, later: Quorum, min_interval_ms: int = 2000) -> bool 
 def _verdict(quorum: Quorum, outcome: VoterSet | Refusal, limits: Limits, faults: tuple[str, ...]) -> Verdict:
     before = strength(quorum, quorum.voters, limits)
     if isinstance(outcome, Refusal):
+        if quorum.kraft_version < 1:
+            # Whatever else the leader would say first, this is why.
+            return Verdict((STATIC,), (), before, None)
         return Verdict((str(outcome), *faults), (), before, None)
     after = strength(quorum, outcome, limits)
     refused = list(faults)

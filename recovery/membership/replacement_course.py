@@ -104,6 +104,14 @@ def _started(plan: ReplacementPlan, step: Step, quorum: Quorum) -> Situation:
     return Situation(False, step.waits_for)
 
 
+def silent(step: Step, quorum: Quorum) -> bool:
+    """Whether the voter that a step is about does not fetch: it is down, or its disk is being replaced."""
+    held = quorum.progress_of(step.key) if step.key is not None else None
+    if held is None or step.key == quorum.leader:
+        return held is None
+    return held.last_fetch_ms <= 0 or quorum.now_ms - held.last_fetch_ms > STOPPED_MS
+
+
 def _swap(step: Step, quorum: Quorum) -> Situation:
     limits = Limits()
     rest = VoterSet(tuple(v for v in quorum.voters.voters if v.key.id != step.node))
