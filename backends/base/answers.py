@@ -223,3 +223,8 @@ class Capabilities:
     features: Mapping[str, int]
     replica_logs: str
     designated_elections: str | Unknown
+
+    @property
+    def native_elections(self) -> bool:
+        """Whether designated elections are the cluster's own, and no order is written for them."""
+        return isinstance(self.designated_elections, str) and "(native)" in self.designated_elections

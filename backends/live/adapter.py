@@ -32,6 +32,7 @@ from backends.live.fleet import Fleet
 from backends.live.held import hold_elections
 from backends.live.listing import Listing
 from backends.live.membership import LiveMembership
+from backends.live.nativequery import LogEnds
 from backends.live.partitions import describe_partitions
 from backends.live.quorum import describe_quorum
 from backends.live.reassign import list_reassignments
@@ -63,6 +64,7 @@ class LiveBackend:
         self._fleet = Fleet(settings, overrides)
         self._controls = LiveControls(self._fleet)
         self._listing = Listing(self._fleet)
+        self._ends = LogEnds()
         self.membership = LiveMembership(self.title, self._fleet, Controllers(settings))
 
     @property
@@ -128,6 +130,7 @@ class LiveBackend:
             look_again=self.cluster,
             beside=beside,
             progress=progress,
+            ends=self._ends,
         )
         topics = list(dict.fromkeys(state.topic for state in request.partitions))
         configs, reassigning, _ = await asyncio.gather(
@@ -215,7 +218,7 @@ class LiveBackend:
         stop: Stop,
         progress: Progress | None = None,
     ) -> tuple[Election, ...]:
-        """By reorder, elect and restore: no release has the native call."""
+        """By ElectLeaders v3 where it is offered; else by reorder, elect and restore."""
         return await designate(
             self._controls, rows, recorder, attempts=attempts, stop=stop, progress=progress
         )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from backends.base.answers import Designation, Election, Outcome
 from backends.base.errors import BackendError, NotAllowed, NotOffered
 from backends.base.protocol import Recorder
-from backends.live.controls import Controls
+from backends.live.controls import Controls, Refusal
 from recovery.fences import Fence, blocked_by_last_known_leader, needs_reorder, state_changed
 from recovery.model import PartitionState, Standing, TopicPartition, Unknown, Why
 from recovery.standing import standing
@@ -33,6 +33,9 @@ class _Look(NamedTuple):
 
 class Batch:
     """At most 1,000 rows. ``passing`` are the rows whose failure may pass."""
+
+    native = False
+    """Whether the cluster elects the designated leaders itself: then no order matters."""
 
     def __init__(self, controls: Controls, rows: Sequence[Designation], recorder: Recorder) -> None:
         self.rows = tuple(rows)
@@ -116,6 +119,8 @@ class Batch:
             self._fail(row, f"the log of {row.leader} was never looked at")
         elif isinstance(silent := changed.get(row.leader), Unknown):
             self._unanswered(row, silent)
+        elif self.native:
+            return
         elif Standing.UNREGISTERED in look.standings.values() and self._must_reorder(row):
             missing = [b for b, s in look.standings.items() if s is Standing.UNREGISTERED]
             self._fail(row, f"the assignment cannot be reordered: broker {missing[0]} is not registered")
@@ -127,7 +132,7 @@ class Batch:
             )
 
     def _must_reorder(self, row: Designation) -> bool:
-        return needs_reorder(row.replicas, row.order, self._looks[row.tp].standings)
+        return not self.native and needs_reorder(row.replicas, row.order, self._looks[row.tp].standings)
 
     # Reorder.
 
@@ -170,7 +175,7 @@ class Batch:
             return
         entry = self._record("elect", rows)
         try:
-            answers = await self._controls.elect([row.tp for row in rows], preferred=False)
+            answers = await self._hold(rows)
         except BackendError as error:
             self._recorder.after(entry, {"unknown": {row.tp: str(error) for row in rows}})
             if _surely_not_done(error):
@@ -184,6 +189,9 @@ class Batch:
             answer = answers.get(row.tp)
             if answer is not None and not answer.not_needed:
                 self._fail(row, f"not elected: {answer}", passing=answer.passing)
+
+    async def _hold(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, Refusal | None]:
+        return await self._controls.elect([row.tp for row in rows], preferred=False)
 
     async def _read_back(self, rows: Sequence[Designation]) -> None:
         """Waits until a caught-up broker shows a leader under a newer epoch."""

@@ -137,6 +137,27 @@ class BrokerConnection:
         the request was never written. Cancelling closes it too: the answer would come back to nobody.
         Raises Refused where the request holds a value that Kafka's protocol cannot carry.
         """
+        return self._decode(await self._carry(request, timeout), response_type)
+
+    async def send_exactly(
+        self, request: Sendable, response_type: type[R], *, timeout: float | None = None
+    ) -> R | None:
+        """As :meth:`send`; None where the answer is not of that type to its last byte, and nothing is closed.
+
+        For calls that no release has: a broker may serve another under the same number.
+        """
+        from backends.live.native import read_exactly
+
+        raw = await self._carry(request, timeout)
+        try:
+            answer = read_exactly(response_type, raw.data, raw.offset)
+        except Exception:  # kio raises as many kinds of errors as there are formats
+            return None
+        self._note_throttle(answer)
+        return answer
+
+    async def _carry(self, request: Sendable, timeout: float | None) -> RawAnswer:
+        """One request and its undecoded answer, in its turn."""
         carried = _encoded(request)
         limit = self._settings.request_timeout if timeout is None else timeout
         deadline = asyncio.get_running_loop().time() + limit
@@ -148,8 +169,7 @@ class BrokerConnection:
             raise self._error(Trouble.NO_ANSWER, detail) from None
         try:
             await self._wait_out_throttle(deadline, limit)
-            raw = await self._exchange(carried, deadline, limit)
-            return self._decode(raw, response_type)
+            return await self._exchange(carried, deadline, limit)
         finally:
             self._turn.release()
 
@@ -189,10 +209,13 @@ class BrokerConnection:
             self.close()
             detail = f"answer to {response_type.__name__} not understood ({type(error).__name__})"
             raise self._error(Trouble.UNDECODABLE, detail, sent=True) from None
+        self._note_throttle(answer)
+        return answer
+
+    def _note_throttle(self, answer: ResponsePayload) -> None:
         throttle = getattr(answer, "throttle_time", None)
         if isinstance(throttle, timedelta) and throttle:
             self._resume_at = asyncio.get_running_loop().time() + throttle.total_seconds()
-        return answer
 
     def _error(self, trouble: Trouble, detail: str, *, sent: bool = False) -> BrokerError:
         return BrokerError(trouble, self.where, detail, sent=sent)

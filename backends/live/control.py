@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from backends.base.answers import ClusterInfo
+from backends.base.errors import BackendError
 from backends.live import logquery
 from backends.live.cluster import ELR_FEATURE, cluster_info
 from backends.live.connection import BrokerConnection
@@ -16,6 +17,7 @@ from backends.live.logquery import LogEnd, Trouble
 from backends.live.partitions import WHOLE_TOPIC, describe_some
 from backends.live.reassign import ALTER_PARTITION_REASSIGNMENTS, list_reassignments, write_assignments
 from backends.live.refusals import PartitionRefusal
+from backends.live.versions import ELECT_DESIGNATED, ELECT_LEADERS
 from recovery.model import NO_EPOCH, PartitionState, TopicPartition, Unknown, Why
 from recovery.probe import OutOfRange
 
@@ -32,6 +34,7 @@ class LiveControls:
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
+        self._emulates = False
 
     async def cluster(self) -> ClusterInfo:
         """The brokers now, as a caught-up broker lists them."""
@@ -73,6 +76,30 @@ class LiveControls:
         told = await self._fleet.any(
             lambda conn: elect_leaders(conn, asked, preferred=preferred), again=False
         )
+        return told.value
+
+    async def designates(self) -> bool:
+        """ElectLeaders v3 is offered, and was not found wanting before."""
+        if self._emulates:
+            return False
+
+        async def ask(conn: BrokerConnection) -> bool:
+            return conn.highest(ELECT_LEADERS, (ELECT_DESIGNATED,)) is not None
+
+        try:
+            return (await self._fleet.any(ask)).value
+        except BackendError:
+            return False
+
+    async def designate(
+        self, leaders: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, PartitionRefusal | None]:
+        """ElectLeaders v3; sent once only. After a failure the next elections go by reordering."""
+        from backends.live.nativeelect import elect_designated
+
+        self._emulates = True
+        told = await self._fleet.any(lambda conn: elect_designated(conn, leaders), again=False)
+        self._emulates = False
         return told.value
 
     async def blocks_on_dead_last_known_leader(self) -> bool:

@@ -66,6 +66,16 @@ class Controls(Protocol):
         """ElectLeaders, preferred or unclean, None: of all partitions; an answer of None: an election was held."""
         ...
 
+    async def designates(self) -> bool:
+        """Whether the cluster elects designated leaders itself, as far as is known. Raises nothing."""
+        ...
+
+    async def designate(
+        self, leaders: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, Refusal | None]:
+        """ElectLeaders v3. Raises NotOffered or NotAllowed where nothing was sent for that reason."""
+        ...
+
     async def blocks_on_dead_last_known_leader(self) -> bool:
         """Whether this cluster has KAFKA-19522 (before 4.1) with the ELR feature on."""
         ...

@@ -1,4 +1,4 @@
-"""Designated elections on clusters that do not have them: reorder, elect, read back, restore.
+"""Designated elections: the cluster's own where it has them (ElectLeaders v3), else reorder, elect, restore.
 
 ElectLeaders UNCLEAN takes the first live replica in assignment order, and the same replicas in another order
 are accepted on an offline partition at once (shared facts, "A designated election on today's clusters"). So
@@ -75,12 +75,26 @@ async def _round(
     for first in range(0, len(rows), BATCH):
         if job.stop:
             return [*again, *rows[first:]]
-        batch = Batch(job.controls, rows[first : first + BATCH], job.recorder)
-        ended.update(await batch.run())
+        batch = await _held(job, rows[first : first + BATCH], ended)
         again.extend(row for row in batch.rows if row.tp in batch.passing)
         if job.tell is not None:
             job.tell(len(ended) - len(again), job.total)
     return again
+
+
+async def _held(job: Round, rows: Sequence[Designation], ended: dict[TopicPartition, Election]) -> Batch:
+    """One batch, by the cluster's own designated elections where it has them."""
+    if await job.controls.designates():
+        from backends.live.nativeelect import NativeBatch
+
+        native = NativeBatch(job.controls, rows, job.recorder)
+        told = await native.run()
+        if not native.unable:
+            ended.update(told)
+            return native
+    batch = Batch(job.controls, rows, job.recorder)
+    ended.update(await batch.run())
+    return batch
 
 
 async def restore_orders(

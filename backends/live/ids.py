@@ -9,3 +9,8 @@ from uuid import UUID
 def kafka_id(value: UUID | None) -> str:
     """A topic or directory id in Kafka's form: 22 characters of URL-safe base64; empty for the zero id."""
     return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii") if value else ""
+
+
+def uuid_of(text: str) -> UUID | None:
+    """The id that Kafka writes so; None for the zero id. Raises ValueError for what is none."""
+    return UUID(bytes=base64.urlsafe_b64decode(text + "==")) if text else None

@@ -70,7 +70,7 @@ async def log_ends(
             if row.error_code is ErrorCode.none:
                 ends[tp] = LogEnd(row.leader_epoch, row.offset)
             else:
-                ends[tp] = _trouble(row.error_code, tp, "DESCRIBE")
+                ends[tp] = trouble(row.error_code, tp, "DESCRIBE")
     return ends
 
 
@@ -96,13 +96,14 @@ def _answer(row: PartitionData, tp: TopicPartition) -> Answer | OutOfRange | Tro
     if row.error_code is ErrorCode.offset_out_of_range:
         return OutOfRange.ANSWER
     if row.error_code is not ErrorCode.none:
-        return _trouble(row.error_code, tp, "READ")
+        return trouble(row.error_code, tp, "READ")
     diverging = row.diverging_epoch
     ends = (diverging.epoch, diverging.end_offset) if diverging.epoch >= 0 else None
     return Answer(ends, row.log_start_offset, row.high_watermark)
 
 
-def _trouble(code: i16 | ErrorCode, tp: TopicPartition, operation: str) -> Trouble:
+def trouble(code: i16 | ErrorCode, tp: TopicPartition, operation: str) -> Trouble:
+    """What a partition's error code means; ``operation`` is the permission that it may lack."""
     error = ErrorCode(code)
     if error is ErrorCode.topic_authorization_failed:
         return Trouble(Unknown(Why.NOT_ALLOWED, f"needs {operation} on topic {tp.topic}"), passing=False)

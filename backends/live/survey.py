@@ -20,6 +20,7 @@ from backends.live import logquery
 from backends.live.connection import BrokerConnection
 from backends.live.errors import BrokerError
 from backends.live.logquery import CALL, LogEnd, Trouble
+from backends.live.nativequery import LogEnds
 from backends.live.survey_row import Row
 from recovery import probe as probing
 from recovery.model import TopicPartition, Unknown, Why
@@ -59,7 +60,10 @@ class SurveyRun:
         look_again: Callable[[], Awaitable[ClusterInfo]],
         beside: Callable[[int, BrokerConnection], Awaitable[None]],
         progress: Progress | None = None,
+        ends: LogEnds | None = None,
     ) -> None:
+        self._ends = ends or LogEnds()
+        self._calls: dict[int, str] = {}
         self.rows = {
             state.tp: Row(state, request.leaders_only)
             for state in sorted(request.partitions, key=lambda state: state.tp)
@@ -130,7 +134,9 @@ class SurveyRun:
             return
         elapsed = asyncio.get_running_loop().time() - self._began
         address = self._connections.address(broker)
-        self.contacts[broker] = Contact(broker, address, problem, elapsed, "" if problem else CALL)
+        self.contacts[broker] = Contact(
+            broker, address, problem, elapsed, "" if problem else self._calls.get(broker, CALL)
+        )
 
     # A broker's worker.
 
@@ -182,7 +188,9 @@ class SurveyRun:
         waiting = list(self._unasked[broker])
         for first in range(0, len(waiting), logquery.AT_MOST):
             batch = waiting[first : first + logquery.AT_MOST]
-            answers = await logquery.log_ends(connection, batch, REQUEST_TIMEOUT)
+            topics = {tp: self.rows[tp].state.topic_id for tp in batch}
+            answers = await self._ends.ask(connection, topics, REQUEST_TIMEOUT)
+            self._calls[broker] = self._ends.call(connection)
             for tp in batch:
                 answer = answers.get(tp)
                 if answer is None:

@@ -102,18 +102,19 @@ def _ids(brokers: Iterable[int]) -> str:
 def _replica_logs(offered: Mapping[str, tuple[int, int] | Unknown]) -> str:
     native = offered["GetReplicaLogInfo"]
     if not isinstance(native, Unknown):
-        return "ListOffsets+Fetch (emulated; GetReplicaLogInfo is offered, and not used yet)"
+        lineage = offered[FETCH.name]
+        return "GetReplicaLogInfo (native), epochs by Fetch" + (
+            " (which is missing: ranking last-record cannot be had)" if isinstance(lineage, Unknown) else ""
+        )
     missing = [c.name for c in (LIST_OFFSETS, FETCH) if isinstance(offered[c.name], Unknown)]
     return f"not to be had: {', '.join(missing)} missing" if missing else "ListOffsets+Fetch (emulated)"
 
 
 def _designated(offered: Mapping[str, tuple[int, int] | Unknown]) -> str | Unknown:
+    if not isinstance(offered["ElectLeaders v3"], Unknown):
+        return "ElectLeaders v3 (native)"
     for call in (ALTER_REASSIGNMENTS, ELECT):
         lacking = offered[call.name]
         if isinstance(lacking, Unknown):
             return Unknown(lacking.why, f"{call.name}: {lacking.detail}")
-    how = "reorder, elect, restore (emulated"
-    native = offered["ElectLeaders v3"]
-    return (
-        f"{how})" if isinstance(native, Unknown) else f"{how}; ElectLeaders v3 is offered, and not used yet)"
-    )
+    return "reorder, elect, restore (emulated)"

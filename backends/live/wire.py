@@ -12,7 +12,7 @@ from functools import cache
 from io import BytesIO
 from typing import Any, TypeVar
 
-from kio.index import load_response_schema
+from kio.index import KioIndexError, load_response_schema
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
@@ -107,4 +107,9 @@ class CarriedRequest:
 
 @cache
 def _response_type(api_key: int, version: int) -> type[ResponsePayload]:
-    return load_response_schema(api_key, version)
+    try:
+        return load_response_schema(api_key, version)
+    except KioIndexError:
+        from backends.live.native import RESPONSES
+
+        return RESPONSES[api_key, version]

@@ -24,14 +24,14 @@ def review_file(run: Run, path: Path, rows: int, *, markdown_wanted: bool) -> in
         raise InputError(
             f"{path}: it holds leaders only; there is nothing to review. ktriage apply asks its partitions afresh"
         )
-    prepared = _compare(run, plan, path) if run.named is not None else None
+    prepared, native = _compare(run, plan, path) if run.named is not None else (None, None)
     command = _next_command(run, path)
     if markdown_wanted:
         run.screen.out(markdown(plan, str(path), command).splitlines())
     elif run.json:
-        run.screen.out(review_document(plan, prepared))
+        run.screen.out(review_document(plan, prepared, native=bool(native)))
     else:
-        run.screen.out(review_lines(plan, prepared, rows))
+        run.screen.out(review_lines(plan, prepared, rows, native=native))
     if prepared is None or prepared.holding.rows:
         run.screen.say(f"next: {command}")
     elif not prepared.stale:
@@ -43,11 +43,14 @@ def review_file(run: Run, path: Path, rows: int, *, markdown_wanted: bool) -> in
     return Status.PARTLY if prepared.refused else Status.DONE
 
 
-def _compare(run: Run, plan: Plan, path: Path) -> Prepared:
-    async def job(backend: Backend, _stop: StopRequest) -> Prepared:
+def _compare(run: Run, plan: Plan, path: Path) -> tuple[Prepared, bool]:
+    """How the plan stands now, and whether the cluster elects designated leaders itself."""
+
+    async def job(backend: Backend, _stop: StopRequest) -> tuple[Prepared, bool]:
         cluster = await backend.open()
         refuse_other_cluster(plan, cluster.cluster_id, path)
-        return await prepare(backend, plan, cluster.cluster_id, run.screen.progress)
+        prepared = await prepare(backend, plan, cluster.cluster_id, run.screen.progress)
+        return prepared, (await backend.capabilities()).native_elections
 
     return run.work(job)
 

@@ -16,8 +16,13 @@ from recovery.plan.values import Plan, PlanCandidate, PlanRow
 from recovery.plan.write import digest, utc_text
 
 
-def review_lines(plan: Plan, prepared: Prepared | None, limit: int) -> Iterator[str]:
-    """Whose plan it is, what it loses, every candidate, the requests, and the digest."""
+def review_lines(
+    plan: Plan, prepared: Prepared | None, limit: int, *, native: bool | None = None
+) -> Iterator[str]:
+    """Whose plan it is, what it loses, every candidate, the requests, and the digest.
+
+    ``native``: the cluster elects designated leaders itself; None: no cluster was asked.
+    """
     header = plan.header
     yield f"plan {header.plan_id} for cluster {header.cluster_id}"
     yield f"made {utc_text(header.made_at)} by {header.made_by}, ktriage {header.tool_version}"
@@ -34,7 +39,7 @@ def review_lines(plan: Plan, prepared: Prepared | None, limit: int) -> Iterator[
         yield ""
         yield from check_table(prepared.refused)
     yield ""
-    yield from request_lines(plan, bodies=not limit or len(plan.rows) <= limit)
+    yield from request_lines(plan, bodies=not limit or len(plan.rows) <= limit, native=native)
     yield ""
     yield f"digest (SHA-256): {digest(plan)}"
 
@@ -88,10 +93,11 @@ def mark_lines(rows: Iterable[PlanRow]) -> Iterator[str]:
         yield f"{mark}: {mark.meaning}"
 
 
-def request_lines(plan: Plan, *, bodies: bool) -> Iterator[str]:
+def request_lines(plan: Plan, *, bodies: bool, native: bool | None = None) -> Iterator[str]:
     """The requests in the order they go out, with their ``bodies`` or without."""
-    yield "requests that will be sent, each batch checked again right before:"
-    for request in requests(plan, native=False):
+    elsewhere = " (a cluster that offers ElectLeaders v3 gets that alone: name it)" if native is None else ""
+    yield f"requests that will be sent, each batch checked again right before{elsewhere}:"
+    for request in requests(plan, native=bool(native)):
         lines = request.text().splitlines()
         yield f"  {lines[0]}"
         if bodies:
@@ -100,7 +106,7 @@ def request_lines(plan: Plan, *, bodies: bool) -> Iterator[str]:
         yield "  (--rows 0 shows their bodies too)"
 
 
-def review_document(plan: Plan, prepared: Prepared | None) -> Iterator[str]:
+def review_document(plan: Plan, prepared: Prepared | None, *, native: bool = False) -> Iterator[str]:
     """``ktriage.review/1``."""
     return document(
         "review",
@@ -110,7 +116,7 @@ def review_document(plan: Plan, prepared: Prepared | None) -> Iterator[str]:
             "partitions": [_row(row) for row in plan.rows],
             "notElected": [not_elected_json(row) for row in plan.not_elected],
             "checks": [check_json(check) for check in prepared.checks] if prepared is not None else None,
-            "requests": [_request(request) for request in requests(plan, native=False)],
+            "requests": [_request(request) for request in requests(plan, native=native)],
         },
     )
 

@@ -58,8 +58,8 @@ def test_native_calls_are_recognised_when_a_server_has_them() -> None:
     native = {**TODAY, GET_REPLICA_LOG_INFO: (0, 0), 43: (0, 3)}
     offered = capabilities({1: native}, {"metadata.version": 31})
     assert {c.call: c.versions for c in offered.calls}["ElectLeaders v3"] == (3, 3)
-    assert "GetReplicaLogInfo is offered" in offered.replica_logs
-    assert "ElectLeaders v3 is offered" in str(offered.designated_elections)
+    assert offered.replica_logs == "GetReplicaLogInfo (native), epochs by Fetch"
+    assert offered.designated_elections == "ElectLeaders v3 (native)"
 
 
 def test_without_fetch_or_reassignments_it_is_said_what_is_missing() -> None:

@@ -1,0 +1,132 @@
+"""Log ends by GetReplicaLogInfo where a broker offers it, by ListOffsets where not or where that does not work.
+
+The native call tells the log end and the partition's leader epoch, and no more: the epoch of the last record is
+still probed by Fetch. A broker that was asked natively and did not answer as the specification has it is asked the
+other way from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from backends.live import logquery
+from backends.live.connection import BrokerConnection
+from backends.live.ids import kafka_id, uuid_of
+from backends.live.logquery import LogEnd, Trouble
+from backends.live.versions import GET_REPLICA_LOG_INFO
+from recovery.model import TopicPartition, Unknown, Why
+
+if TYPE_CHECKING:
+    from backends.live.native import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
+
+CALL = "GetReplicaLogInfo (native), epochs by Fetch"
+AT_MOST = 1_000
+"""Partitions in one request ("GetReplicaLogInfo RPC")."""
+
+_CLUSTER_AUTHORIZATION_FAILED = 31
+_UNKNOWN_TOPIC_ID = 100
+
+Ends = dict[TopicPartition, LogEnd | Trouble]
+
+
+class LogEnds:
+    """Asks brokers for log ends, and remembers who cannot be asked natively."""
+
+    def __init__(self) -> None:
+        self._emulated: set[int] = set()
+
+    def native(self, connection: BrokerConnection) -> bool:
+        """Whether that broker is asked by GetReplicaLogInfo."""
+        offered = connection.highest(GET_REPLICA_LOG_INFO, (0,)) is not None
+        return offered and (connection.broker or 0) not in self._emulated
+
+    def call(self, connection: BrokerConnection) -> str:
+        """What stands behind that broker's answers."""
+        return CALL if self.native(connection) else logquery.CALL
+
+    async def ask(
+        self, connection: BrokerConnection, topics: Mapping[TopicPartition, str], timeout: float
+    ) -> Ends:
+        """The log end of each partition's replica on this broker. Raises BrokerError.
+
+        ``topics`` maps each partition to its topic's id, sorted by topic.
+        """
+        if not self.native(connection):
+            return await logquery.log_ends(connection, topics, timeout)
+        broker = connection.broker or 0
+        self._emulated.add(broker)  # a broker that hangs up over it is asked otherwise next time
+        ends: Ends = {}
+        partitions = list(topics)
+        for first in range(0, len(partitions), AT_MOST):
+            found = await _native(connection, partitions[first : first + AT_MOST], topics, timeout)
+            if found is None:
+                return await logquery.log_ends(connection, topics, timeout)
+            ends.update(found)
+        self._emulated.discard(broker)
+        return ends
+
+
+async def _native(
+    connection: BrokerConnection,
+    partitions: Sequence[TopicPartition],
+    ids: Mapping[TopicPartition, str],
+    timeout: float,
+) -> Ends | None:
+    """None where the answer is not the specification's, or the caller may not ask natively."""
+    from backends.live.native import GetReplicaLogInfoResponse
+
+    names = {ids[tp]: tp.topic for tp in partitions}
+    waiting = list(partitions)
+    ends: Ends = {}
+    while waiting:
+        request = _request(waiting, ids)
+        answer = await connection.send_exactly(request, GetReplicaLogInfoResponse, timeout=timeout)
+        if answer is None:
+            return None
+        found = _read(answer, names)
+        if found is None:
+            return None
+        ends.update(found)
+        left = [tp for tp in waiting if tp not in found]
+        if not answer.has_more_data or len(left) == len(waiting):
+            break  # what is left out for no reason is told by its absence
+        waiting = left
+    return ends
+
+
+def _request(
+    partitions: Sequence[TopicPartition], ids: Mapping[TopicPartition, str]
+) -> GetReplicaLogInfoRequest:
+    from kio.static.primitive import i32
+
+    from backends.live.native import GetReplicaLogInfoRequest, LogInfoTopic
+
+    topics: dict[str, list[i32]] = {}
+    for tp in partitions:
+        topics.setdefault(ids[tp], []).append(i32(tp.partition))
+    return GetReplicaLogInfoRequest(
+        topic_partitions=tuple(
+            LogInfoTopic(topic_id=uuid_of(topic), partitions=tuple(indexes))
+            for topic, indexes in topics.items()
+        )
+    )
+
+
+def _read(answer: GetReplicaLogInfoResponse, names: Mapping[str, str]) -> Ends | None:
+    ends: Ends = {}
+    for topic in answer.topic_partition_log_info_list:
+        name = names.get(kafka_id(topic.topic_id))
+        if name is None:
+            continue  # nobody asked for it
+        for row in topic.partition_log_info:
+            tp = TopicPartition(name, row.partition)
+            if not row.error_code:
+                ends[tp] = LogEnd(row.partition_leader_epoch, row.log_end_offset)
+            elif row.error_code == _CLUSTER_AUTHORIZATION_FAILED:
+                return None  # ListOffsets needs DESCRIBE on the topic only
+            elif row.error_code == _UNKNOWN_TOPIC_ID:
+                ends[tp] = Trouble(Unknown(Why.FAILED, "the broker has no such replica"), passing=True)
+            else:
+                ends[tp] = logquery.trouble(row.error_code, tp, "DESCRIBE")
+    return ends
