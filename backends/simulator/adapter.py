@@ -30,6 +30,7 @@ from backends.simulator.network import controller
 from backends.simulator.operate.asking import Asking, denied, silence
 from backends.simulator.operate.elections import Elections
 from backends.simulator.operate.kept import Kept
+from backends.simulator.operate.membership import SimulatedMembership
 from backends.simulator.operate.survey import SurveyRun
 from backends.simulator.questions import (
     ConfigsDescribed,
@@ -44,6 +45,7 @@ from backends.simulator.questions import (
 )
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.simulation import Simulation
+from backends.simulator.topology import cluster_id
 from recovery.loss import Witness
 from recovery.model import Broker, TopicPartition, Unknown, Why
 
@@ -84,8 +86,7 @@ class SimulatorBackend:
     @property
     def cluster_id(self) -> str:
         """No live cluster has such an id: theirs are 22 characters without dots."""
-        name = "".join(char if char.isalnum() or char == "-" else "-" for char in self._scenario.name)
-        return f"simulated.{name}.{self._seed}"
+        return cluster_id(self._scenario.name, self._seed)
 
     @property
     def simulation(self) -> Simulation:
@@ -256,11 +257,16 @@ class SimulatorBackend:
         """DescribeQuorum of the active controller, each controller asked."""
         if "DESCRIBE cluster" in self.simulation.world.context.denied:
             return Unknown(Why.NOT_ALLOWED, "DescribeQuorum needs DESCRIBE on the cluster")
-        controllers = self._scenario.topology.controllers
+        controllers = self._scenario.topology.every_controller
         answers = self._asking.all([(controller(number), DescribeQuorum()) for number in controllers])
         told = [answer for answer in answers if isinstance(answer, Quorum)]
         newest = max(told, key=lambda quorum: quorum.leader_epoch, default=None)
         return await self._done(newest or Unknown(Why.NOT_ANSWERED, "no active controller answers"))
+
+    @property
+    def membership(self) -> SimulatedMembership:
+        """The quorum, to be looked at closely and changed."""
+        return SimulatedMembership(self, self._kept, self._scenario.topology.config.denied)
 
     async def reassignments(
         self, partitions: Sequence[TopicPartition] | None = None

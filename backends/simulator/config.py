@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from backends.simulator.loop import MILLISECOND, SECOND
 from recovery.controller.rules import Rules
+from recovery.membership.quorum import MembershipRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,8 @@ class Config:
     - ``controller_election_timeout``, ``controller_fetch_timeout``, ``controller_request_timeout``: the
       controller.quorum.*.timeout.ms; ``metadata_idle_interval``: metadata.max.idle.interval.ms.
     - ``auto_join``: controller.quorum.auto.join.enable of every controller.
-    - ``kraft_version``: the level at the start; 0 has static voters without directory ids.
+    - ``kraft_version``: the level at the start; 0 has static voters without directory ids. ``membership``: the
+      rules for changes of the voters, shipped 4.3 by default.
     - ``denied``: what the operator may not do, as "READ topic payments" or "CLUSTER_ACTION cluster".
     """
 
@@ -52,6 +54,7 @@ class Config:
     metadata_idle_interval: int = 500 * MILLISECOND
     auto_join: bool = False
     kraft_version: int = 1
+    membership: MembershipRules = field(default_factory=MembershipRules)
     partition_limit: int = 2000
     log_info_limit: int = 1000
     denied: tuple[str, ...] = ()

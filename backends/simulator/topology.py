@@ -53,8 +53,8 @@ class ProducerSpec:
 class Topology:
     """A cluster that runs: everybody registered, unfenced and caught up at time 0.
 
-    ``controllers`` are the voters, the first of which leads; ``spare_controllers`` are machines that do not run yet,
-    formatted without initial controllers.
+    ``controllers`` are the voters, the first of which leads; ``spare_controllers`` are machines that do not run
+    yet, formatted without initial controllers.
     """
 
     name: str

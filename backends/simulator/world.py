@@ -12,7 +12,7 @@ from backends.simulator.controller.process import ControllerProcess
 from backends.simulator.history import History
 from backends.simulator.load import load
 from backends.simulator.loop import Loop
-from backends.simulator.messages import MetadataUpdate
+from backends.simulator.messages import MetadataUpdate, NotController
 from backends.simulator.network import OPERATOR, Network, Node, Role
 from backends.simulator.quorum.metadata import QuorumLog
 from backends.simulator.rpc import Answer, Endpoint
@@ -184,6 +184,21 @@ class World:
         key = self.quorum.replace_disk(controller)
         self.history.add(f"controller-{controller}", f"a new disk: it is {key} now")
         self.watch(MetadataDiskLost(controller, lost))
+
+    def tell_quorum(self, body: Any) -> None:
+        """A request of somebody in the cluster's own network, to the quorum's leader."""
+        leader = self.quorum.leader
+        if leader is None:
+            self.history.add("quorum", "nobody leads: refused")
+            return
+
+        def answered(reply: Any) -> None:
+            said = (
+                "not the controller any more" if isinstance(reply, NotController) else reply.refusal or "done"
+            )
+            self.history.add("quorum", f"answers {type(body).__name__}: {said}")
+
+        self.quorum.receive(leader.id, Node(Role.CONTROLLER, leader.id), body, answered)
 
     @property
     def active(self) -> ControllerProcess | None:

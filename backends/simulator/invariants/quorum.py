@@ -140,7 +140,7 @@ class QuorumPromises:
             self._epochs[offset] = entry.epoch
             if isinstance(entry.body, Voters):
                 before, self._set = self._set, entry.body.voters
-                if before is not None and not majorities_overlap(before, entry.body.voters):
+                if before is not None and not majorities_overlap(_named(before, self._set), self._set):
                     detail = f"{_names(before)} and {_names(entry.body.voters)}"
                     found.append((QuorumPromise.VOTER_SETS_OVERLAP, detail))
         self._end = end
@@ -157,11 +157,18 @@ class QuorumPromises:
 
 def _differences(before: VoterSet, after: VoterSet) -> int:
     """How many voters were added or removed."""
-    old, new = set(before.keys), set(after.keys)
-    unnamed = {key for key in old if not key.directory_id}
-    # Taking over the directory ids of static voters changes nobody.
-    renamed = sum(any(key.id == other.id for other in unnamed) for key in new - old)
-    return len(old - new) + len(new - old) - 2 * renamed
+    old, new = set(_named(before, after).keys), set(after.keys)
+    return len(old - new) + len(new - old)
+
+
+def _named(before: VoterSet, after: VoterSet) -> VoterSet:
+    """``before`` with the directory ids that ``after`` has for its static voters: that changes nobody."""
+    ids = {key.id: key for key in after.keys}
+    rows = [
+        voter if voter.key.directory_id else voter._replace(key=ids.get(voter.key.id, voter.key))
+        for voter in before.voters
+    ]
+    return VoterSet(tuple(rows))
 
 
 def _names(voters: VoterSet) -> str:

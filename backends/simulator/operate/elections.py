@@ -49,7 +49,7 @@ class Elections:
 
     def _send(self, body: ElectLeaders | Reassign, doing: str) -> Any:
         asked, _ = self._asking.caught_up()
-        self._kept.sent(asked, body)
+        self._kept.sent(node(asked), body)
         operation = "ALTER"
         if isinstance(body, ElectLeaders) and body.kind is Kind.DESIGNATED:
             operation = "CLUSTER_ACTION"

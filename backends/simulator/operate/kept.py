@@ -14,16 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from backends.base.errors import Refused
-from backends.simulator.messages import ElectLeaders, Reassign
-from backends.simulator.network import broker
+from backends.simulator.messages import ElectLeaders, Reassign, UpdateFeature
+from backends.simulator.network import Node, Role
+from backends.simulator.quorum.messages import AddRaftVoter, RemoveRaftVoter
 from backends.simulator.rpc import Endpoint
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.simulation import Simulation
 from recovery.controller.targets import Election
+from recovery.membership.voters import Endpoint as Listening
+from recovery.membership.voters import ReplicaKey, Voter
 from recovery.model import TopicPartition
 
-FORMAT = 1
+FORMAT = 2
 TIMEOUT = 3_000_000
+
+Sent = ElectLeaders | Reassign | AddRaftVoter | RemoveRaftVoter | UpdateFeature
+"""What an operator sends that changes something."""
 
 
 class StateError(Refused):
@@ -78,7 +84,7 @@ class Kept:
             self._sent = list(state["sent"])
             for row in self._sent:
                 simulation.advance_to(row["at"])
-                endpoint.ask(broker(row["to"]), _decoded(row), TIMEOUT, _unheard)
+                endpoint.ask(Node(Role(row["role"]), row["to"]), _decoded(row), TIMEOUT, _unheard)
             simulation.advance_to(state["now"])
             history = state["history"]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -104,11 +110,11 @@ class Kept:
             raise StateError(f"{self._path}: the scenario has changed since; {self._reset}")
         return state
 
-    def sent(self, to: int, body: ElectLeaders | Reassign) -> None:
+    def sent(self, to: Node, body: Sent) -> None:
         """Note what the operator sends now, before it goes out."""
         if self._simulation is None:
             return
-        self._sent.append({"at": self._simulation.now, "to": to, **_encoded(body)})
+        self._sent.append({"at": self._simulation.now, "role": to.role.value, "to": to.id, **_encoded(body)})
 
     def save(self) -> None:
         """Write the state, whole or not at all. Raises StateError."""
@@ -146,20 +152,42 @@ class Kept:
             self.unlock()
 
 
-def _encoded(body: ElectLeaders | Reassign) -> dict[str, Any]:
+def _encoded(body: Sent) -> dict[str, Any]:
     if isinstance(body, ElectLeaders):
         rows = body.partitions
         named = None if rows is None else [[tp.topic, tp.partition, leader] for tp, leader in rows]
         return {"elect": body.kind.value, "partitions": named}
+    if isinstance(body, AddRaftVoter):
+        voter = body.voter
+        listeners = [list(endpoint) for endpoint in voter.endpoints]
+        key, versions = list(voter.key), list(voter.kraft_versions)
+        return {"add": key, "endpoints": listeners, "versions": versions, "timeout": body.timeout} | _of(body)
+    if isinstance(body, RemoveRaftVoter):
+        return {"remove": list(body.key)} | _of(body)
+    if isinstance(body, UpdateFeature):
+        return {"feature": body.feature, "level": body.level}
     targets = [[tp.topic, tp.partition, None if r is None else list(r)] for tp, r in body.targets]
     return {"reassign": targets, "allow": body.allow_replication_factor_change}
 
 
-def _decoded(row: dict[str, Any]) -> ElectLeaders | Reassign:
+def _of(body: AddRaftVoter | RemoveRaftVoter) -> dict[str, Any]:
+    return {"cluster": body.cluster_id}
+
+
+def _decoded(row: dict[str, Any]) -> Sent:
     if "elect" in row:
         rows = row["partitions"]
         named = None if rows is None else tuple((TopicPartition(t, p), leader) for t, p, leader in rows)
         return ElectLeaders(Election(row["elect"]), named)
+    if "add" in row:
+        lowest, highest = row["versions"]
+        listeners = tuple(Listening(*endpoint) for endpoint in row["endpoints"])
+        voter = Voter(ReplicaKey(*row["add"]), listeners, (lowest, highest))
+        return AddRaftVoter(voter, row["cluster"], row["timeout"])
+    if "remove" in row:
+        return RemoveRaftVoter(ReplicaKey(*row["remove"]), row["cluster"])
+    if "feature" in row:
+        return UpdateFeature(row["feature"], row["level"])
     targets = tuple((TopicPartition(t, p), None if r is None else tuple(r)) for t, p, r in row["reassign"])
     return Reassign(targets, row["allow"])
 

@@ -62,7 +62,7 @@ class Changes:
             replica.shared.cluster_id,
             replica.key,
             replica.epoch,
-            self.static or replica.voters,
+            self._known(),
             replica.high_watermark if leading.announced else None,
             replica.log.end,
             now,
@@ -202,10 +202,15 @@ class Changes:
         old = [str(voter.key) for voter in self._told().voters if not voter.supports(level)]
         return f"voters {', '.join(old)} do not support kraft.version {level}" if old else None
 
+    def _known(self) -> VoterSet:
+        """The set in force, with what static voters have told."""
+        dynamic = self._replica.log.kraft_version >= 1
+        return self._replica.voters if dynamic or self.static is None else self.static
+
     def _told(self) -> VoterSet:
         """The static voters with what each, the leader included, has told of itself."""
         replica = self._replica
-        held: VoterSet = self.static or replica.voters
+        held = self._known()
         own = replica.host.voter(replica.key)
         rows: list[Voter] = [own if voter.key.id == replica.id else voter for voter in held.voters]
         return VoterSet(tuple(rows))

@@ -113,6 +113,21 @@ class AskQuorum(NamedTuple):
     """
 
 
+class AskNode(NamedTuple):
+    """ApiVersions and DescribeConfigs: who a controller is, and how it is set up."""
+
+
+class NodeTold(NamedTuple):
+    """``leader`` is whom it takes for the leader, -1 for none; ``offset`` is the newest that it knows committed."""
+
+    cluster_id: str
+    node_id: int
+    leader: int
+    kraft_versions: tuple[int, int]
+    auto_join: bool
+    offset: int
+
+
 # To the leader: from an operator, or from a controller for itself.
 
 

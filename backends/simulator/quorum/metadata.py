@@ -15,9 +15,17 @@ from backends.simulator.metadata_log import Committed, Listener, Read
 from backends.simulator.network import Node
 from backends.simulator.questions import DescribeQuorum
 from backends.simulator.quorum.describe import describe
-from backends.simulator.quorum.disk import Host, MetadataDisk, host_name, metadata_directory_id
+from backends.simulator.quorum.disk import LISTENER, Host, MetadataDisk, host_name, metadata_directory_id
 from backends.simulator.quorum.entries import Body, Entry, KRaftVersion, LeaderChange, Metadata, Voters
-from backends.simulator.quorum.messages import AskQuorum, Leader, RaftVoterReply
+from backends.simulator.quorum.messages import (
+    AddRaftVoter,
+    AskNode,
+    AskQuorum,
+    Leader,
+    NodeTold,
+    RaftVoterReply,
+    RemoveRaftVoter,
+)
 from backends.simulator.quorum.replica import Replica
 from backends.simulator.quorum.shared import Shared
 from backends.simulator.rpc import Answer, Endpoint
@@ -36,7 +44,10 @@ class QuorumLog:
 
     At time 0 the quorum has been running: the first controller leads epoch 1, and all of ``first`` is committed.
     ``committed`` is told each committed payload once, in order, with the id of the leader that committed it.
+    ``registered`` are the controllers that have ever been started.
     """
+
+    listener = LISTENER
 
     def __init__(
         self,
@@ -70,6 +81,7 @@ class QuorumLog:
         )
         self.disks: dict[int, MetadataDisk] = {number: self._formatted(number) for number in everybody}
         self.replicas: dict[int, Replica] = {}
+        self.registered: dict[int, None] = {}
         self._fresh = dict.fromkeys(topology.controllers)
         self._load(topology.config, first)
 
@@ -108,6 +120,7 @@ class QuorumLog:
     def start(self, controller: int, endpoint: Endpoint, listener: Listener) -> None:
         replica = Replica(self.shared, self.disks[controller], endpoint, listener)
         self.replicas[controller] = replica
+        self.registered[controller] = None
         if controller in self._fresh and self._loop.now == 0:
             del self._fresh[controller]
             leader = self._topology.controllers[0]
@@ -130,6 +143,9 @@ class QuorumLog:
             return True
         if isinstance(body, AskQuorum):
             self._ask(replica, answer)
+            return True
+        if isinstance(body, AskNode):
+            answer(_told(replica))
             return True
         return replica.receive(source, body, answer)
 
@@ -206,6 +222,18 @@ class QuorumLog:
         self.disks[controller] = self._formatted(controller)
         return self.disks[controller].key
 
+    def add(self, controller: int) -> AddRaftVoter:
+        """The request that adds the controller with the disk that it has."""
+        own = self.shared.hosts[controller].voter(self.disks[controller].key)
+        return AddRaftVoter(own, self.shared.cluster_id, self._topology.config.request_timeout)
+
+    def remove(self, controller: int) -> RemoveRaftVoter:
+        """The request that removes the voter of that node id, in the newest leader's set: the oldest of several."""
+        voters = VoterSet(()) if self.leader is None else self.leader.voters
+        held = [key for key in voters.keys if key.id == controller]
+        key = held[0] if held else self.disks[controller].key
+        return RemoveRaftVoter(key, self.shared.cluster_id)
+
     def configure(self, controller: int, **changed: Any) -> None:
         """Change fields of the controller's :class:`Host`."""
         self.shared.hosts[controller] = replace(self.shared.hosts[controller], **changed)
@@ -223,3 +251,12 @@ class QuorumLog:
             leader.leading.hand_over(successor.key)
         else:
             successor.elections.stand_now()
+
+
+def _told(replica: Replica) -> NodeTold:
+    leader = -1 if replica.leader is None else replica.leader.id
+    host = replica.host
+    newest = (replica.high_watermark or 0) - 1
+    return NodeTold(
+        replica.shared.cluster_id, replica.id, leader, host.kraft_versions, host.auto_join, newest
+    )

@@ -31,7 +31,10 @@ class Shared:
     committed: Callable[[int, int, Any], None]
     hosts: dict[int, Host]
     bootstrap: tuple[int, ...]
-    rules: MembershipRules = MembershipRules()
+
+    @property
+    def rules(self) -> MembershipRules:
+        return self.config.membership
 
     def resolve(self, endpoints: Iterable[Endpoint]) -> Node | None:
         """Whoever listens at the first endpoint of the controllers' listener; None where nobody does."""

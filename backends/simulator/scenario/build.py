@@ -14,6 +14,7 @@ from backends.simulator.scenario.model import ClusterModel, ManyBrokers, Scenari
 from backends.simulator.scenario.spread import spread
 from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
 from recovery.controller.rules import KIP_966, Rules, shipped
+from recovery.membership.quorum import MembershipRules
 from recovery.model import TopicPartition
 
 _MS = "ms"
@@ -28,6 +29,11 @@ CONFIGS: dict[str, tuple[str, str]] = {
     "replica.fetch.backoff.ms": ("replica_fetch_backoff", _MS),
     "replica.high.watermark.checkpoint.interval.ms": ("high_watermark_checkpoint_interval", _MS),
     "request.timeout.ms": ("request_timeout", _MS),
+    "controller.quorum.election.timeout.ms": ("controller_election_timeout", _MS),
+    "controller.quorum.fetch.timeout.ms": ("controller_fetch_timeout", _MS),
+    "controller.quorum.request.timeout.ms": ("controller_request_timeout", _MS),
+    "controller.quorum.auto.join.enable": ("auto_join", _VALUE),
+    "metadata.max.idle.interval.ms": ("metadata_idle_interval", _MS),
     "log.flush.interval.ms": ("flush_interval", _MS),
     "leader.imbalance.check.interval.ms": ("leader_rebalance_interval", _MS),
     "leader.imbalance.per.broker.percentage": ("leader_imbalance_percentage", _VALUE),
@@ -53,6 +59,8 @@ class Scenario:
     cannot_reach: tuple[Node, ...]
     offline: int
     breaks: tuple[str, ...]
+    voters: tuple[int, ...] | None = None
+    led: bool = True
 
 
 def build(model: ScenarioModel, name: str, text: str) -> Scenario:
@@ -72,6 +80,7 @@ def build(model: ScenarioModel, name: str, text: str) -> Scenario:
         replace(_config(model.cluster), denied=model.operator.denied),
         _weather(model.cluster),
         tuple(_producers(model, topics)),
+        _spare(model.cluster),
     )
     scenario = Scenario(
         name,
@@ -84,6 +93,8 @@ def build(model: ScenarioModel, name: str, text: str) -> Scenario:
         nodes(model.operator.cannot_reach, topology, ("operator", "cannot_reach")),
         model.expect.offline,
         model.expect.breaks,
+        model.expect.voters,
+        model.expect.led,
     )
     for index, fault in enumerate(model.faults):
         _check(fault, topology, ("faults", index))
@@ -104,6 +115,13 @@ def _brokers(cluster: ClusterModel) -> tuple[BrokerSpec, ...]:
     if len(set(ids)) != len(ids):
         raise Misplaced(("cluster", "brokers"), "every broker needs an id of its own")
     return tuple(specs)
+
+
+def _spare(cluster: ClusterModel) -> tuple[int, ...]:
+    ids = (*cluster.controllers, *cluster.spare_controllers)
+    if len(set(ids)) != len(ids):
+        raise Misplaced(("cluster", "spare_controllers"), "every controller needs an id of its own")
+    return cluster.spare_controllers
 
 
 def _topics(
@@ -162,6 +180,8 @@ def _config(cluster: ClusterModel) -> Config:
         broker_epoch_check=switches.broker_epoch_check,
         high_watermark_needs_min_isr=not old if needs_min_isr is None else needs_min_isr,
         clean_shutdown_detection=not old if detects is None else detects,
+        kraft_version=cluster.kraft_version,
+        membership=MembershipRules(duplicate_ids=switches.duplicate_voter_ids),
     )
     return replace(config, **values)  # type: ignore[arg-type]  # CONFIGS names fields that hold numbers
 
@@ -227,7 +247,7 @@ def nodes(given: tuple[str, ...], topology: Topology, path: tuple[int | str, ...
 
 def _named(name: str, topology: Topology) -> list[Node]:
     brokers = [Node(Role.BROKER, spec.id) for spec in topology.brokers]
-    controllers = [Node(Role.CONTROLLER, number) for number in topology.controllers]
+    controllers = [Node(Role.CONTROLLER, number) for number in topology.every_controller]
     if name in ("brokers", "controllers", "operator"):
         return {"brokers": brokers, "controllers": controllers, "operator": [OPERATOR]}[name]
     if name.startswith("rack-"):

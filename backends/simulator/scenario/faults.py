@@ -72,10 +72,41 @@ class PartitionFault(Timed):
 
 
 class ControllerFault(Timed):
-    """Failover makes ``node`` the active controller."""
+    """Failover has the leader resign in favour of ``node``. A disk that breaks stops its controller; one is
+    replaced while its controller is down, by a formatted one with another directory id.
+    """
 
-    do: Literal["kill-controller", "start-controller", "failover"]
+    do: Literal[
+        "kill-controller",
+        "start-controller",
+        "failover",
+        "break-controller-disk",
+        "replace-controller-disk",
+    ]
     node: str
+
+
+class Moved(Timed):
+    """The controller is started again with another address; as a voter it makes itself known there."""
+
+    do: Literal["move-controller"]
+    node: str
+    host: Annotated[str, Field(min_length=1)]
+    port: Annotated[int, Field(gt=0, lt=65536)] = 9093
+
+
+class VoterChange(Timed):
+    """Asked of the quorum's leader: add ``node`` with the disk that it has, or remove the voter of its id."""
+
+    do: Literal["add-voter", "remove-voter"]
+    node: str
+
+
+class KRaftVersion(Timed):
+    """Upgrade kraft.version."""
+
+    do: Literal["set-kraft-version"]
+    level: Literal[1]
 
 
 class Configure(Timed):
@@ -127,6 +158,9 @@ Fault = Annotated[
     | DiskFault
     | PartitionFault
     | ControllerFault
+    | Moved
+    | VoterChange
+    | KRaftVersion
     | Configure
     | Feature
     | Reassigned

@@ -41,6 +41,7 @@ class Switches(Strict):
     broker_epoch_check: bool = True
     high_watermark_needs_min_isr: bool | None = None
     clean_shutdown_detection: bool | None = None
+    duplicate_voter_ids: bool = False
 
 
 class NetworkModel(Strict):
@@ -52,10 +53,14 @@ class NetworkModel(Strict):
 
 
 class ClusterModel(Strict):
-    """``config`` holds Kafka's names and values."""
+    """``config`` holds Kafka's names and values. ``controllers`` are the voters at the start, of which the first
+    leads; ``spare_controllers`` are formatted without initial controllers, and do not run yet.
+    """
 
     brokers: tuple[BrokerModel, ...] | ManyBrokers
     controllers: Annotated[tuple[int, ...], Field(min_length=1)] = (100, 101, 102)
+    spare_controllers: tuple[int, ...] = ()
+    kraft_version: Literal[0, 1] = 1
     min_isr: PositiveInt = 1
     strategy: UncleanRecoveryStrategy = UncleanRecoveryStrategy.BALANCED
     switches: Switches = Switches()
@@ -111,10 +116,14 @@ class OperatorModel(Strict):
 
 
 class Expectation(Strict):
-    """What the operator meets: how many partitions are ``offline``, and which invariants the run ``breaks``."""
+    """What the operator meets: how many partitions are ``offline``, which invariants the run ``breaks``, the voters
+    of the metadata quorum by node id, and whether one of them leads.
+    """
 
     offline: Annotated[int, Field(ge=0)]
     breaks: tuple[str, ...] = ()
+    voters: tuple[int, ...] | None = None
+    led: bool = True
 
 
 class ScenarioModel(Strict):

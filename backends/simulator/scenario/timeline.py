@@ -9,6 +9,7 @@ from backends.simulator.controller.requests import ELR_FEATURE
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import CreateTopic, ElectLeaders, Reassign, SetConfig, UpdateFeature
 from backends.simulator.network import Node
+from backends.simulator.quorum.metadata import KRAFT_VERSION
 from backends.simulator.scenario import faults as happens
 from backends.simulator.scenario.build import Scenario, nodes, others, partition
 from backends.simulator.scenario.faults import Fault
@@ -31,6 +32,9 @@ class Timeline:
             happens.DiskFault: self._disk,
             happens.PartitionFault: self._partition,
             happens.ControllerFault: self._controller,
+            happens.Moved: self._move,
+            happens.VoterChange: self._voter,
+            happens.KRaftVersion: self._kraft_version,
             happens.Configure: self._configure,
             happens.Feature: self._feature,
             happens.Reassigned: self._reassign,
@@ -95,8 +99,28 @@ class Timeline:
             "kill-controller": self._world.kill_controller,
             "start-controller": self._world.start_controller,
             "failover": self._world.failover,
+            "break-controller-disk": self._world.break_controller_disk,
+            "replace-controller-disk": self._replace_controller_disk,
         }
         does[fault.do](node.id)
+
+    def _replace_controller_disk(self, controller: int) -> None:
+        self._world.kill_controller(controller)
+        self._world.replace_controller_disk(controller)
+
+    def _move(self, fault: happens.Moved) -> None:
+        (node,) = self._nodes((fault.node,))
+        self._world.kill_controller(node.id)
+        self._world.quorum.configure(node.id, host=fault.host, port=fault.port)
+        self._world.start_controller(node.id)
+
+    def _voter(self, fault: happens.VoterChange) -> None:
+        (node,) = self._nodes((fault.node,))
+        request = self._world.quorum.add if fault.do == "add-voter" else self._world.quorum.remove
+        self._world.tell_quorum(request(node.id))
+
+    def _kraft_version(self, fault: happens.KRaftVersion) -> None:
+        self._world.tell_quorum(UpdateFeature(KRAFT_VERSION, fault.level))
 
     def _tell(self, body: Any) -> None:
         """A request of somebody in the cluster's own network, to the controller that acts."""

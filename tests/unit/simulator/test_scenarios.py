@@ -23,6 +23,11 @@ def test_the_operator_meets_what_the_scenario_says(name: str) -> None:
         simulation.advance_to(scenario.operator_at)
         assert len(simulation.offline()) == scenario.offline, f"seed {seed}"
         assert {broken.name for broken in simulation.checker.broken} == set(scenario.breaks), f"seed {seed}"
+        quorum = simulation.world.quorum
+        assert (quorum.leader is not None) == scenario.led, f"seed {seed}"
+        if scenario.voters is not None:
+            knows = quorum.leader or quorum.replicas[100]
+            assert sorted(key.id for key in knows.voters.keys) == sorted(scenario.voters), f"seed {seed}"
 
 
 def test_two_hundred_thousand_partitions_are_loaded_as_few_values() -> None:

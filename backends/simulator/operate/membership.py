@@ -1,0 +1,249 @@
+"""The simulated cluster's quorum, described and changed as a real one is (KIP-853)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from backends.base.errors import NotAllowed, Unreachable
+from backends.base.membership import (
+    CHANGE_TIMEOUT,
+    KRAFT_VERSION,
+    Answer,
+    Controller,
+    Ended,
+    Node,
+    NodeSettings,
+    NoLeader,
+    Probe,
+    Role,
+)
+from backends.base.protocol import Recorder
+from backends.simulator.loop import SECOND
+from backends.simulator.messages import Done, UpdateFeature
+from backends.simulator.network import Node as At
+from backends.simulator.network import broker, controller
+from backends.simulator.operate.asking import TIMEOUT, Asking, Refused, silence
+from backends.simulator.operate.kept import Kept, Sent
+from backends.simulator.questions import ClusterDescribed, DescribeCluster
+from backends.simulator.quorum.messages import (
+    AddRaftVoter,
+    AskNode,
+    AskQuorum,
+    NodeTold,
+    RaftVoterReply,
+    RemoveRaftVoter,
+)
+from backends.simulator.world import World
+from recovery.membership.quorum import MembershipRules, Quorum
+from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.model import Unknown, Why
+
+if TYPE_CHECKING:
+    from backends.simulator.adapter import SimulatorBackend
+
+BROKER_PORT = 9092
+
+
+class SimulatedMembership:
+    """Implements :class:`backends.base.membership.Membership` on the adapter's simulation."""
+
+    simulated = True
+
+    def __init__(self, backend: SimulatorBackend, kept: Kept, denied: tuple[str, ...]) -> None:
+        self.title = backend.title
+        self._backend = backend
+        self._kept = kept
+        self._denied = denied
+
+    @property
+    def rules(self) -> MembershipRules:
+        """As the scenario's cluster has them."""
+        return self._world.quorum.shared.rules
+
+    @property
+    def _asking(self) -> Asking:
+        return Asking(self._backend.simulation)
+
+    @property
+    def _world(self) -> World:
+        return self._backend.simulation.world
+
+    async def open(self) -> str:
+        """Open the adapter where it is not."""
+        await self._backend.open()
+        return self._backend.cluster_id
+
+    async def close(self) -> None:
+        """The simulation belongs to the adapter."""
+
+    async def pause(self, seconds: float) -> None:
+        """Virtual time."""
+        await self._backend.advance(seconds)
+
+    async def describe(self) -> Quorum:
+        """What the leader knows, the newest VotersRecord's offset and a pending change included."""
+        self._allowed("DESCRIBE", "DescribeQuorum")
+        found = self._newest()
+        await self._backend.advance(0)
+        return found
+
+    def _newest(self) -> Quorum:
+        """Raises NoLeader, or Unreachable where no controller answers."""
+        asked = [controller(number) for number in self._world.topology.every_controller]
+        answers = self._asking.all([(node, AskQuorum()) for node in asked])
+        leaders = [answer for answer in answers if isinstance(answer, Quorum)]
+        if leaders:
+            return max(leaders, key=lambda quorum: quorum.leader_epoch)
+        answered = sum(isinstance(answer, RaftVoterReply) for answer in answers)
+        if answered:
+            raise NoLeader(f"{answered} of {len(asked)} controllers answer, and none of them leads")
+        raise Unreachable("no controller answers the operator")
+
+    async def controllers(self) -> tuple[Controller, ...] | Unknown:
+        """Every controller that has been started, by id."""
+        registered = self._world.quorum.registered
+        answers = self._asking.all([(controller(number), AskNode()) for number in registered])
+        await self._backend.advance(0)
+        if not any(isinstance(answer, NodeTold) for answer in answers):
+            return Unknown(Why.NOT_ANSWERED, "no controller answers")
+        hosts = self._world.quorum.shared.hosts
+        return tuple(
+            Controller(number, hosts[number].host, hosts[number].port) for number in sorted(registered)
+        )
+
+    async def probe(self, host: str, port: int, node_id: int | None = None) -> Probe | Unknown:  # noqa: ARG002
+        """Whoever listens there."""
+        answer = self._probe(host, port)
+        await self._backend.advance(0)
+        return answer
+
+    def _probe(self, host: str, port: int) -> Probe | Unknown:
+        target = self._at(host, port)
+        if target is None:
+            return Unknown(Why.NOT_ANSWERED, f"{host}:{port}: connection refused")
+        body: Any = AskNode() if target in self._controllers else DescribeCluster()
+        told = self._asking.one(target, body)
+        address = f"{host}:{port}"
+        if isinstance(told, NodeTold):
+            return Probe(
+                address,
+                told.cluster_id,
+                told.node_id,
+                told.leader,
+                told.kraft_versions,
+                told.offset,
+                self._settings(told.auto_join),
+            )
+        if isinstance(told, ClusterDescribed):
+            versions = (0, 1)
+            settings = self._settings(None)
+            return Probe(address, self._backend.cluster_id, target.id, -1, versions, told.offset, settings)
+        return silence(told)
+
+    @property
+    def _controllers(self) -> list[At]:
+        return [controller(number) for number in self._world.topology.every_controller]
+
+    def _at(self, host: str, port: int) -> At | None:
+        quorum = self._world.quorum
+        found = quorum.shared.resolve((Endpoint(quorum.listener, host, port),))
+        if found is not None or port != BROKER_PORT:
+            return found
+        return next((broker(number) for number in self._world.specs if host == _broker_host(number)), None)
+
+    def _settings(self, auto_join: bool | None) -> NodeSettings:
+        hosts = self._world.quorum.shared.hosts.values()
+        return NodeSettings(
+            bootstrap_servers=tuple(f"{host.host}:{host.port}" for host in hosts), auto_join=auto_join
+        )
+
+    async def nodes(self) -> tuple[Node, ...]:
+        """Brokers and controllers, spare ones that were started too."""
+        found = []
+        for number in sorted(self._world.specs):
+            host = _broker_host(number)
+            found.append(Node(number, Role.BROKER, f"{host}:{BROKER_PORT}", self._probe(host, BROKER_PORT)))
+        for number in sorted(self._world.quorum.registered):
+            at = self._world.quorum.shared.hosts[number]
+            answer = self._probe(at.host, at.port)
+            found.append(Node(number, Role.CONTROLLER, f"{at.host}:{at.port}", answer))
+        await self._backend.advance(0)
+        return tuple(found)
+
+    # Changes.
+
+    async def add_voter(self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT) -> Answer:
+        """AddRaftVoter, once."""
+        detail: dict[str, object] = {
+            "voter": voter.key.id,
+            "directoryId": voter.key.directory_id,
+            "endpoints": [str(endpoint) for endpoint in voter.endpoints],
+        }
+        body = AddRaftVoter(voter, self._backend.cluster_id, round(timeout * SECOND))
+        return await self._change(recorder, "add-voter", detail, body, timeout)
+
+    async def remove_voter(
+        self, key: ReplicaKey, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
+    ) -> Answer:
+        """RemoveRaftVoter, once."""
+        detail: dict[str, object] = {"voter": key.id, "directoryId": key.directory_id}
+        body = RemoveRaftVoter(key, self._backend.cluster_id)
+        return await self._change(recorder, "remove-voter", detail, body, timeout)
+
+    async def upgrade_feature(
+        self, feature: str, level: int, recorder: Recorder | None, *, dry_run: bool
+    ) -> Answer:
+        """UpdateFeatures, once."""
+        if feature != KRAFT_VERSION and dry_run:
+            return Answer(Ended.REFUSED, "INVALID_REQUEST", f"{feature} cannot be tried here")
+        body = UpdateFeature(feature, level, dry_run)
+        if dry_run or recorder is None:
+            self._allowed("ALTER", "UpdateFeatures")
+            answer = self._send(self._leader(), body, CHANGE_TIMEOUT)
+            await self._backend.advance(0)
+            return answer
+        detail = {"feature": feature, "level": level}
+        return await self._change(recorder, "upgrade-feature", detail, body, CHANGE_TIMEOUT)
+
+    async def _change(
+        self, recorder: Recorder, action: str, detail: Mapping[str, object], body: Sent, timeout: float
+    ) -> Answer:
+        self._allowed("ALTER", action)
+        entry = recorder.before(action, detail)
+        try:
+            answer = self._send(self._leader(), body, timeout)
+        except (NoLeader, Unreachable) as error:
+            recorder.after(entry, {"answer": f"nothing was sent: {error}"})
+            raise
+        recorder.after(entry, {"answer": str(answer)})
+        await self._backend.advance(0)
+        return answer
+
+    def _leader(self) -> At:
+        return controller(self._newest().leader.id)
+
+    def _send(self, leader: At, body: Sent, timeout: float) -> Answer:
+        if not (isinstance(body, UpdateFeature) and body.dry_run):
+            self._kept.sent(leader, body)
+        reply = self._asking.one(leader, body, round(timeout * SECOND) + TIMEOUT)
+        if isinstance(reply, Refused):
+            raise Unreachable(f"{leader} does not answer any more")
+        if isinstance(reply, (RaftVoterReply, Done)):
+            return _answer(reply)
+        return Answer(Ended.NOT_KNOWN, "", f"{leader} did not answer in time")
+
+    def _allowed(self, operation: str, doing: str) -> None:
+        if f"{operation} cluster" in self._denied:
+            raise NotAllowed(operation, "the cluster", doing)
+
+
+def _broker_host(number: int) -> str:
+    return f"broker-{number}.simulated"
+
+
+def _answer(reply: RaftVoterReply | Done) -> Answer:
+    refusal = reply.refusal
+    if refusal is None:
+        return Answer(Ended.DONE)
+    return Answer(Ended.REFUSED, refusal.error.value, refusal.reason)
