@@ -116,7 +116,6 @@ class Console(App[int], inherit_bindings=False):
         opening = Opening(target, lambda: make(target, say), self.options.clock, why, self.options.beats)
         self.session = Session(opening, desk)
         desk.of(self.session)
-        self.program.resume = target.command("resume")
         await self.push_screen(desk)
         self.session.start()
 

@@ -95,6 +95,7 @@ class Applier:
         desk, session = self._desk, self._desk.session
         stop = desk.owner.program.supervisor.stop
         job = applying.Job(desk.owner.program, frozen, reason, stop, self.progress("electing"))
+        desk.owner.program.resume = session.target.command("resume")
         try:
             return await session.run(lambda backend: applying.apply(backend, job))
         except applying.HalfDone as half:
@@ -102,6 +103,8 @@ class Applier:
             return await session.run(lambda backend: applying.apply(backend, job))
         finally:
             self.batches = None
+            if not stop:
+                desk.owner.program.resume = ""
 
     async def _finish_first(self, half: applying.HalfDone, frozen: Frozen) -> None:
         """An assignment still in our order would be taken for its own: it is put back before anything else."""

@@ -130,7 +130,7 @@ class Desk(Screen[None]):
         """To another pane; ``drill``: Esc leads back to this one."""
         if key is not None:
             self.cursor = key
-        self.moves = self.moves.into(Place(pane, key)) if drill else self.moves.to(Place(pane, key))
+        self.moves = self.moves.to(Place(pane, key, drill))
         self._show_place()
 
     def back(self) -> None:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from backends.base.answers import Contact, Depth, SurveyRequest
 from backends.base.errors import BackendError, NotAllowed, NotOffered
+from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.actions.examine import Configs, is_under_min_isr
 from console.app.view import View, Wanted
@@ -128,7 +129,10 @@ class Looker:
         return replace(view, capabilities=await _value(backend.capabilities()))
 
     async def _quorum(self, backend: Backend, view: View, _wanted: Wanted) -> View:
-        return replace(view, quorum=_kept(view.quorum, await _value(backend.quorum())))
+        membership: Membership | None = getattr(backend, "membership", None)
+        if membership is None:
+            return replace(view, quorum=Unknown(Why.NOT_OFFERED, "the metadata quorum"))
+        return replace(view, quorum=_kept(view.quorum, await _value(membership.describe())))
 
     async def _dirs(self, backend: Backend, view: View, wanted: Wanted) -> View:
         if not wanted.log_dirs and _recent(view.dirs_at, self.clock()):

@@ -12,10 +12,11 @@ DEEPEST = 20
 
 
 class Place(NamedTuple):
-    """A pane, and the partition that it was opened for."""
+    """A pane, and the partition that it was opened for. ``drilled``: from the place before it, and not by number."""
 
     pane: str
     key: TopicPartition | None
+    drilled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +27,23 @@ class Moves:
     before: tuple[Place, ...] = ()
 
     def to(self, place: Place) -> Moves:
-        """Elsewhere, by its number: Esc leads back to where one was."""
+        """Elsewhere: Esc leads back to where one was."""
         if place.pane == self.here.pane:
             return Moves(place, self.before)
         return Moves(place, (*self.before, self.here)[-DEEPEST:])
-
-    into = to
 
     def back(self) -> Moves:
         return Moves(self.before[-1], self.before[:-1]) if self.before else self
 
     def trail(self, cluster: str) -> tuple[str, ...]:
-        """The breadcrumbs: the cluster, where one came from, and what is open."""
-        names = [PANES[place.pane] for place in (*self.before[-2:], self.here)]
-        if self.here.key is not None:
-            names[-1] = f"{names[-1]}: {self.here.key}"
-        return (cluster, *names)
+        """The breadcrumbs: the cluster, the way down, and what is open."""
+        way = [self.here]
+        for place in reversed(self.before):
+            if not way[0].drilled:
+                break
+            way.insert(0, place)
+        return (cluster, *(_name(place) for place in way))
+
+
+def _name(place: Place) -> str:
+    return PANES[place.pane] if place.key is None else f"{PANES[place.pane]}: {place.key}"

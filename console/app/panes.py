@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from backends.base.answers import Capabilities, LogDir
+from backends.base.answers import LogDir
 from console.actions.keys import DIRS, ELIGIBLE, OFFLINE, PLAN, QUORUM, REPLICAS
 from console.app.plan_view import plan_view
 from console.app.quorum_view import quorum_view
@@ -99,8 +99,7 @@ def _quorum(desk: Desk) -> None:
     if view.quorum is None or isinstance(view.quorum, Unknown):
         pane.update(view.quorum)
         return
-    features = view.capabilities.features if isinstance(view.capabilities, Capabilities) else {}
-    pane.update(quorum_view(view.quorum, view.brokers.keys(), view.cluster_id, features))
+    pane.update(quorum_view(view.quorum, view.brokers.keys()))
 
 
 def _dirs(desk: Desk) -> None:
@@ -139,10 +138,3 @@ _DRAW: Mapping[str, Callable[[Desk], None]] = {
     DIRS: _dirs,
     PLAN: _plan,
 }
-
-
-def healthy_dirs(view: View) -> Iterator[LogDir]:
-    """Every log dir that works."""
-    for dirs in (view.log_dirs or {}).values():
-        if not isinstance(dirs, Unknown):
-            yield from (one for one in dirs if one.error is None)

@@ -62,6 +62,7 @@ class Poller:
         self.wanted = Wanted()
         self._shown: Wanted | None = None
         self._moved_at: float | None = None
+        self._asking = False
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -96,6 +97,11 @@ class Poller:
             return
         self.view = view
         self._show(view)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is asked, and nothing that the screen shows waits to be."""
+        return not self._asking and self._rests() == float("inf") and not self.state.schedule.wanted
 
     async def _run(self) -> None:
         while True:
@@ -157,6 +163,7 @@ class Poller:
 
     async def _outcome(self, asking: Awaitable[View]) -> tuple[Link, str]:
         """A cluster that cannot be asked is a state; the last picture stays up."""
+        self._asking = True
         try:
             async with asyncio.timeout(LOOK_LIMIT):
                 view = await asking
@@ -167,6 +174,8 @@ class Poller:
             return Link.LOST, str(error)
         except Exception as error:  # a defect in reading must not take the console away in an incident
             return self.state.link, self._failed(error)
+        finally:
+            self._asking = False
         self.tell(view)
         return Link.UP, ""
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
-from backends.base import answers
-from recovery.membership.health import Health, MemberRole, MemberState, health
+from recovery.membership.health import Health, MemberRole, MemberState, committing, health
 from recovery.membership.preflight import Limits, before_removing
-from recovery.membership.quorum import Progress, Quorum
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from recovery.membership.quorum import Quorum
 from widgets.quorum import Change, Member, QuorumView, Role
-
-KRAFT_VERSION = "kraft.version"
 
 _ROLES = {
     MemberRole.LEADER: Role.LEADER,
@@ -21,57 +17,22 @@ _ROLES = {
 }
 
 
-def quorum_view(
-    told: answers.Quorum, brokers: Collection[int], cluster_id: str, features: Mapping[str, int]
-) -> QuorumView:
+def quorum_view(quorum: Quorum, brokers: Collection[int]) -> QuorumView:
     """``brokers`` are the ids of the cluster's brokers: as observers they can never be voters."""
-    quorum = as_described(told, cluster_id, features.get(KRAFT_VERSION, 0))
     controllers = {held.key.id for held in quorum.progress} - set(brokers)
     found = health(quorum, Limits(), controllers)
     return QuorumView(
-        leader=told.leader,
-        leader_epoch=told.leader_epoch,
+        leader=quorum.leader.id,
+        leader_epoch=quorum.leader_epoch,
         high_watermark=quorum.high_watermark,
         log_end=quorum.log_end_offset if quorum.log_end_offset >= 0 else None,
-        kraft_version=features.get(KRAFT_VERSION),
+        kraft_version=quorum.kraft_version,
         members=tuple(_members(found)),
         verdict=str(found.strength),
         healthy=found.strength.spare > 0,
         changes=tuple(_changes(found)),
-        notes=tuple(_notes(found, KRAFT_VERSION in features)),
+        notes=tuple(_notes(found)),
     )
-
-
-def as_described(told: answers.Quorum, cluster_id: str, kraft_version: int) -> Quorum:
-    """DescribeQuorum's answer in the rules' words; the leader's own last fetch is its clock."""
-    endpoints: dict[int, list[Endpoint]] = {}
-    for voter, listener, host, port in told.endpoints:
-        endpoints.setdefault(voter, []).append(Endpoint(listener, host, port))
-    voters = tuple(Voter(_key(replica), tuple(endpoints.get(replica.id, ()))) for replica in told.voters)
-    leader = next((replica for replica in told.voters if replica.id == told.leader), None)
-    everybody = (*told.voters, *told.observers)
-    return Quorum(
-        cluster_id,
-        ReplicaKey(told.leader) if leader is None else _key(leader),
-        told.leader_epoch,
-        VoterSet(voters),
-        None if told.high_watermark < 0 else told.high_watermark,
-        max((replica.log_end_offset for replica in everybody), default=-1)
-        if leader is None
-        else leader.log_end_offset,
-        max((replica.last_fetch_ms for replica in everybody), default=0)
-        if leader is None
-        else leader.last_fetch_ms,
-        tuple(
-            Progress(_key(replica), replica.log_end_offset, replica.last_fetch_ms, replica.last_caught_up_ms)
-            for replica in everybody
-        ),
-        kraft_version,
-    )
-
-
-def _key(replica: answers.QuorumReplica) -> ReplicaKey:
-    return ReplicaKey(replica.id, replica.directory_id or "")
 
 
 def _members(found: Health) -> Iterator[Member]:
@@ -113,9 +74,11 @@ def _changes(found: Health) -> Iterator[Change]:
 _STATIC = "the voters are static (kraft.version 0): upgrade the feature first"
 
 
-def _notes(found: Health, version_known: bool) -> Iterator[str]:
-    if version_known and not found.dynamic:
+def _notes(found: Health) -> Iterator[str]:
+    if not found.dynamic:
         yield _STATIC
+    if found.strength.commits and not committing(found.quorum):
+        yield "a majority was not caught up a moment ago: look again to see whether it commits"
     for node in found.duplicates:
         yield f"node {node} is listed with more than one directory: an old disk of it is still a voter"
     if not found.strength.commits:

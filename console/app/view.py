@@ -12,9 +12,9 @@ from backends.base.answers import (
     Contact,
     LogDir,
     Partitions,
-    Quorum,
     Reassignment,
 )
+from recovery.membership.quorum import Quorum
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.marks import Mark
 from recovery.ranking import Ranking

@@ -40,7 +40,8 @@ def screen_text(svg: str) -> str:
     """The characters of a screenshot, line by line, as a person reads them."""
     rows: dict[float, list[tuple[float, str]]] = {}
     for x, y, text in _TEXT.findall(svg):
-        rows.setdefault(float(y), []).append((float(x), html.unescape(text).replace("\xa0", " ")))
+        if text.strip():
+            rows.setdefault(float(y), []).append((float(x), html.unescape(text).replace("\xa0", " ")))
     lines = []
     for y in sorted(rows):
         line = ""
@@ -118,8 +119,7 @@ class Robot:
         await self.pilot.pause()
 
     async def types(self, text: str) -> None:
-        for char in text:
-            await self.pilot.press("space" if char == " " else char)
+        await self.pilot.press(*("space" if char == " " else char for char in text))
 
     async def opens(self, pane: str) -> None:
         await self.press(pane)
@@ -157,6 +157,15 @@ class Robot:
         await self.until(lambda: picker.query_one(RowTable).move_to(broker), f"candidate {broker}")
         await self.press("enter")
 
+    async def picks_in_vain(self, broker: int) -> None:
+        """A candidate that cannot be elected: the picker stays, and says why."""
+        picker = self.app.screen
+        assert isinstance(picker, CandidatePicker)
+        await self.until(lambda: picker.query_one(RowTable).move_to(broker), f"candidate {broker}")
+        await self.press("enter")
+        await self.sees("CANNOT")
+        assert self.app.screen is picker
+
     async def asked(self, screen: type) -> None:
         await self.until(lambda: isinstance(self.app.screen, screen), f"a {screen.__name__}")
         await self.pilot.pause()
@@ -180,12 +189,11 @@ class Robot:
         assert isinstance(confirmation, Confirmation)
         for field, text in (("#expected", typed), ("#reason", reason)):
             if confirmation.query(field):
-                confirmation.query_one(field, Input).focus()
-                await self.pilot.pause()
-                await self.types(text)
-        await self.until(lambda: not confirmation.missing, f"a complete confirmation: {confirmation.missing}")
-        confirmation.query_one("#confirm").focus()
-        await self.pilot.pause()
+                confirmation.query_one(field, Input).value = text
+        button = confirmation.query_one("#confirm")
+        await self.until(lambda: not button.disabled, f"a complete confirmation: {confirmation.missing}")
+        button.focus()
+        await self.until(lambda: button.has_focus, "the button in focus")
         await self.press("enter")
         await self.until(lambda: self.app.screen is self.desk, "the desk again")
 

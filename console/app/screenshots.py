@@ -1,0 +1,183 @@
+"""``python -m console.app.screenshots [DIRECTORY]``: every pane as SVG, and as PNG where resvg-py is installed.
+
+Clock, seed and cursor stand still: the same code draws the same picture, and a test compares them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from backends.base.answers import ClusterInfo
+from backends.base.errors import Unreachable
+from backends.simulator.adapter import SimulatorBackend
+from console.app.app import Console, Options
+from console.cli.run import Program
+from console.output.screen import Screen
+from console.signals import Supervisor
+from console.simulated import scenario
+from console.target import Target, resolve
+
+NARROW, WIDE = (80, 24), (140, 40)
+STEP = 0.2
+"""Seconds that the pictures' clock moves with a key: less than it takes to change what is drawn."""
+LIMIT = 120.0
+MOMENT = 1_767_225_600.0
+
+
+class Picture(NamedTuple):
+    """Keys that lead to it; a key in the form ``=text`` is typed into the field that has the focus."""
+
+    name: str
+    scenario: str
+    size: tuple[int, int]
+    keys: tuple[str, ...] = ()
+    lost: bool = False
+    read_only: bool = False
+
+
+_STORY = ("enter", "c", "enter", "6")
+PICTURES = (
+    *(
+        Picture(f"{name}-{width}", where, size, keys)
+        for name, where, keys in (
+            ("1-offline-partitions", "zone-power-loss", ()),
+            ("2-replica-log-info", "stale-long-tail", ("enter",)),
+            ("3-elr", "four-brokers-min-isr-3", ("3",)),
+            ("4-quorum", "last-replica-standing", ("4",)),
+            ("5-log-dirs", "disk-failure", ("5",)),
+            ("6-plan", "stale-long-tail", ("enter", "c", "enter", "6")),
+        )
+        for width, size in (("narrow", NARROW), ("wide", WIDE))
+    ),
+    Picture("confirmation", "last-replica-standing", NARROW, (*_STORY, "A", "X")),
+    Picture("armed", "last-replica-standing", NARROW, ("A",)),
+    Picture("read-only", "last-replica-standing", NARROW, read_only=True),
+    Picture("disconnected", "last-replica-standing", NARROW, ("r",), lost=True),
+    Picture("help", "last-replica-standing", WIDE, ("question_mark",)),
+)
+
+
+class _Losing(SimulatorBackend):
+    """A simulated cluster that nobody reaches any more after the first look."""
+
+    looks = 0
+
+    async def cluster(self) -> ClusterInfo:
+        self.looks += 1
+        if self.looks > 1:
+            raise Unreachable("no broker of last-replica-standing answers the operator")
+        return await super().cluster()
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = MOMENT
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def draw(picture: Picture) -> str:
+    """The picture as SVG."""
+    clock = _Clock()
+    target = resolve(None, None, picture.scenario, None)
+    kind = _Losing if picture.lost else SimulatorBackend
+
+    def make(_target: Target, _say: object) -> SimulatorBackend:
+        return kind(scenario(picture.scenario))
+
+    options = Options(read_only=picture.read_only, beats=False, clock=clock, make=make)
+    program = Program("ktriage", ("ktriage",), Screen(time.monotonic), Supervisor(lambda _signum: ""))
+    app = Console(program, target, options)
+    async with _shown(app, picture.size) as pilot:
+        await _settled(app, pilot, first=True)
+        for key in picture.keys:
+            await pilot.press(key)
+            clock.now += STEP
+            await _settled(app, pilot)
+        for field in app.screen.query(Input):
+            field.cursor_blink = False
+        await pilot.pause()
+        drawn = app.export_screenshot(title=picture.name)
+        await app.close_session()
+    return drawn
+
+
+@asynccontextmanager
+async def _shown(app: Console, size: tuple[int, int]) -> AsyncIterator[Pilot[int]]:
+    async with app.run_test(size=size) as pilot:
+        yield pilot
+
+
+async def _settled(app: Console, pilot: Pilot[int], *, first: bool = False) -> None:
+    """Waits until nothing is asked, done or arranged any more."""
+    async with asyncio.timeout(LIMIT):
+        while not _still(app, first=first):
+            await pilot.pause(0.01)
+    desk = app.desk
+    if desk is not None and app.screen is desk:
+        await desk.table.wait_settled()
+    await pilot.pause(0.05)
+
+
+def _still(app: Console, *, first: bool) -> bool:
+    desk, session = app.desk, app.session
+    if desk is None or session is None:
+        return False
+    seen = session.view.at is not None
+    waits_for_a_person = app.screen is not desk
+    return seen and session.poller.idle and (first or waits_for_a_person or not desk.busy)
+
+
+def png(svg: str) -> bytes:
+    """The picture in points; needs resvg-py, which the tool itself does not."""
+    import resvg_py  # noqa: PLC0415
+
+    plain = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code", "DejaVu Sans Mono")
+    family = "DejaVu Sans Mono"
+    return bytes(resvg_py.svg_to_bytes(svg_string=plain, font_family=family, monospace_family=family))
+
+
+def write(directory: Path, names: Sequence[str] = ()) -> None:
+    """Draws the pictures of those names, or all."""
+    directory.mkdir(exist_ok=True)
+    for picture in PICTURES:
+        if names and picture.name not in names:
+            continue
+        svg = drawn(picture)
+        (directory / f"{picture.name}.svg").write_text(svg, encoding="utf-8")
+        try:
+            (directory / f"{picture.name}.png").write_bytes(png(svg))
+        except ImportError:
+            print("no PNG: resvg-py is not installed", file=sys.stderr)
+        print(directory / f"{picture.name}.svg", flush=True)
+
+
+def drawn(picture: Picture) -> str:
+    """As :func:`draw`, in an event loop and a state directory of its own."""
+    with tempfile.TemporaryDirectory() as state:
+        before = os.environ.get("XDG_STATE_HOME")
+        os.environ["XDG_STATE_HOME"] = state
+        try:
+            return asyncio.run(draw(picture))
+        finally:
+            if before is None:
+                del os.environ["XDG_STATE_HOME"]
+            else:
+                os.environ["XDG_STATE_HOME"] = before
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1] if len(sys.argv) > 1 else "screenshots"), sys.argv[2:])

@@ -1,0 +1,143 @@
+"""Plans at the keyboard: in bulk, edited, refused, saved and loaded, stale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from console.planfile import read
+from recovery.model import TopicPartition
+from recovery.plan.compare import Now
+from recovery.plan.values import Plan
+from recovery.strategy import Strategy
+from tests.console.faults import passes
+from tests.console.robot import console, records
+from widgets.plan import CandidatePicker
+
+PAYMENTS = TopicPartition("payments", 0)
+
+
+async def test_two_thousand_partitions_are_recovered_in_bulk(home: Path) -> None:
+    async with console("offline-2000", size=(120, 40)) as robot:
+        await robot.sees("2,000 offline")
+        await robot.press("a")
+        await robot.hears("2,000 rows are marked")
+        await robot.press("c")
+        await robot.sees("aggressive", "elects 2,000", "elects 0")
+        await robot.press("down", "down", "enter")
+        await robot.until(lambda: len(robot.session.draft.partitions) == 2_000, "2,000 rows in the plan")
+        await robot.opens("6")
+        await robot.arms()
+        confirmation = await robot.asks_to_apply()
+        assert confirmation.request.expected is None or confirmation.request.expected.isdecimal()
+        await robot.confirms(confirmation.request.expected or "", "drill")
+        await robot.idle()
+        await robot.hears("2,000 recovered")
+        await robot.until(lambda: not robot.session.view.offline, "nothing offline")
+        assert robot.session.draft.plan is not None
+        assert robot.session.draft.plan.header.strategy is Strategy.AGGRESSIVE
+    (lines,) = records(home)
+    assert {line["kind"] for line in lines} == {"run", "before", "after", "end"}
+
+
+async def test_the_designated_leader_is_edited_and_a_fenced_one_is_refused_with_the_reason() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.press("e")
+        await robot.asked(CandidatePicker)
+        await robot.picks_in_vain(2)
+        await robot.picks(0)
+        await robot.hears("0 is designated by hand")
+        row = robot.session.draft.row(PAYMENTS)
+        assert row is not None
+        assert row.leader == 0
+        assert row.order[0] == 0
+        assert PAYMENTS in robot.session.draft.edited
+
+
+async def test_a_saved_plan_is_the_one_that_is_shown_and_is_never_overwritten(home: Path) -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.press("w")
+        await robot.answers("mine.json")
+        await robot.hears("the plan is in")
+        assert read(home / "mine.json") == robot.session.draft.plan
+        assert "apply" in robot.desk.command_line()
+        assert "mine.json" in robot.desk.command_line()
+        await robot.press("w")
+        await robot.answers("mine.json")
+        await robot.hears("never overwritten")
+
+
+async def test_a_plan_that_became_stale_stands_out_and_is_not_applied(home: Path) -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.press("w")
+        await robot.answers("mine.json")
+        await robot.hears("the plan is in")
+        await passes(robot, 600)
+        await robot.press("o")
+        await robot.answers("mine.json")
+        await robot.hears("beside the cluster of now")
+        assert robot.session.draft.checks[PAYMENTS].now is Now.ONLINE
+        await robot.arms()
+        await robot.press("X")
+        await robot.hears("no row of the plan is left")
+    assert records(home) == []
+
+
+async def test_a_plan_of_another_cluster_is_refused(home: Path) -> None:
+    async with console("stale-long-tail") as robot:
+        await robot.chooses(2)
+        await robot.opens("6")
+        await robot.press("w")
+        await robot.answers("other.json")
+        await robot.hears("the plan is in")
+    assert isinstance(read(home / "other.json"), Plan)
+    async with console("last-replica-standing") as robot:
+        await robot.press("o")
+        await robot.answers("other.json")
+        await robot.hears("the plan is for cluster")
+        assert robot.session.draft.plan is None
+
+
+async def test_a_row_that_goes_online_while_the_confirmation_is_open_is_left_alone(home: Path) -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.arms()
+        await robot.asks_to_apply()
+        await passes(robot, 600)
+        await robot.confirms("payments", "in vain")
+        await robot.idle()
+        await robot.hears("online already")
+        assert robot.session.draft.outcomes[PAYMENTS].word == "online"
+    (lines,) = records(home)
+    assert [line["kind"] for line in lines] == ["run", "end"]
+
+
+async def test_what_is_dropped_is_not_applied() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.press("d")
+        await robot.until(lambda: robot.session.draft.plan is None, "an empty plan")
+        await robot.arms()
+        await robot.press("X")
+        await robot.hears("the plan is empty")
+
+
+async def test_escape_cancels_the_confirmation_and_nothing_is_sent(home: Path) -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.arms()
+        await robot.asks_to_apply()
+        await robot.press("enter")
+        await robot.hears("not confirmed")
+        await robot.asks_to_apply()
+        await robot.press("X", "X", "escape")
+        await robot.hears("not confirmed")
+    assert records(home) == []
