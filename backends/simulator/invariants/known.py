@@ -57,6 +57,12 @@ class Known:
         """Only ``kept`` of what was acknowledged is still there."""
         self._acknowledged[tp] = kept
 
+    def deleted(self, tp: TopicPartition) -> None:
+        """Nothing of the partition is left, and what was loaded is not either."""
+        self._acknowledged[tp] = ()
+        self._high_watermarks[tp] = 0
+        self.emptied.pop(tp, None)
+
     def high_watermark(self, tp: TopicPartition) -> int:
         """The highest that any leader showed since the last unclean election."""
         return self._high_watermarks.get(tp, self._loaded.get(tp.topic, 0))

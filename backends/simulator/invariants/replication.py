@@ -85,7 +85,10 @@ class Replication:
             if before is None or before.epoch != held.epoch:
                 self._known.unregistered.pop(broker, None)
         for tp in event.touched:
-            before_, after = event.before.partitions.get(tp), event.image.partitions[tp]
+            before_, after = event.before.partitions.get(tp), event.image.partitions.get(tp)
+            if after is None:
+                self._deleted(tp)
+                continue
             if before_ is None:
                 continue  # a new topic
             lowest = self._known.seen(event.image, tp)
@@ -97,6 +100,12 @@ class Replication:
             for member in after.isr:
                 if member not in before_.isr:
                     self._known.joined_at[tp, member] = self._world.loop.now
+
+    def _deleted(self, tp: TopicPartition) -> None:
+        """The topic is gone, and nothing that was promised of it holds for another of its name."""
+        for held in (self._leaders, self._origins, self._moved, self._uncleanly):
+            held.pop(tp, None)
+        self._known.deleted(tp)
 
     def committed(self, event: MetadataCommitted) -> Found:
         self._note(event)

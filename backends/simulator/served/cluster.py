@@ -114,6 +114,12 @@ class ServedCluster:
         """A time of the simulation as ms since the epoch; -1 stays -1."""
         return virtual_ms if virtual_ms < 0 else self._began_ms + virtual_ms
 
+    def seen_ms(self, virtual_ms: int) -> int:
+        """As :meth:`in_epoch_ms`, for what is compared with the time now: as long ago as it is in virtual time."""
+        if virtual_ms < 0:
+            return virtual_ms
+        return int(time.time() * 1000) - (self.simulation.now // MILLISECOND - virtual_ms)
+
     def nodes(self, role: Role, ids: Iterable[int] | None = None) -> Sequence[Node]:
         """The nodes of that role that are in the scenario, or those of ``ids``."""
         wanted = None if ids is None else set(ids)

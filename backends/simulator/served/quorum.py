@@ -66,6 +66,6 @@ def _replica(call: Call, replica: QuorumReplica) -> dict[str, Any]:
         "replica_id": replica.id,
         "replica_directory_id": replica.directory_id,
         "log_end_offset": replica.log_end_offset,
-        "last_fetch_timestamp": call.cluster.in_epoch_ms(replica.last_fetch_ms),
-        "last_caught_up_timestamp": call.cluster.in_epoch_ms(replica.last_caught_up_ms),
+        "last_fetch_timestamp": call.cluster.seen_ms(replica.last_fetch_ms),
+        "last_caught_up_timestamp": call.cluster.seen_ms(replica.last_caught_up_ms),
     }
