@@ -32,8 +32,7 @@ class Clock:
         self._speed = speed
         self._origin = (0.0, simulation.now)
         self._timer: asyncio.TimerHandle | None = None
-        self._running = False
-        self._asked = 0
+        self._left_at = simulation.now
 
     @property
     def now(self) -> int:
@@ -61,6 +60,7 @@ class Clock:
         """Let that much virtual time pass at once, whatever the speed."""
         self._simulation.advance_to(self.now + round(seconds * SECOND))
         self._origin = (asyncio.get_running_loop().time(), self.now)
+        self._left_at = self.now
         self._moved()
         self._wake()
 
@@ -72,14 +72,23 @@ class Clock:
             if not answered.done():
                 answered.set_result(reply)
 
+        self._follow()
         self._simulation.world.operator.ask(node, body, timeout, then)
         if self._speed:
             self._wake()
         else:
             self._simulation.world.loop.run_while(lambda: not answered.done(), STILL)
             self._simulation.advance_to(self.now)
+            self._left_at = self.now
             self._moved()
         return await answered
+
+    def _follow(self) -> None:
+        """Where somebody else has moved the simulation, the clock goes on from there."""
+        if self.now != self._left_at:
+            self._left_at = self.now
+            self._origin = (asyncio.get_running_loop().time(), self.now)
+            self._moved()
 
     def _wake(self) -> None:
         """Run what is due now, and be woken for what is due next."""
@@ -99,6 +108,7 @@ class Clock:
     def _run(self) -> None:
         clock = asyncio.get_running_loop().time
         self._timer = None
+        self._follow()
         began, origin = self._origin
         target = origin + int((clock() - began) * self._speed * SECOND)
         if target - self.now > FAR_BEHIND:
@@ -111,5 +121,6 @@ class Clock:
         except Exception:
             # A defect of the simulator: whoever is connected sees a cluster that goes on all the same.
             log.exception("the simulation failed at %d µs", self.now)
+        self._left_at = self.now
         self._moved()
         self._wake()

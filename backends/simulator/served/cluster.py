@@ -37,18 +37,22 @@ class Options:
 
 
 class ServedCluster:
-    """One scenario on the wire, from the moment at which its operator comes.
+    """One scenario on the wire, from the moment at which its operator comes; or a ``simulation`` that somebody else
+    holds and goes on with, as it is.
 
     Start and close it in one running event loop. ``ports`` are known once it is started; they stay with their
     nodes, whatever happens to these.
     """
 
-    def __init__(self, scenario: Scenario, options: Options | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario, options: Options | None = None, simulation: Simulation | None = None
+    ) -> None:
         self.options = options or Options()
         self.scenario = scenario
-        self.simulation = Simulation(scenario, self.options.seed)
+        self.simulation = simulation or Simulation(scenario, self.options.seed)
         self.world = self.simulation.world
-        self.simulation.advance_to(scenario.operator_at)
+        if simulation is None:
+            self.simulation.advance_to(scenario.operator_at)
         self.cluster_id = _cluster_id(scenario.name, self.options.seed)
         self.clock = Clock(self.simulation, self.options.speed, self._look)
         self.beside = Beside()

@@ -134,6 +134,8 @@ class Listener:
         """May be called twice."""
         if self._switching is not None:
             self._switching.cancel()
+        if self._saw in self.cluster.world.watch.lookers:
+            self.cluster.world.watch.lookers.remove(self._saw)
         server, self._server = self._server, None
         tasks = list(self._connections.values())
         self._reset_all()

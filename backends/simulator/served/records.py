@@ -110,8 +110,8 @@ class Contents:
                 yield data if whole else _part(data, EpochSpan(span.epoch, offset, end))
             else:
                 until = held.starts[at] if at < len(held.starts) else span.end
-                end = min(until, span.end, offset + MADE_UP)
-                yield _made_up(EpochSpan(span.epoch, offset, end), time_of)
+                end = _same_time(offset, min(until, span.end, offset + MADE_UP), time_of)
+                yield _made_up(EpochSpan(span.epoch, offset, end), time_of(offset))
             offset = end
 
 
@@ -122,11 +122,19 @@ def _part(data: bytes, span: EpochSpan) -> bytes:
     return _written(span, kept, batch)
 
 
-def _made_up(span: EpochSpan, time_of: Callable[[int], int]) -> bytes:
+def _same_time(start: int, end: int, time_of: Callable[[int], int]) -> int:
+    """Where the records end that were written together with the one at ``start``."""
+    time = time_of(start)
+    return next((offset for offset in range(start + 1, end) if time_of(offset) != time), end)
+
+
+def _made_up(span: EpochSpan, time_ms: int) -> bytes:
+    # kio truncates to milliseconds what has become a float: a tenth of one more does not change them.
+    timestamp = TZAwareMicros.parse(datetime.fromtimestamp(time_ms / 1000 + 0.0001, UTC))
     records = [
         Record(
             attributes=i8(0),
-            timestamp=TZAwareMicros.parse(datetime.fromtimestamp(time_of(offset) // 1000, UTC)),
+            timestamp=timestamp,
             offset=i64(offset),
             key=None,
             value=f"record {offset} of epoch {span.epoch}".encode(),
