@@ -26,7 +26,7 @@ class Lines(ScrollView, can_focus=True):
     """Lines of text, scrolled by keys and wheel. What is shown is made anew for every width."""
 
     DEFAULT_CSS = """
-    Lines { height: auto; overflow-x: hidden; overflow-y: auto; }
+    Lines { height: auto; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_up", "Scroll up", show=False),
@@ -69,6 +69,8 @@ class Lines(ScrollView, can_focus=True):
         return len(self._lines) if width == self._made_for else len(self._content(max(width, 1)))
 
     def render_line(self, y: int) -> Strip:
+        if self._made_for != self.scrollable_content_region.width:
+            self.call_later(self._make)  # a scroll bar came or went
         looks = styles(self.app.theme)
         number = y + self.scroll_offset.y
         line = self._lines[number] if number < len(self._lines) else ()
@@ -83,7 +85,7 @@ class Lines(ScrollView, can_focus=True):
             return
         old, self._made_for = self._lines, width
         self._lines = tuple(self._content(width))
-        self.virtual_size = Size(width, len(self._lines))
+        self.virtual_size = Size(self.size.width, len(self._lines))
         if len(old) != len(self._lines):
             self.refresh(layout=True)
             return

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.style import Style
 from textual.app import App
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from widgets.text import Tone
 
@@ -137,6 +137,7 @@ THEMES = (
         boost="ansi_default",
         dark=True,
         variables={
+            **BUILTIN_THEMES["ansi-dark"].variables,
             "block-cursor-text-style": "reverse",
             "button-focus-text-style": "reverse",
             "input-cursor-text-style": "reverse",

@@ -12,7 +12,7 @@ from recovery.model import TopicPartition
 from recovery.strategy import Verdict
 from widgets.lines import Lines
 from widgets.pane import Pane
-from widgets.partitions.columns import GROUPINGS, columns, why
+from widgets.partitions.columns import GROUPINGS, columns, suggested, why
 from widgets.partitions.row import Health, PartitionRow
 from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, counted, fold, line
@@ -117,4 +117,4 @@ class PartitionsPane(Pane):
 
 def _search(row: PartitionRow) -> str:
     state = row.state
-    return f"{state.topic}-{state.partition} {row.health} {row.decision.verdict if row.decision else ''}"
+    return f"{state.topic}-{state.partition}\n{row.health}\n{suggested(row)}"

@@ -14,7 +14,7 @@ from recovery.plan.review import harm_text
 from recovery.ranking import Ranking, rank
 from widgets.harm import STANDING_WORDS, last_epoch, loss_tone, short_loss
 from widgets.replicas.axis import Axis, make_axis
-from widgets.text import Line, Piece, Tone, both, fit, line, offset, printable, width_of
+from widgets.text import Line, Piece, Tone, both, fit, fold, line, offset, printable, width_of
 
 PATTERNS = "█▒░▓=#"
 TONES = (Tone.EPOCH_0, Tone.EPOCH_1, Tone.EPOCH_2, Tone.EPOCH_3, Tone.EPOCH_4, Tone.EPOCH_5)
@@ -178,9 +178,8 @@ def _parting(bars: Sequence[Bar], order: Sequence[int], axis: Axis, width: int) 
         if broker != best and at is not None and at < max(ends[best], ends[broker]):
             partings.setdefault(at, []).append(broker)
     if not partings:
-        yield line(
-            Piece(" " * LABEL), Piece("the logs that were told are the same up to their ends", Tone.GOOD)
-        )
+        same = Piece("the logs that were told are the same up to their ends", Tone.GOOD)
+        yield from fold((Piece(" " * LABEL), same), width, " " * LABEL)
     for at, brokers in sorted(partings.items()):
         text = f"▲ {both(brokers)} and {best} part at {offset(at)}"
         column = min(axis.column(at), max(width - LABEL - len(text), 0))

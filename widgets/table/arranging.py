@@ -6,10 +6,12 @@ import asyncio
 import re
 from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Generic
 
 from textual.scroll_view import ScrollView
+from textual.worker import Worker
 
 from widgets.table import messages
 from widgets.table.arrange import Arranged, Group, GroupKey, Wanted, arrange, at_once
@@ -57,7 +59,7 @@ class Arranging(ScrollView, Generic[Row]):
         self._told: tuple[Hashable | None, Row | None] = (None, None)
 
     def _all_text(self, row: Row) -> str:
-        return " ".join(column.text(row) for column in self.columns)
+        return "\n".join(column.text(row) for column in self.columns)
 
     # What others give and ask
 
@@ -196,7 +198,8 @@ class Arranging(ScrollView, Generic[Row]):
             self._settled.set()
             return
         self._settled.clear()
-        self.run_worker(self._in_slices(slices, self._generation), group="arranging", exclusive=True)
+        work = partial(self._in_slices, slices, self._generation)
+        _worker: Worker[None] = self.run_worker(work, group="arranging", exclusive=True)
 
     async def _in_slices(self, slices: Generator[None, None, Arranged[Row]], generation: int) -> None:
         """Runs the slices with pauses for everything else; stops when a later wish has come."""

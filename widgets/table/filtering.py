@@ -30,8 +30,13 @@ class Filter(NamedTuple):
         return None
 
     def finder(self) -> re.Pattern[str]:
-        """What is looked for, for marking it. Raises re.error where :meth:`problem` names one."""
-        return re.compile(self.pattern if self.regex else re.escape(self.pattern), re.IGNORECASE)
+        """What is looked for. A row's text has a line for each field: ``^`` and ``$`` are a field's ends.
+
+        Raises re.error where :meth:`problem` names one.
+        """
+        return re.compile(
+            self.pattern if self.regex else re.escape(self.pattern), re.IGNORECASE | re.MULTILINE
+        )
 
     def keeps(self) -> Callable[[str], bool]:
         """Whether a row with this text is shown. Raises re.error where :meth:`problem` names one."""

@@ -26,7 +26,7 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
     """Rows of any number under a fixed heading. The cursor and the marks are kept by key."""
 
     DEFAULT_CSS = """
-    RowTable { height: 1fr; overflow-x: hidden; overflow-y: auto; }
+    RowTable { height: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "cursor(-1)", "Row up", show=False),
@@ -63,22 +63,30 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
         self.noun = noun
         self.empty = empty
         self._layout = Layout((), ())
+        self._laid_out_for = -1
         self._painted: dict[int, tuple[Line, bool]] = {}
 
     # What is drawn
 
     def render_line(self, y: int) -> Strip:
+        if self._laid_out_for != self._wide:
+            self.call_later(self._lay_out)  # a scroll bar came or went
         line, under_cursor = self._painted[y] = self._drawn(y)
-        strip = strip_of(line, styles(self.app.theme), self.size.width)
+        strip = strip_of(line, styles(self.app.theme), self._wide)
         if under_cursor:
             strip = strip.apply_style(cursor_style(self.app.theme, focused=self.has_focus))
         return strip.apply_style(self.rich_style)
+
+    @property
+    def _wide(self) -> int:
+        """The columns there are beside the scroll bar."""
+        return self.scrollable_content_region.width
 
     def _drawn(self, y: int) -> tuple[Line, bool]:
         """The line at screen line ``y``, and whether the cursor is on it."""
         if y == 0:
             sort, reverse = self.sort_state
-            return draw.header(self._layout, self.size.width, sort, reverse=reverse), False
+            return draw.header(self._layout, self._wide, sort, reverse=reverse), False
         arranged, number = self._arranged, y - 1 + self.scroll_offset.y
         if not arranged.lines and y == 1:
             return (Piece(f"   {self._nothing()}", Tone.DIM),), False
@@ -100,11 +108,12 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
 
     def _lay_out(self) -> None:
         """Widths by what is seen, so that no number is cut; a change draws everything anew."""
+        self._laid_out_for = self._wide
         height = max(self.size.height - 1, 0)
         rows = draw.visible_rows(self._arranged, self.scroll_offset.y, height)
         for column, need in draw.needed(self.columns, rows).items():
             self._needs[column] = max(self._needs.get(column, 0), need)
-        layout = lay_out(self.columns, self._needs, self.size.width, draw.GUTTER)
+        layout = lay_out(self.columns, self._needs, self._wide, draw.GUTTER)
         if layout != self._layout:
             self._layout = layout
             self.refresh()
@@ -114,7 +123,7 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
         self._lay_out()
         for y in range(self.size.height):
             if self._painted.get(y) != self._drawn(y):
-                self.refresh(Region(0, y, self.size.width, 1))
+                self.refresh(Region(0, y, self._wide, 1))
 
     def _resized(self) -> None:
         self.virtual_size = Size(self.size.width, len(self._arranged.lines) + 1)

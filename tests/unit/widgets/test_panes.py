@@ -1,0 +1,222 @@
+"""Each pane says in words what it shows, at 80 columns and without colour."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from textual.pilot import Pilot
+
+from recovery.controller.rules import Rules
+from recovery.model import Survey, TopicPartition, Unknown, Why
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+from tests.unit.widgets import examples
+from tests.unit.widgets.harness import Harness, text_of
+from widgets import theme
+from widgets.dirs import DirDetail, DirRow, DirsPane, DirsView, PartitionOutcome, What
+from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView
+from widgets.partitions import PartitionsPane, PartitionsView, bare_row, partition_row, worst_first
+from widgets.quorum import Change, Member, QuorumPane, QuorumView, Role
+from widgets.replicas import ReplicasPane, ReplicasView
+
+NOW = 1_772_334_000.0
+PAYMENTS, ORDERS = TopicPartition("payments", 0), TopicPartition("orders", 7)
+SIZE = (80, 24)
+
+
+def rows(strategy: Strategy = Strategy.BALANCED) -> PartitionsView:
+    made = [partition_row(one, Ranking.LAST_RECORD, strategy, NOW - 61) for one in examples.SURVEYS]
+    return PartitionsView(worst_first(made), NOW, "offline and under min ISR")
+
+
+def line_of(pilot: Pilot[None], word: str) -> str:
+    return next(line for line in text_of(pilot.app).splitlines() if word in line)
+
+
+async def test_offline_partitions_say_whom_to_elect_and_what_that_loses() -> None:
+    pane = PartitionsPane()
+    async with Harness(pane, theme_name=theme.PLAIN).run_test(size=SIZE) as pilot:
+        pane.update(rows(Strategy.AGGRESSIVE))
+        await pilot.pause()
+        assert "6 offline, 1 under min ISR" in text_of(pilot.app)
+        told = line_of(pilot, "payments-0")
+        assert "OFFLINE" in told and "elect 2" in told and "500 or more, stale" in told
+        assert "under min ISR" in line_of(pilot, "carts-2")
+        assert "refused" in line_of(pilot, "secrets-0")
+
+
+async def test_waiting_stands_before_all_choices_that_lose() -> None:
+    pane = PartitionsPane()
+    async with Harness(pane).run_test(size=SIZE) as pilot:
+        pane.update(rows())
+        await pilot.pause()
+        assert "broker 3 went down uncleanly, its return elects 1 of them" in text_of(pilot.app)
+        assert "wait for 3" in line_of(pilot, "orders-7")
+        assert "1 now: unknown" in line_of(pilot, "orders-7"), "what electing at once would lose"
+
+
+async def test_what_is_in_the_plan_is_marked_by_a_word() -> None:
+    pane = PartitionsPane()
+    async with Harness(pane, theme_name=theme.PLAIN).run_test(size=SIZE) as pilot:
+        pane.update(rows())
+        pane.update(replace(rows(), picked=frozenset({PAYMENTS})))
+        await pilot.pause()
+        assert "in plan" in line_of(pilot, "payments-0")
+        assert "in plan" not in line_of(pilot, "orders-7")
+
+
+async def test_partitions_whose_logs_were_not_asked_suggest_nothing() -> None:
+    pane = PartitionsPane()
+    led = examples.state("quiet", 1, leader=1, isr=(1, 2, 3), offline=())
+    async with Harness(pane).run_test(size=(200, 24)) as pilot:
+        pane.update(PartitionsView((bare_row(led, min_isr=2),), NOW, "all partitions"))
+        await pilot.pause()
+        told = line_of(pilot, "quiet-1")
+        assert "online" in told and "not asked" in told and "elect" not in told
+
+
+async def test_partitions_are_grouped_by_the_broker_that_is_missing() -> None:
+    pane = PartitionsPane()
+    async with Harness(pane).run_test(size=(120, 60)) as pilot:
+        pane.update(rows())
+        pane.table.group_by("broker")
+        await pilot.pause()
+        assert "▾ broker 3  7 partitions" in text_of(pilot.app)
+
+
+async def test_replicas_show_the_controllers_view_beside_ours() -> None:
+    pane = ReplicasPane()
+    async with Harness(pane, theme_name=theme.PLAIN).run_test(size=SIZE) as pilot:
+        pane.update(ReplicasView(examples.fenced_but_better(), Ranking.LAST_RECORD, examples.BROKERS))
+        await pilot.pause()
+        screen = text_of(pilot.app)
+        assert "OFFLINE, no leader, leader epoch 4" in " ".join(screen.split())
+        assert "fenced" in screen and "answered" in screen
+        assert "WHAT EACH CHOICE CUTS OFF" in screen
+        exported = json.loads("".join(pane.export("json")))
+        assert [row["broker"] for row in exported] == [1, 2, 3]
+        pane.update(Unknown(Why.NOT_ALLOWED, "needs DESCRIBE on topic audit"))
+        await pilot.pause()
+        assert "not allowed: needs DESCRIBE on topic audit" in text_of(pilot.app)
+
+
+def eligible(survey: Survey, disk: DiskWord, *, elr: bool = True) -> EligibleRow:
+    return EligibleRow(survey, Rules(elr=elr), {3: disk})
+
+
+async def test_the_controller_is_explained_in_plain_words() -> None:
+    pane = EligiblePane()
+    async with Harness(pane).run_test(size=(100, 40)) as pilot:
+        pane.update(EligibleView((eligible(examples.last_replica_standing(), DiskWord.NOT_KNOWN),)))
+        await pilot.pause()
+        screen = " ".join(text_of(pilot.app).split())
+        assert "The return of broker 3 ends 1 of 1 without an unclean election" in screen
+        assert "The controller now: elects 3 as soon as it is unfenced" in screen
+        for strategy in ("None", "Balanced", "Aggressive"):
+            assert strategy in screen
+        assert screen.index("The return of 3 ends this without a loss") < screen.index("What it would do")
+
+
+async def test_a_broker_that_could_come_back_empty_is_warned_of() -> None:
+    pane = EligiblePane()
+    async with Harness(pane).run_test(size=(100, 40)) as pilot:
+        pane.update(EligibleView((eligible(examples.last_replica_standing(), DiskWord.FAILED_DIR),)))
+        await pilot.pause()
+        screen = " ".join(text_of(pilot.app).split())
+        assert "its log dir has FAILED" in screen
+        assert "Should it come back with an EMPTY disk, it is elected all the same" in screen
+
+
+async def test_where_the_elr_notices_an_empty_disk_that_is_said_too() -> None:
+    survey = examples.survey(
+        examples.state("t", isr=(), elr=(2, 3), last_known=(2,)), {1: examples.log((5, 0, 9))}
+    )
+    pane = EligiblePane()
+    async with Harness(pane).run_test(size=(100, 40)) as pilot:
+        pane.update(EligibleView((eligible(survey, DiskWord.NOT_KNOWN),)))
+        await pilot.pause()
+        screen = " ".join(text_of(pilot.app).split())
+        assert "broker 3: does not answer" in screen
+        assert "the controller notices and does not elect it" in screen
+
+
+MEMBERS = (
+    Member(Role.LEADER, 100, "AAAAAAAAAAAAAAAAAAABZA", 5_000, 0, 0.0, 0.0),
+    Member(Role.VOTER, 102, "CCCCCCCCCCCCCCCCCCCBZA", 4_000, 1_000, 900.0, 905.0),
+    Member(Role.OBSERVER, 7, "", -1, None, None, None),
+)
+
+
+async def test_the_quorum_says_who_is_behind_and_what_may_be_changed() -> None:
+    view = QuorumView(
+        100,
+        7,
+        None,
+        5_000,
+        1,
+        MEMBERS,
+        "stands no more failures",
+        False,
+        (Change("remove 102", True, ""), Change("remove 100", False, "the new set could not commit")),
+        ("two readings 3 s apart: the high watermark stands still",),
+    )
+    pane = QuorumPane()
+    async with Harness(pane, theme_name=theme.PLAIN).run_test(size=SIZE) as pilot:
+        pane.update(view)
+        await pilot.pause()
+        screen = text_of(pilot.app)
+        assert "nothing committed" in screen
+        assert "stands no more failures" in screen
+        voter = line_of(pilot, "   voter ")
+        assert "1,000" in voter and "15 min ago" in voter and "behind" in voter
+        assert "not told" in line_of(pilot, "observer")
+        assert "not possible  remove 100: the new set could not commit" in screen
+        pane.update(Unknown(Why.NOT_ALLOWED, "needs DESCRIBE on the cluster"))
+        await pilot.pause()
+        assert "not allowed: needs DESCRIBE on the cluster" in text_of(pilot.app)
+
+
+GIB = 2**30
+DIRS = (
+    DirRow(1, "/data/1", None, 100 * GIB, 8 * GIB, 90 * GIB, 300, ((PAYMENTS, 40 * GIB),)),
+    DirRow(1, "/data/2", "KAFKA_STORAGE_ERROR", -1, -1, -1, 0),
+)
+
+
+async def test_log_dirs_show_state_in_words_and_ask_for_the_prediction_once() -> None:
+    pane = DirsPane()
+    asked: list[DirsPane.Wanted] = []
+
+    class Asking(Harness):
+        def on_dirs_pane_wanted(self, message: DirsPane.Wanted) -> None:
+            asked.append(message)
+
+    async with Asking(pane, theme_name=theme.PLAIN).run_test(size=SIZE) as pilot:
+        pane.update(DirsView(DIRS, {3: Unknown(Why.NOT_ANSWERED, "broker 3")}))
+        await pilot.pause()
+        assert "nearly full" in line_of(pilot, "/data/1") and "92%" in line_of(pilot, "/data/1")
+        assert "FAILED" in line_of(pilot, "/data/2") and "size not told" in line_of(pilot, "/data/2")
+        assert [(m.broker, m.path, m.failed) for m in asked] == [(1, "/data/1", False)]
+        outcomes = (
+            PartitionOutcome(ORDERS, What.NEW_LEADER, 1, 2),
+            PartitionOutcome(PAYMENTS, What.LAST_COPY, 1, -1),
+        )
+        pane.update(DirsView(DIRS, detail=DirDetail(1, "/data/1", False, outcomes)))
+        await pilot.pause()
+        screen = text_of(pilot.app)
+        assert "IF broker 1 /data/1 FAILED" in screen
+        assert screen.index("LAST COPY LOST") < screen.index("leader 1 → 2")
+        assert len(asked) == 1
+        pane.table.move_to((1, "/data/2"))
+        await pilot.pause()
+        assert asked[-1].failed
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50), (20, 5)])
+async def test_every_pane_draws_before_anything_is_known(size: tuple[int, int]) -> None:
+    for pane in (PartitionsPane(), ReplicasPane(), EligiblePane(), QuorumPane(), DirsPane()):
+        async with Harness(pane).run_test(size=size) as pilot:
+            await pilot.press("down", "up", "enter", "space", "end")
+            assert text_of(pilot.app)
