@@ -30,7 +30,7 @@ Without --master Spark runs here, on every core; under spark-submit the master t
 \b
 Examples:
   ktriage pipeline plan --in lake --out results
-  ktriage plan --from results --cluster-id 4L6g3nShT-eMCtK--X86sw recovery.json
+  ktriage plan --from results --cluster 4L6g3nShT-eMCtK--X86sw recovery.json
   ktriage pipeline drill --seeds 1000 --out results
   ktriage pipeline show results
 

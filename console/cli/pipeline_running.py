@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 
 from console.cli.recording import now
@@ -90,7 +91,9 @@ Body = Callable[[Any, Place], tuple[tuple[str, ...], dict[str, Any], dict[str, A
 def run(program: Program, wanted: Wanted) -> int:
     """Runs what is wanted; returns the exit status."""
     try:
-        return _VERBS[wanted.verb](program, wanted)
+        module, name = _VERBS[wanted.verb].split(":")
+        function = getattr(import_module(f"console.cli.{module}"), name)
+        return int(function(program, wanted))
     except PipelineError as error:
         raise InputError(str(error)) from None
 
@@ -128,10 +131,12 @@ def moment(text: str | None, option: str) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _drill(program: Program, wanted: Wanted) -> int:
-    from console.cli.pipeline_drilling import drill  # noqa: PLC0415  # this job only
-
-    return drill(program, wanted)
-
-
-_VERBS: dict[str, Callable[[Program, Wanted], int]] = {"drill": _drill}
+_VERBS = {
+    "plan": "pipeline_planning:plan",
+    "exposure": "pipeline_exposing:exposure",
+    "history": "pipeline_recounting:history",
+    "drill": "pipeline_drilling:drill",
+    "show": "pipeline_showing:show",
+    "package": "pipeline_showing:package",
+}
+"""Which module and function: each job pays for its own imports."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,7 +19,7 @@ from console.cli.options import (
     Topics,
     connected,
 )
-from console.cli.run import Run
+from console.cli.run import Output, Run
 from console.cli.selecting import selection, words
 from console.cli.status import STATUS_HELP
 from console.errors import InputError
@@ -34,6 +35,7 @@ waiting may cost nothing (a member of ISR or ELR may come back), nobody is chose
 Examples:
   ktriage plan --bootstrap-server kafka-1:9092 recovery.json
   ktriage plan --cluster production --topic orders --strategy aggressive orders.json
+  ktriage plan --from results --cluster 4L6g3nShT-eMCtK--X86sw recovery.json
 
 {STATUS_HELP}"""
 
@@ -76,4 +78,29 @@ def plan(
 
 
 plan.__doc__ = HELP
-command = connected(plan)
+_asking = connected(plan)
+
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="RESULT",
+        help="The plan of ktriage pipeline plan for --cluster CLUSTER_ID instead; no cluster is contacted.",
+    ),
+]
+
+
+def command(ctx: typer.Context, source: From = None, **values: Any) -> int:
+    """With --from nothing is asked: --cluster is then a cluster's id."""
+    if source is None:
+        return _asking(ctx=ctx, **values)
+    from console.cli.pipeline_planning import from_result  # noqa: PLC0415  # for --from only
+
+    run = Run(ctx.obj, None, values["output"] == Output.JSON)
+    return from_result(run, source, values["cluster"], values["file"], values["rows"])
+
+
+_parameters = inspect.signature(_asking).parameters.values()
+_from = inspect.Parameter("source", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=From)
+command.__signature__ = inspect.Signature([*_parameters, _from])  # type: ignore[attr-defined]  # read by typer
+command.__doc__ = HELP

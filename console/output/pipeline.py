@@ -9,6 +9,7 @@ from console.output.document import document
 from console.output.screen import Screen
 from console.output.table import width
 from pipeline.results import Result
+from recovery.plan.review import range_text
 
 
 def show_result(screen: Screen, result: Result, rows: int, *, json: bool) -> None:
@@ -111,4 +112,81 @@ def _drill(result: Result, rows: int) -> Iterator[str]:  # noqa: ARG001  # a reg
         )
 
 
-_LINES: dict[str, Callable[[Result, int], Iterator[str]]] = {"drill": _drill}
+def _plan(result: Result, rows: int) -> Iterator[str]:
+    summary = result.summary
+    asked = result.asked
+    yield f"ranking {asked['ranking']}, strategy {asked['strategy']}, {len(asked['clusters']):,} clusters"
+    verdicts: dict[str, dict[str, int]] = {}
+    for row in summary["verdicts"]:
+        verdicts.setdefault(row["cluster_id"], {})[row["verdict"]] = row["partitions"]
+    losses = {row["cluster_id"]: row for row in summary["losses"]}
+    partitions = summary.get("partitions", {})
+    listed = sorted(asked["clusters"], key=lambda one: -losses.get(one, {}).get("at_least", 0))
+    most = max((row["at_least"] for row in losses.values()), default=0)
+    yield ""
+    yield from rendered(
+        "clusters",
+        ("cluster", "partitions", "to elect", "lose nothing", "lose at least", "", "unknown bound", "others"),
+        (
+            _cluster_row(one, partitions.get(one, 0), verdicts.get(one, {}), losses.get(one), most)
+            for one in (listed[:rows] if rows else listed)
+        ),
+    )
+    if len(listed) > rows > 0:
+        yield f"… and {len(listed) - rows:,} more clusters (--rows 0 shows all)"
+    worst = summary["worst"]
+    if worst:
+        yield ""
+        top = max(row["at_least"] for row in worst)
+        yield from rendered(
+            "the worst choices",
+            ("cluster", "partition", "leader", "loses", "", "why"),
+            (
+                (
+                    row["cluster_id"],
+                    f"{row['topic']}-{row['partition']}",
+                    str(row["chosen"]),
+                    range_text(row["at_least"], row["at_most"]),
+                    bar(row["at_least"], top),
+                    row["reason"],
+                )
+                for row in (worst[:rows] if rows else worst)
+            ),
+        )
+    yield from _quarantine(summary)
+
+
+def _cluster_row(
+    name: str, partitions: int, verdicts: Mapping[str, int], loss: Mapping[str, int] | None, most: int
+) -> Row:
+    others = ", ".join(
+        f"{count:,} {verdict}" for verdict, count in sorted(verdicts.items()) if verdict != "elect"
+    )
+    if loss is None:
+        return name, f"{partitions:,}", "0", "", "", "", "", others
+    return (
+        name,
+        f"{partitions:,}",
+        f"{loss['elect']:,}",
+        f"{loss['lossless']:,}",
+        f"{loss['at_least']:,}",
+        bar(loss["at_least"], most),
+        f"{loss['unknown']:,}",
+        others,
+    )
+
+
+def _quarantine(summary: Mapping[str, Any]) -> Iterator[str]:
+    """What was not worked with, and why: never a silent drop."""
+    if summary["quarantined"]:
+        yield ""
+        yield from rendered(
+            "quarantined rows",
+            ("cluster", "rows", "why"),
+            ((row["cluster_id"], f"{row['rows']:,}", row["reason"]) for row in summary["quarantined"]),
+        )
+    for row in summary["refused"]:
+        yield f"left out: cluster {row['cluster_id']}: {row['reason']}"
+
+
+_LINES: dict[str, Callable[[Result, int], Iterator[str]]] = {"drill": _drill, "plan": _plan}

@@ -1,0 +1,72 @@
+"""``ktriage pipeline plan``, and ``ktriage plan --from``."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import Any
+
+from console.cli.pipeline_running import Wanted, moment, run_job
+from console.cli.recording import user
+from console.cli.run import Program, Run
+from console.cli.status import Status
+from console.errors import InputError
+from console.output.pipeline import show_result
+from console.output.plan_table import plan_lines
+from console.planfile import write_new
+from pipeline.errors import PipelineError
+from pipeline.places import Place, place
+from pipeline.plan import job
+from pipeline.plan.result import plan_of
+from pipeline.results import read_result
+from pipeline.sources import find
+from recovery.plan.write import to_json
+
+WORST = 100
+
+
+def plan(program: Program, wanted: Wanted) -> int:
+    """Plans every cluster; returns the exit status."""
+    sources = find(wanted.roots, wanted.cluster_ids, moment(wanted.at, "--at"))
+    asked = sources.asked | {"ranking": wanted.ranking.value, "strategy": wanted.strategy.value}
+    asked["taken_at"] = {chain.full.cluster_id: chain.newest.taken_at.isoformat() for chain in sources.chains}
+
+    def body(spark: Any, directory: Place) -> tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]:
+        job.run(spark, sources, wanted.ranking, wanted.strategy, directory, everything=wanted.everything)
+        summary = job.summarise(spark, sources, directory, WORST)
+        summary["partitions"] = {c.full.cluster_id: c.newest.partitions for c in sources.chains}
+        summary["silent"] = {c.full.cluster_id: list(c.newest.silent) for c in sources.chains}
+        return (job.PLANS,), asked, summary
+
+    result = run_job(wanted, body)
+    show_result(program.screen, result, wanted.rows, json=wanted.json)
+    for refused in sources.refused:
+        program.screen.say(f"left out: cluster {refused.cluster_id}: {refused.reason}")
+    for row in result.summary["losses"][:1]:
+        program.screen.say(
+            f"next: ktriage plan --from {result.place.uri} --cluster {row['cluster_id']} recovery.json"
+        )
+    return Status.PARTLY if sources.refused or result.summary["quarantined"] else Status.DONE
+
+
+def from_result(run: Run, source: str, cluster_id: str | None, file: Path, rows: int) -> int:
+    """Writes the plan of one cluster to a new file; returns the exit status."""
+    try:
+        result = read_result(place(source), "plan")
+        clusters = list(result.asked["clusters"])
+        if cluster_id is None and len(clusters) != 1:
+            raise InputError(f"which cluster? --cluster with one of {', '.join(clusters)}")
+        made = plan_of(result, cluster_id or clusters[0], f"{user()}@{platform.node()}")
+    except PipelineError as error:
+        raise InputError(str(error)) from None
+    if made.rows:
+        write_new(file, to_json(made))
+    run.screen.out(plan_lines(made, rows))
+    if not made.rows:
+        run.screen.say("nobody is to be elected: no plan file was written")
+        return Status.PARTLY if made.not_elected else Status.DONE
+    run.screen.say(
+        f"it is as old as its snapshot ({made.header.made_at:%Y-%m-%d %H:%M:%S} UTC); apply checks every fence"
+    )
+    run.screen.say(f"next: ktriage apply --bootstrap-server HOST:PORT {file}")
+    return Status.PARTLY if made.not_elected else Status.DONE

@@ -1,0 +1,29 @@
+"""``ktriage pipeline show`` and ``ktriage pipeline package``."""
+
+from __future__ import annotations
+
+from console.cli.pipeline_running import Wanted
+from console.cli.run import Program
+from console.cli.status import Status
+from console.errors import InputError
+from console.output.pipeline import show_result
+from pipeline.package import build
+from pipeline.places import place
+from pipeline.results import read_result
+
+
+def show(program: Program, wanted: Wanted) -> int:
+    """Prints results; returns the exit status."""
+    if not wanted.results:
+        raise InputError("pipeline show needs RESULT: a run's directory, or the one above it for the newest")
+    for text in wanted.results:
+        show_result(program.screen, read_result(place(text)), wanted.rows, json=wanted.json)
+    return Status.DONE
+
+
+def package(program: Program, wanted: Wanted) -> int:
+    """Builds the archive; returns the exit status."""
+    archive, files = build(wanted.root)
+    program.screen.out([f"{archive.uri}: {files:,} files"])
+    program.screen.say(f"next: ktriage pipeline drill --master MASTER --archive {archive.path} --out RESULTS")
+    return Status.DONE

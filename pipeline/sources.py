@@ -1,0 +1,176 @@
+"""From roots to the rows of the clusters' newest states, with what could not be used set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.errors import PipelineError
+from pipeline.places import Place
+from pipeline.schema import PARTITIONS, TABLES, ddl
+from pipeline.snapshot.catalog import Chain, read_catalogs
+from pipeline.snapshot.manifest import Manifest
+
+
+class Refused(NamedTuple):
+    """A snapshot that could not be used, and why, in one line; ``rows`` that it would have had, -1 not known."""
+
+    cluster_id: str
+    snapshot: str
+    reason: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The chain of each cluster, and what was refused."""
+
+    chains: tuple[Chain, ...]
+    refused: tuple[Refused, ...]
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What a result says of where it came from."""
+        return {
+            "clusters": {
+                chain.full.cluster_id: [manifest.snapshot for manifest in chain.manifests]
+                for chain in self.chains
+            }
+        }
+
+
+def find(roots: Iterable[Place], cluster_ids: Sequence[str] = (), at: datetime | None = None) -> Sources:
+    """Each cluster's newest whole state, or that at the moment. Raises PipelineError: nothing can be used."""
+    chains: list[Chain] = []
+    refused: list[Refused] = []
+    known: set[str] = set()
+    for catalog in read_catalogs(roots):
+        for broken in catalog.broken:
+            known.add(broken.cluster_id)
+            if not cluster_ids or broken.cluster_id in cluster_ids:
+                refused.append(Refused(*broken, -1))
+        for cluster_id in catalog.clusters:
+            known.add(cluster_id)
+            if cluster_ids and cluster_id not in cluster_ids:
+                continue
+            chain = catalog.chain(cluster_id, at)
+            if chain is None:
+                refused.append(Refused(cluster_id, "", "no whole snapshot of it is that old", -1))
+            else:
+                chains.append(chain)
+    missing = [cluster_id for cluster_id in cluster_ids if cluster_id not in known]
+    if missing:
+        raise PipelineError(f"no snapshot of cluster {', '.join(missing)} is there")
+    return _checked(chains, refused)
+
+
+def _checked(chains: list[Chain], refused: list[Refused]) -> Sources:
+    """Looks at the end of every file: a broken one takes its cluster out, and not the job down."""
+    with ThreadPoolExecutor(8) as pool:
+        problems = list(pool.map(problem, chains))
+    for chain, why in zip(chains, problems, strict=True):
+        if why:
+            refused.append(
+                Refused(chain.full.cluster_id, chain.newest.snapshot, why, chain.newest.partitions)
+            )
+    sound = tuple(chain for chain, why in zip(chains, problems, strict=True) if not why)
+    if not sound:
+        raise PipelineError(refused[0].reason if refused else "there is nothing to work on")
+    return Sources(sound, tuple(refused))
+
+
+def problem(chain: Chain) -> str:
+    """Why the chain's files cannot be read, "" where they can."""
+    for manifest in chain.manifests:
+        for part in manifest.parts:
+            place = chain.root / part.path
+            try:
+                why = _file_problem(place, part.size, part.table)
+            except PipelineError as error:
+                why = str(error)
+            if why:
+                return why
+    return ""
+
+
+def _file_problem(place: Place, size: int, table: str) -> str:
+    found = place.size()
+    if found is None:
+        return f"{place.uri}: the manifest names it, and it is not there"
+    if found != size:
+        return f"{place.uri}: truncated or changed: {found:,} bytes, the manifest says {size:,}"
+    try:
+        with place.open() as file:
+            schema = pq.read_schema(file)
+    except (pa.ArrowException, OSError) as error:
+        return f"{place.uri}: {str(error).splitlines()[0]}"
+    for field in TABLES[table]:
+        index = schema.get_field_index(field.name)
+        if index < 0:
+            return f"{place.uri}: the column {field.name} is missing"
+        if not _same(schema.field(index).type, field.type):
+            return f"{place.uri}: the column {field.name} is {schema.field(index).type}, not {field.type}"
+    return ""
+
+
+def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Equal but for the names that lists give their items."""
+    if pa.types.is_list(wanted):
+        return bool(pa.types.is_list(found)) and _same(found.value_type, wanted.value_type)
+    if pa.types.is_struct(wanted):
+        return (
+            bool(pa.types.is_struct(found))
+            and [f.name for f in found] == [f.name for f in wanted]
+            and all(_same(one.type, other.type) for one, other in zip(found, wanted, strict=True))
+        )
+    return bool(found.equals(wanted))
+
+
+def frame(spark: Any, root: Place, manifests: Sequence[Manifest], table: str = "partitions") -> Any:
+    """The rows of those snapshots, with the directories as columns, which prune what is read."""
+    directories = sorted({path.rsplit("/", 1)[0] for manifest in manifests for path in manifest.files(table)})
+    above = (root / table).hadoop
+    reader = spark.read.schema(ddl(TABLES[table], layout=True)).option("basePath", above)
+    return reader.parquet(*((root / directory).hadoop for directory in directories))
+
+
+def state(spark: Any, chains: Sequence[Chain]) -> Any:
+    """Every partition of every cluster as it is at the end of its chain; ``deleted`` ones are gone."""
+    frames = []
+    for root in {chain.root.uri: chain.root for chain in chains}.values():
+        mine = [chain for chain in chains if chain.root is root]
+        plain = [chain.full for chain in mine if not chain.changes]
+        if plain:
+            frames.append(frame(spark, root, plain))
+        moving = [chain for chain in mine if chain.changes]
+        if moving:
+            frames.append(_merged(spark, root, moving))
+    whole = frames[0]
+    for other in frames[1:]:
+        whole = whole.unionByName(other)
+    return whole
+
+
+KEY = ("cluster_id", "topic", "partition")
+
+
+def _merged(spark: Any, root: Place, chains: Sequence[Chain]) -> Any:
+    """The full rows that nothing changed, and of the changed ones the newest. The names sort by time."""
+    from pyspark.sql import Window  # noqa: PLC0415  # an extra
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    full = frame(spark, root, [chain.full for chain in chains])
+    changes = frame(spark, root, [manifest for chain in chains for manifest in chain.changes])
+    latest = Window.partitionBy(*KEY).orderBy(f.desc("snapshot"))
+    newest = changes.withColumn("_place", f.row_number().over(latest)).where("_place = 1").drop("_place")
+    untouched = full.join(newest.select(*KEY), list(KEY), "left_anti").select(*full.columns)
+    return untouched.unionByName(newest.where("NOT coalesce(deleted, false)"))
+
+
+COLUMNS = tuple(field.name for field in PARTITIONS)

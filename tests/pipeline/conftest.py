@@ -1,0 +1,18 @@
+"""One Spark session for all of these tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pipeline.session import Settings, session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """Two cores, and few shuffle partitions: the data is small."""
+    extra = {"spark.sql.shuffle.partitions": "4", "spark.default.parallelism": "4"}
+    with session("ktriage tests", Settings("local[2]", extra=extra)) as running:
+        yield running
