@@ -47,6 +47,9 @@ class PlanPane(Pane):
         )
         yield Lines(id="plan-details").add_class("details")
 
+    def on_mount(self) -> None:
+        self._tell()
+
     def update(self, view: PlanView) -> None:
         """Shows the plan as it is now; the cursor stays on its partition."""
         if view == self._view:

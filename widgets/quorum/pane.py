@@ -88,6 +88,9 @@ class QuorumPane(Pane):
         yield RowTable(COLUMNS, lambda member: member.key, noun="member", empty="the quorum is not described")
         yield Lines(id="quorum-changes").add_class("details")
 
+    def on_mount(self) -> None:
+        self.update(self._view)
+
     def update(self, view: QuorumView | Unknown | None) -> None:
         """Shows the quorum; Unknown: why it cannot be described; None: it was not asked yet."""
         self._view = view

@@ -49,6 +49,9 @@ class ReplicasPane(Pane):
         )
         yield Lines(id="replicas-picture").add_class("details")
 
+    def on_mount(self) -> None:
+        self.update(self._view)
+
     def update(self, view: ReplicasView | Unknown | None) -> None:
         """Shows a partition; None: none is chosen; Unknown: why it is not to be had."""
         self._view = view

@@ -1,0 +1,132 @@
+"""The confirmation: what somebody half asleep cannot confirm by accident."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.unit.widgets.harness import Harness, text_of
+from widgets.dialogs.confirm import Confirmation, Confirmed, ConfirmRequest
+from widgets.lines import Lines
+
+REQUEST = ConfirmRequest(
+    "Elect 5 leaders?",
+    ("cluster prod-eu, id MkU3OEVBNTcwNTJENDM2Qk, LIVE",),
+    "Elect 5 leaders",
+    opened_by="a",
+    warnings=("3 of them may lose something",),
+    expected="3",
+    expected_what="the number of partitions that may lose something",
+    needs_reason=True,
+)
+PLAIN = replace(REQUEST, expected=None, needs_reason=False, warnings=())
+ENDED: list[Confirmed | None] = []
+
+
+@asynccontextmanager
+async def opened(request: ConfirmRequest, size: tuple[int, int] = (80, 24)) -> AsyncIterator[Pilot[None]]:
+    ENDED.clear()
+    app = Harness(Lines())
+    async with app.run_test(size=size) as pilot:
+        app.push_screen(Confirmation(request), ENDED.append)
+        await pilot.pause()
+        yield pilot
+
+
+def focused(pilot: Pilot[None]) -> str | None:
+    return None if pilot.app.focused is None else pilot.app.focused.id
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+async def test_everything_that_is_asked_can_be_seen(size: tuple[int, int]) -> None:
+    async with opened(REQUEST, size) as pilot:
+        screen = text_of(pilot.app)
+        for word in (
+            "LIVE",
+            "MkU3OEVBNTcwNTJENDM2Qk",
+            "3 of them may lose",
+            "[ Cancel ]",
+            "[ Elect 5 leaders ]",
+        ):
+            assert word in screen
+        assert focused(pilot) == "cancel"
+
+
+async def test_enter_cancels() -> None:
+    async with opened(PLAIN) as pilot:
+        await pilot.press("enter")
+        await pilot.pause()
+        assert ENDED == [None]
+
+
+@pytest.mark.parametrize("opener", ["enter", "space", "a"])
+async def test_a_key_that_is_held_down_neither_confirms_nor_cancels(opener: str) -> None:
+    async with opened(replace(PLAIN, opened_by=opener)) as pilot:
+        await pilot.press(*[opener] * 20)
+        await pilot.pause()
+        assert ENDED == []
+
+
+@pytest.mark.parametrize("opener", ["enter", "space"])
+async def test_the_key_that_opened_it_never_confirms(opener: str) -> None:
+    other = "space" if opener == "enter" else "enter"
+    async with opened(replace(PLAIN, opened_by=opener)) as pilot:
+        await pilot.press("tab")
+        assert focused(pilot) == "confirm"
+        await pilot.press(opener, opener)
+        await pilot.pause()
+        assert ENDED == []
+        await pilot.press(other)
+        await pilot.pause()
+        assert [Confirmed("")] == ENDED
+
+
+async def test_a_loss_wants_the_number_typed_and_a_reason() -> None:
+    async with opened(REQUEST) as pilot:
+        await pilot.press("tab", "2", "tab", *"disk", "tab", "tab", "enter")
+        await pilot.pause()
+        assert not [ended for ended in ENDED if ended is not None], "2 is not 3"
+    async with opened(REQUEST) as pilot:
+        await pilot.press("tab", "3")
+        await pilot.pause()
+        assert "not yet: give a reason" in text_of(pilot.app)
+        await pilot.press("tab", *"disk", "tab", "tab")
+        assert focused(pilot) == "confirm"
+        await pilot.press("enter")
+        await pilot.pause()
+        assert [Confirmed("disk")] == ENDED
+
+
+async def test_enter_in_a_field_confirms_nothing() -> None:
+    async with opened(REQUEST) as pilot:
+        await pilot.press("tab", "3", "enter", *"disk", "enter")
+        await pilot.pause()
+        assert ENDED == []
+
+
+async def test_escape_leaves() -> None:
+    async with opened(REQUEST) as pilot:
+        await pilot.press("tab", "3", "escape")
+        await pilot.pause()
+        assert ENDED == [None]
+
+
+async def test_the_mouse_confirms_with_a_single_click_only() -> None:
+    async with opened(PLAIN) as pilot:
+        await pilot.click("#confirm")
+        await pilot.pause()
+        assert [Confirmed("")] == ENDED
+    async with opened(REQUEST) as pilot:
+        await pilot.click("#confirm")
+        await pilot.pause()
+        assert ENDED == []
+
+
+async def test_a_label_with_brackets_is_text() -> None:
+    async with opened(replace(PLAIN, confirm_label="Elect [bold]x[/]", title="[red]t")) as pilot:
+        assert "Elect [bold]x[/]" in text_of(pilot.app)
+        assert "[red]t" in text_of(pilot.app)

@@ -1,0 +1,186 @@
+"""What stands around the panes: never in doubt which cluster this is, and whether it can be changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.widgets.harness import Harness, text_of
+from widgets import theme
+from widgets.dialogs.help import HelpRow, HelpScreen, HelpSection
+from widgets.dialogs.picker import Kind, Place, PlacePicker
+from widgets.frame.bottom import CommandLine, Say
+from widgets.frame.filterbar import FilterBar
+from widgets.frame.tabs import Crumbs, PaneTabs, Tab, tab_line
+from widgets.frame.title import RefreshState, Title, TitleBar, title_lines
+from widgets.table import Filter
+from widgets.text import Tone, plain, width_of
+
+TITLE = Title("prod-eu", "MkU3OEVBNTcwNTJENDM2Qk", False, age_s=3.0, refresh=RefreshState.FRESH)
+
+
+def told(title: Title, width: int) -> str:
+    return "\n".join(plain(line) for line in title_lines(title, width))
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_cluster_and_mode_are_always_in_sight(width: int) -> None:
+    screen = told(TITLE, width)
+    for word in ("prod-eu", "MkU3OEVBNTcwNTJENDM2Qk", "LIVE", "READ-ONLY", "3 s old"):
+        assert word in screen
+    assert all(width_of(line) <= width for line in title_lines(TITLE, width))
+
+
+def test_armed_says_how_long_and_the_simulator_never_says_live() -> None:
+    armed = Title("stale-long-tail", "simulated.x.1", True, armed_left_s=590.0)
+    assert "ARMED, 9 min left" in told(armed, 80)
+    assert "SIMULATOR" in told(armed, 80) and "LIVE" not in told(armed, 80)
+    assert "READ-ONLY" not in told(armed, 80)
+
+
+def test_what_can_never_be_armed_says_why() -> None:
+    served = Title("prod", "x", False, read_only_why="served to a browser")
+    assert "READ-ONLY: served to a browser" in told(served, 80)
+
+
+def test_a_lost_cluster_keeps_the_age_of_its_last_picture() -> None:
+    lost = Title("prod", "x", False, age_s=125.0, refresh=RefreshState.LOST, note="retrying")
+    assert "picture 2 min old · CLUSTER LOST · retrying" in told(lost, 80)
+
+
+@pytest.mark.parametrize("width", [20, 30, 60])
+def test_a_narrow_title_keeps_the_badge(width: int) -> None:
+    long = Title("a-very-long-profile-name-of-some-cluster-in-frankfurt", "x" * 40, False, armed_left_s=60.0)
+    assert told(long, width).startswith(" ARMED")
+    assert all(width_of(line) <= width for line in title_lines(long, width))
+
+
+@pytest.mark.parametrize("colour", ["red", "#ffee00", "black", "no-such-colour", None])
+async def test_a_profiles_colour_can_be_read_on(colour: str | None) -> None:
+    bar = TitleBar()
+    async with Harness(bar).run_test(size=(80, 5)) as pilot:
+        bar.update(Title("prod", "id", False, colour=colour))
+        await pilot.pause()
+        assert "prod" in text_of(pilot.app)
+
+
+def test_tabs_lose_what_is_told_before_they_lose_the_pane() -> None:
+    tabs = [Tab(str(n), f"Pane number {n}", "1,234 things") for n in range(1, 7)]
+    for width in (200, 90, 40):
+        row = tab_line(tabs, "3", width)
+        assert width_of(row) <= width
+        assert "[3 Pane number 3" in plain(row)
+        assert all(str(n) in plain(row) for n in range(1, 7))
+
+
+async def test_a_tab_is_chosen_by_the_mouse() -> None:
+    chosen: list[str] = []
+
+    class Tabbed(Harness):
+        def on_pane_tabs_chosen(self, message: PaneTabs.Chosen) -> None:
+            chosen.append(message.key)
+
+    tabs = PaneTabs()
+    app = Tabbed(tabs, Crumbs())
+    async with app.run_test(size=(80, 5)) as pilot:
+        tabs.update([Tab("1", "Partitions", "6"), Tab("2", "Replicas")], "1")
+        app.query_one(Crumbs).update(["prod-eu", "partitions", "payments-0"])
+        await pilot.pause()
+        assert "prod-eu > partitions > payments-0" in text_of(app)
+        await pilot.click(PaneTabs, offset=(text_of(app).index("Replicas"), 0))
+        assert chosen == ["2"]
+
+
+class Filtered(Harness):
+    def __init__(self, *parts: FilterBar) -> None:
+        super().__init__(*parts)
+        self.filters: list[Filter | None] = []
+        self.closed: list[bool] = []
+
+    def on_filter_bar_changed(self, message: FilterBar.Changed) -> None:
+        self.filters.append(message.filter)
+
+    def on_filter_bar_closed(self, message: FilterBar.Closed) -> None:
+        self.closed.append(message.kept)
+
+
+async def test_a_filter_is_typed_kept_and_dropped() -> None:
+    bar = FilterBar()
+    app = Filtered(bar)
+    async with app.run_test(size=(80, 5)) as pilot:
+        bar.open()
+        await pilot.press("!", "o", "r")
+        await pilot.pause()
+        assert app.filters[-1] == Filter("or", inverse=True)
+        assert "not text" in text_of(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.closed == [True] and "filter:" not in text_of(app)
+        bar.open()
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.filters[-1] is None and app.closed == [True, False]
+
+
+async def test_a_mistyped_expression_is_said_and_filters_nothing() -> None:
+    bar = FilterBar()
+    app = Filtered(bar)
+    async with app.run_test(size=(80, 5)) as pilot:
+        bar.open("/a")
+        await pilot.pause()
+        await pilot.press("(")
+        await pilot.pause()
+        assert "no regular expression" in text_of(app)
+        assert app.filters[-1] == Filter("a", regex=True)
+
+
+async def test_an_error_is_one_line_and_stays() -> None:
+    say, command = Say(), CommandLine()
+    async with Harness(say, command).run_test(size=(40, 5)) as pilot:
+        command.update("ktriage replicas --bootstrap-server kafka-1:9092 --all-offline-partitions")
+        say.say("broker 3:\x1b[2J\nlost", Tone.BAD)
+        await pilot.pause()
+        first, second, *_ = text_of(pilot.app).splitlines()
+        assert first == "ERROR broker 3: [2J lost"
+        assert second.startswith("$ ktriage") and second.endswith("partitions")
+        assert command.text.endswith("--all-offline-partitions")
+        say.clear_said()
+        await pilot.pause()
+        assert "ERROR" not in text_of(pilot.app)
+
+
+async def test_help_lists_the_keys_and_why_one_does_nothing_now() -> None:
+    sections = (HelpSection("Changes", (HelpRow("A", "arm", "this profile is read-only"),)),)
+    app = Harness(Say())
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(HelpScreen(sections))
+        await pilot.pause()
+        assert "A  arm  (not now: this profile is read-only)" in text_of(app)
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "arm" not in text_of(app)
+
+
+async def test_the_picker_opens_only_what_can_be_opened() -> None:
+    places = (
+        Place(Kind.PROFILE, "prod-eu", "production", read_only=True),
+        Place(Kind.PROFILE, "broken", "", problem="clusters.yaml:12: expected a list"),
+        Place(Kind.SCENARIO, "stale-long-tail", "a choice by length destroys"),
+    )
+    chosen: list[Place | None] = []
+    app = Harness(Say())
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(PlacePicker(places), chosen.append)
+        await pilot.pause()
+        assert "SIMULATOR scenarios: nothing real" in text_of(app)
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert chosen == [] and "clusters.yaml:12" in text_of(app)
+        await pilot.press("end", "enter")
+        await pilot.pause()
+        assert chosen == [places[2]]
+
+
+def test_every_tone_is_there_in_every_theme_and_plain_has_no_colour() -> None:
+    for name in (theme.DARK, theme.LIGHT, theme.PLAIN):
+        assert set(theme.styles(name)) == set(Tone)
+    assert all(style.color is None and style.bgcolor is None for style in theme.styles(theme.PLAIN).values())

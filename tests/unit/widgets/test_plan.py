@@ -1,0 +1,135 @@
+"""Pane 6: the plan as it is reviewed, edited, compared, applied."""
+
+from __future__ import annotations
+
+from textual.pilot import Pilot
+
+from recovery.model import TopicPartition
+from recovery.plan.compare import compare
+from recovery.plan.edit import with_leader
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
+from tests.unit.widgets import examples
+from tests.unit.widgets.harness import Harness, text_of
+from widgets import theme
+from widgets.plan import Batch, CandidatePicker, PlanPane, PlanView, RowOutcome
+from widgets.plan.candidates import choices
+
+PAYMENTS, ORDERS = TopicPartition("payments", 0), TopicPartition("orders", 7)
+
+
+def row(tp: TopicPartition) -> PlanRow:
+    found = examples.plan().row(tp)
+    assert found is not None
+    return found
+
+
+def line_of(pilot: Pilot[None], word: str) -> str:
+    return next((line for line in text_of(pilot.app).splitlines() if word in line), "")
+
+
+async def shown(view: PlanView, word: str, size: tuple[int, int] = (80, 40)) -> str:
+    pane = PlanPane()
+    async with Harness(pane, theme_name=theme.PLAIN).run_test(size=size) as pilot:
+        pane.update(view)
+        await pilot.pause()
+        return line_of(pilot, word) if word else text_of(pilot.app)
+
+
+async def test_no_plan_says_how_to_make_one() -> None:
+    assert "no plan yet" in await shown(PlanView(None), "")
+
+
+async def test_the_number_that_will_be_typed_is_told() -> None:
+    screen = " ".join((await shown(PlanView(examples.plan()), "")).split())
+    assert "5 partitions to elect" in screen
+    assert "1 lose nothing for certain, 4 may lose something" in screen
+    assert "NOT SAVED" in screen
+
+
+async def test_stale_rows_stand_out_by_a_word() -> None:
+    plan = examples.plan()
+    moved = examples.survey(examples.state("payments", 0, epoch=6), {1: examples.log((0, 0, 1500))})
+    checks = {c.tp: c for c in compare(plan, [moved, *examples.SURVEYS[1:]], plan.header.cluster_id)}
+    view = PlanView(plan, checks)
+    assert "STALE" in await shown(view, "   orders-7") or "still true" in await shown(view, "   orders-7")
+    assert "STALE" in await shown(view, "►  payments-0")
+    assert "the leader epoch is 6, was 4: somebody led in between" in await shown(view, "payments-0: STALE")
+
+
+async def test_a_leader_chosen_by_hand_is_marked() -> None:
+    plan = with_leader(examples.plan(), PAYMENTS, 1)
+    told = await shown(PlanView(plan, edited=frozenset({PAYMENTS})), "►  payments-0")
+    assert "1 by hand" in told and "300 or more, NEWER" in told
+
+
+async def test_partitions_that_nobody_is_elected_for_are_shown_with_the_reason() -> None:
+    view = PlanView(examples.plan())
+    assert "not elected: refused" in await shown(view, "secrets-0")
+
+
+async def test_progress_and_outcomes_are_told() -> None:
+    batch = Batch("electing batch 2 of 3", 1_200, 3_000)
+    assert "1,200 of 3,000  electing batch 2 of 3" in await shown(PlanView(examples.plan(), batch=batch), "")
+    outcomes = {PAYMENTS: RowOutcome(True, "elected"), ORDERS: RowOutcome(False, "failed", "not controller")}
+    screen = await shown(PlanView(examples.plan(), outcomes=outcomes), "")
+    assert "came to: 1 elected, 1 failed" in screen
+
+
+async def test_the_exact_requests_are_shown() -> None:
+    pane = PlanPane()
+    async with Harness(pane).run_test(size=(120, 50)) as pilot:
+        pane.update(PlanView(examples.plan()))
+        pane.show_requests(True)
+        await pilot.pause()
+        screen = text_of(pilot.app)
+        assert "REQUESTS THAT WILL BE SENT" in screen
+        assert "ElectLeaders: elect the first live replica, 5 partitions" in screen
+        assert '"electionType": "unclean"' in screen
+
+
+def test_every_replica_is_offered_with_its_loss_or_with_why_it_cannot_be_elected() -> None:
+    offered = {choice.broker: choice for choice in choices(row(PAYMENTS), Ranking.LAST_RECORD)}
+    assert list(offered) == [2, 1, 3]
+    assert "chosen, suggested" in offered[2].role and not offered[2].why_not
+    assert "epoch 0, older than 2's (2)" in offered[1].why_not
+    assert "300 NEWER" in offered[1].harm
+    assert "did not answer" in offered[3].problem
+
+
+def test_a_fenced_replica_says_so_and_that_it_is_better() -> None:
+    audit = next(r for r in examples.plan().rows if r.tp.topic.startswith("audit"))
+    fenced = next(choice for choice in choices(audit, Ranking.LAST_RECORD) if choice.broker == 3)
+    assert fenced.problem.startswith("fenced")
+    assert "is better, but it cannot be elected" in fenced.why_not
+
+
+async def test_another_leader_is_chosen_and_one_that_cannot_lead_is_not() -> None:
+    app = Harness(PlanPane())
+    chosen: list[int | None] = []
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(CandidatePicker(row(PAYMENTS), Ranking.LAST_RECORD), chosen.append)
+        await pilot.pause()
+        await pilot.press("end", "enter")
+        await pilot.pause()
+        assert chosen == []
+        assert "not chosen: 3 cannot be elected" in text_of(app)
+        await pilot.press("up", "enter")
+        await pilot.pause()
+        assert chosen == [1]
+
+
+async def test_enter_on_a_row_wants_to_edit_it() -> None:
+    pane = PlanPane()
+    wanted: list[TopicPartition] = []
+
+    class Editing(Harness):
+        def on_plan_pane_edit_wanted(self, message: PlanPane.EditWanted) -> None:
+            wanted.append(message.tp)
+
+    async with Editing(pane).run_test(size=(80, 24)) as pilot:
+        pane.update(PlanView(examples.plan()))
+        pane.focus_first()
+        await pilot.press("down", "enter", "end", "enter")
+        await pilot.pause()
+        assert wanted == [ORDERS], "nobody is elected for the last row"
