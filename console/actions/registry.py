@@ -30,6 +30,9 @@ ACTIONS = (
     Action("recover", "Recover offline partitions in one go (kafka-unclean-recovery).", True, "recover"),
     Action("elect", "Preferred, unclean and designated elections (kafka-elect-leaders).", True, "elect"),
     Action("resume", "Finish what an earlier run left half done.", True, "resume"),
+    Action(
+        "log-dirs", "Every log dir; what a failed one held, and what a failure would take.", False, "log_dirs"
+    ),
     Action("quorum", "The metadata quorum: see it, change its voters, replace a controller.", True, "quorum"),
     Action("simulate", "Rehearse incidents on a simulated cluster.", False, "simulate"),
     Action("snapshot", "Write a cluster's state as Parquet, once or again and again.", False, "snapshot"),

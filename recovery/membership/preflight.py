@@ -20,10 +20,9 @@ from recovery.membership.quorum import (
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from recovery.model import Unknown
 
-
 STATIC = (
-    "UNSUPPORTED_VERSION: kraft.version is 0: the voters are the setting controller.quorum.voters of every node, and"
-    " no request changes them"
+    "UNSUPPORTED_VERSION: kraft.version is 0: the voters are the setting controller.quorum.voters of every node,"
+    " and no request changes them"
 )
 
 

@@ -1,0 +1,100 @@
+"""``ktriage log-dirs --swap``: what must happen first, and waiting until every replica is back in the ISR."""
+
+from __future__ import annotations
+
+import asyncio
+
+from backends.base.errors import BackendError
+from backends.base.protocol import Backend
+from console.actions.disks import Disks, reckon
+from console.cli.log_dirs_showing import looked
+from console.cli.run import Run
+from console.cli.status import Status
+from console.errors import InputError
+from console.output.log_dirs import swap_document, swap_lines
+from console.paths import unused
+from console.signals import StopRequest
+from recovery.disks.failing import check
+from recovery.disks.swapping import Swap, swap, waiting
+from recovery.disks.values import DiskError, Place
+from recovery.membership.pace import Pace
+from recovery.model import TopicPartition
+
+POLL = 0.5
+PATIENCE = 24 * 3600.0
+
+
+def course(run: Run, where: Place, rows: int, *, wait: bool) -> int:
+    """Shows the steps; with ``wait`` goes on until nothing of the disk is missing. 1 where something is left."""
+
+    async def job(backend: Backend, stop: StopRequest) -> tuple[Swap, Disks]:
+        disks = await looked(backend)
+        found = await _swap(backend, disks, where)
+        if not wait:
+            return found, disks
+        run.screen.out([] if run.json else swap_lines(found, disks, rows))
+        with stop.in_flight():
+            return found, await _wait(run, backend, where, found.held, stop)
+
+    found, disks = run.work(job)
+    left = waiting(disks.partitions.states, where, found.held)
+    if run.json:
+        run.screen.out(swap_document(found, disks))
+    elif wait:
+        run.screen.out([f"{len(found.held) - len(left):,} of {len(found.held):,} replicas are in the ISR"])
+    else:
+        run.screen.out(swap_lines(found, disks, rows))
+    if wait:
+        return Status.PARTLY if left else Status.DONE
+    first = [danger.tp for danger in found.dangers if danger.others]
+    if first:
+        run.next("plan", *_named(first), "--strategy", "aggressive", unused())
+    return Status.PARTLY if left or found.dangers else Status.DONE
+
+
+def _named(tps: list[TopicPartition]) -> tuple[str, ...]:
+    topics = sorted({tp.topic for tp in tps})
+    return tuple(word for topic in topics for word in ("--topic", topic))
+
+
+async def _swap(backend: Backend, disks: Disks, where: Place) -> Swap:
+    cluster = await reckon(backend, disks)
+    held = set(disks.kept.get(where.broker, {}).get(where.path, frozenset()))
+    held |= set(disks.held.get(where.broker, {}).get(where.path, frozenset()))
+    if where in disks.failed:
+        states = disks.partitions.states
+        healthy = {tp for tps in disks.held.get(where.broker, {}).values() for tp in tps}
+        held |= {s.tp for s in states if where.broker in s.offline_replicas and s.tp not in healthy}
+    elif not held and where.broker in disks.held:
+        try:
+            check(cluster, where)
+        except DiskError as error:
+            raise InputError(str(error)) from None
+    return swap(cluster, where, held)
+
+
+async def _wait(
+    run: Run, backend: Backend, where: Place, held: tuple[TopicPartition, ...], stop: StopRequest
+) -> Disks:
+    clock = asyncio.get_running_loop().time
+    began, pace, said = clock(), Pace(), ""
+    while True:
+        try:
+            disks = await looked(backend)
+        except BackendError as error:
+            told = str(error)
+        else:
+            left = waiting(disks.partitions.states, where, held)
+            if not left or stop or clock() - began > PATIENCE:
+                return disks
+            pace = pace.seen(clock() - began, len(left))
+            seconds = pace.seconds_left
+            about = "" if seconds is None else f", about {seconds:,.0f} s"
+            run.screen.progress(f"replicas back in the ISR{about}:", len(held) - len(left), len(held))
+            told = f"{len(held) - len(left):,} of {len(held):,} replicas are back in the ISR"
+        if told != said:
+            said = told
+            run.screen.say(told)
+        if stop:
+            raise BackendError("stopped before the cluster could be looked at again")
+        await asyncio.sleep(POLL)

@@ -1,0 +1,1 @@
+"""What a failed disk takes, what it would take, and what a broker that starts with an empty one could destroy."""

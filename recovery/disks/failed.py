@@ -1,0 +1,136 @@
+"""Disks that have failed: what was on them, what the controller did about it, and what is left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.disks.values import Cluster, Held, Place
+from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
+from recovery.standing import standing
+
+
+class Left(StrEnum):
+    """What is left to do for a partition that lost a replica to a disk."""
+
+    LAST_COPY = "every copy was on a failed disk: its records are gone, unless the disk can be read again"
+    OFFLINE = "offline: bring back who may lead, or recover it (ktriage plan)"
+    UNDER = "under min ISR: replace the disk, or reassign the replica"
+    UNNOTICED = "the broker has not noticed yet: its next write there takes the dir offline"
+    DISK = "nothing but the disk: it is led, and in sync with enough replicas"
+
+
+class Lost(NamedTuple):
+    """A partition with a replica on a failed disk. ``brokers`` are those whose disks failed under it.
+
+    ``sure``: the last healthy listing says so; else it is what remains when the healthy dirs are taken away.
+    ``replaced``: the leader was another when the dir was last seen healthy, -1 not known.
+    """
+
+    state: PartitionState
+    brokers: tuple[int, ...]
+    left: Left
+    sure: bool
+
+    @property
+    def tp(self) -> TopicPartition:
+        return self.state.tp
+
+    @property
+    def done(self) -> str:
+        """What the controller did."""
+        state = self.state
+        isr = ", ".join(map(str, state.isr)) or "nobody"
+        if state.leader == NO_LEADER:
+            return f"no leader; ISR {isr}" + (f", ELR {_ids(state.elr)}" if state.elr else "")
+        return f"led by {state.leader}, ISR {isr}"
+
+
+@dataclass(frozen=True, slots=True)
+class FailedDir:
+    """A failed dir and what was on it, the worst first."""
+
+    place: Place
+    lost: tuple[Lost, ...]
+
+
+def failed_dirs(cluster: Cluster, failed: tuple[Place, ...], kept: Held) -> tuple[FailedDir, ...]:
+    """What was on each failed dir: by the last healthy listing, and by the replicas that are offline now.
+
+    A replica of the listing that is not offline is on a disk whose failure its broker has not noticed, or is on
+    another dir by now; the latter is left out.
+
+    ``cluster.held`` has the healthy dirs only. A replica that is offline on a broker with several failed dirs, and
+    in no listing, is told with each of them.
+    """
+    offline = _offline(cluster)
+    return tuple(_failed(cluster, place, kept, offline.get(place.broker, {})) for place in failed)
+
+
+def last_copies(dirs: tuple[FailedDir, ...]) -> tuple[Lost, ...]:
+    """The partitions whose last copy is gone, each once."""
+    found = {lost.tp: lost for failed in dirs for lost in failed.lost if lost.left is Left.LAST_COPY}
+    return tuple(found[tp] for tp in sorted(found))
+
+
+def _offline(cluster: Cluster) -> dict[int, dict[TopicPartition, PartitionState]]:
+    """By broker the replicas that are offline though the broker is there: their disks failed."""
+    found: dict[int, dict[TopicPartition, PartitionState]] = {}
+    for state in cluster.states:
+        for broker in state.offline_replicas:
+            if standing(state, broker, cluster.brokers) is Standing.OFFLINE_REPLICA:
+                found.setdefault(broker, {})[state.tp] = state
+    return found
+
+
+def _failed(
+    cluster: Cluster, place: Place, kept: Held, offline: Mapping[TopicPartition, PartitionState]
+) -> FailedDir:
+    listed = kept.get(place.broker, {})
+    here = listed.get(place.path)
+    elsewhere = {tp for path, tps in listed.items() if path != place.path for tp in tps}
+    lost = []
+    for tp, state in offline.items():
+        known = here is not None and tp in here
+        if known or tp not in elsewhere:
+            lost.append(_lost(cluster, state, sure=known))
+    lost += _unnoticed(cluster, place, here or frozenset(), offline)
+    return FailedDir(place, tuple(sorted(lost, key=lambda row: (list(Left).index(row.left), row.tp))))
+
+
+def _unnoticed(
+    cluster: Cluster,
+    place: Place,
+    here: frozenset[TopicPartition],
+    offline: Mapping[TopicPartition, PartitionState],
+) -> list[Lost]:
+    healthy = {tp for tps in cluster.held.get(place.broker, {}).values() for tp in tps}
+    return [
+        Lost(state, (place.broker,), Left.UNNOTICED, True)
+        for state in cluster.states
+        if state.tp in here
+        and state.tp not in offline
+        and state.tp not in healthy
+        and place.broker in state.replicas
+        and standing(state, place.broker, cluster.brokers) is Standing.ELECTABLE
+    ]
+
+
+def _lost(cluster: Cluster, state: PartitionState, *, sure: bool) -> Lost:
+    stand = {b: standing(state, b, cluster.brokers) for b in state.replicas}
+    brokers = tuple(b for b, held in stand.items() if held is Standing.OFFLINE_REPLICA)
+    if len(brokers) == len(state.replicas):
+        left = Left.LAST_COPY
+    elif state.leader == NO_LEADER:
+        left = Left.OFFLINE
+    elif len(state.isr) < cluster.effective_min_isr(state):
+        left = Left.UNDER
+    else:
+        left = Left.DISK
+    return Lost(state, brokers, left, sure)
+
+
+def _ids(brokers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, brokers))

@@ -1,0 +1,68 @@
+"""Log dirs and what they hold, handed in as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from recovery.controller.predict import View
+from recovery.controller.registration import Registration
+from recovery.controller.rules import Rules, strategy_of, with_strategy
+from recovery.model import Broker, PartitionState, Standing, TopicPartition, Unknown
+from recovery.standing import standing
+
+WHOLE_BROKER = ""
+
+Held = Mapping[int, Mapping[str, frozenset[TopicPartition]]]
+"""Broker to log dir to the partitions that have a replica there."""
+
+
+class Place(NamedTuple):
+    """A log dir of a broker; WHOLE_BROKER for all of them."""
+
+    broker: int
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.broker}:{self.path}" if self.path else f"broker {self.broker}"
+
+
+class DiskError(ValueError):
+    """A place that is not there; one line with what is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Everything that a disk's failure is reckoned from.
+
+    ``min_isr`` is effective, by topic; 1 is taken where it is Unknown or missing. ``unclean`` are the topics whose
+    unclean.leader.election.enable is true. ``metadata_dirs`` maps brokers to the dir of their metadata log: losing
+    it stops the broker.
+    """
+
+    states: tuple[PartitionState, ...]
+    brokers: Mapping[int, Broker]
+    held: Held
+    min_isr: Mapping[str, int | Unknown]
+    rules: Rules
+    unclean: frozenset[str] = frozenset()
+    metadata_dirs: Mapping[int, str] | None = None
+
+    def effective_min_isr(self, state: PartitionState) -> int:
+        found = self.min_isr.get(state.topic, 1)
+        return 1 if isinstance(found, Unknown) else min(found, max(1, len(state.replicas)))
+
+    def view(self, state: PartitionState) -> View:
+        """One partition as its controller sees it."""
+        standings: dict[int, Standing] = {b: standing(state, b, self.brokers) for b in state.replicas}
+        registration = Registration(
+            state.replicas,
+            state.isr,
+            state.leader,
+            state.leader_epoch,
+            elr=state.elr or (),
+            last_known_elr=state.last_known_elr or (),
+        )
+        rules = with_strategy(self.rules, strategy_of(state.topic in self.unclean))
+        return View(registration, standings, self.effective_min_isr(state), rules)
