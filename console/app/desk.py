@@ -78,6 +78,9 @@ class Desk(Screen[None]):
         self.busy = ""
         self.dir_shown: DirDetail | None = None
         self._quit_asked = False
+        self._told = ""
+        self._told_lapse = ""
+        self._other_cluster = False
         self.tables = Tables(self)
         self.planner = Planner(self)
         self.takeaway = Takeaway(self)
@@ -111,7 +114,7 @@ class Desk(Screen[None]):
     def on_mount(self) -> None:
         self.set_interval(TICK_SECONDS, self._tick, name="tick")
         self.pane_of(OFFLINE).focus_first()
-        self.redraw()
+        self.call_after_refresh(self.redraw)
 
     # What is shown
 
@@ -215,6 +218,7 @@ class Desk(Screen[None]):
     def act(self, name: str) -> None:
         """A key was pressed, or a command chosen."""
         action = BY_NAME[name]
+        self._other_cluster = False
         self._quit_asked = self._quit_asked and name == "quit"
         why = why_not(action, self.standing())
         if why:
@@ -289,13 +293,22 @@ class Desk(Screen[None]):
         self.redraw()
 
     def state_changed(self) -> None:
-        if self.is_mounted:
-            self.draw_frame()
+        if not self.is_mounted:
+            return
+        self.draw_frame()
+        state, lapsed = self.session.poller.state, self.session.safety.lapsed
+        if state.problem and state.problem != self._told:
+            self.say(state.problem, Tone.BAD)
+        elif lapsed and lapsed != self._told_lapse:
+            self.say(f"read-only again: {lapsed}. A arms it", Tone.WARN)
+        self._told, self._told_lapse = state.problem, lapsed
 
     def cluster_changed(self, before: str) -> None:
         for pane in PANES:
             self.pane_of(pane).table.clear_marks()
         self.cursor = None
+        self._other_cluster = True
+        self._told_lapse = self.session.safety.lapsed
         now = self.session.view.cluster_id
         self.say(f"another cluster answers: {now}, it was {before}; marks and plan are gone", Tone.BAD)
 
@@ -324,14 +337,15 @@ class Desk(Screen[None]):
 
     @on(RowTable.RowGone)
     def _gone(self, event: RowTable.RowGone) -> None:
-        if event.table is self.table:
+        if event.table is self.table and not self._other_cluster:
             self.say(
                 f"{event.key} is no longer in this list; the cursor is on {event.now or 'nothing'}", Tone.WARN
             )
 
     @on(RowTable.MarksGone)
     def _marks_gone(self, event: RowTable.MarksGone) -> None:
-        self.say(f"{len(event.keys):,} marked rows are no longer in this list", Tone.WARN)
+        if not self._other_cluster:
+            self.say(f"{len(event.keys):,} marked rows are no longer in this list", Tone.WARN)
 
     @on(RowTable.MarksChanged)
     def _marks(self) -> None:

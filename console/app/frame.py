@@ -18,7 +18,7 @@ def title(session: Session) -> Title:
         cluster_id=view.cluster_id,
         simulated=session.simulated,
         armed_left_s=left,
-        read_only_why=safety.forbidden or safety.lapsed,
+        read_only_why=safety.brief,
         age_s=None if view.at is None else max(0.0, now - view.at),
         refresh=_refresh(state.link, state.schedule),
         note=_note(state.link, state.problem, state.schedule, now),

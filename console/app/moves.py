@@ -12,7 +12,7 @@ DEEPEST = 20
 
 
 class Place(NamedTuple):
-    """A pane, and the partition that it was opened for. ``drilled``: from the place before it, and not by number."""
+    """A pane, and the partition that it was opened for. ``drilled``: from the place before it, not by number."""
 
     pane: str
     key: TopicPartition | None

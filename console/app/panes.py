@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from console.app.desk import Desk
 
 LARGEST = 5
+_NONE = "no partition is offline or under min ISR"
+_NOT_SEEN = "not known: nothing was seen of this cluster yet"
 _NOT_YET = Unknown(Why.NOT_ANSWERED, "not asked yet")
 
 
@@ -35,9 +37,10 @@ def _partitions(desk: Desk) -> None:
     session = desk.session
     title = "All partitions" if session.others else "Offline and under min ISR"
     now = session.view.at if session.view.at is not None else session.clock()
-    desk.query_one(PartitionsPane).update(
-        PartitionsView(session.rows.partitions, now, title, session.draft.partitions)
-    )
+    pane = desk.query_one(PartitionsPane)
+    # An empty list must not read as good news while nobody could be asked.
+    pane.table.empty = _NONE if session.view.partitions is not None else _NOT_SEEN
+    pane.update(PartitionsView(session.rows.partitions, now, title, session.draft.partitions))
 
 
 def _replicas(desk: Desk) -> None:

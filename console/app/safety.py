@@ -15,6 +15,7 @@ IDLE_SECONDS = 600.0
 
 SERVED = "a served console has no log-in: whoever finds the port could change the cluster"
 OPTION = "it was started with --read-only"
+_BRIEF = {SERVED: "served", OPTION: "--read-only"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,13 @@ class Safety:
     @property
     def armed(self) -> bool:
         return self.touched is not None
+
+    @property
+    def brief(self) -> str:
+        """Why it is read-only, short enough to stand beside the cluster's name; "" where it may be armed."""
+        if self.forbidden is not None:
+            return _BRIEF.get(self.forbidden, "by its profile")
+        return self.lapsed
 
     def arm(self, now: float) -> Safety:
         """Raises NotDone where it is forbidden."""
@@ -51,15 +59,15 @@ class Safety:
         """The state at that time, however long nobody looked."""
         if self.touched is None or now - self.touched < IDLE_SECONDS:
             return self
-        return self._lapse(f"nobody touched it for {IDLE_SECONDS / 60:.0f} minutes")
+        return self._lapse(f"idle {IDLE_SECONDS / 60:.0f} min")
 
     def reconnected(self) -> Safety:
         """The cluster was lost and is back: what was seen before may not be true any more."""
-        return self._lapse("the cluster was lost and is back")
+        return self._lapse("reconnected")
 
     def other_cluster(self) -> Safety:
         """Another cluster answers, or another was chosen."""
-        return self._lapse("the cluster is another one")
+        return self._lapse("another cluster")
 
     def left(self, now: float) -> float | None:
         """Seconds until it lapses; None while it is read-only."""

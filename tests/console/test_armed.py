@@ -1,0 +1,93 @@
+"""Who may change a cluster from a console, and for how long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from console.app.safety import IDLE_SECONDS
+from console.target import resolve
+from tests.console.robot import console
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_it_starts_read_only_and_applying_says_how_to_arm_it() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.sees("READ-ONLY")
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.press("X")
+        await robot.hears("press A to arm")
+
+
+async def test_ten_idle_minutes_make_it_read_only_again() -> None:
+    clock = Clock()
+    async with console("last-replica-standing", clock=clock) as robot:
+        await robot.arms()
+        await robot.sees("ARMED")
+        clock.now += IDLE_SECONDS + 1
+        await robot.until(lambda: not robot.session.safety.armed, "read-only")
+        await robot.sees("READ-ONLY: idle 10 min")
+
+
+async def test_read_only_is_for_good_and_says_why() -> None:
+    async with console("last-replica-standing", read_only=True) as robot:
+        await robot.sees("READ-ONLY: --read-only")
+        await robot.press("A")
+        await robot.hears("stays read-only")
+        assert not robot.session.safety.armed
+
+
+async def test_a_served_console_can_never_be_armed() -> None:
+    async with console("last-replica-standing", served=True) as robot:
+        await robot.press("A")
+        await robot.hears("no log-in")
+        assert not robot.session.safety.armed
+
+
+async def test_a_profile_that_is_read_only_cannot_be_armed(home: Path) -> None:
+    settings = home / "config" / "ktriage" / "clusters.yaml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("clusters: {production: {bootstrap: '127.0.0.1:9', colour: red, read-only: true}}")
+    async with console(resolve(None, "production", None, None), looked=False) as robot:
+        await robot.sees("LIVE", "production", "CLUSTER LOST", "READ-ONLY", "not known: nothing was seen")
+        await robot.press("A")
+        await robot.hears("read-only: true")
+
+
+async def test_a_confirmation_that_outlasts_the_arming_changes_nothing() -> None:
+    clock = Clock()
+    async with console("last-replica-standing", clock=clock) as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.arms()
+        await robot.asks_to_apply()
+        clock.now += IDLE_SECONDS + 1
+        await robot.until(lambda: not robot.session.safety.armed, "lapsed under the confirmation")
+        await robot.confirms("payments", "too late")
+        await robot.hears("the console is read-only")
+        assert not robot.session.draft.outcomes
+
+
+@pytest.mark.parametrize("wrong", ["payment", "1", "PAYMENTS"])
+async def test_only_the_topics_own_name_lets_records_go(wrong: str) -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.arms()
+        confirmation = await robot.asks_to_apply()
+        confirmation.query_one("#expected").value = wrong  # type: ignore[attr-defined]  # an Input
+        confirmation.query_one("#reason").value = "because"  # type: ignore[attr-defined]  # an Input
+        await robot.pilot.pause()
+        assert confirmation.query_one("#confirm").disabled
+        await robot.press("tab", "tab", "enter", "escape")
+        await robot.until(lambda: robot.app.screen is robot.desk, "the desk")
+        assert not robot.session.draft.outcomes

@@ -1,0 +1,136 @@
+"""What goes wrong while somebody is at the console: it shows a state, and never freezes or ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from console.app.view import Link
+from console.target import resolve
+from recovery.model import TopicPartition, Unknown, Why
+from tests.console.faults import answers_again, hangs, happens, passes, scenario
+from tests.console.robot import console
+
+PAYMENTS = TopicPartition("payments", 0)
+
+
+async def test_a_broker_that_hangs_is_named_and_the_others_are_shown() -> None:
+    async with console("last-replica-standing", size=(140, 40)) as robot:
+        await hangs(robot, 0)
+        await robot.looks_again()
+        await robot.press("enter")
+        await robot.sees("payments-0", "1,560")
+        survey = robot.session.view.surveys[PAYMENTS]
+        assert survey.log(1) is not None
+        assert survey.log(0) is None
+        await answers_again(robot, 0)
+        await robot.looks_again()
+        assert robot.session.view.surveys[PAYMENTS].log(0) is not None
+
+
+async def test_the_cluster_is_lost_and_comes_back() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.arms()
+        await hangs(robot, 0, 1, 2)
+        await robot.press("r")
+        await robot.link_is(Link.LOST)
+        await robot.sees("CLUSTER LOST", "payments-0", "OFFLINE")
+        await robot.press("enter")
+        await robot.sees("Replica log info: payments-0", "1,560")
+        await answers_again(robot, 0, 1, 2)
+        await robot.press("r")
+        await robot.link_is(Link.UP)
+        await robot.sees("READ-ONLY: reconnected")
+        assert not robot.session.safety.armed
+
+
+async def test_nothing_is_sent_to_a_cluster_that_is_lost() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.arms()
+        await hangs(robot, 0, 1, 2)
+        await robot.press("r")
+        await robot.link_is(Link.LOST)
+        await robot.press("X")
+        await robot.hears("the cluster is lost")
+
+
+async def test_a_caller_who_may_not_read_is_told_what_is_missing(home: Path) -> None:
+    denied = "operator: {at: 60, denied: [READ topic payments]}"
+    path = scenario("last-replica-standing", home, **{"operator: {at: 60}": denied})
+    async with console(resolve(None, None, str(path), None), size=(140, 40)) as robot:
+        await robot.sees("payments-0", "OFFLINE", "refused")
+        await robot.press("c")
+        await robot.hears("READ on topic payments")
+        assert robot.session.draft.plan is None
+
+
+async def test_a_part_that_may_not_be_seen_takes_nothing_else_away(home: Path) -> None:
+    denied = "operator: {at: 60, denied: [DESCRIBE cluster]}"
+    path = scenario("last-replica-standing", home, **{"operator: {at: 60}": denied})
+    async with console(resolve(None, None, str(path), None), size=(140, 40)) as robot:
+        await robot.sees("payments-0", "OFFLINE")
+        assert isinstance(robot.session.view.quorum, Unknown)
+        assert robot.session.view.quorum.why is Why.NOT_ALLOWED
+        await robot.opens("4")
+        await robot.sees("not allowed", "DESCRIBE")
+
+
+async def test_a_cluster_that_nobody_may_describe_is_a_state_too(home: Path) -> None:
+    """Nothing at all can be seen of it: the console says so, and goes on asking."""
+    async with console("last-replica-standing", looked=False) as robot:
+        await robot.looked()
+        await happens(robot, lambda backend: backend.simulation.world.kill_broker(0))
+        await happens(robot, lambda backend: backend.simulation.world.kill_broker(1))
+        await robot.press("r")
+        await robot.link_is(Link.LOST)
+        await robot.sees("CLUSTER LOST")
+        await happens(robot, lambda backend: backend.simulation.world.start_broker(1))
+        await passes(robot, 5)
+        await robot.press("r")
+        await robot.link_is(Link.UP)
+
+
+async def test_a_refresh_under_the_cursor_never_moves_it_to_another_row() -> None:
+    async with console("zone-power-loss", size=(120, 30)) as robot:
+        await robot.puts_the_cursor_on(TopicPartition("payments", 5))
+        await robot.press("s", "S")
+        await robot.settled()
+        await robot.looks_again()
+        assert robot.desk.table.cursor_key == TopicPartition("payments", 5)
+        assert robot.desk.cursor == TopicPartition("payments", 5)
+
+
+async def test_a_row_that_is_gone_is_said_and_what_was_marked_is_not_marked_any_more() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.press("a")
+        await robot.until(lambda: PAYMENTS in robot.desk.table.marks, "a mark")
+        await passes(robot, 660)
+        await robot.looks_again()
+        await robot.until(lambda: not robot.desk.table.counts.rows, "an empty table")
+        assert not robot.desk.table.marks
+        await robot.hears("no longer in this list")
+
+
+async def test_another_cluster_behind_the_same_name_takes_marks_plan_and_arming_away(home: Path) -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.chooses(1)
+        await robot.arms()
+        await robot.press("a")
+        await happens(robot, lambda backend: setattr(backend, "_seed", 2))
+        await robot.press("r")
+        await robot.hears("another cluster answers")
+        assert robot.session.draft.plan is None
+        assert not robot.session.safety.armed
+        assert not robot.desk.table.marks
+
+
+async def test_it_survives_a_terminal_of_any_size() -> None:
+    async with console("last-replica-standing") as robot:
+        for pane, width, height in zip("123456", (1, 2, 20, 300, 80, 1), (1, 3, 5, 100, 1, 24), strict=True):
+            await robot.pilot.resize_terminal(width, height)
+            await robot.opens(pane)
+            await robot.looks_again()
+        await robot.pilot.resize_terminal(80, 24)
+        await robot.opens("1")
+        await robot.sees("payments-0", "READ-ONLY")
