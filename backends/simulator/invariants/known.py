@@ -18,7 +18,7 @@ class Known:
 
     What shipped Kafka does to the ELR beside its rules: ``emptied`` are partitions whose ELR a change of min ISR
     took away while the ISR was under it, ``left_behind`` replicas that were reassigned away and stayed in the ELR,
-    with their logs gone.
+    with their logs gone, or that a leader went on without which had not heard of a raised min ISR.
     """
 
     def __init__(self, topology: Topology) -> None:

@@ -14,6 +14,7 @@ from backends.simulator.watch import (
     MetadataCommitted,
 )
 from backends.simulator.world import World
+from recovery.controller.image import ClusterImage
 from recovery.controller.rules import UncleanRecoveryStrategy
 from recovery.loss import count
 from recovery.model import NO_EPOCH, TopicPartition
@@ -67,9 +68,19 @@ class Replication:
             detail = f"{event.tp}: from {offset} to {event.offset} in epoch {epoch}"
             found.append((Promise.HIGH_WATERMARK_RISES, detail))
         self._moved[event.tp] = (event.epoch, event.offset)
+        if self._uncleanly.get(event.tp, (NO_EPOCH, ""))[0] > event.epoch:
+            return found  # somebody was elected uncleanly, and this leader has not heard of it: nothing is promised
         if event.offset > self._known.high_watermark(event.tp):
             self._known.set_high_watermark(event.tp, event.offset)
-        return found + self._members(event.tp)
+        self._outrun(event)
+        return found + self._members(event.tp, self._world.image)
+
+    def _outrun(self, event: HighWatermarkMoved) -> None:
+        """A leader that has not heard of a raised min ISR leaves behind what the controller takes for the ELR."""
+        partition = self._world.image.partitions.get(event.tp)
+        if partition is not None and event.min_isr < self._world.image.effective_min_isr(event.tp.topic):
+            for member in partition.elr:
+                self._known.left_behind[event.tp, member] = None
 
     def acknowledged(self, event: Acknowledged) -> Found:
         if event.acks != -1 or self._known.acknowledge(event.tp, event.span):
@@ -112,18 +123,17 @@ class Replication:
         found: Found = []
         for tp in event.touched:
             uncleanly = self._uncleanly.get(tp)
-            # Several commits of one step are looked at together, at its end.
-            partition = self._world.image.partitions.get(tp)
+            partition = event.image.partitions.get(tp)
             if partition is not None and uncleanly is not None and uncleanly[0] == partition.leader_epoch:
                 log = self._log(partition.leader, tp) if partition.has_leader else None
                 if log is not None:
                     self._known.set_high_watermark(tp, min(self._known.high_watermark(tp), log.end))
-            found += self._members(tp)
+            found += self._members(tp, event.image)
         return found
 
-    def _members(self, tp: TopicPartition) -> Found:
+    def _members(self, tp: TopicPartition, image: ClusterImage) -> Found:
         """ISR and ELR hold what consumers have seen; who lost its data and has not registered yet is not blamed."""
-        partition = self._world.image.partitions.get(tp)
+        partition = image.partitions.get(tp)
         if partition is None:
             return []
         visible = self._known.high_watermark(tp)
@@ -203,5 +213,5 @@ class Replication:
         if tp in self._known.emptied:
             return "a change of min ISR had emptied the ELR, as shipped"
         if (tp, leader) in self._known.left_behind:
-            return "a replica that was reassigned away was left in the ELR, as shipped"
+            return "a replica that had been left behind was in the ELR, as shipped"
         return ""

@@ -140,7 +140,7 @@ class Following:
         if high_watermark is not None:
             known = min(high_watermark, replica.log.end)
             replica.high_watermark = max(known, replica.high_watermark or 0)
-            replica.log.compact(replica.high_watermark)
+            replica.log.compact(replica.high_watermark, replica.shared.config.metadata_records_kept)
 
     def _truncate(self, diverging: LogEnd) -> None:
         """To the end of the newest epoch that both logs have (KIP-595, "Log reconciliation")."""

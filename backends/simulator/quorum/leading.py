@@ -240,17 +240,21 @@ class Leading:
 
     # Committing.
 
+    def ends(self) -> dict[ReplicaKey, int]:
+        """Each voter's log end as far as it is known; this replica's own only while it is a voter."""
+        ends = {}
+        for voter in self.replica.voters.voters:
+            held = self.followers.of(voter)
+            if voter.matches(self.replica.key):
+                ends[voter.key] = self.replica.log.end
+            elif held is not None:
+                ends[voter.key] = held.offset
+        return ends
+
     def _advance(self) -> None:
         """Move the high watermark to what a majority of the voters in force holds, of this epoch (KIP-595)."""
         replica = self.replica
-        ends = {}
-        for voter in replica.voters.voters:
-            held = self.followers.of(voter)
-            if voter.matches(replica.key):
-                ends[voter.key] = replica.log.end
-            elif held is not None:
-                ends[voter.key] = held.offset
-        reached = rules.high_watermark(replica.voters, ends)
+        reached = rules.high_watermark(replica.voters, self.ends())
         before = replica.high_watermark or 0
         if reached <= self.first or reached <= before:
             return
@@ -270,7 +274,7 @@ class Leading:
             self._waiting.popleft().done(True)
         if not self.announced:
             self._announce()
-        replica.log.compact(reached)
+        replica.log.compact(reached, replica.shared.config.metadata_records_kept)
         self.changes.look()
 
     def _announce(self) -> None:

@@ -14,8 +14,7 @@ from recovery.membership.voters import VoterSet
 from recovery.membership.votes import LogEnd
 
 KEPT_PAYLOADS = 64
-KEPT_ENTRIES = 512
-"""How many committed records are kept: every payload is a whole state, older ones are the snapshot's."""
+"""How many payloads are kept at most: each is a whole state, and older ones are the snapshot's."""
 
 
 class VotersAt(NamedTuple):
@@ -162,12 +161,12 @@ class RaftLog:
         assert epoch is not None
         return Snapshot(end, epoch, payload, at, voters, version)
 
-    def compact(self, committed: int) -> None:
-        """Take a snapshot where many records below ``committed`` are held."""
+    def compact(self, committed: int, kept: int) -> None:
+        """Take a snapshot where many records below ``committed`` are held; ``kept`` of them stay."""
         held = min(committed, self.end) - self.start
-        if held < 2 * KEPT_ENTRIES and len(self._payloads) < 2 * KEPT_PAYLOADS:
+        if held < 2 * kept and len(self._payloads) < 2 * KEPT_PAYLOADS:
             return
-        end = min(committed, self.end) - min(held, KEPT_ENTRIES)
+        end = min(committed, self.end) - min(held, kept)
         below = [offset for offset in self._payloads if offset < committed]
         if len(below) > KEPT_PAYLOADS:
             end = max(end, below[-KEPT_PAYLOADS])
