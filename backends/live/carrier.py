@@ -7,6 +7,7 @@ import errno
 import logging
 import socket
 import ssl
+from struct import Struct
 from typing import Any
 
 from aiokafka.conn import AIOKafkaConnection
@@ -30,6 +31,10 @@ logging.getLogger("aiokafka.conn").disabled = True
 _NO_LIMIT_MS = 24 * 3600 * 1000
 """aiokafka's own time-outs are out of the way: each of our awaits has its deadline."""
 
+LARGEST = 256 << 20
+"""Bytes of an answer at most: 200,000 partitions described at once are a tenth of it."""
+
+_LENGTH = Struct(">i")
 _AUTHENTICATION = (SaslAuthenticationFailed, UnsupportedSaslMechanismError, IllegalSaslStateError)
 
 
@@ -52,6 +57,27 @@ class Carrier(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no ty
             sasl_oauth_token_provider=self._bearer,
         )
         self.talking = False
+
+    @staticmethod
+    async def _read(self_ref: Any) -> None:
+        """aiokafka's loop, which would wait for, and hold, whatever a peer announces."""
+        carrier = self_ref()
+        if carrier is None:
+            return
+        reader = carrier._reader
+        del carrier
+        while True:
+            (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+            if not _LENGTH.size <= size <= LARGEST:
+                raise ValueError(f"a frame of {size} bytes was announced")
+            frame = await reader.readexactly(size)
+            carrier = self_ref()
+            if carrier is None:
+                return
+            if not carrier._requests:
+                raise ValueError("an answer came that nobody had asked for")
+            carrier._handle_frame(frame)
+            del carrier
 
     def send(self, request: Any, expect_response: bool = True) -> Any:
         """Write a request; the awaitable gives its answer."""

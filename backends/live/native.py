@@ -14,12 +14,12 @@ from kio.schema.errors import ErrorCode
 from kio.schema.request_header.v2.header import RequestHeader
 from kio.schema.response_header.v1.header import ResponseHeader
 from kio.schema.types import TopicName
-from kio.serial import entity_reader
 from kio.static.constants import EntityType
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from backends.live.versions import ELECT_DESIGNATED, ELECT_LEADERS, GET_REPLICA_LOG_INFO
+from backends.live.wire import read
 
 R = TypeVar("R", bound=ResponsePayload)
 
@@ -184,7 +184,7 @@ def read_exactly(response_type: type[R], data: bytes, offset: int) -> R:
 
     Raises ValueError where bytes are left over, and whatever kio raises where they do not fit.
     """
-    answer, size = entity_reader(response_type)(memoryview(data), offset)
+    answer, size = read(response_type, data, offset)
     left = len(data) - offset - size
     if left:
         raise ValueError(f"{left} bytes are left over")

@@ -24,6 +24,18 @@ Versions = Mapping[int, tuple[int, int]]
 R = TypeVar("R", bound=ResponsePayload)
 
 
+def read(response_type: type[R], data: bytes, offset: int) -> tuple[R, int]:
+    """The answer that begins at ``offset``, and its size. Raises whatever kio raises where the bytes do not fit."""
+    try:
+        return entity_reader(response_type)(memoryview(data), offset)
+    except ValueError as error:
+        if "ErrorCode" not in str(error):
+            raise
+        from backends.live.unknowncodes import read_with_unknown_codes
+
+        return read_with_unknown_codes(response_type, data, offset)
+
+
 @dataclass(frozen=True, slots=True)
 class RawAnswer:
     """An answer's bytes, still undecoded behind its header, which ends at ``offset``."""
@@ -38,8 +50,7 @@ class RawAnswer:
 
     def read(self, response_type: type[R]) -> R:
         """Decode. Raises whatever kio raises where the bytes do not fit."""
-        entity, _ = entity_reader(response_type)(memoryview(self.data), self.offset)
-        return entity
+        return read(response_type, self.data, self.offset)[0]
 
 
 @dataclass(frozen=True, slots=True)
