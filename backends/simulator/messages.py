@@ -137,12 +137,15 @@ class Position(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """``positions`` holds what changed since the session's last Fetch; ``session`` 0 asks for a new one."""
+    """``positions`` holds what changed since the session's last Fetch, ``forgotten`` what is not followed any more;
+    ``session`` 0 asks for a new one.
+    """
 
     replica: int
     replica_epoch: int
     session: int
     positions: tuple[Position, ...]
+    forgotten: tuple[TopicPartition, ...] = ()
 
 
 class FetchedPartition(NamedTuple):

@@ -209,6 +209,12 @@ class KafkaCluster:
         for node in self._nodes.values():
             node.change_properties({"controller.quorum.bootstrap.servers": servers})
 
+    def replace_log_dir(self, node_id: int, index: int) -> None:
+        """An empty, formatted disk, with a directory id of its own, in place of one log dir of a stopped node."""
+        node = self.node(node_id)
+        node.wipe_log_dir(index)
+        self._formatter.again(node)
+
     def _lay_out(self) -> None:
         spec = self.spec
         jars = kafka_jars(spec.version)

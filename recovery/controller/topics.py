@@ -33,7 +33,8 @@ def change_min_isr(
     """Set ``min.insync.replicas``, or remove it with None.
 
     Shipped Kafka then empties ELR and LastKnownELR of every partition concerned, also of those that are offline
-    and only have the ELR to be elected from. KIP-966 does so only where the ISR reaches the new min ISR.
+    and only have the ELR to be elected from. KIP-966 does so only where the ISR reaches the new min ISR. Setting
+    the value that is set already at that level changes nothing (tried on 4.3.1).
     With the ELR feature on, brokers cannot have a value of their own and the cluster must keep one.
     """
     if image.rules.elr and level is ConfigLevel.NODE:
@@ -41,6 +42,8 @@ def change_min_isr(
     if image.rules.elr and level is ConfigLevel.CLUSTER and value is None:
         return _refused(image, "the cluster's min.insync.replicas cannot be removed while the ELR is on")
     changed = _configured(image, level, value, topic)
+    if changed.min_isr == image.min_isr:
+        return MinIsrOutcome(None, Effect(image, {}))
     if not image.rules.elr:
         return MinIsrOutcome(None, Effect(changed, {}))
     concerned = (tp for tp in image.partitions if level is not ConfigLevel.TOPIC or tp.topic == topic)

@@ -117,10 +117,9 @@ class RealStage:
         for future in self.cluster.observe.admin.delete_records([where]).values():
             assert future.result(SECONDS).low_watermark == before
 
-    def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
-        wanted = ReassignablePartition(
-            partition_index=i32(partition), replicas=tuple(BrokerId(replica) for replica in replicas)
-        )
+    def reassign(self, topic: str, partition: int, replicas: Sequence[int] | None) -> None:
+        target = None if replicas is None else tuple(BrokerId(replica) for replica in replicas)
+        wanted = ReassignablePartition(partition_index=i32(partition), replicas=target)
         request = AlterPartitionReassignmentsRequest(
             topics=(ReassignableTopic(name=TopicName(topic), partitions=(wanted,)),)
         )

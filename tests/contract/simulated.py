@@ -48,10 +48,14 @@ class SimulatedStage:
     """Implements :class:`tests.contract.stage.Stage`; every invariant is checked at every step."""
 
     def __init__(
-        self, brokers: Sequence[int] = BROKERS, controllers: Sequence[int] = (100, 101, 102), seed: int = 1
+        self,
+        brokers: Sequence[int] = BROKERS,
+        controllers: Sequence[int] = (100, 101, 102),
+        seed: int = 1,
+        config: Config = QUICK,
     ) -> None:
         specs = tuple(BrokerSpec(number, log_dirs=2) for number in brokers)
-        topology = Topology("contract", specs, (), tuple(controllers), config=QUICK)
+        topology = Topology("contract", specs, (), tuple(controllers), config=config)
         scenario = Scenario("contract", "contract", "", "", topology, (), 0, (), 0, ())
         self.simulation = Simulation(scenario, seed, strict=True)
         self._client = Endpoint(self.world.loop, self.world.network, Node(Role.CLIENT, 0), _nobody)
@@ -153,9 +157,9 @@ class SimulatedStage:
             f"{tp} to start at {before}",
         )
 
-    def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
+    def reassign(self, topic: str, partition: int, replicas: Sequence[int] | None) -> None:
         tp = TopicPartition(topic, partition)
-        answer = self.told(Reassign(((tp, tuple(replicas)),), True))
+        answer = self.told(Reassign(((tp, None if replicas is None else tuple(replicas)),), True))
         assert isinstance(answer, ReassignReply) and answer.refusals[tp] is None, answer
 
     # Brokers.

@@ -67,8 +67,8 @@ class Stage(Protocol):
         """Every access to log dir ``index`` fails from now on. Index 0 holds the metadata: it is not broken."""
         ...
 
-    def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
-        """What somebody else asks the controller for; accepted when it returns, not carried out."""
+    def reassign(self, topic: str, partition: int, replicas: Sequence[int] | None) -> None:
+        """What somebody else asks the controller for; accepted when it returns, not carried out. None cancels."""
         ...
 
     def delete_records(self, topic: str, before: int, partition: int = 0) -> None:

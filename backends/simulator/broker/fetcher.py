@@ -26,6 +26,7 @@ class Fetcher:
         self._leader = leader
         self._session = WARM if warm else _NEW
         self._changed: dict[TopicPartition, None] = {}
+        self._forgotten: dict[TopicPartition, None] = {}
         self._sending = False
         self._stopped = False
 
@@ -41,9 +42,15 @@ class Fetcher:
     def add(self, tp: TopicPartition) -> None:
         """Follow the partition from now on, or in a new leader epoch."""
         self._changed[tp] = None
+        self._forgotten.pop(tp, None)
         if not self._sending:
             self._sending = True
             self._process.later(0, self._send)
+
+    def forget(self, tp: TopicPartition) -> None:
+        """Follow it no more: the leader is told with the next request."""
+        self._changed.pop(tp, None)
+        self._forgotten[tp] = None
 
     def _send(self) -> None:
         if self._stopped:
@@ -55,7 +62,10 @@ class Fetcher:
             positions = [position for position in found if position is not None]
             self._changed = {}
         config = self._process.context.config
-        body = Fetch(self._process.id, self._process.epoch, self._session, tuple(positions))
+        forgotten, self._forgotten = self._forgotten, {}
+        body = Fetch(
+            self._process.id, self._process.epoch, self._session, tuple(positions), tuple(forgotten)
+        )
         timeout = config.replica_fetch_wait_max + config.request_timeout
         self._process.endpoint.ask(node(self._leader), body, timeout, self._fetched)
 

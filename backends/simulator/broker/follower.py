@@ -60,6 +60,7 @@ class Followed:
         if tp not in self._left:
             self._left[tp] = None
             if old is not None:
+                self._fetchers[old].forget(tp)
                 self._less(old)
 
     def never(self, tp: TopicPartition) -> None:

@@ -164,9 +164,23 @@ class Leader:
     # The ISR.
 
     def _after_isr(self, tp: TopicPartition, lead: Leadership) -> None:
+        """A follower that has just left the ISR joins it by a request of its own, not by what it said before."""
         self.advance(tp, lead)
-        for follower in list(lead.followers):
-            self._expand(tp, lead, follower)
+        for follower in lead.followers:
+            if follower not in lead.isr:
+                self.sessions.look_at_next_fetch(tp, follower)
+
+    def may_join(self, tp: TopicPartition, broker: int) -> None:
+        """The follower has fetched the partition once more, from where it was."""
+        lead = self._led.get(tp)
+        if lead is not None and broker in lead.followers:
+            self._expand(tp, lead, broker)
+
+    def forgotten(self, tp: TopicPartition, broker: int) -> None:
+        """The follower does not fetch the partition any more."""
+        lead = self._led.get(tp)
+        if lead is not None:
+            lead.followers.pop(broker, None)
 
     def heard_again(self, broker: int) -> None:
         """A follower that was silent for a while fetches again, from where it was."""
@@ -180,7 +194,7 @@ class Leader:
         for tp, lead in self._led.items():
             for follower in lead.followers:
                 if follower in changed and follower not in lead.isr:
-                    self._expand(tp, lead, follower)
+                    self.sessions.look_at_next_fetch(tp, follower)
 
     def _expand(self, tp: TopicPartition, lead: Leadership, broker: int) -> None:
         """Ask for a follower to join the ISR that has what consumers have seen, and the epoch's start."""

@@ -12,7 +12,7 @@ from backends.simulator.broker.link import ControllerLink
 from backends.simulator.broker.operator import OperatorRequests
 from backends.simulator.broker.storage import Storage
 from backends.simulator.context import Context
-from backends.simulator.loop import Timer
+from backends.simulator.loop import MILLISECOND, Timer
 from backends.simulator.messages import (
     AssignDirectories,
     Consume,
@@ -38,6 +38,8 @@ from recovery.controller.registration import LOST_DIRECTORY, Registration
 from recovery.model import TopicPartition
 
 UNREGISTERED = -1
+ASSIGNMENTS_WAIT = 100 * MILLISECOND
+"""As shipped; a broker that starts is unfenced before it has told that a replica moved to another log dir."""
 HEARTBEAT = "heartbeat"
 METADATA = "metadata"
 
@@ -70,6 +72,7 @@ class BrokerProcess:
         self._stopped = stopped
         self._timers: list[Timer] = []
         self._heartbeat_due = False
+        self._assignments: dict[TopicPartition, str] = {}
         self.storage = Storage(self, disk, self._went_offline)
         self.leader = Leader(self, warm=self.running)
         self.follower = Followed(self)
@@ -260,10 +263,18 @@ class BrokerProcess:
             self._assign(((tp, placed),))
         return True
 
-    def _assign(self, directories: tuple[tuple[TopicPartition, str], ...]) -> None:
+    def _assign(self, directories: Iterable[tuple[TopicPartition, str]]) -> None:
+        """Tell the controller where replicas are, a moment later: others that come up meanwhile go along."""
+        if not self._assignments:
+            self.later(ASSIGNMENTS_WAIT, self._send_assignments)
+        self._assignments.update(directories)
+
+    def _send_assignments(self) -> None:
+        directories, self._assignments = tuple(self._assignments.items()), {}
+
         def answered(reply: Any) -> None:
             if reply is None:
-                self.later(self.context.config.alter_partition_backoff, self._assign, directories)
+                self._assign((tp, placed) for tp, placed in directories if tp not in self._assignments)
 
         body = AssignDirectories(self.id, self.epoch, directories)
         self.link.ask(body, self.context.config.request_timeout, answered)

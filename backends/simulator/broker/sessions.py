@@ -22,14 +22,17 @@ WARM = 1
 
 
 class Session:
-    """``ready`` are the partitions that may have something for the follower; ``held`` its waiting request."""
+    """``ready`` are the partitions that may have something for the follower; ``held`` its waiting request;
+    ``later`` the partitions whose ISR it may join with its next request.
+    """
 
-    __slots__ = ("heard", "held", "id", "ready", "timer")
+    __slots__ = ("heard", "held", "id", "later", "ready", "timer")
 
     def __init__(self, session_id: int, now: int) -> None:
         self.id = session_id
         self.heard = now
         self.ready: dict[TopicPartition, Error | None] = {}
+        self.later: dict[TopicPartition, None] = {}
         self.held: Answer | None = None
         self.timer: Timer | None = None
 
@@ -67,8 +70,13 @@ class FetchSessions:
             return
         silent = not self.fetches(body.replica)
         session.heard = self._process.context.loop.now
+        for tp in body.forgotten:
+            self._leader.forgotten(tp, body.replica)
         if silent:
             self._leader.heard_again(body.replica)
+        later, session.later = session.later, {}
+        for tp in later:
+            self._leader.may_join(tp, body.replica)
         if session.timer is not None:
             session.timer.cancel()
         for position in body.positions:
@@ -94,6 +102,12 @@ class FetchSessions:
             session = self._sessions[body.replica] = Session(WARM, now)
             return session
         return None
+
+    def look_at_next_fetch(self, tp: TopicPartition, follower: int) -> None:
+        """The follower may join the partition's ISR if its next request still is for it."""
+        session = self._sessions.get(follower)
+        if session is not None:
+            session.later[tp] = None
 
     def wake(self, tp: TopicPartition, follower: int) -> None:
         """There may be something new of the partition for the follower."""

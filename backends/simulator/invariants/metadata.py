@@ -12,9 +12,6 @@ def check_written(event: MetadataWritten) -> list[tuple[str, str]]:
     """(name, detail) of each invariant that the written state or the step to it breaks."""
     found = []
     general = _excuses(event.before, event.after)
-    if event.why.startswith("min.insync.replicas="):
-        # As shipped the ELR is emptied even where the value is the one it was.
-        general |= {Excuse.MIN_ISR_CHANGED}
     for tp, change in event.changes.items():
         before, after = event.before.partitions[tp], event.after.partitions[tp]
         excuses = general | _own_excuses(before, after)

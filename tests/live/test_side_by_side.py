@@ -1,0 +1,22 @@
+"""Incidents played by a real cluster and by the simulator: after each step both come to the same state."""
+
+from __future__ import annotations
+
+import pytest
+
+from backends.testbed import KafkaCluster
+from tests.side_by_side.play import compare, simulate
+from tests.side_by_side.script import names, read
+from tests.side_by_side.sides import SPEC, Real, Simulated
+
+CLUSTER = SPEC
+
+
+@pytest.mark.parametrize("name", names())
+async def test_real_kafka_comes_to_what_the_simulator_comes_to(
+    whole_cluster: KafkaCluster, name: str
+) -> None:
+    script = read(name)
+    simulated = Simulated()
+    points = await simulate(script, simulated)
+    assert await compare(name, script, points, Real(whole_cluster, simulated.placements)) == []

@@ -1,0 +1,184 @@
+"""Plays a script in the simulator, then step by step on a real cluster, and compares what the two come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from backends.base.answers import Outcome
+from recovery.model import TopicPartition
+from tests.contract.asking import Record, Stopped, choices
+from tests.side_by_side.script import Script, Step, Strict
+from tests.side_by_side.sides import Seen, Side, Simulated, States
+
+DIFFERENCES = Path(__file__).parent / "differences.yaml"
+
+
+class Difference(Strict):
+    """One value that real Kafka has and the simulator has not, in a step counted from 1, and why."""
+
+    script: str
+    step: int
+    partition: str
+    field: str
+    real: int | tuple[int, ...]
+    reason: str
+
+
+class Point(NamedTuple):
+    """One step, and what the simulator came to after it."""
+
+    number: int
+    step: Step
+    expected: States
+
+
+class Race(Strict):
+    """A partition that real Kafka does not always bring to the same state in that step."""
+
+    script: str
+    step: int
+    partition: str
+    reason: str
+
+
+class Table(Strict):
+    """All that is known to differ."""
+
+    differences: tuple[Difference, ...]
+    races: tuple[Race, ...]
+
+
+def table() -> Table:
+    return Table.model_validate(yaml.safe_load(DIFFERENCES.read_text(encoding="utf-8")))
+
+
+async def do(side: Side, step: Step) -> None:
+    """One step on one side."""
+    brokers: Mapping[str, Callable[..., None]] = {
+        "kill": side.kill,
+        "shut_down": side.shut_down,
+        "start": side.start,
+    }
+    for name, act in brokers.items():
+        given = getattr(step, name)
+        if given is not None:
+            act(*given)
+    if step.produce is not None:
+        side.produce(step.produce.topic, step.produce.records, step.produce.partition, step.produce.acks)
+    elif step.min_isr is not None:
+        side.set_min_isr(step.min_isr.topic, step.min_isr.value)
+    elif step.reassign is not None:
+        side.reassign(step.reassign.topic, step.reassign.partition, step.reassign.replicas)
+    elif step.delete_records is not None:
+        where = step.delete_records
+        side.delete_records(where.topic, where.before, where.partition)
+    elif step.break_disk is not None:
+        side.break_log_dir(step.break_disk.broker, step.break_disk.index)
+    elif step.replace_disk is not None:
+        side.replace_disk(step.replace_disk.broker, step.replace_disk.index)
+    elif step.elect is not None or step.designate is not None:
+        await _elect(side, step)
+
+
+async def _elect(side: Side, step: Step) -> None:
+    async with side.backend() as backend:
+        if step.elect is not None:
+            tp = TopicPartition(step.elect.topic, step.elect.partition)
+            (found,) = await backend.elect(step.elect.kind == "preferred", [tp], Record())
+            assert step.elect.held in (None, found.outcome is Outcome.ELECTED), found
+        elif step.designate is not None:
+            rows = await choices(backend, step.designate.topic, step.designate.leader)
+            row = rows[step.designate.partition]
+            (found,) = await backend.designate([row], Record(), attempts=3, stop=Stopped())
+            assert found.outcome is Outcome.ELECTED, found
+
+
+async def simulate(script: Script, side: Simulated) -> list[Point]:
+    """The whole script in the simulator, and what it comes to after each step: what the script ``shows``."""
+    create(script, side)
+    points = []
+    for number, step in enumerate(script.steps, start=1):
+        await do(side, step)
+        points.append(Point(number, step, side.settle(partitions(script))))
+        problems = told_otherwise(points[-1])
+        assert not problems, f"step {number}, {step}: {problems}"
+    return points
+
+
+def create(script: Script, side: Side) -> None:
+    for topic in script.topics:
+        side.create_topic(topic.name, topic.replicas, {"min.insync.replicas": str(topic.min_isr)})
+
+
+def partitions(script: Script) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, number) for topic in script.topics for number in range(len(topic.replicas))
+    ]
+
+
+def told_otherwise(point: Point) -> list[str]:
+    """Where the state is not what the script says."""
+    problems = []
+    for name, shown in point.step.shows.items():
+        seen = point.expected[_partition(name)]
+        for field in shown.model_fields_set:
+            wanted = getattr(shown, field)
+            if field == "ends":
+                is_ = {broker: log.end for broker, log in seen.logs.items() if log and broker in wanted}
+            else:
+                is_ = getattr(seen, field)
+            if is_ != wanted:
+                problems.append(f"{name}: {field} is {is_}, not {wanted}")
+    return problems
+
+
+async def compare(name: str, script: Script, points: list[Point], side: Side) -> list[str]:
+    """What ``side`` came to otherwise than the simulator, known differences left out.
+
+    Stops at the first step that comes to something else: what follows would only repeat it.
+    """
+    create(script, side)
+    for point in points:
+        await do(side, point.step)
+        wanted = _expected(name, point)
+        found = side.come_to(wanted)
+        if found != wanted:
+            return [f"step {point.number}, {point.step}: {line}" for line in unlike(wanted, found)]
+    return []
+
+
+def _expected(name: str, point: Point) -> States:
+    """What is expected of the other side. Raises AssertionError for a known difference that is none any more."""
+    known = table()
+    states = dict(point.expected)
+    for race in known.races:
+        if (race.script, race.step) == (name, point.number):
+            del states[_partition(race.partition)]
+    for row in known.differences:
+        if (row.script, row.step) == (name, point.number):
+            tp = _partition(row.partition)
+            assert getattr(states[tp], row.field) != row.real, (
+                f"out of date, the simulator does the same: {row}"
+            )
+            changed: Any = {row.field: row.real}
+            states[tp] = states[tp]._replace(**changed)
+    return states
+
+
+def _partition(name: str) -> TopicPartition:
+    topic, _, number = name.rpartition("-")
+    return TopicPartition(topic, int(number))
+
+
+def unlike(wanted: States, found: States) -> list[str]:
+    """One line for each value that differs: ``simulated`` against ``real``."""
+    return [
+        f"{tp}: {field}: simulated {getattr(seen, field)}, real {getattr(found[tp], field)}"
+        for tp, seen in wanted.items()
+        for field in Seen._fields
+        if getattr(seen, field) != getattr(found[tp], field)
+    ]

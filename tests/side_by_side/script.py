@@ -1,0 +1,128 @@
+"""A script as it is written in a file: topics, then steps; each step is done, settles, and is compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+SCRIPTS = Path(__file__).parent / "scripts"
+
+
+class Strict(BaseModel):
+    """A misspelt key is a mistake."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Topic(Strict):
+    """One partition for each entry of ``replicas``."""
+
+    name: str
+    replicas: tuple[tuple[int, ...], ...]
+    min_isr: int = 1
+
+
+class Where(Strict):
+    """A partition, the first one unless said otherwise."""
+
+    topic: str
+    partition: int = 0
+
+
+class Produce(Where):
+    """``records``, each of which must be acknowledged."""
+
+    records: int
+    acks: Literal["0", "1", "all"] = "all"
+
+
+class Elect(Where):
+    """An election as Kafka's own tool asks for it. ``held``: whether one is held, None where either may be."""
+
+    kind: Literal["preferred", "unclean"]
+    held: bool | None = True
+
+
+class Designate(Where):
+    """The election of one replica, as the product makes it on that cluster."""
+
+    leader: int
+
+
+class MinIsr(Strict):
+    topic: str
+    value: int
+
+
+class Reassign(Where):
+    """Other replicas; None cancels a reassignment in progress."""
+
+    replicas: tuple[int, ...] | None
+
+
+class DeleteRecords(Where):
+    before: int
+
+
+class Disk(Strict):
+    """Log dir ``index`` of a broker. The partition that an even broker-local number was given is in log dir 0."""
+
+    broker: int
+    index: int = 1
+
+
+class Shown(Strict):
+    """What the partition comes to show; what is not named is only compared."""
+
+    leader: int | None = None
+    isr: tuple[int, ...] | None = None
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
+    replicas: tuple[int, ...] | None = None
+    ends: dict[int, int] | None = None
+
+
+class Step(Strict):
+    """Exactly one thing that happens, and what it comes to (``topic-partition`` by name)."""
+
+    produce: Produce | None = None
+    kill: tuple[int, ...] | None = None
+    shut_down: tuple[int, ...] | None = None
+    start: tuple[int, ...] | None = None
+    elect: Elect | None = None
+    designate: Designate | None = None
+    min_isr: MinIsr | None = None
+    reassign: Reassign | None = None
+    delete_records: DeleteRecords | None = None
+    break_disk: Disk | None = None
+    replace_disk: Disk | None = None
+    shows: dict[str, Shown] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> Step:
+        if len(self.model_fields_set - {"shows"}) != 1:
+            raise ValueError("one thing a step")
+        return self
+
+    def __str__(self) -> str:
+        (name,) = self.model_fields_set - {"shows"}
+        return f"{name} {getattr(self, name)}"
+
+
+class Script(Strict):
+    """``about`` says what the story is and where it comes from."""
+
+    about: str
+    topics: tuple[Topic, ...]
+    steps: tuple[Step, ...]
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in SCRIPTS.glob("*.yaml"))
+
+
+def read(name: str) -> Script:
+    return Script.model_validate(yaml.safe_load((SCRIPTS / f"{name}.yaml").read_text(encoding="utf-8")))

@@ -1,0 +1,232 @@
+"""The two clusters that play a script, and how each of them is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import NamedTuple, Protocol
+
+from kio.schema.alter_replica_log_dirs.v2.request import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from kio.schema.alter_replica_log_dirs.v2.response import AlterReplicaLogDirsResponse
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
+from kio.schema.types import TopicName
+from kio.static.primitive import i8, i32
+
+from backends.base.protocol import Backend
+from backends.live.adapter import LiveBackend
+from backends.live.addresses import parse_addresses
+from backends.live.settings import ClientSettings
+from backends.simulator.config import Config
+from backends.simulator.loop import SECOND
+from backends.simulator.messages import Done, SetConfig
+from backends.testbed import ClusterSpec, KafkaCluster, TestbedError, TimedOut, wait_until
+from backends.testbed.asking import Connection, NoAnswer
+from backends.testbed.disk import read_log
+from recovery.model import TopicPartition
+from tests.contract.real import RealStage
+from tests.contract.simulated import QUICK, SimulatedStage
+from tests.contract.stage import Stage
+
+BROKERS = (1, 2, 3, 4, 5)
+"""Scripts use four; the last one always runs, for somebody has to tell what the controllers hold."""
+SPEC = ClusterSpec(
+    brokers=len(BROKERS),
+    log_dirs=2,
+    controller_config={"auto.leader.rebalance.enable": "false"},
+    # Log starts are read from the disk, where they are written by the clock.
+    broker_config={
+        "log.flush.start.offset.checkpoint.interval.ms": "500",
+        "log.initial.task.delay.ms": "500",
+    },
+)
+QUIET = 12 * SECOND
+"""How long nothing may have changed in the simulator before a step counts as settled: four broker sessions."""
+SETTLE_SECONDS = 30.0
+ANSWER_SECONDS = 10.0
+MIN_ISR = "min.insync.replicas"
+
+Placement = Mapping[tuple[int, int], int]
+"""(partition, broker) → index of the log dir."""
+
+
+class Log(NamedTuple):
+    """One replica's log on its broker's disk, alive or dead; None of it where it is not there."""
+
+    start: int
+    end: int
+    last_epoch: int
+
+
+class Seen(NamedTuple):
+    """A partition: the controller's state, sets sorted, and every replica's log."""
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+    logs: Mapping[int, Log | None]
+
+
+States = dict[TopicPartition, Seen]
+
+
+class Side(Stage, Protocol):
+    """A stage with what scripts need beyond the contract."""
+
+    def look(self, tp: TopicPartition) -> Seen: ...
+
+    def come_to(self, wanted: States) -> States:
+        """``wanted`` when it has come to that; otherwise what it has come to in good time."""
+        ...
+
+    def set_min_isr(self, topic: str, value: int) -> None: ...
+
+    def replace_disk(self, broker: int, index: int) -> None:
+        """An empty disk in the place of a log dir of a dead broker."""
+        ...
+
+
+class Simulated(SimulatedStage):
+    """Settles by letting virtual time pass."""
+
+    def __init__(self, seed: int = 1, config: Config = QUICK) -> None:
+        super().__init__(BROKERS, seed=seed, config=config)
+        self.placements: dict[str, Placement] = {}
+
+    def create_topic(
+        self, topic: str, assignment: Sequence[Sequence[int]], config: Mapping[str, str] | None = None
+    ) -> None:
+        super().create_topic(topic, assignment, config)
+        self.placements[topic] = self._placement(topic, len(assignment))
+
+    def look(self, tp: TopicPartition) -> Seen:
+        held = self.partition(tp)
+        logs: dict[int, Log | None] = {}
+        for replica in held.replicas:
+            disk = self.world.disks[replica]
+            log = disk.logs.get(tp)
+            there = log is not None and disk.works(tp)
+            logs[replica] = Log(log.start, log.end, log.last_epoch) if log and there else None
+        return Seen(
+            held.leader,
+            held.leader_epoch,
+            held.replicas,
+            tuple(sorted(held.isr)),
+            tuple(sorted(held.elr)),
+            tuple(sorted(held.last_known_elr)),
+            logs,
+        )
+
+    def _placement(self, topic: str, partitions: int) -> Placement:
+        """Where the logs of a topic were made."""
+        return {
+            (number, broker): disk.logs[tp].directory
+            for number in range(partitions)
+            for broker, disk in self.world.disks.items()
+            if (tp := TopicPartition(topic, number)) in disk.logs
+        }
+
+    def come_to(self, wanted: States) -> States:
+        return self.settle(list(wanted))
+
+    def settle(self, tps: Sequence[TopicPartition]) -> States:
+        """The state that nothing changes any more."""
+        while True:
+            before = {tp: self.look(tp) for tp in tps}
+            self.simulation.advance_to(self.simulation.now + QUIET)
+            if before == {tp: self.look(tp) for tp in tps}:
+                return before
+
+    def set_min_isr(self, topic: str, value: int) -> None:
+        answer = self.told(SetConfig(topic, MIN_ISR, str(value)))
+        assert isinstance(answer, Done) and answer.refusal is None, answer
+
+    def replace_disk(self, broker: int, index: int) -> None:
+        self.world.replace_log_dir(broker, index)
+
+
+class Real(RealStage):
+    """Without security; logs are placed where the simulator has placed them."""
+
+    def __init__(self, cluster: KafkaCluster, placements: Mapping[str, Placement]) -> None:
+        super().__init__(cluster)
+        self._placements = placements
+
+    @asynccontextmanager
+    async def backend(self, *denied: str) -> AsyncIterator[Backend]:
+        assert not denied
+        backend = LiveBackend(ClientSettings(parse_addresses(self.cluster.bootstrap())))
+        try:
+            await backend.open()
+            yield backend
+        finally:
+            await backend.close()
+
+    def create_topic(
+        self, topic: str, assignment: Sequence[Sequence[int]], config: Mapping[str, str] | None = None
+    ) -> None:
+        for (partition, broker), index in self._placements[topic].items():
+            self._place(topic, partition, broker, index)
+        super().create_topic(topic, assignment, config)
+
+    def _place(self, topic: str, partition: int, broker: int, index: int) -> None:
+        """A log that is not made yet is made there (KIP-113); the broker answers that it has no such replica."""
+        node = self.cluster.node(broker)
+        where = AlterReplicaLogDirTopic(name=TopicName(topic), partitions=(i32(partition),))
+        path = AlterReplicaLogDir(path=str(node.log_dirs[index]), topics=(where,))
+        with Connection(node.port, None, ANSWER_SECONDS) as connection:
+            connection.ask(AlterReplicaLogDirsRequest(dirs=(path,)), AlterReplicaLogDirsResponse)
+
+    def look(self, tp: TopicPartition) -> Seen:
+        held = self.cluster.observe.partition(tp.topic, tp.partition)
+        return Seen(
+            held.leader,
+            held.leader_epoch,
+            held.replicas,
+            tuple(sorted(held.isr)),
+            tuple(sorted(held.elr)),
+            tuple(sorted(held.last_known_elr)),
+            {broker: self._log(broker, tp) for broker in held.replicas},
+        )
+
+    def come_to(self, wanted: States) -> States:
+        def same() -> bool:
+            return all(self.look(tp) == seen for tp, seen in wanted.items())
+
+        try:
+            wait_until(same, "the simulator's state", SETTLE_SECONDS, passing=(NoAnswer, KeyError))
+        except TimedOut:
+            return {tp: self.look(tp) for tp in wanted}
+        return wanted
+
+    def _log(self, broker: int, tp: TopicPartition) -> Log | None:
+        try:
+            log = read_log(self.cluster.node(broker), tp.topic, tp.partition)
+        except (TestbedError, OSError):
+            return None  # not there, or just being moved or removed
+        return Log(log.start, log.end, log.last_epoch)
+
+    def set_min_isr(self, topic: str, value: int) -> None:
+        change = AlterableConfig(name=MIN_ISR, config_operation=i8(0), value=str(value))
+        resource = AlterConfigsResource(resource_type=i8(2), resource_name=topic, configs=(change,))
+        request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+        def changed() -> bool:
+            answer = self.cluster.observe.ask(request, IncrementalAlterConfigsResponse)
+            return not any(told.error_code for told in answer.responses)
+
+        wait_until(changed, f"{MIN_ISR} of {topic} to be changed", passing=(NoAnswer,))
+
+    def replace_disk(self, broker: int, index: int) -> None:
+        self.cluster.replace_log_dir(broker, index)

@@ -1,0 +1,44 @@
+"""The scripts of the side-by-side runs, in the simulator alone: each comes to what it says real Kafka comes to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from recovery.controller.rules import Rules
+from tests.contract.simulated import QUICK
+from tests.side_by_side.play import compare, simulate, table
+from tests.side_by_side.script import names, read
+from tests.side_by_side.sides import Simulated
+
+
+@pytest.mark.parametrize("name", names())
+async def test_the_script_comes_to_what_it_shows(name: str) -> None:
+    script = read(name)
+    points = await simulate(script, Simulated())
+    assert len(points) == len(script.steps)
+
+
+def test_no_two_scripts_share_a_topic_for_they_share_a_cluster() -> None:
+    topics = [topic.name for name in names() for topic in read(name).topics]
+    assert len(set(topics)) == len(topics)
+
+
+async def test_a_cluster_that_follows_other_rules_is_found_out() -> None:
+    """By the letter of KIP-966 a new min ISR leaves the ELR of offline partitions alone."""
+    name = "min-isr-of-offline-partitions"
+    script = read(name)
+    points = await simulate(script, Simulated())
+    assert await compare(name, script, points, Simulated(seed=2)) == []
+    other = Simulated(config=replace(QUICK, rules=Rules(kip966_min_isr_change=True)))
+    found = await compare(name, script, points, other)
+    assert found and all(line.startswith("step 6") and "lower-0" in line for line in found), found
+
+
+def test_every_known_difference_is_of_a_script_that_there_is() -> None:
+    known = table()
+    steps = [(row.script, row.step) for row in known.differences] + [
+        (row.script, row.step) for row in known.races
+    ]
+    assert all(step <= len(read(script).steps) for script, step in steps)
