@@ -15,6 +15,7 @@ from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.widgets import Input
 
 from backends.base.protocol import Backend
 from console import backends
@@ -161,15 +162,17 @@ class Console(App[int], inherit_bindings=False):
         """The terminal is gone without a signal: as SIGHUP."""
         self.leave(1)
 
-    def on_event_seen(self) -> None:
-        """Somebody is there: what is armed stays armed."""
-        if self.session is not None:
-            self.session.touch()
-
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key | events.MouseDown):
-            self.on_event_seen()
+            self._somebody_is_there()
         await super().on_event(event)
+
+    def _somebody_is_there(self) -> None:
+        """What is armed stays armed; and a cursor that blinks sends twice a second over ssh, for nothing."""
+        if self.session is not None:
+            self.session.touch()
+        if isinstance(self.focused, Input):
+            self.focused.cursor_blink = False
 
     async def action_act(self, name: str) -> None:
         """A key of the registry."""

@@ -1,0 +1,132 @@
+"""The main story in a real terminal, and every way out of it: the terminal is left as it was found."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.console.robot import records
+from tests.console.tmux import Terminal, is_running
+from tests.unit.cli.invoking import invoke
+
+SIZES = [(80, 24), (200, 50)]
+
+
+@pytest.fixture
+def terminal(home: Path) -> Iterator[Terminal]:
+    shown = Terminal(home, 80, 24)
+    yield shown
+    shown.close()
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["80x24", "200x50"])
+def test_a_partition_is_recovered_over_a_real_terminal(home: Path, size: tuple[int, int]) -> None:
+    terminal = Terminal(home, *size)
+    try:
+        terminal.starts("--simulate", "last-replica-standing", "--guide")
+        terminal.sees("READ-ONLY", "SIMULATOR", "payments-0", "Press Enter")
+        terminal.types("Enter")
+        terminal.sees("1,560", "1,260", "Press c")
+        terminal.types("c")
+        terminal.sees("Leader of payments-0")
+        terminal.types("Enter")
+        terminal.sees("Press 6")
+        terminal.types("6")
+        terminal.sees("Press A")
+        terminal.types("A")
+        terminal.sees("ARMED", "press X")
+        terminal.types("X")
+        terminal.sees("[ Cancel ]", "payments")
+        terminal.moves_on("BTab")
+        terminal.moves_on("BTab")
+        terminal.types("payments")
+        terminal.sees("give a reason")
+        terminal.moves_on()
+        terminal.types("drill")
+        terminal.sees("enter confirms")
+        terminal.moves_on()
+        terminal.moves_on()
+        terminal.types("Enter")
+        terminal.sees("1 recovered")
+        terminal.types("q")
+        assert terminal.ended() == 0
+        assert terminal.is_sane()
+    finally:
+        terminal.close()
+    (lines,) = records(home)
+    assert lines[0]["reason"] == "drill"
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_it_in_order(terminal: Terminal, signum: signal.Signals) -> None:
+    terminal.starts("--simulate", "last-replica-standing")
+    terminal.sees("payments-0")
+    os.kill(terminal.process(), signum)
+    assert terminal.ended() == 128 + signum
+    assert terminal.is_sane()
+    assert signum.name in terminal.whole
+
+
+def test_a_session_that_is_lost_leaves_no_process_behind(terminal: Terminal, home: Path) -> None:
+    terminal.starts("--simulate", "last-replica-standing")
+    terminal.sees("payments-0")
+    process = terminal.process()
+    terminal.hangs_up()
+    terminal.until(lambda: not is_running(process), "the end of a process without a terminal")
+    assert not list(home.rglob("crash-*"))
+
+
+def test_a_crash_leaves_the_terminal_whole_and_a_file_without_secrets(terminal: Terminal, home: Path) -> None:
+    """The defect is planted: no real one is known."""
+    planted = home / "sitecustomize.py"
+    planted.write_text(
+        "import sys\n"
+        "if any('console.cli.main' in word for word in sys.orig_argv):\n"
+        "    from console.app import desk\n"
+        "    def broken(self):\n"
+        "        password = 'hunter2'\n"
+        "        raise RuntimeError('sasl.password=hunter2 in ' + repr(self.pane))\n"
+        "    desk.Desk._help = broken\n",
+        encoding="utf-8",
+    )
+    terminal.types(f"export PYTHONPATH={home}:$PYTHONPATH", "Enter")
+    terminal.starts("--simulate", "last-replica-standing")
+    terminal.sees("payments-0")
+    terminal.types("?")
+    assert terminal.ended() == 1
+    assert terminal.is_sane()
+    assert "its report is in" in terminal.whole
+    assert "Traceback" not in terminal.whole
+    (report,) = home.rglob("crash-*.txt")
+    text = report.read_text(encoding="utf-8")
+    assert "RuntimeError" in text
+    assert "hunter2" not in terminal.whole + text
+
+
+def test_bare_ktriage_offers_profiles_and_scenarios_and_opens_none_by_itself(
+    terminal: Terminal, home: Path
+) -> None:
+    settings = home / "config" / "ktriage" / "clusters.yaml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("clusters: {production: {bootstrap: '127.0.0.1:9', colour: red}}", encoding="utf-8")
+    terminal.starts()
+    terminal.sees("production", "last-replica-standing")
+    terminal.types("Escape")
+    assert terminal.ended() == 0
+    assert terminal.is_sane()
+
+
+def test_without_a_terminal_it_says_so_and_ends(home: Path) -> None:
+    ended = invoke(home, "ktriage", "--simulate", "last-replica-standing")
+    assert ended.status == 2
+    assert "needs a terminal" in ended.err
+
+
+def test_options_of_the_console_before_a_command_are_refused(home: Path) -> None:
+    ended = invoke(home, "ktriage", "--simulate", "last-replica-standing", "status")
+    assert ended.status == 2
+    assert "come after the command" in ended.err
