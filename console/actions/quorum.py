@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from backends.base.errors import BackendError
 from backends.base.membership import Controller, Membership, Node, NoLeader, Probe, Role
-from recovery.membership.health import Health, committing, health, with_change_known
+from recovery.membership.health import Health, all_fetched, committing, health, with_change_known
 from recovery.membership.lost import NOT_KNOWN, Host, Lost
 from recovery.membership.preflight import Limits, wedged
 from recovery.membership.quorum import Quorum
@@ -18,6 +18,8 @@ from recovery.model import Unknown
 BETWEEN_READINGS = 3.0
 """Seconds between the two readings that show a quorum which does not commit."""
 POLL = 0.1
+FETCHING = 1.5
+"""Seconds in which a follower that is alive fetches: it waits for at most 0.5 s with each fetch."""
 SETTLING = 4.0
 """Seconds in which a healthy quorum has committed what it had written: an idle leader appends twice a second."""
 
@@ -66,22 +68,32 @@ async def look(membership: Membership, limits: Limits = Limits()) -> Look:  # no
     return Look(cluster_id, health(quorum, limits, ids, wedged=stuck), controllers)
 
 
-async def settled_quorum(membership: Membership) -> Quorum:
-    """A reading that tells whether a change of the voters is under way; what cannot be told stays None.
+class Settled(NamedTuple):
+    """A reading for a preflight. By ``limits`` a voter is up only where it has fetched since an earlier reading."""
 
-    A quorum that does not commit within :data:`SETTLING` seconds is returned as it is last seen.
+    quorum: Quorum
+    limits: Limits
+
+
+async def settled_quorum(membership: Membership) -> Settled:
+    """A reading that tells whether a change of the voters is under way, and who is up at this moment.
+
+    A voter that died a second ago has fetched lately: every one is given :data:`FETCHING` seconds to fetch once
+    more. A quorum that does not commit within :data:`SETTLING` seconds is returned as it is last seen, with
+    ``change_pending`` None.
     """
     earlier = await membership.describe()
     waited = 0.0
     while True:
         later = await membership.describe()
         known = with_change_known(earlier, later)
-        if known is not None:
-            return known
+        limits = Limits(fetch_age_ms=max(0, later.now_ms - earlier.now_ms))
+        if known is not None and (all_fetched(earlier, later) or waited >= FETCHING):
+            return Settled(known, limits)
         if later.leader_epoch != earlier.leader_epoch:
             earlier = later
         if waited >= SETTLING:
-            return later
+            return Settled(later, limits)
         await membership.pause(POLL)
         waited += POLL
 

@@ -9,22 +9,19 @@ from enum import StrEnum
 from backends.base.errors import BackendError
 from backends.base.membership import Answer, Ended, Membership
 from backends.base.protocol import Recorder
-from console.actions.quorum import Look, look, settled_quorum
+from console.actions.quorum import settled_quorum
 from recovery.membership.choosing import NotChosen, newcomer, voter_of
 from recovery.membership.preflight import (
     EndpointProbe,
-    Limits,
     Verdict,
     before_adding,
     before_removing,
     explain_timeout,
-    strength,
 )
 from recovery.membership.quorum import Quorum, TimeoutCause
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter
 from recovery.model import Unknown
 
-LIMITS = Limits()
 COMMIT_SECONDS = 10.0
 """How long a change that is written, and was not answered, may take until it is committed."""
 POLL = 0.2
@@ -111,13 +108,13 @@ async def carry_out(membership: Membership, prepared: Prepared, recorder: Record
 async def _prepare_add(
     membership: Membership, node_id: int, directory_id: str | None, endpoints: Sequence[Endpoint]
 ) -> Prepared:
-    quorum = await settled_quorum(membership)
+    quorum, limits = await settled_quorum(membership)
     voter = Voter(_newcomer(quorum, node_id, directory_id), tuple(endpoints))
     if not endpoints:
         seen = await look_endpoints(membership, quorum, node_id)
         voter = voter._replace(endpoints=seen)
     probes = tuple([await probe_endpoint(membership, e, node_id) for e in voter.endpoints])
-    verdict = before_adding(quorum, voter, probes, membership.rules, LIMITS)
+    verdict = before_adding(quorum, voter, probes, membership.rules, limits)
     return Prepared(Change.ADD, voter, quorum, verdict, probes)
 
 
@@ -132,10 +129,10 @@ def _newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> Replica
 
 
 async def _prepare_remove(membership: Membership, node_id: int, directory_id: str | None) -> Prepared:
-    quorum = await settled_quorum(membership)
+    quorum, limits = await settled_quorum(membership)
     key = voter_of(quorum, node_id, directory_id)
     joins = await _auto_join(membership, quorum, key)
-    return Prepared(Change.REMOVE, Voter(key), quorum, before_removing(quorum, key, LIMITS, auto_join=joins))
+    return Prepared(Change.REMOVE, Voter(key), quorum, before_removing(quorum, key, limits, auto_join=joins))
 
 
 async def _auto_join(membership: Membership, quorum: Quorum, key: ReplicaKey) -> bool | None:
@@ -170,7 +167,7 @@ async def _explained(membership: Membership, prepared: Prepared, answer: Answer)
     waited, after = 0.0, None
     while waited < COMMIT_SECONDS:
         try:
-            after = await settled_quorum(membership)
+            after = (await settled_quorum(membership)).quorum
         except BackendError as error:
             detail = str(error)
         else:
@@ -188,13 +185,3 @@ async def _explained(membership: Membership, prepared: Prepared, answer: Answer)
         reachable = not any(isinstance(probe.answer, Unknown) for probe in prepared.probes)
         cause = explain_timeout(after, key, adding=adding, reachable=reachable)
     return Changed(prepared, answer, False, cause, after, answer.detail)
-
-
-async def standing(membership: Membership) -> Look:
-    """The quorum after a change."""
-    return await look(membership)
-
-
-def stands(quorum: Quorum) -> int:
-    """How many more failures the present voters stand; below 0 they cannot commit."""
-    return strength(quorum, quorum.voters, LIMITS).spare

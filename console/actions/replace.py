@@ -14,7 +14,7 @@ from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Recorder, Stop
 from console.actions.quorum_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
-from console.actions.replace_plan import servers_of
+from console.actions.replace_plan import joins_of, servers_of
 from recovery.membership.choosing import NotChosen
 from recovery.membership.pace import Pace
 from recovery.membership.quorum import Quorum
@@ -212,9 +212,10 @@ class _Run:
 
 
 async def _picture(membership: Membership, plan: ReplacementPlan, confirmed: frozenset[int]) -> Picture:
-    picture = Picture(await membership.describe(), {}, confirmed)
+    picture = Picture(await membership.describe(), confirmed=confirmed)
     step = current(plan, picture)
-    if step is not None and step.kind is StepKind.SERVERS:
+    if step is not None and step.kind in (StepKind.SERVERS, StepKind.STAY_OUT):
         nodes = await membership.nodes()
-        return Picture(picture.quorum, servers_of(nodes, plan.wanted.leaving), confirmed)
+        servers = servers_of(nodes, plan.wanted.leaving)
+        return Picture(picture.quorum, servers, joins_of(nodes), confirmed)
     return picture

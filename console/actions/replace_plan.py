@@ -66,6 +66,12 @@ def auto_join(nodes: Sequence[Node]) -> bool:
     )
 
 
+def joins_of(nodes: Sequence[Node]) -> dict[int, bool]:
+    """What each controller that tells it runs with as controller.quorum.auto.join.enable."""
+    told = {n.id: settings_of(n) for n in nodes if n.role is not Role.BROKER}
+    return {node: bool(settings.auto_join) for node, settings in told.items() if settings is not None}
+
+
 def settings_of(node: Node) -> NodeSettings | None:
     """What a node runs with; None where it would not tell."""
     if not isinstance(node.answer, Probe) or isinstance(node.answer.settings, Unknown):

@@ -37,7 +37,7 @@ class CommandLine:
     def begins(self, step: Step, seen: Situation) -> None:
         self._tell(*step_lines(step))
         self._said = ""
-        if self._ask and step.kind in (StepKind.SERVERS, StepKind.SWAP):
+        if self._ask and step.kind in (StepKind.SERVERS, StepKind.SWAP, StepKind.STAY_OUT):
             self._run.screen.say(f"type {CONFIRM} when it is done, or let the cluster show it:")
             self._reader = asyncio.ensure_future(self._read(step))
 

@@ -143,6 +143,15 @@ def with_change_known(earlier: Quorum, later: Quorum) -> Quorum | None:
     return None
 
 
+def all_fetched(earlier: Quorum, later: Quorum) -> bool:
+    """Whether every voter but the leader has fetched since the earlier reading."""
+    return all(
+        key == later.leader
+        or ((held := later.progress_of(key)) is not None and held.last_fetch_ms >= earlier.now_ms)
+        for key in later.voters.keys
+    )
+
+
 def held_by_majority(quorum: Quorum) -> int:
     """The offset below which a majority of the voters holds everything, as far as they have fetched."""
     return high_watermark(quorum.voters, {held.key: held.log_end_offset for held in quorum.progress})

@@ -28,6 +28,7 @@ class StepKind(StrEnum):
     CATCH_UP = "catch up"
     ADD = "add"
     REMOVE = "remove"
+    STAY_OUT = "stay out"
     JOIN = "join by itself"
     SERVERS = "bootstrap servers"
     CHECK = "check"
@@ -40,7 +41,13 @@ class StepKind(StrEnum):
     @property
     def on_host(self) -> bool:
         """Whether somebody has to do something on a host."""
-        return self in (StepKind.STOP, StepKind.START, StepKind.SWAP, StepKind.SERVERS)
+        return self in (
+            StepKind.STOP,
+            StepKind.START,
+            StepKind.SWAP,
+            StepKind.STAY_OUT,
+            StepKind.SERVERS,
+        )
 
 
 class ReplacementError(ValueError):

@@ -22,12 +22,14 @@ CLOSE = 20
 @dataclass(frozen=True, slots=True)
 class Picture:
     """The cluster as it is now. ``servers`` is what each node runs with as controller.quorum.bootstrap.servers,
-    by "broker 1" or "controller 100"; None for a node that would not tell. ``confirmed`` are the numbers of steps
+    by "broker 1" or "controller 100"; None for a node that would not tell. ``joins`` is what the controllers that
+    tell it run with as controller.quorum.auto.join.enable. ``confirmed`` are the numbers of steps
     that an operator said are done, where the cluster cannot show it.
     """
 
     quorum: Quorum
     servers: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    joins: Mapping[int, bool] = field(default_factory=dict)
     confirmed: frozenset[int] = frozenset()
 
 
@@ -62,7 +64,8 @@ def situation(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
         StepKind.CATCH_UP: lambda: _caught_up(plan, step, quorum),
         StepKind.ADD: lambda: _joined(plan, step, quorum),
         StepKind.JOIN: lambda: _joined(plan, step, quorum),
-        StepKind.REMOVE: lambda: _removed(plan, step, quorum),
+        StepKind.REMOVE: lambda: _removed(plan, step, picture),
+        StepKind.STAY_OUT: lambda: _stays_out(step, picture),
         StepKind.SERVERS: lambda: _servers(plan, step, picture),
         StepKind.CHECK: lambda: _checked(plan, quorum),
     }
@@ -149,20 +152,30 @@ def _joined(plan: ReplacementPlan, step: Step, quorum: Quorum) -> Situation:
     return Situation(False, step.waits_for)
 
 
-def _removed(plan: ReplacementPlan, step: Step, quorum: Quorum) -> Situation:
+def _stays_out(step: Step, picture: Picture) -> Situation:
+    told = picture.joins.get(step.node)
+    gone = step.key not in picture.quorum.voters.keys
+    if gone or told is False or step.number in picture.confirmed:
+        return DONE
+    return Situation(False, step.waits_for)
+
+
+def _removed(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
+    quorum = picture.quorum
     if step.key not in quorum.voters.keys and step.key != quorum.leader:
         return DONE
-    return Situation(False, step.waits_for, _not_yet(plan, step, quorum))
+    return Situation(False, step.waits_for, _not_yet(plan, step, picture))
 
 
-def _not_yet(plan: ReplacementPlan, step: Step, quorum: Quorum) -> tuple[str, ...]:
+def _not_yet(plan: ReplacementPlan, step: Step, picture: Picture) -> tuple[str, ...]:
     """Why a removal is not to be sent though its turn has come."""
-    wanted, key = plan.wanted, step.key
+    wanted, key, quorum = plan.wanted, step.key, picture.quorum
+    told = any(s.kind is StepKind.STAY_OUT and s.node == step.node for s in plan.steps)
     if key is None or key not in quorum.voters.keys:
         return ()
     held = quorum.progress_of(key)
     runs = held is not None and held.last_fetch_ms > 0 and quorum.now_ms - held.last_fetch_ms <= STOPPED_MS
-    if wanted.auto_join and (runs or key == quorum.leader):
+    if wanted.auto_join and not told and (runs or key == quorum.leader):
         return (f"controller {key.id} runs, and would add itself again: stop it first",)
     return before_removing(quorum, key, Limits()).refused
 

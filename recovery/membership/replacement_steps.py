@@ -81,8 +81,9 @@ def _bare(wanted: Wanted) -> Iterator[_Bare]:
         if wanted.kind in (Kind.PLANNED, Kind.SHRINK):
             # Who is to go may be the one that others find the quorum by: they are told first.
             yield StepKind.SERVERS, -1, None
-        for key in wanted.leaving:
-            yield from _leaving(wanted, key)
+        size = len(wanted.voters) + len(wanted.joining)
+        for gone, key in enumerate(wanted.leaving):
+            yield from _leaving(wanted, key, size - gone)
         if wanted.kind in (Kind.HOST, Kind.GROW):
             yield StepKind.SERVERS, -1, None
     yield StepKind.CHECK, -1, None
@@ -108,9 +109,12 @@ def _joining(wanted: Wanted, node: int) -> Iterator[_Bare]:
     yield (StepKind.JOIN if wanted.auto_join else StepKind.ADD), node, None
 
 
-def _leaving(wanted: Wanted, key: ReplicaKey) -> Iterator[_Bare]:
-    # A dead host must stay dead; one with auto-join would come back as soon as it is removed.
-    stop_first = wanted.kind is Kind.HOST or wanted.auto_join
+def _leaving(wanted: Wanted, key: ReplicaKey, size: int) -> Iterator[_Bare]:
+    # A dead host must stay dead; one with auto-join would come back as soon as it is removed. Of two voters neither
+    # can be stopped first: it is told not to join.
+    stop_first = wanted.kind is Kind.HOST or (wanted.auto_join and size > 2)
+    if wanted.auto_join and not stop_first:
+        yield StepKind.STAY_OUT, key.id, key
     if stop_first:
         yield StepKind.STOP, key.id, key
     yield StepKind.REMOVE, key.id, key

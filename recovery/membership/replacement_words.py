@@ -32,6 +32,7 @@ def of(wanted: Wanted, kind: StepKind, node: int, key: ReplicaKey | None) -> Wor
         StepKind.CATCH_UP: lambda: _catch_up(node),
         StepKind.ADD: lambda: _add(node),
         StepKind.REMOVE: lambda: _remove(wanted, node, key),
+        StepKind.STAY_OUT: lambda: _stay_out(node),
         StepKind.JOIN: lambda: _join(node, key),
         StepKind.SERVERS: lambda: _servers(wanted),
         StepKind.CHECK: lambda: _check(wanted),
@@ -158,6 +159,22 @@ def _remove(wanted: Wanted, node: int, key: ReplicaKey | None) -> Words:
         f"{key} is no voter, and does not lead",
         tuple(risks),
         back,
+    )
+
+
+def _stay_out(node: int) -> Words:
+    return Words(
+        f"tell controller {node} not to join again",
+        (
+            f"# in {PROPERTIES}:",
+            "controller.quorum.auto.join.enable=false",
+            stop_command(node),
+            start_command(),
+        ),
+        "",
+        f"controller {node} runs with it",
+        ("it is one of two voters: until it is back nothing is committed",),
+        "put the old value back and restart",
     )
 
 
