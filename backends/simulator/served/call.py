@@ -75,7 +75,8 @@ def code(error: Error | Refusal | None) -> ErrorCode:
     if error is None:
         return ErrorCode.none
     name = error.error.value if isinstance(error, Refusal) else error.value
-    return ErrorCode[name.lower()]
+    # The limit's error is of the specification's own, and has no number.
+    return ErrorCode.__members__.get(name.lower(), ErrorCode.invalid_request)
 
 
 def message(error: Error | Refusal | None) -> str | None:

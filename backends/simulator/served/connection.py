@@ -23,6 +23,7 @@ from backends.simulator.served.entities import (
 )
 from backends.simulator.served.frames import Frame, answer, parse, read_frame
 from backends.simulator.served.handlers import HANDLERS
+from backends.simulator.served.tamper import Hangup
 
 if TYPE_CHECKING:
     from backends.simulator.served.listener import Listener
@@ -80,7 +81,7 @@ class Connection:
             raise Undecodable(f"api key {frame.api_key} before authentication")
         if frame.api_key == Api.ApiVersions and not _within(served, frame):
             # KIP-511: an unknown version is answered as version 0, with the versions that are known.
-            refused = {**self.api_versions(), "error_code": ErrorCode.unsupported_version}
+            refused = {**self.api_versions(0), "error_code": ErrorCode.unsupported_version}
             body = encode(response_type(frame.api_key, 0), refused)
             return await self._send(frame, body, flexible=False)
         return await self._answer(frame)
@@ -91,7 +92,7 @@ class Connection:
         goes_on = True
         values: Values | bytes | None
         if frame.api_key == Api.ApiVersions:
-            values = self.api_versions()
+            values = self.api_versions(frame.version)
         elif frame.api_key == Api.SaslHandshake:
             values = self._handshake(frame.version, request)
         elif frame.api_key == Api.SaslAuthenticate:
@@ -110,7 +111,13 @@ class Connection:
         if not self._listener.answers:
             await asyncio.Event().wait()
         if self._listener.tamper.change is not None and data is not None:
-            data = await self._listener.tamper.change(frame.api_key, data)
+            try:
+                data = await self._listener.tamper.change(frame.api_key, data)
+            except Hangup as cut:
+                self._writer.write(cut.data)
+                await self._writer.drain()
+                self._writer.close()
+                return False
             if data is None:
                 await asyncio.Event().wait()
         self._writer.write(data or b"")
@@ -119,11 +126,16 @@ class Connection:
 
     # The greeting.
 
-    def api_versions(self) -> dict[str, Any]:
-        """ApiVersions with the finalised features (KIP-584)."""
+    def api_versions(self, version: int) -> dict[str, Any]:
+        """ApiVersions with the finalised features (KIP-584); v3 leaves out those whose lowest level is 0."""
         role = self._listener.node.role
         image = self._cluster.world.image
-        features = _FEATURES | {"eligible.leader.replicas.version": int(image.rules.elr)}
+        leader = self._cluster.world.quorum.leader
+        kraft = 1 if leader is None else leader.log.kraft_version
+        features = _FEATURES | {
+            "eligible.leader.replicas.version": int(image.rules.elr),
+            "kraft.version": kraft,
+        }
         return {
             "api_keys": [
                 {"api_key": key, "min_version": low, "max_version": high}
@@ -132,6 +144,7 @@ class Connection:
             "supported_features": [
                 {"name": name, "min_version": 0 if name != _METADATA else 7, "max_version": level}
                 for name, level in _SUPPORTED.items()
+                if version > 3 or name == _METADATA
             ],
             "finalized_features_epoch": self._metadata_offset(),
             "finalized_features": [

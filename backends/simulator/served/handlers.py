@@ -17,6 +17,7 @@ from backends.simulator.served.offsets import list_offsets, offset_for_leader_ep
 from backends.simulator.served.produce import find_coordinator, init_producer_id, produce
 from backends.simulator.served.quorum import describe_quorum
 from backends.simulator.served.topics import create_topics, delete_topics
+from backends.simulator.served.voters import add_raft_voter, remove_raft_voter, update_raft_voter
 
 HANDLERS: dict[Api, Handler] = {
     Api.Produce: produce,
@@ -37,5 +38,8 @@ HANDLERS: dict[Api, Handler] = {
     Api.DescribeQuorum: describe_quorum,
     Api.DescribeCluster: describe_cluster,
     Api.DescribeTopicPartitions: describe_topic_partitions,
+    Api.AddRaftVoter: add_raft_voter,
+    Api.RemoveRaftVoter: remove_raft_voter,
+    Api.UpdateRaftVoter: update_raft_voter,
     Api.GetReplicaLogInfo: get_replica_log_info,
 }

@@ -8,6 +8,14 @@ Change = Callable[[int, bytes], Awaitable[bytes | None]]
 """Called with the api key and the whole frame of an answer; returns what is sent instead, None: nothing, ever."""
 
 
+class Hangup(Exception):
+    """Raised by a change: these bytes still go out, then the connection is closed."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(f"{len(data)} bytes, and no more")
+        self.data = data
+
+
 class Tamper:
     """``change`` sees every answer before it is sent; None leaves them alone."""
 

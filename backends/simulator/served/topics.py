@@ -108,7 +108,8 @@ def _spread(call: Call, image: ClusterImage, partitions: int, factor: int) -> tu
     if factor > len(image.brokers):
         said = (
             f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} "
-            f"cannot be reached because only {len(image.brokers)} broker(s) are registered."
+            f"cannot be reached because only {len(image.brokers)} broker(s) are registered"
+            " or some brokers have all their log directories cordoned."
         )
         raise _Refused(ErrorCode.invalid_replication_factor, said)
     alive = [number for number, held in sorted(image.brokers.items()) if held.active]
