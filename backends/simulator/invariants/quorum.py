@@ -46,6 +46,7 @@ class QuorumPromises:
         first = world.quorum.disks[world.topology.controllers[0]]
         self._commit(first, first.log.end)
         self._set = first.log.voters
+        self._leaders[first.epoch] = first.key
 
     def led(self, event: QuorumLed) -> Found:
         found: Found = []
