@@ -169,8 +169,8 @@ def _missing_library(error: ImportError) -> str:
 
 def _download(jar: Jar, target: Path) -> None:
     try:
-        from maven_artifact.artifact import Artifact  # type: ignore[import-untyped]  # noqa: PLC0415
-        from maven_artifact.downloader import Downloader  # type: ignore[import-untyped]  # noqa: PLC0415
+        from maven_artifact.artifact import Artifact
+        from maven_artifact.downloader import Downloader
     except ImportError as error:
         raise TestbedError(_missing_library(error)) from None
     central = Downloader()

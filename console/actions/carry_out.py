@@ -22,7 +22,7 @@ LOOK_SECONDS = 10.0
 SETTLING_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
 """Seconds between looks at what was just elected and restored."""
 PART = 500
-"""Rows that are elected, restored and looked at together: what a signal, or a power cut, finds in flight is small."""
+"""Rows elected, restored and looked at together: what a signal, or a power cut, finds in flight is small."""
 PARTS_AT_ONCE = 3
 """While the controller works on one part, the fences of the next are checked, and the last is looked at."""
 
