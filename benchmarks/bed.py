@@ -31,7 +31,7 @@ def new_cluster(say: Callable[[str], None]) -> KafkaCluster:
 
 
 def fill(cluster: KafkaCluster) -> None:
-    """Make the topic, and write under several leader epochs to every partition, each with a number of records of its own."""
+    """Make the topic, and write under several leader epochs, to each partition a number of records of its own."""
     replicas = [assignment(number) for number in range(PARTITIONS)]
     cluster.traffic.create_topic(TOPIC, replicas, TOPIC_CONFIG, timeout=WAIT_SECONDS)
     _write(cluster, lambda number: 5 + number % 97)

@@ -169,8 +169,8 @@ def _missing_library(error: ImportError) -> str:
 
 def _download(jar: Jar, target: Path) -> None:
     try:
-        from maven_artifact.artifact import Artifact
-        from maven_artifact.downloader import Downloader
+        from maven_artifact.artifact import Artifact  # noqa: PLC0415
+        from maven_artifact.downloader import Downloader  # noqa: PLC0415
     except ImportError as error:
         raise TestbedError(_missing_library(error)) from None
     central = Downloader()
