@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from backends.simulator.loop import SECOND, Loop
 
+FOLD = 1024
+
 
 class Line(NamedTuple):
     """One event: virtual time in microseconds, at which node, and what in a few words."""
@@ -20,6 +22,28 @@ class Line(NamedTuple):
         return f"{self.time / SECOND:12.6f}  {self.node:<16} {self.what}"
 
 
+class _Digest:
+    """A digest of lines that can be written to a file and gone on with, which hashlib's cannot."""
+
+    __slots__ = ("_digest", "_lines")
+
+    def __init__(self) -> None:
+        self._digest = b""
+        self._lines: list[bytes] = []
+
+    def add(self, line: bytes) -> None:
+        self._lines.append(line)
+        if len(self._lines) == FOLD:
+            self._digest = self._folded()
+            self._lines = []
+
+    def _folded(self) -> bytes:
+        return hashlib.sha256(self._digest + b"".join(self._lines)).digest()
+
+    def hexdigest(self) -> str:
+        return self._folded().hex()
+
+
 class History:
     """The events of one run. ``keep`` is how many of the newest lines are held; the digest covers all of them,
     and every step of the loop.
@@ -28,8 +52,8 @@ class History:
     def __init__(self, loop: Loop, keep: int = 10_000) -> None:
         self._loop = loop
         self._keep = keep
-        self._hash = hashlib.sha256()
-        self._events = hashlib.sha256()
+        self._steps = _Digest()
+        self._events = _Digest()
         self.lines: list[Line] = []
         self.listeners: list[Callable[[Line], None]] = []
         loop.after_step.append(self._stepped)
@@ -38,8 +62,8 @@ class History:
         """Record an event at the present time."""
         line = Line(self._loop.now, str(node), what)
         written = f"{line.time} {line.node} {line.what}\n".encode()
-        self._hash.update(written)
-        self._events.update(written)
+        self._steps.add(written)
+        self._events.add(written)
         self.lines.append(line)
         if len(self.lines) > 2 * self._keep:
             del self.lines[: -self._keep]
@@ -48,11 +72,11 @@ class History:
 
     def digest(self) -> str:
         """64 hexadecimal digits over everything so far."""
-        return self._hash.hexdigest()
+        return self._steps.hexdigest()
 
     def events_digest(self) -> str:
         """64 hexadecimal digits over the events alone: the same whether or not an operator looked meanwhile."""
         return self._events.hexdigest()
 
     def _stepped(self, callback: Callable[..., None]) -> None:
-        self._hash.update(f"{self._loop.now} {callback.__qualname__}\n".encode())
+        self._steps.add(f"{self._loop.now} {callback.__qualname__}\n".encode())

@@ -7,6 +7,7 @@ what time it is. Whoever opens it replays that, and checks that it came to the s
 from __future__ import annotations
 
 import fcntl
+import gc
 import json
 import os
 import tempfile
@@ -16,6 +17,7 @@ from typing import Any
 from backends.base.errors import Refused
 from backends.simulator.messages import ElectLeaders, Reassign, UpdateFeature
 from backends.simulator.network import Node, Role
+from backends.simulator.operate import checkpoint
 from backends.simulator.quorum.messages import AddRaftVoter, RemoveRaftVoter
 from backends.simulator.rpc import Endpoint
 from backends.simulator.scenario.build import Scenario
@@ -27,6 +29,10 @@ from recovery.model import TopicPartition
 
 FORMAT = 2
 TIMEOUT = 3_000_000
+WORTH_KEEPING = 20_000
+"""From so many steps on, which take about a second, a replay ends with a checkpoint."""
+LARGE = 20_000
+"""Partitions."""
 
 Sent = ElectLeaders | Reassign | AddRaftVoter | RemoveRaftVoter | UpdateFeature
 """What an operator sends that changes something."""
@@ -74,24 +80,56 @@ class Kept:
 
     def simulation(self) -> Simulation:
         """The simulation as it was left, or as the operator meets it first. Raises StateError."""
-        simulation = self._simulation = Simulation(self._scenario, self._seed)
         state = self._read()
-        if state is None:
-            simulation.advance_to(self._scenario.operator_at)
-            return simulation
-        endpoint: Endpoint = simulation.world.operator
-        try:
-            self._sent = list(state["sent"])
-            for row in self._sent:
-                simulation.advance_to(row["at"])
-                endpoint.ask(Node(Role(row["role"]), row["to"]), _decoded(row), TIMEOUT, _unheard)
-            simulation.advance_to(state["now"])
-            history = state["history"]
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise StateError(f"{self._path}: not a simulation's state ({error}); {self._reset}") from None
-        if history != simulation.world.history.events_digest():
-            raise StateError(f"{self._path}: this version comes to another history; {self._reset}")
+        with checkpoint.undisturbed():
+            if state is None:
+                simulation = self._replayed([], self._scenario.operator_at)
+            else:
+                try:
+                    self._sent = list(state["sent"])
+                    simulation = self._replayed(self._sent, state["now"])
+                    history = state["history"]
+                except (KeyError, TypeError, ValueError, AttributeError) as error:
+                    told = f"{self._path}: not a simulation's state ({error}); {self._reset}"
+                    raise StateError(told) from None
+                if history != simulation.world.history.events_digest():
+                    raise StateError(f"{self._path}: this version comes to another history; {self._reset}")
+        if len(simulation.world.image.partitions) >= LARGE:
+            gc.freeze()  # what a large run holds stays, and would be walked through again and again
+        self._simulation = simulation
         return simulation
+
+    def _replayed(self, sent: list[dict[str, Any]], now: int) -> Simulation:
+        """The run at ``now``, from its last checkpoint where there is one; a long way is not gone twice."""
+        simulation, done = self._from_checkpoint(sent, now)
+        before = simulation.world.loop.steps
+        endpoint: Endpoint = simulation.world.operator
+        for row in sent[done:]:
+            simulation.advance_to(row["at"])
+            endpoint.ask(Node(Role(row["role"]), row["to"]), _decoded(row), TIMEOUT, _unheard)
+        simulation.advance_to(now)
+        if self._path is not None and simulation.world.loop.steps - before >= WORTH_KEEPING:
+            checkpoint.write(self._checkpoint, self._header(sent, now), simulation)
+        return simulation
+
+    def _from_checkpoint(self, sent: list[dict[str, Any]], now: int) -> tuple[Simulation, int]:
+        """Where the replay begins, and how much of what was sent is done by then."""
+        held = None if self._path is None else checkpoint.header(self._checkpoint)
+        if held is not None:
+            done = held["sent"]
+            if held == {**self._header(done, held["now"]), "source": held["source"]} and held["now"] <= now:
+                simulation = checkpoint.load(self._checkpoint) if sent[: len(done)] == done else None
+                if simulation is not None:
+                    return simulation, len(done)
+        return Simulation(self._scenario, self._seed), 0
+
+    def _header(self, sent: list[dict[str, Any]], now: int) -> checkpoint.Header:
+        return {"scenario": self._scenario.digest, "seed": self._seed, "now": now, "sent": sent}
+
+    @property
+    def _checkpoint(self) -> Path:
+        assert self._path is not None
+        return self._path.with_name(self._path.name + ".checkpoint")
 
     @property
     def _reset(self) -> str:
@@ -141,7 +179,7 @@ class Kept:
             raise StateError(f"{self._path}: the simulation was not kept: {error.strerror}") from None
 
     def reset(self) -> bool:
-        """Forget what was kept; False where nothing was."""
+        """Forget what was kept; False where nothing was. A checkpoint from before the operator stays good."""
         self.lock()
         try:
             if self._path is None or not self._path.exists():

@@ -1,0 +1,149 @@
+"""A run as a file that the next command goes on from, so that it need not be replayed: a cache, never the truth.
+
+Callbacks that wait in the loop and on the network are functions within functions. Pickle knows those by name only,
+and has none for them; they are written as their code's place in the source and what their cells hold. That is
+meaningful to exactly the same source, so the source's digest is part of the header.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import io
+import json
+import os
+import pickle
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+import backends.simulator
+import recovery
+from backends.simulator.simulation import Simulation
+
+Header = Mapping[str, Any]
+DEEP = 20_000
+"""Objects of a run hang together in long chains."""
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, CellType):
+            return _cell, (), value.cell_contents, None, None, _fill
+        if isinstance(value, FunctionType) and "<" in value.__qualname__:
+            code = value.__code__
+            place = (value.__module__, code.co_qualname, code.co_firstlineno)
+            return _function, (place, value.__defaults__, value.__kwdefaults__, value.__closure__ or ())
+        return NotImplemented
+
+
+def _cell() -> CellType:
+    return CellType()
+
+
+def _fill(cell: CellType, contents: Any) -> None:
+    cell.cell_contents = contents
+
+
+def _function(
+    place: tuple[str, str, int],
+    defaults: tuple[Any, ...] | None,
+    keywords: dict[str, Any] | None,
+    cells: tuple[CellType, ...],
+) -> FunctionType:
+    module, name, line = place
+    names = import_module(module).__dict__
+    made = FunctionType(_codes(module)[name, line], names, None, defaults, cells)
+    made.__kwdefaults__ = keywords
+    return made
+
+
+@cache
+def _codes(module: str) -> dict[tuple[str, int], CodeType]:
+    """Every function's code of the module, however deep it is nested, by its name and line."""
+    found: dict[tuple[str, int], CodeType] = {}
+    waiting: list[Any] = [
+        value
+        for value in sys.modules[module].__dict__.values()
+        if getattr(value, "__module__", None) == module
+    ]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, type):
+            waiting += [getattr(held, "__func__", held) for held in value.__dict__.values()]
+            waiting += [held.fget for held in value.__dict__.values() if isinstance(held, property)]
+        code = value if isinstance(value, CodeType) else getattr(value, "__code__", None)
+        if isinstance(code, CodeType):
+            found[code.co_qualname, code.co_firstlineno] = code
+            waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+    return found
+
+
+@cache
+def _source() -> str:
+    """A digest of everything that a run depends on."""
+    digest = hashlib.sha256(sys.version.encode())
+    for package in (backends.simulator, recovery):
+        root = Path(package.__path__[0])
+        for path in sorted(root.rglob("*.py")):
+            digest.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """No garbage is collected meanwhile: what a run holds stays, and is walked through in vain every time."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
+def write(path: Path, header: Header, simulation: Simulation) -> None:
+    """Write the run, whole or not at all; where that cannot be done, nothing is there to go on from."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, DEEP))
+    try:
+        held = io.BytesIO()
+        with undisturbed():
+            _Pickler(held, pickle.HIGHEST_PROTOCOL).dump(simulation)
+        head = json.dumps({**header, "source": _source()}, sort_keys=True).encode() + b"\n"
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".checkpoint-", delete=False) as file:
+            file.write(head + held.getbuffer())
+        Path(file.name).replace(path)
+    except (OSError, pickle.PicklingError, RecursionError, TypeError, AttributeError, ValueError):
+        path.unlink(missing_ok=True)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def header(path: Path) -> Header | None:
+    """What the checkpoint says it is of; None where there is none of this very source, or somebody else's."""
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
+                return None  # loading it would run its owner's code
+            found = json.loads(file.readline())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and found.get("source") == _source() else None
+
+
+def load(path: Path) -> Simulation | None:
+    """The run; None where the file is no whole checkpoint."""
+    try:
+        with path.open("rb") as file, undisturbed():
+            file.readline()
+            found = pickle.load(file)  # noqa: S301  # our own file: of this user, and of this very source
+    except Exception:  # whatever a cut-off file makes of itself: then the run is replayed
+        return None
+    return found if isinstance(found, Simulation) else None

@@ -1,0 +1,103 @@
+"""A long run is not replayed twice: what is gone on from is the same run, or it is not gone on from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from backends.base.answers import Outcome
+from backends.simulator.operate import checkpoint, kept
+from backends.simulator.scenario.build import Scenario
+from backends.simulator.scenario.files import names, read
+from backends.simulator.simulation import Simulation
+from tests.unit.simulator.operators import backend, chosen, elect, survey
+
+SMALL = [name for name in names() if name != "partitions-200000"]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_run_goes_on_from_its_checkpoint_as_if_it_had_never_stopped(name: str, tmp_path: Path) -> None:
+    scenario = read(name)
+    run = Simulation(scenario, 1)
+    run.advance_to(scenario.operator_at)
+    checkpoint.write(tmp_path / "run", {}, run)
+    again = checkpoint.load(tmp_path / "run")
+    assert again is not None
+    for one in (run, again):
+        one.advance_to(scenario.operator_at + 20_000_000)
+    assert again.world.history.digest() == run.world.history.digest()
+    assert again.world.history.lines == run.world.history.lines
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Every run is worth a checkpoint; returns the steps of each run that began at nothing."""
+    monkeypatch.setattr(kept, "WORTH_KEEPING", 1)
+    begun: list[int] = []
+
+    begin = Simulation.__init__
+
+    def counted(run: Simulation, scenario: Scenario, seed: int) -> None:
+        begun.append(seed)
+        begin(run, scenario, seed)
+
+    monkeypatch.setattr(Simulation, "__init__", counted)
+    return begun
+
+
+async def test_commands_go_on_from_the_last_one_and_what_was_elected_lasts(
+    tmp_path: Path, always: list[int]
+) -> None:
+    state = tmp_path / "state.json"
+    for step in range(4):
+        cluster = backend("zone-power-loss", state)
+        await cluster.open()
+        rows = chosen(await survey(cluster))
+        if step == 1:
+            assert {election.outcome for election in await elect(cluster, rows)} == {Outcome.ELECTED}
+        await cluster.advance(5)
+        assert (cluster.simulation.offline() == ()) == (step >= 1)
+        await cluster.close()
+    assert always == [1]
+
+
+async def test_a_checkpoint_of_something_else_or_a_broken_one_is_left_alone(
+    tmp_path: Path, always: list[int]
+) -> None:
+    state = tmp_path / "state.json"
+
+    async def digest() -> str:
+        cluster = backend("stale-long-tail", state)
+        await cluster.open()
+        found = cluster.simulation.world.history.events_digest()
+        await cluster.close()
+        return found
+
+    wanted = await digest()
+    assert await digest() == wanted and always == [1]
+    held = state.with_name("state.json.checkpoint")
+    whole = held.read_bytes()
+    head, _, body = whole.partition(b"\n")
+    other = head.replace(b'"seed": 1', b'"seed": 2')
+    assert other != head
+    for number, broken in enumerate(
+        (whole[:-100], b"", b"nothing\n", other + b"\n" + body, head + b"\n"), start=2
+    ):
+        held.write_bytes(broken)
+        assert await digest() == wanted
+        assert len(always) == number, broken[:50]
+
+
+async def test_after_a_reset_the_operator_comes_again_without_waiting(
+    tmp_path: Path, always: list[int]
+) -> None:
+    state = tmp_path / "state.json"
+    for _ in range(2):
+        cluster = backend("last-replica-standing", state)
+        await cluster.open()
+        assert cluster.simulation.now >= read("last-replica-standing").operator_at
+        assert cluster.simulation.offline()
+        await cluster.close()
+        assert kept.Kept(read("last-replica-standing"), 1, state).reset()
+    assert always == [1]
