@@ -9,6 +9,7 @@ from backends.simulator.context import Context
 from backends.simulator.controller.active import ActiveController
 from backends.simulator.loop import Timer
 from backends.simulator.messages import MetadataBatch, MetadataFetch, MetadataUpdate, NotController
+from backends.simulator.metadata_log import Read
 from backends.simulator.network import Node
 from backends.simulator.network import controller as node
 from backends.simulator.rpc import Answer, Endpoint
@@ -73,9 +74,9 @@ class ControllerProcess:
         """Answers at once where there is something new, otherwise when there is, or when the wait is over."""
         observer = ReplicaKey(fetch.broker, fetch.directory)
         self._context.metadata.observed(self.id, observer, fetch.offset)
-        batch = self._batch(fetch.offset)
-        if batch is not None:
-            answer(batch)
+        read = self._context.metadata.committed(self.id, fetch.offset, BATCH)
+        if read.entries:
+            answer(_batch(read))
             return
         timer = self._context.loop.call_later(
             self._context.config.metadata_fetch_wait_max, self._release, fetch.broker
@@ -88,24 +89,23 @@ class ControllerProcess:
     def _release(self, broker: int) -> None:
         fetch, answer, timer = self._held.pop(broker)
         timer.cancel()
-        reached = self._context.metadata.committed(self.id, fetch.offset, BATCH).reached
-        answer(self._batch(fetch.offset) or MetadataBatch(reached, None, (), ()))
+        answer(_batch(self._context.metadata.committed(self.id, fetch.offset, BATCH)))
 
     def _committed(self) -> None:
         for broker in list(self._held):
             self._release(broker)
 
-    def _batch(self, offset: int) -> MetadataBatch | None:
-        """What is committed behind ``offset``, as one step; None where nothing of it is for a broker."""
-        read = self._context.metadata.committed(self.id, offset, BATCH)
-        if not read.entries:
-            return None
-        newest: MetadataUpdate = read.entries[-1].payload
-        brokers: dict[int, None] = {}
-        touched: dict[TopicPartition, None] | None = {} if read.whole else None
-        for entry in read.entries:
-            brokers.update(dict.fromkeys(entry.payload.brokers))
-            if touched is not None:
-                touched.update(dict.fromkeys(entry.payload.touched))
-        changed = None if touched is None else tuple(touched)
-        return MetadataBatch(read.reached, newest.image, changed, tuple(brokers))
+
+def _batch(read: Read) -> MetadataBatch:
+    """What was committed, as one step; without an image where nothing of it is for a broker."""
+    if not read.entries:
+        return MetadataBatch(read.reached, None, (), ())
+    newest: MetadataUpdate = read.entries[-1].payload
+    brokers: dict[int, None] = {}
+    touched: dict[TopicPartition, None] | None = {} if read.whole else None
+    for entry in read.entries:
+        brokers.update(dict.fromkeys(entry.payload.brokers))
+        if touched is not None:
+            touched.update(dict.fromkeys(entry.payload.touched))
+    changed = None if touched is None else tuple(touched)
+    return MetadataBatch(read.reached, newest.image, changed, tuple(brokers))

@@ -60,11 +60,10 @@ class Elections:
         self._granted, self._refused = {}, {}
         self.wait()
         round_ = self._round
-        for voter in replica.voters.voters:
-            if voter.matches(replica.key):
-                self._granted[voter.key] = None
-            else:
-                self._ask(voter, round_)
+        if replica.own is not None:
+            self._granted[replica.own.key] = None
+        for voter in replica.others:
+            self._ask(voter, round_)
         self._count()
 
     def _ask(self, voter: Voter, round_: int) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from backends.simulator.quorum.replica import Replica
 
 FETCHED_RECORDS = 256
+FORGET_EVERY = 20
+"""Ticks from one look at silent observers to the next."""
 
 
 class _Waiting(NamedTuple):
@@ -57,6 +59,7 @@ class Leading:
         self._held: dict[ReplicaKey, _Held] = {}
         self._appended = self._began
         self._woken = False
+        self._ticks = 0
         self._timer: Timer | None = None
         self._successor: ReplicaKey | None = None
 
@@ -64,9 +67,8 @@ class Leading:
         """Write the first record of the epoch, and tell the voters."""
         replica = self.replica
         if self._running:
-            for voter in replica.voters.voters:
-                if not voter.matches(replica.key):
-                    self.followers.caught_up_at_start(voter.key, replica.log.end)
+            for voter in replica.others:
+                self.followers.caught_up_at_start(voter.key, replica.log.end)
             self._announce()
         else:
             replica.note(f"leads the quorum in epoch {replica.epoch}")
@@ -110,7 +112,9 @@ class Leading:
         if not self._majority_heard(now - config.controller_fetch_timeout * 3 // 2):
             replica.become_resigned(self.successors(), "no majority of the voters fetches any more")
             return
-        self.followers.forget_silent(replica.voters, now)
+        self._ticks += 1
+        if self._ticks % FORGET_EVERY == 0:
+            self.followers.forget_silent(replica.voters, now)
         self.changes.look()
         if self.closed:
             return
@@ -125,16 +129,15 @@ class Leading:
         replica = self.replica
         if self._began > since:
             return True
-        heard = 0
-        for voter in replica.voters.voters:
+        heard = int(replica.is_voter)
+        for voter in replica.others:
             held = self.followers.of(voter)
-            recent = held is not None and held.fetched is not None and held.fetched > since
-            heard += recent or voter.matches(replica.key)
+            heard += held is not None and held.fetched is not None and held.fetched > since
         return heard >= replica.voters.majority
 
     def successors(self) -> list[ReplicaKey]:
         """The other voters, whoever has most first."""
-        others = [voter for voter in self.replica.voters.voters if not voter.matches(self.replica.key)]
+        others = self.replica.others
 
         def behind(at: int) -> int:
             held = self.followers.of(others[at])
@@ -146,10 +149,9 @@ class Leading:
         """BeginQuorumEpoch to each voter that has neither fetched lately nor acknowledged the epoch."""
         replica = self.replica
         lately = replica.shared.loop.now - replica.shared.config.controller_fetch_timeout // 2
-        for voter in replica.voters.voters:
+        for voter in replica.others:
             held = self.followers.of(voter)
-            known = held is not None and held.fetched is not None and held.fetched >= lately
-            if known or voter.matches(replica.key):
+            if held is not None and held.fetched is not None and held.fetched >= lately:
                 continue
             target = replica.shared.resolve(voter.endpoints)
             if target is not None:
@@ -242,12 +244,11 @@ class Leading:
 
     def ends(self) -> dict[ReplicaKey, int]:
         """Each voter's log end as far as it is known; this replica's own only while it is a voter."""
-        ends = {}
-        for voter in self.replica.voters.voters:
+        own = self.replica.own
+        ends = {} if own is None else {own.key: self.replica.log.end}
+        for voter in self.replica.others:
             held = self.followers.of(voter)
-            if voter.matches(self.replica.key):
-                ends[voter.key] = self.replica.log.end
-            elif held is not None:
+            if held is not None:
                 ends[voter.key] = held.offset
         return ends
 

@@ -27,8 +27,8 @@ class VotersAt(NamedTuple):
 class RaftLog:
     """Records from ``start`` to ``end``; what lies below ``start`` is in ``snapshot``.
 
-    ``bootstrap`` are the voters that the node was formatted or configured with, None for one that was formatted
-    without: they are in force until a VotersRecord is read.
+    ``voters`` is the set in force, empty where nothing is known yet. ``bootstrap`` are the voters that the node was
+    formatted or configured with, None for one that was formatted without: they count until a VotersRecord is read.
     """
 
     def __init__(self, bootstrap: VoterSet | None, bootstrap_version: int) -> None:
@@ -40,6 +40,7 @@ class RaftLog:
         self._voters: list[VotersAt] = []
         self._versions: list[tuple[int, int]] = []
         self._payloads: list[int] = []
+        self.voters = self._in_force()
 
     @property
     def start(self) -> int:
@@ -58,9 +59,7 @@ class RaftLog:
     def log_end(self) -> LogEnd:
         return LogEnd(self.last_epoch, self.end)
 
-    @property
-    def voters(self) -> VoterSet:
-        """The set in force; empty where nothing is known yet."""
+    def _in_force(self) -> VoterSet:
         if self._voters:
             return self._voters[-1].voters
         return self.snapshot.voters or self.bootstrap or VoterSet(())
@@ -105,6 +104,8 @@ class RaftLog:
 
     def end_of_epoch(self, epoch: int) -> LogEnd:
         """The largest epoch not beyond ``epoch`` with its end, as OffsetForLeaderEpoch has it."""
+        if epoch == self.last_epoch:
+            return LogEnd(epoch, self.end)
         found = LogEnd(self.snapshot.epoch, self.snapshot.end)
         for index, (known, _) in enumerate(self._epochs):
             if known > epoch:
@@ -122,6 +123,7 @@ class RaftLog:
                 self._payloads.append(offset)
             elif isinstance(entry.body, Voters):
                 self._voters.append(VotersAt(offset, entry.body.voters))
+                self.voters = entry.body.voters
             elif isinstance(entry.body, KRaftVersion):
                 self._versions.append((offset, entry.body.level))
             self.entries.append(entry)
@@ -133,9 +135,12 @@ class RaftLog:
         self._voters = [held for held in self._voters if held.offset < offset]
         self._versions = [held for held in self._versions if held[0] < offset]
         self._payloads = [held for held in self._payloads if held < offset]
+        self.voters = self._in_force()
 
     def payload_offsets(self, after: int, before: int) -> Sequence[int]:
         """The offsets of the payloads behind ``after`` and below ``before`` that are still in the log."""
+        if not self._payloads or self._payloads[-1] <= after:
+            return ()
         return [offset for offset in self._payloads if after < offset < before]
 
     def newest_payload(self, before: int) -> tuple[int, object]:
@@ -181,6 +186,7 @@ class RaftLog:
         self._versions.clear()
         self._payloads.clear()
         self.snapshot = snapshot
+        self.voters = self._in_force()
 
     def _drop_below(self, snapshot: Snapshot) -> None:
         kept = self.entries[snapshot.end - self.start :]

@@ -26,7 +26,7 @@ from backends.simulator.quorum.messages import (
     RaftVoterReply,
     RemoveRaftVoter,
 )
-from backends.simulator.quorum.replica import Replica
+from backends.simulator.quorum.replica import REQUESTS, Replica
 from backends.simulator.quorum.shared import Shared
 from backends.simulator.rpc import Answer, Endpoint
 from backends.simulator.topology import Topology, cluster_id
@@ -37,6 +37,7 @@ from recovery.model import Unknown, Why
 
 KRAFT_VERSION = "kraft.version"
 FIRST_EPOCH = 1
+_ITS_OWN = REQUESTS | {AskQuorum, AskNode, DescribeQuorum, UpdateFeature}
 
 
 class QuorumLog:
@@ -133,21 +134,26 @@ class QuorumLog:
         if replica is not None:
             replica.close()
 
-    def receive(self, controller: int, source: Node, body: Any, answer: Answer) -> bool:
+    def receive(self, controller: int, source: Node, body: Any, answer: Answer) -> bool:  # noqa: ARG002
+        kind = type(body)
+        if kind not in _ITS_OWN:
+            return False
         replica = self.replicas[controller]
-        if isinstance(body, UpdateFeature) and body.feature == KRAFT_VERSION and replica.leading is not None:
-            replica.leading.changes.upgrade(body.level, answer, dry_run=body.dry_run)
-            return True
-        if isinstance(body, DescribeQuorum) and replica.leading is not None:
-            answer(describe(replica))
-            return True
-        if isinstance(body, AskQuorum):
+        if kind in REQUESTS:
+            replica.receive(body, answer)
+        elif kind is AskQuorum:
             self._ask(replica, answer)
-            return True
-        if isinstance(body, AskNode):
+        elif kind is AskNode:
             answer(_told(replica))
-            return True
-        return replica.receive(source, body, answer)
+        elif replica.leading is None:
+            return False
+        elif kind is DescribeQuorum:
+            answer(describe(replica))
+        elif body.feature == KRAFT_VERSION:
+            replica.leading.changes.upgrade(body.level, answer, dry_run=body.dry_run)
+        else:
+            return False
+        return True
 
     def _ask(self, replica: Replica, answer: Answer) -> None:
         if replica.leading is not None:

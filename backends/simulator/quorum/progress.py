@@ -64,6 +64,6 @@ class Followers:
 
     def forget_silent(self, voters: VoterSet, now: int) -> None:
         """Drop observers whose session is over."""
-        for key, held in self.observers(voters):
-            if held.fetched is None or now - held.fetched > OBSERVER_SESSION:
+        for key, held in list(self._known.items()):
+            if now - (held.fetched or 0) > OBSERVER_SESSION and voters.find(key) is None:
                 del self._known[key]

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from backends.simulator.metadata_log import Listener
-from backends.simulator.network import Node
 from backends.simulator.quorum.changes import Changes
 from backends.simulator.quorum.disk import Host, MetadataDisk
 from backends.simulator.quorum.elections import Elections
@@ -14,6 +13,7 @@ from backends.simulator.quorum.entries import Entry
 from backends.simulator.quorum.following import Following
 from backends.simulator.quorum.leading import Leading
 from backends.simulator.quorum.messages import (
+    AddRaftVoter,
     AskVersions,
     AskVote,
     BeginQuorumEpoch,
@@ -25,6 +25,8 @@ from backends.simulator.quorum.messages import (
     FetchSnapshot,
     Leader,
     RaftVoterReply,
+    RemoveRaftVoter,
+    UpdateRaftVoter,
     Versions,
     VoterRequest,
 )
@@ -32,8 +34,23 @@ from backends.simulator.quorum.shared import Shared
 from backends.simulator.rpc import Answer, Endpoint
 from backends.simulator.watch import QuorumLed, QuorumWritten
 from recovery.membership.quorum import RaftError, Refusal
-from recovery.membership.voters import ReplicaKey, VoterSet
+from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 from recovery.membership.votes import Role
+
+REQUESTS = frozenset(
+    (
+        FetchLog,
+        AskVote,
+        BeginQuorumEpoch,
+        EndQuorumEpoch,
+        FetchSnapshot,
+        AskVersions,
+        AddRaftVoter,
+        RemoveRaftVoter,
+        UpdateRaftVoter,
+    )
+)
+"""What controllers, and operators, ask a replica."""
 
 
 class Replica:
@@ -53,6 +70,9 @@ class Replica:
         self.fetched = False
         self.closed = False
         self.leading: Leading | None = None
+        self._seen: VoterSet | None = None
+        self._own: Voter | None = None
+        self._others: tuple[Voter, ...] = ()
         self.elections = Elections(self)
         self.following = Following(self)
 
@@ -73,7 +93,26 @@ class Replica:
 
     @property
     def is_voter(self) -> bool:
-        return self.voters.find(self.key) is not None
+        return self.own is not None
+
+    @property
+    def own(self) -> Voter | None:
+        """This replica in the set in force, None where it is not in it."""
+        self._look_at_voters()
+        return self._own
+
+    @property
+    def others(self) -> tuple[Voter, ...]:
+        """The other voters in force."""
+        self._look_at_voters()
+        return self._others
+
+    def _look_at_voters(self) -> None:
+        voters = self.log.voters
+        if voters is not self._seen:
+            self._seen = voters
+            self._own = voters.find(self.key)
+            self._others = tuple(voter for voter in voters.voters if not voter.matches(self.key))
 
     @property
     def itself(self) -> Leader:
@@ -143,9 +182,9 @@ class Replica:
         self._enter(Role.RESIGNED, self.epoch)
         self.leader = None
         body = EndQuorumEpoch(self.shared.cluster_id, self.epoch, self.itself, tuple(successors))
-        for voter in self.voters.voters:
+        for voter in self.others:
             target = self.shared.resolve(voter.endpoints)
-            if target is not None and not voter.matches(self.key):
+            if target is not None:
                 self.endpoint.tell(target, body)
         self.elections.wait()
 
@@ -214,8 +253,8 @@ class Replica:
 
     # Requests.
 
-    def receive(self, source: Node, body: Any, answer: Answer) -> bool:  # noqa: ARG002
-        """False for what is not of the quorum."""
+    def receive(self, body: Any, answer: Answer) -> None:
+        """One of ``REQUESTS``."""
         if isinstance(body, FetchLog):
             self._fetch(body, answer)
         elif isinstance(body, AskVote):
@@ -228,11 +267,8 @@ class Replica:
             self._snapshot(body, answer)
         elif isinstance(body, AskVersions):
             answer(Versions(self.host.kraft_versions if body.node == self.id else None))
-        elif isinstance(body, VoterRequest):
-            self._change(body, answer)
         else:
-            return False
-        return True
+            self._change(body, answer)
 
     def _refused(self, cluster_id: str, epoch: int) -> RaftError | None:
         if cluster_id != self.shared.cluster_id:
