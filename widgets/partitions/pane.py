@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from widgets.lines import Lines
 from widgets.pane import Pane
 from widgets.partitions.columns import GROUPINGS, columns, suggested, why
 from widgets.partitions.row import Health, PartitionRow
+from widgets.partitions.tally import Tally, tally
 from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, counted, fold, line
 
@@ -21,13 +21,15 @@ from widgets.text import Line, Piece, Tone, counted, fold, line
 @dataclass(frozen=True, slots=True)
 class PartitionsView:
     """The rows in the order they are to stand, the time of the picture (seconds since the epoch), what the list is
-    ("offline and under min ISR", "all partitions"), and what is in the plan.
+    ("offline and under min ISR", "all partitions"), and what is in the plan. ``tally`` is that of ``rows``, where
+    somebody has counted them already.
     """
 
     rows: Sequence[PartitionRow]
     now: float
     title: str
     picked: frozenset[TopicPartition] = frozenset()
+    tally: Tally | None = None
 
 
 class PartitionsPane(Pane):
@@ -36,7 +38,7 @@ class PartitionsPane(Pane):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view = PartitionsView((), 0.0, "")
-        self._counts: Counter[Health] = Counter()
+        self._tally = Tally()
 
     def compose(self) -> ComposeResult:
         yield Lines(id="partitions-summary", focusable=False).add_class("summary")
@@ -55,7 +57,7 @@ class PartitionsPane(Pane):
         refilled = view.rows is not self._view.rows
         self._view = view
         if refilled:
-            self._counts = Counter(row.health for row in view.rows)
+            self._tally = tally(view.rows) if view.tally is None else view.tally
             self.table.update(view.rows)
         self.table.redraw()
         self._tell()
@@ -71,12 +73,10 @@ class PartitionsPane(Pane):
         self.query_one("#partitions-why", Lines).show(self._why)
 
     def _summary(self, width: int) -> list[Line]:
-        counts, table = self._counts, self.table.counts
+        told, table = self._tally, self.table.counts
         parts = [Piece(self._view.title or "partitions", Tone.HEAD), Piece(": ")]
-        parts.append(
-            Piece(f"{counts[Health.OFFLINE]:,} offline", Tone.BAD if counts[Health.OFFLINE] else Tone.GOOD)
-        )
-        under = counts[Health.UNDER_MIN_ISR]
+        offline, under = told.count(Health.OFFLINE), told.count(Health.UNDER_MIN_ISR)
+        parts.append(Piece(f"{offline:,} offline", Tone.BAD if offline else Tone.GOOD))
         parts.append(Piece(f", {under:,} under min ISR", Tone.WARN if under else Tone.PLAIN))
         if table.shown < table.rows:
             parts.append(Piece(f", {table.shown:,} of {table.rows:,} shown", Tone.KEY))
@@ -89,11 +89,9 @@ class PartitionsPane(Pane):
 
     def _returns(self, width: int) -> list[Line]:
         """Waiting may cost nothing: whose return elects without an unclean election."""
-        if not self._counts[Health.OFFLINE]:
-            return []
-        returns = Counter(broker for row in self._view.rows for broker in row.clean)
+        ends = sorted(self._tally.returns.items(), key=lambda item: (-item[1], item[0]))
         lines = []
-        for broker, count in returns.most_common(2):
+        for broker, count in ends[:2]:
             text = (
                 f"First of all: unless broker {broker} went down uncleanly, its return elects"
                 f" {count:,} of them without an unclean election"

@@ -45,7 +45,11 @@ def picture(survey: Survey, ranking: Ranking, width: int) -> list[Line]:
     for replica in survey.replicas:
         lines.append(_bar_line(replica, axis, width))
     lines += _parting(bars, [choice.broker for choice in choices], axis, width)
-    lines.append(line(Piece("WHAT EACH CHOICE CUTS OFF", Tone.HEAD), Piece(f"  {CUT} = lost", Tone.DIM)))
+    lines.append(
+        line(
+            Piece("WHAT EACH CHOICE CUTS OFF", Tone.HEAD), Piece(f"  best log first, {CUT} = lost", Tone.DIM)
+        )
+    )
     lines += [_choice_line(choice, axis, width) for choice in choices]
     return lines + _legend(bars, width)
 

@@ -35,7 +35,9 @@ class GroupKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted(Generic[Row]):
-    """How the rows are to be arranged. ``folded`` are the labels of the groups that are folded away."""
+    """How the rows are to be arranged. ``folded`` are the labels of the groups that are folded away, ``marks`` the
+    keys that are looked for.
+    """
 
     key: Callable[[Row], Hashable]
     search: Callable[[Row], str]
@@ -44,13 +46,15 @@ class Wanted(Generic[Row]):
     reverse: bool = False
     grouping: Grouping[Row] | None = None
     folded: frozenset[str] = frozenset()
+    marks: frozenset[Hashable] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Arranged(Generic[Row]):
     """The lines of the table: in ``lines`` a row's number in ``rows``, or -1 - g for the heading ``groups[g]``.
 
-    ``shown`` are the rows that the filter keeps, in order, each once; a row may stand in several groups.
+    ``shown`` are the rows that the filter keeps, in order, each once; a row may stand in several groups. Of the
+    keys ``looked_for``, ``marked`` have a row, and those in ``hidden`` one that is not shown.
     """
 
     rows: Sequence[Row]
@@ -58,6 +62,9 @@ class Arranged(Generic[Row]):
     shown: Sequence[int]
     groups: Sequence[Group]
     key: Callable[[Row], Hashable]
+    looked_for: frozenset[Hashable] = frozenset()
+    marked: frozenset[Hashable] = frozenset()
+    hidden: frozenset[Hashable] = frozenset()
 
     def identity(self, number: int) -> Hashable:
         """The key of the row, or of the heading, on line ``number``."""
@@ -100,9 +107,12 @@ def arrange(rows: Sequence[Row], wanted: Wanted[Row]) -> Generator[None, None, A
     kept = yield from _filtered(rows, wanted)
     if wanted.sort is not None:
         kept = yield from _sorted(rows, kept, wanted.sort, wanted.reverse)
-    if wanted.grouping is None:
-        return Arranged(rows, kept, kept, (), wanted.key)
-    return (yield from _grouped(rows, kept, wanted, wanted.grouping))
+    marked, hidden = yield from _marked(rows, kept, wanted)
+    lines: Sequence[int] = kept
+    groups: Sequence[Group] = ()
+    if wanted.grouping is not None:
+        lines, groups = yield from _grouped(rows, kept, wanted, wanted.grouping)
+    return Arranged(rows, lines, kept, groups, wanted.key, wanted.marks, marked, hidden)
 
 
 def _filtered(rows: Sequence[Row], wanted: Wanted[Row]) -> Generator[None, None, Sequence[int]]:
@@ -140,7 +150,7 @@ def _sorted(
 
 def _grouped(
     rows: Sequence[Row], kept: Sequence[int], wanted: Wanted[Row], grouping: Grouping[Row]
-) -> Generator[None, None, Arranged[Row]]:
+) -> Generator[None, None, tuple[Sequence[int], Sequence[Group]]]:
     members: dict[str, list[int]] = {}
     for start in range(0, len(kept), SLICE):
         for n in kept[start : start + SLICE]:
@@ -156,14 +166,40 @@ def _grouped(
             lines.extend(group.rows)
         if len(lines) % SLICE == 0:
             yield
-    return Arranged(rows, lines, kept, groups, wanted.key)
+    return lines, groups
 
 
-def at_once(slices: Generator[None, None, Arranged[Row]]) -> Arranged[Row]:
-    """Runs the slices to their end."""
-    while True:
-        try:
-            next(slices)
-        except StopIteration as done:
-            result: Arranged[Row] = done.value
-            return result
+def keys_in_slices(
+    arranged: Arranged[Row], numbers: Sequence[int]
+) -> Generator[None, None, frozenset[Hashable]]:
+    """The identities of the rows of these numbers."""
+    key, rows = arranged.key, arranged.rows
+    keys: set[Hashable] = set()
+    for start in range(0, len(numbers), SLICE):
+        keys.update(key(rows[n]) for n in numbers[start : start + SLICE])
+        yield
+    return frozenset(keys)
+
+
+def _marked(
+    rows: Sequence[Row], kept: Sequence[int], wanted: Wanted[Row]
+) -> Generator[None, None, tuple[frozenset[Hashable], frozenset[Hashable]]]:
+    """The marked keys that have a row, and those of them that are not shown."""
+    if not wanted.marks:
+        return frozenset(), frozenset()
+    there = yield from _keys_among(rows, range(len(rows)), wanted)
+    if len(kept) == len(rows):
+        return there, frozenset()
+    shown = yield from _keys_among(rows, kept, wanted)
+    return there, there - shown
+
+
+def _keys_among(
+    rows: Sequence[Row], numbers: Sequence[int], wanted: Wanted[Row]
+) -> Generator[None, None, frozenset[Hashable]]:
+    key, marks = wanted.key, wanted.marks
+    found: set[Hashable] = set()
+    for start in range(0, len(numbers), SLICE):
+        found.update(k for n in numbers[start : start + SLICE] if (k := key(rows[n])) in marks)
+        yield
+    return frozenset(found)

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from functools import partial
-from time import perf_counter
 from typing import Generic
 
-from textual.scroll_view import ScrollView
-from textual.worker import Worker
-
 from widgets.table import messages
-from widgets.table.arrange import Arranged, Group, GroupKey, Wanted, arrange, at_once
+from widgets.table.arrange import Arranged, Group, GroupKey, Wanted, arrange, keys_in_slices
 from widgets.table.column import Column, Grouping, Row
 from widgets.table.filtering import Filter
 from widgets.table.messages import Counts
 from widgets.table.selection import Cursor, followed, keys_of
+from widgets.table.slicing import Slicing
 
 AT_ONCE = 2_000
 """Rows that are arranged within the call; more of them are arranged in slices, between other events."""
-SLICE_SECONDS = 0.01
 
 
-class Arranging(ScrollView, Generic[Row]):
+class Arranging(Slicing, Generic[Row]):
     """Rows that come, are sorted, filtered, grouped and marked.
 
     New rows are arranged in slices; until that is done the former picture stays, whole. A later wish takes the
@@ -40,7 +34,7 @@ class Arranging(ScrollView, Generic[Row]):
         search: Callable[[Row], str] | None,
         id: str | None,
     ) -> None:
-        super().__init__(id=id)
+        super().__init__(id)
         self.columns = tuple(columns)
         self.groupings = tuple(groupings)
         self._wanted: Wanted[Row] = Wanted(key, search or self._all_text)
@@ -52,9 +46,6 @@ class Arranging(ScrollView, Generic[Row]):
         self._marked_by_group: dict[str, int] = {}
         self._anchor: Hashable | None = None
         self._needs: dict[str, int] = {}
-        self._generation = 0
-        self._settled = asyncio.Event()
-        self._settled.set()
         self._counts = Counts(0, 0, 0, 0)
         self._told: tuple[Hashable | None, Row | None] = (None, None)
 
@@ -73,15 +64,6 @@ class Arranging(ScrollView, Generic[Row]):
         """Draws the lines that came to look different, where cells depend on more than their row."""
         if self.is_attached:
             self._repaint()
-
-    @property
-    def settled(self) -> bool:
-        """Whether what is shown is what was wished last."""
-        return self._settled.is_set()
-
-    async def wait_settled(self) -> None:
-        """Returns when what is shown is what was wished last."""
-        await self._settled.wait()
 
     @property
     def cursor_key(self) -> Hashable | None:
@@ -107,7 +89,7 @@ class Arranging(ScrollView, Generic[Row]):
     def marked_rows(self) -> tuple[Row, ...]:
         """The marked rows in the order that they came in, those too that the filter hides."""
         key = self._wanted.key
-        return tuple(row for row in self._rows if key(row) in self._marks) if self._marks else ()
+        return tuple(row for row in self._arranged.rows if key(row) in self._marks) if self._marks else ()
 
     @property
     def counts(self) -> Counts:
@@ -182,6 +164,15 @@ class Arranging(ScrollView, Generic[Row]):
         self._count()
         self._repaint()
 
+    def mark_all_shown(self) -> None:
+        """Marks every row that the filter shows, in folded groups too."""
+        arranged = self._arranged
+        few = len(arranged.shown) <= AT_ONCE
+        self._run("marking", keys_in_slices(arranged, arranged.shown), self._add_marks, now=few)
+
+    def _add_marks(self, keys: frozenset[Hashable]) -> None:
+        self.set_marks(self._marks | keys)
+
     # How it comes about
 
     def _wish(self, wanted: Wanted[Row]) -> None:
@@ -189,31 +180,9 @@ class Arranging(ScrollView, Generic[Row]):
         self._rearrange()
 
     def _rearrange(self) -> None:
-        if not self.is_attached:
-            return
-        self._generation += 1
-        slices = arrange(self._rows, self._wanted)
-        if len(self._rows) <= AT_ONCE:
-            self._put(at_once(slices))
-            self._settled.set()
-            return
-        self._settled.clear()
-        work = partial(self._in_slices, slices, self._generation)
-        _worker: Worker[None] = self.run_worker(work, group="arranging", exclusive=True)
-
-    async def _in_slices(self, slices: Generator[None, None, Arranged[Row]], generation: int) -> None:
-        """Runs the slices with pauses for everything else; stops when a later wish has come."""
-        pause = perf_counter() + SLICE_SECONDS
-        while generation == self._generation:
-            try:
-                next(slices)
-            except StopIteration as done:
-                self._put(done.value)
-                self._settled.set()
-                return
-            if perf_counter() >= pause:
-                await asyncio.sleep(0)
-                pause = perf_counter() + SLICE_SECONDS
+        if self.is_attached:
+            slices = arrange(self._rows, replace(self._wanted, marks=self._marks))
+            self._run("arranging", slices, self._put, now=len(self._rows) <= AT_ONCE)
 
     def _put(self, arranged: Arranged[Row]) -> None:
         """Takes the place of the former picture, with the cursor's line where it was on the screen."""
@@ -242,20 +211,18 @@ class Arranging(ScrollView, Generic[Row]):
         return any(arranged.key(row) == key for row in arranged.rows)
 
     def _drop_marks(self, arranged: Arranged[Row]) -> None:
-        if not self._marks:
-            return
-        gone = self._marks - keys_of(arranged, range(len(arranged.rows)))
+        """Marks of rows that are gone; those that came while it was arranged were not looked for."""
+        late = self._marks - arranged.looked_for
+        found = arranged.marked | (late & keys_of(arranged, range(len(arranged.rows))) if late else late)
+        gone = self._marks - found
         if gone:
-            self._marks -= gone
+            self._marks &= found
             self.post_message(messages.MarksGone(self, gone))
             self.post_message(messages.MarksChanged(self, self._marks))
 
     def _count(self) -> None:
-        hidden = 0
-        if self._marks and len(self._arranged.shown) < len(self._rows):
-            shown = self._arranged.shown
-            key, rows = self._arranged.key, self._arranged.rows
-            hidden = len(self._marks) - sum(1 for n in shown if key(rows[n]) in self._marks)
+        # What is marked on the screen is shown; only an arrangement hides marks.
+        hidden = len(self._arranged.hidden & self._marks) if self._marks else 0
         counts = Counts(len(self._rows), len(self._arranged.shown), len(self._marks), hidden)
         if counts != self._counts:
             self._counts = counts

@@ -215,10 +215,6 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
         else:
             self.set_marks(self._marks | between(self._arranged, start, self._cursor.number))
 
-    def mark_all_shown(self) -> None:
-        """Marks every row that the filter shows, in folded groups too."""
-        self.set_marks(self._marks | keys_of(self._arranged, self._arranged.shown))
-
     def clear_marks(self) -> None:
         self._anchor = None
         self.set_marks(frozenset())

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from widgets.table.arrange import Arranged, GroupKey
 
+NEIGHBOURS = 200
+"""How many lines below and above are looked at for one that is left."""
+
 
 class Cursor(NamedTuple):
     """The line of the cursor and what stands there; ``key`` None in an empty table.
@@ -38,13 +41,21 @@ def followed(cursor: Cursor, before: Arranged[Any], after: Arranged[Any]) -> tup
     found = _find(after, cursor)
     if found is not None:
         return cursor_at(after, found), True
-    places = {after.identity(number): number for number in range(len(after.lines))}
-    neighbours = (*range(cursor.number + 1, len(before.lines)), *range(cursor.number - 1, -1, -1))
-    for number in neighbours:
-        place = places.get(before.identity(number))
-        if place is not None:
-            return cursor_at(after, place), False
-    return cursor_at(after, 0), False
+    return cursor_at(after, _nearest(cursor.number, before, after)), False
+
+
+def _nearest(number: int, before: Arranged[Any], after: Arranged[Any]) -> int:
+    """The line of the nearest of what stood around line ``number`` and is left; 0 where none of it is."""
+    group = before.group(number)
+    if group is not None and group.rows:
+        found = after.find(before.key(before.rows[group.rows[0]]))
+        if found is not None:
+            return found
+    below = range(number + 1, min(number + 1 + NEIGHBOURS, len(before.lines)))
+    above = range(number - 1, max(number - 1 - NEIGHBOURS, -1), -1)
+    rank = {before.identity(n): place for place, n in enumerate((*below, *above))}
+    lines = ((rank.get(after.identity(n)), n) for n in range(len(after.lines))) if rank else ()
+    return min(((place, n) for place, n in lines if place is not None), default=(0, 0))[1]
 
 
 def _find(after: Arranged[Any], cursor: Cursor) -> int | None:

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import pytest
 
 from widgets.table import Column, Filter, Grouping
-from widgets.table.arrange import Arranged, GroupKey, Wanted, arrange, at_once
+from widgets.table.arrange import Arranged, GroupKey, Wanted, arrange
 from widgets.table.export import CHUNK, Export, exported
 from widgets.table.filtering import wanted
 from widgets.table.layout import lay_out
+from widgets.table.slicing import finished as at_once
 from widgets.text import Tone
 
 
