@@ -58,9 +58,10 @@ class Clock:
 
     def step(self, seconds: float) -> None:
         """Let that much virtual time pass at once, whatever the speed."""
+        self._catch_up()
         self._simulation.advance_to(self.now + round(seconds * SECOND))
-        self._origin = (asyncio.get_running_loop().time(), self.now)
         self._left_at = self.now
+        self._origin = (asyncio.get_running_loop().time(), self.now)
         self._moved()
         self._wake()
 
@@ -106,12 +107,18 @@ class Clock:
         return max(0.0, began + (due - origin) / SECOND / self._speed - asyncio.get_running_loop().time())
 
     def _run(self) -> None:
-        clock = asyncio.get_running_loop().time
         self._timer = None
+        self._catch_up()
+        self._moved()
+        self._wake()
+
+    def _catch_up(self) -> None:
+        """Run what was due meanwhile, for a slice of real time at most."""
+        clock = asyncio.get_running_loop().time
         self._follow()
         began, origin = self._origin
         target = origin + int((clock() - began) * self._speed * SECOND)
-        if target - self.now > FAR_BEHIND:
+        if target - self.now > FAR_BEHIND * max(self._speed, 1.0):
             self._origin = (clock(), self.now)
             target = self.now + STEP
         until = clock() + SLICE
@@ -122,5 +129,3 @@ class Clock:
             # A defect of the simulator: whoever is connected sees a cluster that goes on all the same.
             log.exception("the simulation failed at %d µs", self.now)
         self._left_at = self.now
-        self._moved()
-        self._wake()
