@@ -38,10 +38,22 @@ def followed(cursor: Cursor, before: Arranged[Any], after: Arranged[Any]) -> tup
     """
     if cursor.key is None:
         return cursor_at(after, cursor.number), True
-    found = _find(after, cursor)
+    found = _same_row(cursor, before, after)
+    if found is None:
+        found = _find(after, cursor)
     if found is not None:
         return cursor_at(after, found), True
     return cursor_at(after, _nearest(cursor.number, before, after)), False
+
+
+def _same_row(cursor: Cursor, before: Arranged[Any], after: Arranged[Any]) -> int | None:
+    """Where the rows are the same and stand only otherwise, their numbers are enough, and found much quicker."""
+    if before.rows is not after.rows or after.groups or before.row(cursor.number) is None:
+        return None
+    try:
+        return after.lines.index(before.lines[cursor.number])
+    except ValueError:
+        return None
 
 
 def _nearest(number: int, before: Arranged[Any], after: Arranged[Any]) -> int:
