@@ -6,7 +6,7 @@ watches is told by calls (:class:`Watcher`), and nothing is printed here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -90,7 +90,8 @@ async def go_through(
     *,
     patience: float,
 ) -> Gone:
-    """Takes the steps from where the cluster is. ``patience`` is how many seconds one step may take.
+    """Takes the steps from where the cluster is. ``patience`` is how many seconds may pass without a step
+    that was not reached before.
 
     Raises BackendError only from the first look: later the quorum is looked at again until ``patience`` is over.
     """
@@ -107,7 +108,7 @@ async def standing(
     membership: Membership, plan: ReplacementPlan, confirmed: frozenset[int] = frozenset()
 ) -> tuple[Picture, Step | None]:
     """Where a replacement stands now, for a look without a run. Raises BackendError."""
-    picture = await _picture(membership, plan, confirmed)
+    picture = await _picture(membership, plan, confirmed, None)
     return picture, current(plan, picture)
 
 
@@ -126,15 +127,17 @@ class _Run:
         self._watcher = watcher
         self._patience = patience
         self._waited = 0.0
+        self._furthest = 0
         self._pace = Pace()
         self._silent: frozenset[int] = frozenset()
         self._seen: frozenset[int] = frozenset()
+        self._leaders: dict[int, int] = {}
         self.step: Step | None = None
         self.picture: Picture
 
     async def look(self) -> None:
         confirmed = self._watcher.confirmed | self._seen
-        self.picture = await _picture(self._membership, self._plan, confirmed)
+        self.picture = await _picture(self._membership, self._plan, confirmed, self._leaders)
         self._note_swaps()
 
     def _note_swaps(self) -> None:
@@ -166,7 +169,9 @@ class _Run:
         if self.step is not None and (step is None or step.number > self.step.number):
             self._watcher.ends(self.step)
         if step is not None and seen is not None and (self.step is None or step.number != self.step.number):
-            self._waited, self._pace = 0.0, Pace()
+            # A newcomer that comes and goes must not keep the run going for ever.
+            self._waited = 0.0 if step.number > self._furthest else self._waited
+            self._furthest, self._pace = max(self._furthest, step.number), Pace()
             self._watcher.begins(step, seen)
         self.step = step
 
@@ -211,11 +216,16 @@ class _Run:
             self._watcher.unseen(step, error)
 
 
-async def _picture(membership: Membership, plan: ReplacementPlan, confirmed: frozenset[int]) -> Picture:
-    picture = Picture(await membership.describe(), confirmed=confirmed)
+async def _picture(
+    membership: Membership, plan: ReplacementPlan, confirmed: frozenset[int], leaders: dict[int, int] | None
+) -> Picture:
+    """The cluster now. ``leaders`` keeps when each leader epoch was first seen; None: nobody keeps it."""
+    quorum = await membership.describe()
+    since = 0 if leaders is None else leaders.setdefault(quorum.leader_epoch, quorum.now_ms)
+    picture = Picture(quorum, since_ms=since, confirmed=confirmed)
     step = current(plan, picture)
     if step is not None and step.kind in (StepKind.SERVERS, StepKind.STAY_OUT):
         nodes = await membership.nodes()
         servers = servers_of(nodes, plan.wanted.leaving)
-        return Picture(picture.quorum, servers, joins_of(nodes), confirmed)
+        return replace(picture, servers=servers, joins=joins_of(nodes))
     return picture

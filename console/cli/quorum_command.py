@@ -85,6 +85,14 @@ def quorum(
         Path | None,
         typer.Option("--plan", metavar="FILE", help="replace: go through this plan, or make it here."),
     ] = None,
+    confirmed: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--confirmed",
+            metavar="STEP",
+            help="replace: that step is done on the hosts, though the cluster cannot show it. May be repeated.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Preflight, or the plan, and nothing sent.")
     ] = False,
@@ -109,12 +117,12 @@ def quorum(
         reason=(reason or "").strip(),
     )
     if verb is not Verb.REPLACE:
-        if why is not None or with_ or plan is not None:
-            raise InputError("--why, --with and --plan are for quorum replace")
+        if why is not None or with_ or plan is not None or confirmed:
+            raise InputError("--why, --with, --plan and --confirmed are for quorum replace")
         return change(run, asked)
     from console.cli.quorum_replacing import replace  # noqa: PLC0415
 
-    return replace(run, asked, why, tuple(with_ or ()), plan)
+    return replace(run, asked, why, tuple(with_ or ()), plan, frozenset(confirmed or ()))
 
 
 quorum.__doc__ = HELP

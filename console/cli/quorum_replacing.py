@@ -33,14 +33,15 @@ PATIENCE = 3600.0
 
 
 class Planned(NamedTuple):
-    """A plan and its file, by a path that another shell finds too."""
+    """A plan and its file, by a path that another shell finds too, with the steps that were said to be done."""
 
     plan: ReplacementPlan
     file: Path
+    confirmed: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, plan: ReplacementPlan, file: Path) -> Planned:
-        return cls(plan, file.resolve())
+    def of(cls, plan: ReplacementPlan, file: Path, confirmed: frozenset[int] = frozenset()) -> Planned:
+        return cls(plan, file.resolve(), confirmed)
 
     @property
     def cluster_id(self) -> str:
@@ -48,7 +49,12 @@ class Planned(NamedTuple):
 
 
 def replace(
-    run: Run, request: Request, kind: Kind | None, joining: tuple[int, ...], file: Path | None
+    run: Run,
+    request: Request,
+    kind: Kind | None,
+    joining: tuple[int, ...],
+    file: Path | None,
+    confirmed: frozenset[int],
 ) -> int:
     """Makes a plan or takes one that is there, shows it, and goes through it."""
     there = file is not None and file.exists()
@@ -76,7 +82,11 @@ def replace(
             if request.dry_run:
                 return made, path, None
             assert path is not None
-            return made, path, await _recorded(run, membership, Planned.of(made, path), request, stop)
+            return (
+                made,
+                path,
+                await _recorded(run, membership, Planned.of(made, path, confirmed), request, stop),
+            )
         except NoLeader as error:
             raise await leaderless(membership, cluster_id, error) from None
         except (NotChosen, ReplacementError) as error:
@@ -131,7 +141,7 @@ async def course(
     """Goes through the plan under the open journal; what earlier runs left of it is closed when it is done."""
     plan = planned.plan
     found = unfinished(planned.cluster_id)
-    watcher = CommandLine(run, ask=ask, confirmed=frozenset())
+    watcher = CommandLine(run, ask=ask, confirmed=planned.confirmed)
     entry = journal.before(REPLACE, {"file": str(planned.file), "planId": plan.header.plan_id})
     try:
         with stop.in_flight():

@@ -211,7 +211,7 @@ def _endpoint_faults(quorum: Quorum, voter: Voter, probes: tuple[EndpointProbe, 
 
 
 def _alive(quorum: Quorum, key: ReplicaKey, limits: Limits) -> bool:
-    if key == quorum.leader:
+    if key == quorum.leader or (not key.directory_id and key.id == quorum.leader.id):
         return True
     held = quorum.progress_of(key)
     if held is None or held.last_fetch_ms <= 0:

@@ -23,13 +23,15 @@ CLOSE = 20
 class Picture:
     """The cluster as it is now. ``servers`` is what each node runs with as controller.quorum.bootstrap.servers,
     by "broker 1" or "controller 100"; None for a node that would not tell. ``joins`` is what the controllers that
-    tell it run with as controller.quorum.auto.join.enable. ``confirmed`` are the numbers of steps
+    tell it run with as controller.quorum.auto.join.enable. ``since_ms`` is when a run first looked at this leader,
+    by the leader's clock; 0 for a single look. ``confirmed`` are the numbers of steps
     that an operator said are done, where the cluster cannot show it.
     """
 
     quorum: Quorum
     servers: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     joins: Mapping[int, bool] = field(default_factory=dict)
+    since_ms: int = 0
     confirmed: frozenset[int] = frozenset()
 
 
@@ -58,7 +60,7 @@ def situation(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
     """One step as the cluster shows it. A step that sends is ready where its preflight, made then, allows it."""
     quorum = picture.quorum
     look: Mapping[StepKind, Callable[[], Situation]] = {
-        StepKind.STOP: lambda: _stopped(step, quorum),
+        StepKind.STOP: lambda: _stopped(plan, step, picture),
         StepKind.START: lambda: _started(plan, step, quorum),
         StepKind.SWAP: lambda: DONE if step.number in picture.confirmed else _swap(step, quorum),
         StepKind.CATCH_UP: lambda: _caught_up(plan, step, quorum),
@@ -83,14 +85,16 @@ def newcomer_of(plan: ReplacementPlan, node: int, quorum: Quorum) -> Progress | 
     return max(mine, key=lambda held: held.last_fetch_ms, default=None)
 
 
-def _stopped(step: Step, quorum: Quorum) -> Situation:
-    key = step.key
+def _stopped(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
+    key, quorum = step.key, picture.quorum
+    if step.node in plan.wanted.joining and _started(plan, step, quorum).done:
+        return DONE  # what runs there is the one with the new disk
     held = quorum.progress_of(key) if key is not None else None
+    fetched = held.last_fetch_ms if held is not None else 0
+    # A new leader has seen nobody fetch yet: silence counts from when it was first looked at.
+    heard = fetched if fetched > 0 else picture.since_ms
     # A leader fetches from nobody; while it answers it runs.
-    runs = held is not None and (
-        key == quorum.leader or (held.last_fetch_ms > 0 and quorum.now_ms - held.last_fetch_ms <= STOPPED_MS)
-    )
-    if not runs:
+    if key != quorum.leader and quorum.now_ms - heard > STOPPED_MS:
         return DONE
     limits = Limits()
     rest = VoterSet(tuple(v for v in quorum.voters.voters if v.key != key))
@@ -109,10 +113,11 @@ def _started(plan: ReplacementPlan, step: Step, quorum: Quorum) -> Situation:
 
 def silent(step: Step, quorum: Quorum) -> bool:
     """Whether the voter that a step is about does not fetch: it is down, or its disk is being replaced."""
-    held = quorum.progress_of(step.key) if step.key is not None else None
-    if held is None or step.key == quorum.leader:
-        return held is None
-    return held.last_fetch_ms <= 0 or quorum.now_ms - held.last_fetch_ms > STOPPED_MS
+    if step.node == quorum.leader.id:
+        return False
+    # A static voter goes by its node id, whatever the directory on its new disk.
+    newest = max((held.last_fetch_ms for held in quorum.progress if held.key.id == step.node), default=-1)
+    return newest <= 0 or quorum.now_ms - newest > STOPPED_MS
 
 
 def _swap(step: Step, quorum: Quorum) -> Situation:

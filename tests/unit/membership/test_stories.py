@@ -1,0 +1,223 @@
+"""Each kind of replacement on a simulated quorum, undisturbed, and with the tool killed at every step."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from backends.base.errors import BackendError
+from backends.simulator.adapter import SimulatorBackend
+from console.actions.replace import Course, go_through, standing
+from console.actions.replace_plan import Choice, plan_replacement
+from recovery.membership.replacement import Kind, ReplacementError, ReplacementPlan, Step
+from recovery.membership.replacement_course import Situation
+from tests.unit.membership.rehearsing import (
+    HEADER,
+    PATIENCE,
+    Audited,
+    Killed,
+    Never,
+    Notes,
+    Operator,
+    Rehearsed,
+    cluster,
+    through,
+)
+
+
+class Story(NamedTuple):
+    """A replacement on a kind of cluster; ``sent`` is what the tool sends, ``voters`` who votes in the end."""
+
+    choice: Choice
+    voters: tuple[int, ...]
+    sent: tuple[str, ...]
+    after: frozenset[int]
+    kind: dict[str, Any] = {}  # noqa: RUF012  # nobody writes to it
+
+
+THREE = (100, 101, 102)
+STORIES = {
+    "a follower's disk": Story(
+        Choice(Kind.DISK, (102,)), THREE, ("remove-voter", "add-voter"), frozenset(THREE)
+    ),
+    "the leader's disk": Story(
+        Choice(Kind.DISK, (100,)), THREE, ("remove-voter", "add-voter"), frozenset(THREE)
+    ),
+    "a disk where the document's order is allowed": Story(
+        Choice(Kind.DISK, (102,)),
+        THREE,
+        ("add-voter", "remove-voter"),
+        frozenset(THREE),
+        {"add_first": True},
+    ),
+    "a disk of a controller that joins by itself": Story(
+        Choice(Kind.DISK, (102,)), THREE, (), frozenset(THREE), {"auto_join": True}
+    ),
+    "a disk of a static quorum": Story(
+        Choice(Kind.DISK, (102,)), THREE, (), frozenset(THREE), {"kraft_version": 0}
+    ),
+    "a host that is lost": Story(
+        Choice(Kind.HOST, (101,), (110,)), THREE, ("add-voter", "remove-voter"), frozenset((100, 102, 110))
+    ),
+    "the leader moved to a new host": Story(
+        Choice(Kind.PLANNED, (100,), (110,)), THREE, ("add-voter", "remove-voter"), frozenset((101, 102, 110))
+    ),
+    "from one to three": Story(
+        Choice(Kind.GROW, (), (110, 111)), (100,), ("add-voter", "add-voter"), frozenset((100, 110, 111))
+    ),
+    "from three to five": Story(
+        Choice(Kind.GROW, (), (110, 111)), THREE, ("add-voter", "add-voter"), frozenset((*THREE, 110, 111))
+    ),
+    "from one to three by auto-join": Story(
+        Choice(Kind.GROW, (), (110, 111)), (100,), (), frozenset((100, 110, 111)), {"auto_join": True}
+    ),
+    "from five to three": Story(
+        Choice(Kind.SHRINK, (100, 104)),
+        (100, 101, 102, 103, 104),
+        ("remove-voter", "remove-voter"),
+        frozenset((101, 102, 103)),
+    ),
+    "from three to one, with auto-join": Story(
+        Choice(Kind.SHRINK, (101, 102)),
+        THREE,
+        ("remove-voter", "remove-voter"),
+        frozenset((100,)),
+        {"auto_join": True},
+    ),
+}
+
+
+async def begun(story: Story) -> tuple[SimulatorBackend, ReplacementPlan]:
+    backend = cluster(story.voters, (110, 111), **story.kind)
+    await backend.open()
+    if story.choice.kind is Kind.HOST:
+        backend.simulation.world.kill_controller(story.choice.leaving[0])
+        await backend.advance(5)
+    return backend, await plan_replacement(backend.membership, story.choice, HEADER)
+
+
+async def as_wanted(backend: SimulatorBackend, story: Story, plan: ReplacementPlan) -> None:
+    """The right voters, with the right directories, and no promise of the quorum broken."""
+    await backend.advance(5)
+    quorum = await backend.membership.describe()
+    assert {key.id for key in quorum.voters.keys} == story.after
+    if not plan.wanted.static:
+        assert not set(plan.wanted.leaving) & set(quorum.voters.keys)
+    backend.simulation.checker.settle()
+    assert not backend.simulation.checker.broken
+
+
+@pytest.mark.parametrize("name", STORIES)
+async def test_the_steps_lead_to_what_was_wanted(name: str) -> None:
+    story = STORIES[name]
+    backend, plan = await begun(story)
+    notes = Notes()
+    gone, operator = await through(backend, plan, recorder=notes)
+    assert gone.course is Course.DONE, operator.said
+    assert tuple(notes.actions) == story.sent
+    await as_wanted(backend, story, plan)
+    _, step = await standing(backend.membership, plan, operator.confirmed)
+    assert step is None or plan.wanted.static
+
+
+class Dying(Operator):
+    """The operator of a tool that is killed when a step begins, and once more when it waits."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.killed: set[tuple[str, int]] = set()
+
+    def begins(self, step: Step, seen: Situation) -> None:
+        self.die("begins", step)
+        super().begins(step, seen)
+
+    def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:
+        super().waits(step, seen, seconds_left)
+        self.die("waits", step)
+
+    def die(self, where: str, step: Step) -> None:
+        if (where, step.number) not in self.killed:
+            self.killed.add((where, step.number))
+            raise Killed
+
+
+@pytest.mark.parametrize("before_sending", [True, False])
+@pytest.mark.parametrize("name", [name for name in STORIES if "static" not in name])
+async def test_a_tool_killed_at_every_step_goes_on_from_where_the_cluster_is(
+    name: str, before_sending: bool
+) -> None:
+    story = STORIES[name]
+    backend, plan = await begun(story)
+    told = Rehearsed(1, story.choice.kind)
+    membership: Any = Audited(backend.membership, backend.simulation.world, told)
+    operator = Dying(backend.simulation.world, plan)
+    kills = 0
+    for run in range(40):
+        notes = Notes(kill_at=1 if before_sending and run % 2 == 0 else 0)
+        try:
+            gone = await go_through(membership, plan, notes, operator, Never(), patience=PATIENCE)
+        except (Killed, BackendError):
+            kills += 1
+            await backend.advance(1)
+            continue
+        if gone.course is Course.DONE:
+            break
+    assert gone.course is Course.DONE, operator.said
+    assert kills >= len(plan.steps) // 2
+    assert not told.wrong
+    assert len(told.sent) <= len(story.sent) + kills
+    await as_wanted(backend, story, plan)
+
+
+async def test_two_operators_with_one_plan_do_no_harm() -> None:
+    story = STORIES["a follower's disk"]
+    backend, plan = await begun(story)
+    await through(backend, plan)
+    gone, second = await through(backend, plan)
+    assert gone.course is Course.DONE
+    assert not [line for line in second.said if line.startswith("changed")]
+    await as_wanted(backend, story, plan)
+
+
+async def test_a_newcomer_that_stops_fetching_is_not_added() -> None:
+    backend, plan = await begun(STORIES["from three to five"])
+    world = backend.simulation.world
+
+    class Absent(Operator):
+        def begins(self, step: Step, seen: Situation) -> None:
+            super().begins(step, seen)
+            if step.number == 3:  # it has caught up, and its turn to be added has come
+                world.kill_controller(110)
+
+        def act(self, step: Step, seen: Situation) -> None:
+            if step.number == 1 and 110 not in world.quorum.registered:
+                super().act(step, seen)
+
+    notes = Notes()
+    gone = await go_through(backend.membership, plan, notes, Absent(world, plan), Never(), patience=30.0)
+    assert gone.course is Course.TOO_LONG
+    assert notes.actions == []
+    quorum = await backend.membership.describe()
+    assert {key.id for key in quorum.voters.keys} == set(THREE)
+
+
+async def test_what_cannot_be_planned_is_refused_in_one_line() -> None:
+    backend = cluster(THREE, (110,))
+    await backend.open()
+    for choice, said in (
+        (Choice(Kind.GROW, (), (101,)), "101 is a voter already"),
+        (Choice(Kind.SHRINK, THREE), "nobody would be left"),
+        (Choice(Kind.HOST, (101,), ()), "needs one voter that goes"),
+        (Choice(Kind.PLANNED, (101,), (101,)), "a new host needs a new node id"),
+        (Choice(Kind.DISK, (101,), (110,)), "same node id"),
+    ):
+        with pytest.raises(ReplacementError, match=said):
+            await plan_replacement(backend.membership, choice, HEADER)
+
+
+async def test_a_static_quorum_is_not_changed_by_requests() -> None:
+    backend = cluster(THREE, (110,), kraft_version=0)
+    await backend.open()
+    with pytest.raises(ReplacementError, match=r"quorum upgrade"):
+        await plan_replacement(backend.membership, Choice(Kind.HOST, (101,), (110,)), HEADER)
