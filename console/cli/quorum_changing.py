@@ -29,6 +29,7 @@ class Request:
     dry_run: bool
     ask: bool
     reason: str
+    confirmed: frozenset[int] = frozenset()
 
     @property
     def node_id(self) -> int:

@@ -115,6 +115,7 @@ def quorum(
         dry_run=dry_run,
         ask=not yes,
         reason=(reason or "").strip(),
+        confirmed=frozenset(confirmed or ()),
     )
     if verb is not Verb.REPLACE:
         if why is not None or with_ or plan is not None or confirmed:
@@ -122,7 +123,7 @@ def quorum(
         return change(run, asked)
     from console.cli.quorum_replacing import replace  # noqa: PLC0415
 
-    return replace(run, asked, why, tuple(with_ or ()), plan, frozenset(confirmed or ()))
+    return replace(run, asked, why, tuple(with_ or ()), plan)
 
 
 quorum.__doc__ = HELP

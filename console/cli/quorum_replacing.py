@@ -54,7 +54,6 @@ def replace(
     kind: Kind | None,
     joining: tuple[int, ...],
     file: Path | None,
-    confirmed: frozenset[int],
 ) -> int:
     """Makes a plan or takes one that is there, shows it, and goes through it."""
     there = file is not None and file.exists()
@@ -85,7 +84,7 @@ def replace(
             return (
                 made,
                 path,
-                await _recorded(run, membership, Planned.of(made, path, confirmed), request, stop),
+                await _recorded(run, membership, Planned.of(made, path, request.confirmed), request, stop),
             )
         except NoLeader as error:
             raise await leaderless(membership, cluster_id, error) from None
