@@ -120,7 +120,7 @@ def _progress(progress: Progress | None, width: int) -> list[Line]:
     filled = int(min(share, 1.0) * BAR)
     left = "no estimate yet" if progress.left_s is None else f"about {lasting(progress.left_s)} left"
     text = f" {share:.0%}  {progress.done:,} of {progress.of:,} {progress.unit}, {left}"
-    return fold(line(Piece("█" * filled + "░" * (BAR - filled), Tone.INFO), Piece(text)), width, "  ")
+    return fold(line(Piece("█" * filled + "·" * (BAR - filled), Tone.INFO), Piece(text)), width, "  ")
 
 
 class WizardView(Vertical):

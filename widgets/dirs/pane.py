@@ -46,7 +46,7 @@ COLUMNS: tuple[Column[DirRow], ...] = (
     Column(
         "used",
         "LOGS",
-        lambda r: human_bytes(r.used),
+        lambda r: human_bytes(-1 if r.error else r.used),
         sort=lambda r: r.used,
         right=True,
         priority=4,
@@ -64,7 +64,7 @@ COLUMNS: tuple[Column[DirRow], ...] = (
     Column(
         "replicas",
         "REPLICAS",
-        lambda r: f"{r.replicas:,}",
+        lambda r: "?" if r.error else f"{r.replicas:,}",
         sort=lambda r: r.replicas,
         right=True,
         priority=2,

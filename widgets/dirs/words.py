@@ -18,6 +18,11 @@ _TONES = {
     What.FEWER: Tone.PLAIN,
     What.UNCHANGED: Tone.DIM,
 }
+_COUNTED = {
+    **{what: what.value for what in What},
+    What.NEW_LEADER: "with a new leader",
+    What.FEWER: "with one replica fewer",
+}
 SHOWN = 12
 
 
@@ -32,7 +37,7 @@ def bar(row: DirRow) -> str:
     if full is None:
         return "size not told"
     filled = min(max(round(full * BAR), 0), BAR)
-    return f"{'█' * filled}{'░' * (BAR - filled)} {full:4.0%}"
+    return f"{'█' * filled}{'·' * (BAR - filled)} {full:4.0%}"
 
 
 def bar_tone(row: DirRow) -> Tone:
@@ -87,7 +92,10 @@ def _counts(detail: DirDetail) -> Sequence[Piece]:
     pieces: list[Piece] = []
     for what in What:
         if counts[what]:
-            pieces += [Piece(", " if pieces else ""), Piece(f"{counts[what]:,} {what}", _TONES[what])]
+            pieces += [
+                Piece(", " if pieces else ""),
+                Piece(f"{counts[what]:,} {_COUNTED[what]}", _TONES[what]),
+            ]
     return pieces
 
 
@@ -99,12 +107,12 @@ def _outcomes(detail: DirDetail, width: int) -> list[Line]:
     for outcome in ordered[:SHOWN]:
         before = "none" if outcome.leader_before < 0 else str(outcome.leader_before)
         after = "none" if outcome.leader_after < 0 else str(outcome.leader_after)
-        moved = f"leader {before}" if before == after else f"leader {before} → {after}"
+        moved = f"leader stays {before}" if before == after else f"leader {before} → {after}"
         unclean = Piece(" uncleanly", Tone.BAD) if outcome.unclean else Piece("")
         note = Piece(f"  {printable(outcome.note)}", Tone.DIM) if outcome.note else Piece("")
         told = line(
             Piece(f"  {fit(str(outcome.tp), name)}  ", Tone.STRONG),
-            Piece(f"{outcome.what:<18}", _TONES[outcome.what]),
+            Piece(f"{outcome.what:<19}", _TONES[outcome.what]),
             Piece(moved),
             unclean,
             note,

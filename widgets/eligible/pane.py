@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 
 from recovery.model import Unknown
 from widgets.eligible.row import EligibleRow
-from widgets.eligible.words import details, summary
+from widgets.eligible.words import details, returns, summary
 from widgets.lines import Lines
 from widgets.pane import Pane
 from widgets.table import Column, Grouping, RowTable
@@ -74,6 +74,7 @@ class EligiblePane(Pane):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view = EligibleView(())
+        self._returns = returns(())
 
     def compose(self) -> ComposeResult:
         yield Lines(id="eligible-summary", focusable=False).add_class("summary")
@@ -88,6 +89,8 @@ class EligiblePane(Pane):
 
     def update(self, view: EligibleView) -> None:
         """Shows a new picture; the cursor stays on its partition."""
+        if view.rows != self._view.rows:
+            self._returns = returns(view.rows)
         self._view = view
         self.table.update(view.rows)
         self._tell()
@@ -96,7 +99,7 @@ class EligiblePane(Pane):
         self._tell()
 
     def _tell(self) -> None:
-        self.query_one("#eligible-summary", Lines).show(lambda width: summary(self._view.rows, width))
+        self.query_one("#eligible-summary", Lines).show(lambda width: summary(self._returns, width))
         self.query_one("#eligible-details", Lines).show(self._details)
 
     def _details(self, width: int) -> list[Line]:

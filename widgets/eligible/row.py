@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from recovery.controller.predict import View, Waiting, Waits, if_back, under_strategies, view_of, waiting_for
+from recovery.controller.predict import View, Waiting, if_back, under_strategies, view_of, waiting_for
 from recovery.controller.rules import Rules, UncleanRecoveryStrategy
 from recovery.model import Survey, Unknown
+from recovery.strategy import clean_electors
 
 
 class DiskWord(StrEnum):
@@ -18,6 +19,16 @@ class DiskWord(StrEnum):
     EMPTY = "answers, and its log is EMPTY"
     FAILED_DIR = "its log dir has FAILED"
     NOT_KNOWN = "does not answer: whether its disk is still there is not known"
+
+    @property
+    def short(self) -> str:
+        """In two or three words."""
+        return {
+            DiskWord.HOLDS_LOG: "its log is there",
+            DiskWord.EMPTY: "its log is EMPTY",
+            DiskWord.FAILED_DIR: "its log dir has FAILED",
+            DiskWord.NOT_KNOWN: "its disk is not known",
+        }[self]
 
 
 class EligibleRow(NamedTuple):
@@ -40,13 +51,7 @@ class EligibleRow(NamedTuple):
     @property
     def clean(self) -> tuple[int, ...]:
         """The brokers whose return ends it without an unclean election."""
-        waiting = self.waiting
-        if isinstance(waiting, Unknown) or not self.survey.state.offline:
-            return ()
-        members = {*self.survey.state.isr, *(self.survey.state.elr or ())}
-        if waiting.waits is Waits.CLEAN_RETURN:
-            return waiting.brokers
-        return tuple(broker for broker in waiting.brokers if broker in members)
+        return clean_electors(self.survey) if self.survey.state.offline else ()
 
     def disk(self, broker: int) -> DiskWord:
         return self.disks.get(broker, DiskWord.NOT_KNOWN)

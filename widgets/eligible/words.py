@@ -4,35 +4,68 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from recovery.model import Unknown
 from widgets.eligible.row import DiskWord, EligibleRow
-from widgets.text import Line, Piece, Tone, either, fold, ids, line, printable
+from widgets.text import Line, Piece, Tone, both, either, fold, ids, line, printable
+
+SHOWN = 3
+_WORST_FIRST = (DiskWord.EMPTY, DiskWord.FAILED_DIR, DiskWord.NOT_KNOWN, DiskWord.HOLDS_LOG)
 
 
-def summary(rows: Iterable[EligibleRow], width: int) -> list[Line]:
-    """First of all: whose return would end how many of them without a loss."""
+class Return(NamedTuple):
+    """A broker whose return ends so many offline ``partitions`` cleanly; the worst word of its disk."""
+
+    broker: int
+    partitions: int
+    disk: DiskWord
+
+
+@dataclass(frozen=True, slots=True)
+class Returns:
+    """Whose return ends how many of ``offline`` partitions, most first; ``nobody``: for how many nobody's does."""
+
+    offline: int
+    brokers: tuple[Return, ...]
+    nobody: int
+
+
+def returns(rows: Iterable[EligibleRow]) -> Returns:
+    """Counts it over all rows."""
     offline = [row for row in rows if row.survey.state.offline]
-    if not offline:
+    counts: Counter[int] = Counter()
+    words: dict[int, set[DiskWord]] = {}
+    nobody = 0
+    for row in offline:
+        clean = row.clean
+        nobody += not clean
+        for broker in clean:
+            counts[broker] += 1
+            words.setdefault(broker, set()).add(row.disk(broker))
+    brokers = (
+        Return(broker, count, next(word for word in _WORST_FIRST if word in words[broker]))
+        for broker, count in counts.most_common()
+    )
+    return Returns(len(offline), tuple(brokers), nobody)
+
+
+def summary(told: Returns, width: int) -> list[Line]:
+    """First of all: whose return would end how many of them without a loss."""
+    if not told.offline:
         return [line(Piece("  no partition waits for a leader", Tone.GOOD))]
-    returns = Counter(broker for row in offline for broker in row.clean)
-    nobody = sum(1 for row in offline if not row.clean)
     lines: list[Line] = []
-    for broker, count in returns.most_common(3):
-        text = f"The return of broker {broker} ends {count:,} of {len(offline):,} without an unclean election"
-        lines += fold(
-            line(Piece(f"  {text}", Tone.GOOD), Piece(f" ({_disk(offline, broker)})")), width, "    "
+    for broker, count, disk in told.brokers[:SHOWN]:
+        text = f"  The return of {broker} ends {count:,} of {told.offline:,} without an unclean election"
+        tone = Tone.BAD if disk in (DiskWord.EMPTY, DiskWord.FAILED_DIR) else Tone.PLAIN
+        lines += fold(line(Piece(text, Tone.GOOD), Piece(f" ({disk.short})", tone)), width, "    ")
+    if told.nobody:
+        text = (
+            f"  For {told.nobody:,} of {told.offline:,} nobody's return ends it without an unclean election"
         )
-    if nobody:
-        text = f"  For {nobody:,} of {len(offline):,} nobody's return ends it without an unclean election"
         lines += fold(line(Piece(text, Tone.WARN)), width, "    ")
     return lines
-
-
-def _disk(rows: Iterable[EligibleRow], broker: int) -> str:
-    words = {row.disk(broker) for row in rows if broker in row.clean}
-    worst_first = (DiskWord.EMPTY, DiskWord.FAILED_DIR, DiskWord.NOT_KNOWN, DiskWord.HOLDS_LOG)
-    return next(word for word in worst_first if word in words).value
 
 
 def details(row: EligibleRow, width: int) -> list[Line]:
@@ -69,13 +102,18 @@ def _sets(row: EligibleRow) -> tuple[Piece, ...]:
 
 
 def _clean_return(row: EligibleRow, width: int) -> list[Line]:
+    """Whose return ends it, and what comes of an empty disk: told once for all of which the same is to be said."""
     if not row.clean:
         text = "Nobody's return ends this without an unclean election: ISR and ELR name nobody who is away."
         return fold(line(Piece(text, Tone.WARN)), width, "  ")
     text = f"The return of {either(row.clean)} ends this without a loss, if its disk is whole."
     lines = fold(line(Piece(text, Tone.GOOD)), width, "  ")
+    alike: dict[tuple[Piece, ...], list[int]] = {}
     for broker in row.clean:
-        lines += fold(line(Piece(f"  broker {broker}: "), *_empty_disk(row, broker)), width, "    ")
+        alike.setdefault(_empty_disk(row, broker), []).append(broker)
+    for told, brokers in alike.items():
+        who = f"broker {brokers[0]}" if len(brokers) == 1 else f"brokers {both(brokers)}, each"
+        lines += fold(line(Piece(f"  {who}: "), *told), width, "    ")
     return lines
 
 
@@ -88,9 +126,7 @@ def _empty_disk(row: EligibleRow, broker: int) -> tuple[Piece, ...]:
     if isinstance(elected, Unknown):
         return (told, Piece("What happens if it comes back empty is not known.", Tone.WARN))
     if elected:
-        text = (
-            "Should it come back with an EMPTY disk, it is elected all the same, and all that it held is lost"
-        )
+        text = "Coming back with an EMPTY disk, it is elected all the same, and all that it held is lost"
         return (told, Piece(f"{text}: look at its log dirs before it is started.", Tone.BAD))
-    text = "Should it come back with an empty disk, the controller notices and does not elect it"
-    return (told, Piece(f"{text}; the partition stays offline.", Tone.INFO))
+    text = "Coming back with an empty disk, it is noticed by the controller and not elected"
+    return (told, Piece(f"{text}: the partition stays offline.", Tone.INFO))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rich.style import Style
@@ -55,8 +55,11 @@ def title_lines(title: Title, width: int) -> list[Line]:
         left = line(*first, ident)
         gap = " " * max(width - width_of(left) - width_of(fresh) - 1, 1)
         return [_cropped((*left, Piece(gap), *fresh), width)]
+    # What went wrong may be long: it stands where there is room, above.
+    note = Piece(f"  {printable(title.note)}" if title.note else "", Tone.WARN)
+    fresh = _fresh(replace(title, note=""))
     gap = " " * max(width - width_of((ident,)) - width_of(fresh) - 1, 1)
-    return [_cropped(line(*first), width), _cropped(line(ident, Piece(gap), *fresh), width)]
+    return [_cropped(line(*first, note), width), _cropped(line(ident, Piece(gap), *fresh), width)]
 
 
 def _badge(title: Title) -> list[Piece]:

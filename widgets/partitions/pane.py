@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from textual.app import ComposeResult
 
 from recovery.model import TopicPartition
+from recovery.plan.review import harm_text
 from recovery.strategy import Verdict
 from widgets.lines import Lines
 from widgets.pane import Pane
@@ -103,14 +104,22 @@ class PartitionsPane(Pane):
         row = self.table.cursor_row
         if not isinstance(row, PartitionRow):
             return []
-        told = why(row)
-        if row.decision is None or row.decision.verdict is Verdict.ALREADY_ONLINE or not told:
-            told = f"led by {row.state.leader}, leader epoch {row.state.leader_epoch}"
-        missing = len(row.state.replicas) - (row.answered or 0)
-        note = (
-            "" if row.answered is None or not missing else f"; {counted(missing, 'replica')} did not answer"
-        )
-        return fold(line(Piece(f"{row.state.tp}: ", Tone.STRONG), Piece(told + note)), width, "  ")
+        return fold(line(Piece(f"{row.state.tp}: ", Tone.STRONG), Piece(_told(row))), width, "  ")
+
+
+def _told(row: PartitionRow) -> str:
+    """The reason for the suggestion, what it loses in full, and who did not answer."""
+    state, decision = row.state, row.decision
+    if decision is None or decision.verdict is Verdict.ALREADY_ONLINE:
+        led = "OFFLINE, its logs were not asked" if state.offline else f"led by {state.leader}"
+        return f"{led}, leader epoch {state.leader_epoch}"
+    told = why(row)
+    if decision.verdict is Verdict.ELECT:
+        missing = len(state.replicas) - (row.answered or 0)
+        return f"{told}; {counted(missing, 'replica')} did not answer" if missing else told
+    if row.now is None or row.loss is None:
+        return told
+    return f"{told}. Electing {row.now} now would lose {harm_text(row.loss, row.last_epoch)}"
 
 
 def _search(row: PartitionRow) -> str:

@@ -6,6 +6,7 @@ from textual.app import ComposeResult
 from textual.message import Message
 
 from recovery.model import TopicPartition
+from recovery.plan.review import Summary, summarise
 from recovery.plan.values import NotElected, PlanRow
 from recovery.strategy import Verdict
 from widgets.lines import Lines
@@ -34,6 +35,7 @@ class PlanPane(Pane):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view = PlanView(None)
+        self._summary: Summary | None = None
         self._requests = False
 
     def compose(self) -> ComposeResult:
@@ -54,6 +56,8 @@ class PlanPane(Pane):
         """Shows the plan as it is now; the cursor stays on its partition."""
         if view == self._view:
             return
+        if view.plan is not self._view.plan:
+            self._summary = None if view.plan is None else summarise(view.plan)
         self._view = view
         self.table.update(_rows(view))
         self._tell()
@@ -75,7 +79,7 @@ class PlanPane(Pane):
             self.post_message(self.EditWanted(message.row.tp))
 
     def _tell(self) -> None:
-        self.query_one("#plan-summary", Lines).show(lambda width: summary(self._view, width))
+        self.query_one("#plan-summary", Lines).show(lambda width: summary(self._view, self._summary, width))
         self.query_one("#plan-details", Lines).show(self._details)
 
     def _details(self, width: int) -> list[Line]:

@@ -7,7 +7,7 @@ from itertools import islice
 
 from recovery.plan.compare import Now
 from recovery.plan.requests import requests
-from recovery.plan.review import summarise
+from recovery.plan.review import Summary
 from recovery.plan.values import Plan, PlanRow
 from widgets.plan.candidates import choice_lines, choices
 from widgets.plan.columns import PlannedRow, note, status
@@ -18,14 +18,13 @@ BAR = 24
 REQUESTS_SHOWN = 30
 
 
-def summary(view: PlanView, width: int) -> list[Line]:
-    """How many are elected and what that loses; how it stands now; how far its application is."""
+def summary(view: PlanView, told: Summary | None, width: int) -> list[Line]:
+    """How many are elected and what that loses (``told``); how it stands now; how far its application is."""
     plan = view.plan
-    if plan is None:
+    if plan is None or told is None:
         return [
             line(Piece("  no plan yet: mark partitions in pane 1 and plan them, or load a file", Tone.DIM))
         ]
-    told = summarise(plan)
     saved = Piece(
         f" · saved in {view.file}" if view.file else " · NOT SAVED", Tone.DIM if view.file else Tone.WARN
     )
@@ -72,7 +71,7 @@ def _progress(view: PlanView, width: int) -> list[Line]:
     if batch is None:
         return []
     filled = round(BAR * batch.done / batch.of) if batch.of else 0
-    bar = "█" * filled + "░" * (BAR - filled)
+    bar = "█" * filled + "·" * (BAR - filled)
     text = f" {batch.done:,} of {batch.of:,}  {batch.what}"
     return fold(line(Piece(f"  {bar}", Tone.INFO), Piece(text, Tone.STRONG)), width, "  ")
 

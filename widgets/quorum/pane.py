@@ -42,6 +42,10 @@ def _note(member: Member) -> str:
     return printable(member.note) or ("behind" if _behind(member) else "")
 
 
+def _note_tone(member: Member) -> Tone:
+    return Tone.DIM if member.role is Role.OBSERVER and not _behind(member) else Tone.WARN
+
+
 COLUMNS: tuple[Column[Member], ...] = (
     Column("role", "ROLE", lambda m: m.role.value, sort=lambda m: _ROLES[m.role], tone=_role_tone),
     Column("id", "ID", lambda m: str(m.id), sort=lambda m: m.id, right=True, tone=Tone.STRONG),
@@ -68,7 +72,7 @@ COLUMNS: tuple[Column[Member], ...] = (
     ),
     Column("endpoint", "ENDPOINT", lambda m: printable(m.endpoint), priority=4),
     Column("directoryId", "DIRECTORY ID", lambda m: m.directory_id, priority=6),
-    Column("note", "NOTE", _note, tone=Tone.WARN, flex=True),
+    Column("note", "NOTE", _note, tone=_note_tone, flex=True),
 )
 
 
@@ -77,6 +81,7 @@ class QuorumPane(Pane):
 
     DEFAULT_CSS = """
     QuorumPane > RowTable { height: 1fr; min-height: 4; }
+    QuorumPane > .details { max-height: 50%; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:

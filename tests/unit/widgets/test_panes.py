@@ -55,6 +55,9 @@ async def test_waiting_stands_before_all_choices_that_lose() -> None:
         assert "broker 3 went down uncleanly, its return elects 1 of them" in text_of(pilot.app)
         assert "wait for 3" in line_of(pilot, "orders-7")
         assert "1 now: unknown" in line_of(pilot, "orders-7"), "what electing at once would lose"
+        pane.table.move_to(PAYMENTS)
+        await pilot.pause()
+        assert "Electing 2 now would lose at least 500" in " ".join(text_of(pilot.app).split())
 
 
 async def test_what_is_in_the_plan_is_marked_by_a_word() -> None:
@@ -75,6 +78,10 @@ async def test_partitions_whose_logs_were_not_asked_suggest_nothing() -> None:
         await pilot.pause()
         told = line_of(pilot, "quiet-1")
         assert "online" in told and "not asked" in told and "elect" not in told
+        assert "quiet-1: led by 1, leader epoch 4" in text_of(pilot.app)
+        pane.update(PartitionsView((bare_row(led._replace(leader=-1, isr=())),), NOW, "all partitions"))
+        await pilot.pause()
+        assert "OFFLINE, its logs were not asked" in text_of(pilot.app)
 
 
 async def test_partitions_are_grouped_by_the_broker_that_is_missing() -> None:
@@ -112,7 +119,7 @@ async def test_the_controller_is_explained_in_plain_words() -> None:
         pane.update(EligibleView((eligible(examples.last_replica_standing(), DiskWord.NOT_KNOWN),)))
         await pilot.pause()
         screen = " ".join(text_of(pilot.app).split())
-        assert "The return of broker 3 ends 1 of 1 without an unclean election" in screen
+        assert "The return of 3 ends 1 of 1 without an unclean election" in screen
         assert "The controller now: elects 3 as soon as it is unfenced" in screen
         for strategy in ("None", "Balanced", "Aggressive"):
             assert strategy in screen
@@ -126,7 +133,7 @@ async def test_a_broker_that_could_come_back_empty_is_warned_of() -> None:
         await pilot.pause()
         screen = " ".join(text_of(pilot.app).split())
         assert "its log dir has FAILED" in screen
-        assert "Should it come back with an EMPTY disk, it is elected all the same" in screen
+        assert "Coming back with an EMPTY disk, it is elected all the same" in screen
 
 
 async def test_where_the_elr_notices_an_empty_disk_that_is_said_too() -> None:
@@ -138,8 +145,8 @@ async def test_where_the_elr_notices_an_empty_disk_that_is_said_too() -> None:
         pane.update(EligibleView((eligible(survey, DiskWord.NOT_KNOWN),)))
         await pilot.pause()
         screen = " ".join(text_of(pilot.app).split())
-        assert "broker 3: does not answer" in screen
-        assert "the controller notices and does not elect it" in screen
+        assert "brokers 2 and 3, each: does not answer" in screen
+        assert "it is noticed by the controller and not elected" in screen
 
 
 MEMBERS = (
