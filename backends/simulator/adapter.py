@@ -28,6 +28,7 @@ from backends.simulator.messages import Error
 from backends.simulator.network import broker as node
 from backends.simulator.network import controller
 from backends.simulator.operate.asking import Asking, denied, silence
+from backends.simulator.operate.checkpoint import undisturbed
 from backends.simulator.operate.elections import Elections
 from backends.simulator.operate.kept import Kept
 from backends.simulator.operate.membership import SimulatedMembership
@@ -162,7 +163,8 @@ class SimulatorBackend:
 
     async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
         """Partition states, page by page."""
-        states, refused, asked = self._asking.describe(topics)
+        with undisturbed():
+            states, refused, asked = self._asking.describe(topics)
         not_compared = None
         if topics is None and self.simulation.world.context.denied.permissions:
             unseen, not_compared = self._unseen({state.topic for state in states})
@@ -207,14 +209,16 @@ class SimulatorBackend:
         cluster = self._cluster()
         configs = self._configs(list(dict.fromkeys(state.topic for state in request.partitions)))
         reassigning = self._reassigning(None)
-        run = SurveyRun(self._asking, request, cluster.brokers)
-        run.run(progress)
         min_isr = {
             topic: config if isinstance(config, Unknown) else int(config[MIN_ISR])
             for topic, config in configs.items()
         }
         busy = reassigning if isinstance(reassigning, Unknown) else frozenset(row.tp for row in reassigning)
-        return await self._done(run.result(min_isr, busy))
+        with undisturbed():
+            run = SurveyRun(self._asking, request, cluster.brokers)
+            run.run(progress)
+            result = run.result(min_isr, busy)
+        return await self._done(result)
 
     async def record_times(
         self, records: Sequence[tuple[TopicPartition, Witness]]
@@ -242,6 +246,10 @@ class SimulatorBackend:
         return await self._done(self._dirs(wanted))
 
     def _dirs(self, wanted: Sequence[int]) -> dict[int, tuple[LogDir, ...] | Unknown]:
+        with undisturbed():
+            return self._all_dirs(wanted)
+
+    def _all_dirs(self, wanted: Sequence[int]) -> dict[int, tuple[LogDir, ...] | Unknown]:
         answers = self._asking.all([(node(number), DescribeLogDirs()) for number in wanted])
         found: dict[int, tuple[LogDir, ...] | Unknown] = {}
         for number, answer in zip(wanted, answers, strict=True):

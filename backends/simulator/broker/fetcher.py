@@ -63,9 +63,7 @@ class Fetcher:
             self._changed = {}
         config = self._process.context.config
         forgotten, self._forgotten = self._forgotten, {}
-        body = Fetch(
-            self._process.id, self._process.epoch, self._session, tuple(positions), tuple(forgotten)
-        )
+        body = Fetch(self._process.id, self._process.epoch, self._session, tuple(positions), tuple(forgotten))
         timeout = config.replica_fetch_wait_max + config.request_timeout
         self._process.endpoint.ask(node(self._leader), body, timeout, self._fetched)
 

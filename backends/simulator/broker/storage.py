@@ -36,6 +36,13 @@ class Storage:
         directories = enumerate(self.disk.directories)
         return tuple(directory.id for index, directory in directories if index not in self.failed)
 
+    @property
+    def sound(self) -> bool:
+        """Whether nothing at all has failed here, noticed or not."""
+        disk = self.disk
+        failed = self.failed or self.failed_partitions or disk.bad
+        return not failed and not any(directory.broken for directory in disk.directories)
+
     def log(self, tp: TopicPartition) -> Log:
         """The log as this process has it in memory. Raises KeyError where it has none."""
         return self.disk.logs[tp]

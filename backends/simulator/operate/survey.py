@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from backends.base.answers import Contact, SurveyRequest, SurveyResult
@@ -24,6 +24,7 @@ from recovery.model import (
     PartitionState,
     Replica,
     ReplicaLog,
+    Standing,
     Survey,
     TopicPartition,
     Unknown,
@@ -52,13 +53,15 @@ class SurveyRun:
         self._logs: Logs = {}
         self._contacts: dict[int, Contact] = {}
         self._left: dict[int, list[TopicPartition]] = {}
+        # Most logs of a large cluster are alike, and are told by one object.
+        self._alike: dict[Hashable, ReplicaLog] = {}
         for state in request.partitions:
-            led = request.leaders_only and not state.offline
+            led, tp = request.leaders_only and not state.offline, state.tp
             for replica in state.replicas:
                 if led and replica != state.leader:
-                    self._logs[state.tp, replica] = NOT_ASKED
+                    self._logs[tp, replica] = NOT_ASKED
                 else:
-                    self._left.setdefault(replica, []).append(state.tp)
+                    self._left.setdefault(replica, []).append(tp)
 
     def run(self, progress: Progress | None) -> None:
         """Until every replica is settled, at the latest until the duration is over."""
@@ -110,13 +113,27 @@ class SurveyRun:
         self._note(broker, None)
         read = {row.tp: row for row in epochs.logs} if isinstance(epochs, LineageRead) else {}
         for info in answer.infos:
-            self._logs[info.tp, broker] = _log(info, read.get(info.tp))
+            self._logs[info.tp, broker] = self._log(info, read.get(info.tp))
         # What was not served (HasMoreData) is asked for in the next round.
         rest = left[len(answer.infos) :]
         if rest:
             self._left[broker] = rest
         else:
             del self._left[broker]
+
+    def _log(self, info: PartitionLogInfo, read: LogRead | None) -> ReplicaLog | Unknown:
+        if info.error is not None or read is None or read.lineage is None:
+            return _unusual(info, read)
+        _, epoch, end, _ = info
+        lineage = read.lineage
+        _, _, _, start, high_watermark, log_dir = read
+        key = (epoch, end, lineage.spans, lineage.last_epoch, start, high_watermark, log_dir)
+        log = self._alike.get(key)
+        if log is None:
+            size = (end - start) * BYTES_A_RECORD
+            log = ReplicaLog(epoch, end, start, high_watermark, lineage, log_dir, size)
+            self._alike[key] = log
+        return log
 
     def _note(self, broker: int, problem: Unknown | None) -> None:
         seconds = (self._asking.now - self._began) / SECOND
@@ -127,13 +144,18 @@ class SurveyRun:
     ) -> SurveyResult:
         """``min_isr`` is each topic's as configured."""
         surveys = []
+        alike: dict[tuple[int, Standing, int], Replica] = {}
         for state in self._request.partitions:
-            replicas = tuple(
-                Replica(replica, standing(state, replica, self._brokers), self._logs[state.tp, replica])
-                for replica in state.replicas
-            )
-            busy = reassigning if isinstance(reassigning, Unknown) else state.tp in reassigning
-            surveys.append(Survey(state, replicas, _effective(min_isr[state.topic], state), busy))
+            tp = state.tp
+            replicas = []
+            for broker in state.replicas:
+                stands, log = standing(state, broker, self._brokers), self._logs[tp, broker]
+                replica = alike.get((broker, stands, id(log)))
+                if replica is None:
+                    replica = alike[broker, stands, id(log)] = Replica(broker, stands, log)
+                replicas.append(replica)
+            busy = reassigning if isinstance(reassigning, Unknown) else tp in reassigning
+            surveys.append(Survey(state, tuple(replicas), _effective(min_isr[state.topic], state), busy))
         contacts = tuple(self._contacts[broker] for broker in sorted(self._contacts))
         return SurveyResult(tuple(surveys), contacts)
 
@@ -142,7 +164,8 @@ def _effective(configured: int | Unknown, state: PartitionState) -> int | Unknow
     return configured if isinstance(configured, Unknown) else min(configured, len(state.replicas))
 
 
-def _log(info: PartitionLogInfo, read: LogRead | None) -> ReplicaLog | Unknown:
+def _unusual(info: PartitionLogInfo, read: LogRead | None) -> ReplicaLog | Unknown:
+    """What is known of a log that was not told, or without its epochs."""
     if info.error is not None:
         return _unknown(info.error, info.tp.topic, "DESCRIBE")
     epoch, end = info.leader_epoch, info.log_end_offset
@@ -150,13 +173,8 @@ def _log(info: PartitionLogInfo, read: LogRead | None) -> ReplicaLog | Unknown:
         return ReplicaLog(
             epoch, end, lineage=Unknown(Why.NOT_ANSWERED, "the broker died between two questions")
         )
-    if read.lineage is None:
-        assert read.error is not None
-        return ReplicaLog(epoch, end, lineage=_unknown(read.error, info.tp.topic, "READ"))
-    size = (end - read.log_start_offset) * BYTES_A_RECORD
-    return ReplicaLog(
-        epoch, end, read.log_start_offset, read.high_watermark, read.lineage, read.log_dir, size
-    )
+    assert read.error is not None
+    return ReplicaLog(epoch, end, lineage=_unknown(read.error, info.tp.topic, "READ"))
 
 
 def _unknown(error: Error, topic: str, operation: str) -> Unknown:
