@@ -39,20 +39,23 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. ``command`` is what to run on ``host``, word for word ("" nothing); ``sends`` what the tool sends
-    itself; ``waits_for`` the condition; ``wrong`` what can go wrong; ``back`` how to go back.
+    """One step. ``commands`` are what to run on ``host``, word for word; ``sends`` what the tool sends itself;
+    ``waits_for`` the condition; ``held`` why it cannot be done yet; ``wrong`` what can go wrong; ``back`` how to go
+    back; ``problem`` why it failed; ``stands`` what the set stands after it.
     """
 
     title: str
     state: StepState
     text: str = ""
     host: str = ""
-    command: str = ""
+    commands: tuple[str, ...] = ()
     sends: str = ""
     waits_for: str = ""
-    wrong: str = ""
+    held: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
     back: str = ""
     problem: str = ""
+    stands: str = ""
     progress: Progress | None = None
 
 
@@ -96,16 +99,21 @@ def step_text(step: Step, width: int) -> list[Line]:
     """One step in full. The command stands alone on its lines, to be copied."""
     lines = fold(line(Piece(printable(step.title), Tone.HEAD)), width)
     lines += _told("", step.text, Tone.PLAIN, width)
-    if step.command:
+    if step.commands:
         where = f"on {step.host}" if step.host else "on the host"
         lines += [line(Piece(f"Run {where}:", Tone.KEY))]
-        lines += fold(line(Piece(f"  {printable(step.command)}", Tone.STRONG)), width, "    ")
+        for command in step.commands:
+            lines += fold(line(Piece(f"  {printable(command)}", Tone.STRONG)), width, "    ")
     lines += _told("ktriage sends: ", step.sends, Tone.INFO, width)
+    for why in step.held:
+        lines += _told("Not yet: ", why, Tone.BAD, width)
     lines += _told("It waits until ", step.waits_for, Tone.INFO, width)
     lines += _progress(step.progress, width)
-    lines += _told("What can go wrong: ", step.wrong, Tone.WARN, width)
-    lines += _told("To go back: ", step.back, Tone.PLAIN, width)
     lines += _told("FAILED: ", step.problem, Tone.BAD, width)
+    for risk in step.wrong:
+        lines += _told("What can go wrong: ", risk, Tone.WARN, width)
+    lines += _told("To go back: ", step.back, Tone.PLAIN, width)
+    lines += _told("Afterwards: ", step.stands, Tone.INFO, width)
     return lines
 
 
@@ -144,7 +152,7 @@ class WizardView(Vertical):
             self.step = step
 
     class CopyCommand(Message):
-        """Somebody wants the current step's command."""
+        """Somebody wants the current step's commands, one a line."""
 
         def __init__(self, command: str) -> None:
             super().__init__()
@@ -164,7 +172,10 @@ class WizardView(Vertical):
     def update(self, wizard: Wizard) -> None:
         """Shows how far it is."""
         self._wizard = wizard
-        self.query_one("#wizard-steps", Lines).show(lambda width: step_list(wizard, width))
+        steps = self.query_one("#wizard-steps", Lines)
+        steps.show(lambda width: step_list(wizard, width))
+        number = next((n for n, step in enumerate(wizard.steps) if step is wizard.current), 0)
+        steps.scroll_to(y=max(number - 1, 0), animate=False)
         self.query_one("#wizard-step", Lines).show(self._step)
 
     def action_go(self) -> None:
@@ -173,8 +184,8 @@ class WizardView(Vertical):
 
     def action_copy(self) -> None:
         current = self._wizard.current
-        if current is not None and current.command:
-            self.post_message(self.CopyCommand(current.command))
+        if current is not None and current.commands:
+            self.post_message(self.CopyCommand("\n".join(current.commands)))
 
     def _step(self, width: int) -> Sequence[Line]:
         current = self._wizard.current

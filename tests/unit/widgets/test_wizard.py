@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from recovery.membership.replacement import Header, Kind, ReplacementPlan, Wanted
+from recovery.membership.replacement_course import Picture
+from recovery.membership.replacement_steps import notes, steps
+from tests.unit.membership.quorums import CLUSTER, key, progress, quorum, voters
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
+from widgets.replacement import wizard_of
 from widgets.text import fold, line, plain
 from widgets.wizard import Progress, Step, StepState, Wizard, WizardView, step_text
 
@@ -14,9 +19,9 @@ STEPS = (
         "Format the new disk",
         StepState.CURRENT,
         host="kafka-c3",
-        command=COMMAND,
+        commands=(COMMAND,),
         waits_for="102 fetches",
-        wrong="a wrong id",
+        wrong=("a wrong id",),
         back="put the old disk back",
     ),
     Step("Add voter 102", StepState.WAITING),
@@ -65,3 +70,45 @@ async def test_going_on_and_copying_are_asked_for() -> None:
         await pilot.pause()
         assert len(heard) == 2
         assert "all steps are done" in text_of(pilot.app)
+
+
+def replacement() -> ReplacementPlan:
+    """The disk of 3, which leads nothing."""
+    wanted = Wanted(Kind.DISK, CLUSTER, voters(1, 2, 3).voters, (key(3),), (3,), leader=1)
+    return ReplacementPlan(Header("id", "2026-03-01", "ada", "0.1.0"), wanted, steps(wanted), notes(wanted))
+
+
+def test_a_replacement_goes_on_from_where_the_cluster_is() -> None:
+    plan = replacement()
+    running = wizard_of(plan, Picture(quorum(1, 2, 3)))
+    assert running.current is not None and running.current.title == plan.steps[0].title
+    assert running.current.commands == plan.steps[0].commands
+    stopped = wizard_of(plan, Picture(quorum(1, 2, 3, down=(3,))))
+    assert stopped.steps[0].state is StepState.DONE
+    assert stopped.current is not None and stopped.current.title == plan.steps[1].title
+    assert stopped.stands == f"now: {plan.steps[0].stands}"
+
+
+def test_catching_up_of_a_newcomer_has_a_bar_and_an_estimate() -> None:
+    plan = replacement()
+    newcomer = key(3, "new-dir")
+    seen = quorum(1, 2, observers=(newcomer,))
+    behind = tuple(progress(p.key, behind=400) if p.key == newcomer else p for p in seen.progress)
+    wizard = wizard_of(plan, Picture(quorum(1, 2, progress=behind)), left_s=65.0)
+    assert wizard.current is not None
+    assert wizard.current.progress == Progress(100, 500, "offsets", 65.0)
+
+
+def test_a_step_that_failed_says_why_and_how_to_go_back() -> None:
+    wizard = wizard_of(replacement(), Picture(quorum(1, 2, 3)), problem="the leader did not answer")
+    assert wizard.current is not None and wizard.current.state is StepState.FAILED
+    text = "\n".join(plain(one) for one in step_text(wizard.current, 80))
+    assert "FAILED: the leader did not answer" in text
+    assert "To go back: " in text and "Afterwards: voters" in text
+
+
+def test_what_would_stop_the_quorum_is_said_before_it_is_done() -> None:
+    wizard = wizard_of(replacement(), Picture(quorum(1, 2, 3, down=(2,))))
+    assert wizard.current is not None
+    text = "\n".join(plain(one) for one in step_text(wizard.current, 120))
+    assert "Not yet: stopping 3 would stop the quorum" in text
