@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from recovery.membership.preflight import Limits, strength
 from recovery.membership.replacement import ReplacementPlan, StepKind
 from recovery.membership.replacement import Step as Planned
 from recovery.membership.replacement_course import Picture, Situation, current, situation
@@ -27,8 +28,9 @@ def wizard_of(
         steps.append(shown)
     wanted = plan.wanted
     nodes = ", ".join(map(str, dict.fromkeys((*(key.id for key in wanted.leaving), *wanted.joining))))
-    before = "" if now is None or now.number == 1 else f"now: {plan.step(now.number - 1).stands}"
-    return Wizard(f"Replacement ({wanted.kind}) of {nodes}", tuple(steps), before)
+    quorum = picture.quorum
+    stands = f"the voters now: {strength(quorum, quorum.voters, Limits())}"
+    return Wizard(f"Replacement ({wanted.kind}) of {nodes}", tuple(steps), stands)
 
 
 def _step(planned: Planned, seen: Situation) -> Step:

@@ -113,7 +113,7 @@ def step_text(step: Step, width: int) -> list[Line]:
     for risk in step.wrong:
         lines += _told("What can go wrong: ", risk, Tone.WARN, width)
     lines += _told("To go back: ", step.back, Tone.PLAIN, width)
-    lines += _told("Afterwards: ", step.stands, Tone.INFO, width)
+    lines += _told("Afterwards, with all of them up: ", step.stands, Tone.INFO, width)
     return lines
 
 

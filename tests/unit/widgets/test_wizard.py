@@ -86,7 +86,7 @@ def test_a_replacement_goes_on_from_where_the_cluster_is() -> None:
     stopped = wizard_of(plan, Picture(quorum(1, 2, 3, down=(3,))))
     assert stopped.steps[0].state is StepState.DONE
     assert stopped.current is not None and stopped.current.title == plan.steps[1].title
-    assert stopped.stands == f"now: {plan.steps[0].stands}"
+    assert stopped.stands == "the voters now: 2 of 3 up, majority 2, stands 0 more failures"
 
 
 def test_catching_up_of_a_newcomer_has_a_bar_and_an_estimate() -> None:
@@ -104,7 +104,7 @@ def test_a_step_that_failed_says_why_and_how_to_go_back() -> None:
     assert wizard.current is not None and wizard.current.state is StepState.FAILED
     text = "\n".join(plain(one) for one in step_text(wizard.current, 80))
     assert "FAILED: the leader did not answer" in text
-    assert "To go back: " in text and "Afterwards: voters" in text
+    assert "To go back: " in text and "Afterwards, with all of them up: voters" in text
 
 
 def test_what_would_stop_the_quorum_is_said_before_it_is_done() -> None:
