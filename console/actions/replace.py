@@ -226,6 +226,6 @@ async def _picture(
     step = current(plan, picture)
     if step is not None and step.kind in (StepKind.SERVERS, StepKind.STAY_OUT):
         nodes = await membership.nodes()
-        servers = servers_of(nodes, plan.wanted.leaving)
+        servers = servers_of(nodes, quorum, plan.wanted.leaving)
         return replace(picture, servers=servers, joins=joins_of(nodes))
     return picture

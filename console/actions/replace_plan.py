@@ -79,15 +79,20 @@ def settings_of(node: Node) -> NodeSettings | None:
     return node.answer.settings
 
 
-def servers_of(nodes: Sequence[Node], leaving: Sequence[ReplicaKey]) -> dict[str, tuple[str, ...] | None]:
+def servers_of(
+    nodes: Sequence[Node], quorum: Quorum, leaving: Sequence[ReplicaKey]
+) -> dict[str, tuple[str, ...] | None]:
     """What each node runs with as controller.quorum.bootstrap.servers, but for those that go.
 
+    A controller that was removed and stopped stays registered: it is no voter, does not answer, and does not count.
     Where the brokers were not asked they are there as one that would not tell.
     """
     gone = {key.id for key in leaving}
+    voters = {key.id for key in quorum.voters.keys}
     found: dict[str, tuple[str, ...] | None] = {}
     for node in nodes:
-        if node.role is not Role.BROKER and node.id in gone:
+        stopped = isinstance(node.answer, Unknown) and node.id not in voters
+        if node.role is not Role.BROKER and (node.id in gone or stopped):
             continue
         settings = settings_of(node)
         found[f"{node.role} {node.id}"] = None if settings is None else settings.bootstrap_servers
