@@ -1,0 +1,1 @@
+"""The quorum and the log dirs beside Java's own tools."""

@@ -1,0 +1,113 @@
+"""``python -m benchmarks.quorum [--rounds N]``: whole processes beside Kafka's own, on one cluster, in turn.
+
+``quorum status`` beside ``kafka-metadata-quorum describe --status``, ``log-dirs`` with 3,000 partitions of 3
+replicas beside ``kafka-log-dirs --describe``; written to ``benchmarks/results/quorum.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from backends.testbed import KafkaCluster
+from benchmarks.bed import PARTITIONS, TOPIC, WAIT_SECONDS, assignment, new_cluster
+from benchmarks.commands import javas, ours
+from benchmarks.machine import described
+from benchmarks.measure import BenchmarkError, Command, Measured, Side, side_by_side
+from benchmarks.report import Target, compared, ratio_of
+
+RESULTS = Path(__file__).parent.parent / "results" / "quorum.md"
+ROUNDS = 7
+STATUS = Target(0.7)
+DIRS = Target(0.5)
+
+
+def main() -> int:
+    """1 where an aim is missed or a process did not do its work."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quorum", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    rounds = parser.parse_args().rounds
+    machine = tuple(described("4.3.1"))
+    try:
+        with tempfile.TemporaryDirectory() as directory, new_cluster(say) as cluster:
+            status = side_by_side(status_commands(cluster), rounds, Path(directory), say)
+            replicas = [assignment(number) for number in range(PARTITIONS)]
+            cluster.traffic.create_topic(TOPIC, replicas, timeout=WAIT_SECONDS)
+            dirs = side_by_side(dirs_commands(cluster), rounds, Path(directory), say)
+    except BenchmarkError as error:
+        say(str(error))
+        return 1
+    parts = (("quorum status", status, STATUS), ("log-dirs", dirs, DIRS))
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text("\n".join(report(machine, rounds, parts)) + "\n", encoding="utf-8")
+    say(f"written to {RESULTS}")
+    return 0 if all(ratio_of(sides) <= target.ratio for _, sides, target in parts) else 1
+
+
+def status_commands(cluster: KafkaCluster) -> tuple[Command, ...]:
+    """The same question about the same quorum."""
+    bootstrap = ("--bootstrap-server", cluster.bootstrap())
+
+    def ours_did(measured: Measured) -> None:
+        told = json.loads(measured.stdout)
+        _sure(told["leader"] >= 0 and len(told["members"]) == 6, "quorum status did not tell every replica")
+
+    def java_did(measured: Measured) -> None:
+        _sure("LeaderEpoch" in measured.stdout, "kafka-metadata-quorum did not tell the leader")
+
+    java = javas("kafka-metadata-quorum", cluster.spec.version, *bootstrap, "describe", "--status")
+    return (
+        Command("ktriage", ours("ktriage", "quorum", "status", "--output", "json", *bootstrap), ours_did),
+        Command("java", java, java_did),
+    )
+
+
+def dirs_commands(cluster: KafkaCluster) -> tuple[Command, ...]:
+    """Every replica with its size, as JSON from both."""
+    bootstrap = ("--bootstrap-server", cluster.bootstrap())
+    wanted = 3 * PARTITIONS
+
+    def ours_did(measured: Measured) -> None:
+        told = json.loads(measured.stdout)
+        found = sum(len(log_dir["replicas"]) for log_dir in told["dirs"])
+        _sure(found >= wanted, f"log-dirs told {found} replicas, not {wanted}")
+
+    def java_did(measured: Measured) -> None:
+        found = measured.stdout.count(f'"{TOPIC}-')
+        _sure(found >= wanted, f"kafka-log-dirs told {found} replicas, not {wanted}")
+
+    return (
+        Command("ktriage", ours("ktriage", "log-dirs", "--output", "json", *bootstrap), ours_did),
+        Command("java", javas("kafka-log-dirs", cluster.spec.version, *bootstrap, "--describe"), java_did),
+    )
+
+
+def report(
+    machine: tuple[str, ...], rounds: int, parts: tuple[tuple[str, tuple[Side, ...], Target], ...]
+) -> Iterator[str]:
+    """The Markdown file."""
+    yield "# The quorum and the log dirs beside Kafka's own tools"
+    yield ""
+    yield from machine
+    yield f"- {datetime.now(UTC).date()}, {rounds} rounds each, in turn, after one for warming up"
+    for what, sides, target in parts:
+        yield from ("", f"## {what}", "")
+        yield from compared(sides, target)
+
+
+def _sure(condition: bool, message: str) -> None:
+    if not condition:
+        raise BenchmarkError(message)
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
