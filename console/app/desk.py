@@ -20,7 +20,7 @@ from console.app.availability import Standing, why_not
 from console.app.command_lines import command_line
 from console.app.dirs_detail import dir_detail
 from console.app.footer import Footer
-from console.app.frame import title
+from console.app.frame import short_name, title
 from console.app.guide import step
 from console.app.help import sections
 from console.app.moves import Moves, Place
@@ -165,7 +165,7 @@ class Desk(Screen[None]):
         session = self.session
         self.query_one(TitleBar).update(title(session))
         self.query_one(PaneTabs).update(self._tabs(), self.pane)
-        self.query_one(Crumbs).update(self.moves.trail(session.target.title))
+        self.query_one(Crumbs).update(self.moves.trail(short_name(session.target)))
         self.query_one(CommandLine).update(self.command_line())
         self.query_one(Footer).update(tuple(self.actions()), self.pane)
         if self.guide:

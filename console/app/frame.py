@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from console.app.schedule import Schedule
 from console.app.session import Session
 from console.app.view import Link
+from console.target import Target
 from widgets.frame.title import RefreshState, Title
 
 
@@ -14,7 +17,7 @@ def title(session: Session) -> Title:
     now = session.clock()
     left = safety.left(now)
     return Title(
-        name=session.target.title,
+        name=short_name(session.target),
         cluster_id=view.cluster_id,
         simulated=session.simulated,
         armed_left_s=left,
@@ -24,6 +27,14 @@ def title(session: Session) -> Title:
         note=_note(state.link, state.problem, state.schedule, now),
         colour=session.target.colour,
     )
+
+
+def short_name(target: Target) -> str:
+    """The cluster as it was named, short enough for a title: the first bootstrap server, a scenario's file name."""
+    if target.kind == "simulated":
+        return Path(target.scenario).name
+    first, *others = target.title.split(",")
+    return f"{first} (+{len(others)})" if others else first
 
 
 def _refresh(link: Link, schedule: Schedule) -> RefreshState:

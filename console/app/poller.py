@@ -141,12 +141,13 @@ class Poller:
 
     async def _whole(self) -> None:
         self._schedule(self.state.schedule.begin(self._clock()))
-        wanted = self.wanted
+        wanted, first = self.wanted, self.view.at is None
         link, problem = await self._outcome(self._asks.whole(self.view, wanted, self._next()))
         if link is Link.UP:
             self._shown, self._moved_at = wanted, None if self.wanted == wanted else self._moved_at
-        lost = link is Link.LOST
-        self.state = Polled(link, problem, self.state.schedule.end(self._clock(), failed=lost))
+        # The first look opens everything, and says nothing of what the next ones take.
+        other = link is Link.LOST or first
+        self.state = Polled(link, problem, self.state.schedule.end(self._clock(), untypical=other))
         self._changed()
 
     async def _part(self) -> None:

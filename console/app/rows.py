@@ -12,10 +12,13 @@ from widgets.partitions import PartitionRow, bare_row, partition_row
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """``partitions`` in the order of the cluster. ``made_of``: the survey that each row was made of."""
+    """``partitions`` as they are to stand, ``others``: those that are well too. ``made_of``: the survey that each
+    row was made of.
+    """
 
     partitions: tuple[PartitionRow, ...] = ()
     choosing: Choosing = field(default_factory=Choosing)
+    others: bool = False
     made_of: Mapping[TopicPartition, tuple[Survey, PartitionRow]] = field(default_factory=dict)
 
 
@@ -43,4 +46,4 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
     partitions = tuple(rows)
     if partitions == known.partitions:
         partitions = known.partitions
-    return Rows(partitions, choosing, made)
+    return Rows(partitions, choosing, others, made)

@@ -50,10 +50,13 @@ class Schedule:
         assert self.began is None, "looks never overlap"
         return replace(self, began=now, wanted=False)
 
-    def end(self, now: float, *, failed: bool = False) -> Schedule:
-        """The look is over. A cluster that did not answer had no work with it: it is asked again soon."""
+    def end(self, now: float, *, untypical: bool = False) -> Schedule:
+        """The look is over; ``untypical``: how long it took says nothing, the next one comes as usual.
+
+        A cluster that did not answer had no work with it: it is asked again soon.
+        """
         assert self.began is not None
-        return replace(self, began=None, ended=now, took=0.0 if failed else now - self.began)
+        return replace(self, began=None, ended=now, took=0.0 if untypical else now - self.began)
 
     def want(self) -> Schedule:
         """Ask for a look: at once, or right after the one that runs, which may have passed it by already."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -75,6 +75,7 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self.poller = Poller(self, self.clock, self._seen, self._stood, listener.failed)
         self._beat: asyncio.Task[None] | None = None
+        self._shaping: asyncio.Task[None] | None = None
         self._was = Link.CONNECTING
         self._cluster_id = ""
 
@@ -93,8 +94,9 @@ class Session:
 
     async def close(self) -> None:
         """Nothing is asked any more, and the cluster is let go of."""
-        if self._beat is not None:
-            self._beat.cancel()
+        for task in (self._beat, self._shaping):
+            if task is not None:
+                task.cancel()
         await self.poller.stop()
         await self._elsewhere.close()
 
@@ -115,15 +117,17 @@ class Session:
         """Other rules of choosing, or the other partitions too: the rows are made anew, nobody is asked."""
         self.choosing = choosing
         self.others = self.others if others is None else others
-        view = self.view
+        await self._reshape()
 
-        async def job(_backend: Backend) -> Rows:
-            return shaped(view, choosing, self.rows, others=self.others)
-
-        rows = await self.run(job)
-        if view is self.view:
-            self.rows = rows
-            self._listener.view_changed()
+    async def _reshape(self) -> None:
+        """Again where the picture, or what is wanted of it, is another one by the time that the rows are made."""
+        while True:
+            view, choosing, others, known = self.view, self.choosing, self.others, self.rows
+            rows = await self.run(partial(_shape, view, choosing, known, others))
+            if view is self.view and choosing == self.choosing and others == self.others:
+                self.rows = rows
+                self._listener.view_changed()
+                return
 
     # What the poller asks (console.app.poller.Asks)
 
@@ -145,9 +149,7 @@ class Session:
             view = await asking(Looker(self.clock, tell), backend)
             return view, shaped(view, choosing, known, others=others)
 
-        view, rows = await self.run(job)
-        if choosing == self.choosing and others == self.others:
-            self.rows = rows
+        view, self.rows = await self.run(job)
         return view
 
     def _told(self, view: View, rows: Rows) -> None:
@@ -162,6 +164,8 @@ class Session:
             self.draft = Draft()
             self._listener.cluster_changed(before)
         self._cluster_id = view.cluster_id or self._cluster_id
+        if self.rows.others != self.others or self.rows.choosing != self.choosing:
+            self._shaping = asyncio.create_task(self._reshape(), name="rows")
         self._listener.view_changed()
 
     def _stood(self) -> None:
@@ -210,6 +214,5 @@ async def _advance(backend: Backend, seconds: float) -> None:
         await backend.advance(seconds)
 
 
-def with_header(draft: Draft, made: Header) -> Draft:
-    """The draft under a header of its own: a plan that is saved again is another plan."""
-    return draft if draft.plan is None else replace(draft, plan=replace(draft.plan, header=made))
+async def _shape(view: View, choosing: Choosing, known: Rows, others: bool, _backend: Backend) -> Rows:
+    return shaped(view, choosing, known, others=others)

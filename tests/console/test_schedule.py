@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from console.app.schedule import INTERVAL, SHARE, Schedule
 
 
-def looked(took: float, schedule: Schedule | None = None, *, failed: bool = False) -> Schedule:
+def looked(took: float, schedule: Schedule | None = None, *, untypical: bool = False) -> Schedule:
     """After a look that began at 0."""
-    return (schedule or Schedule()).begin(0.0).end(took, failed=failed)
+    return (schedule or Schedule()).begin(0.0).end(took, untypical=untypical)
 
 
 def test_the_first_look_is_at_once_and_the_next_after_ten_seconds() -> None:
@@ -49,4 +49,4 @@ def test_looks_never_take_more_than_a_twentieth_of_the_time(took: float) -> None
 
 
 def test_a_cluster_that_does_not_answer_is_asked_again_soon_however_long_the_silence_took() -> None:
-    assert looked(60.0, failed=True).due(60.0) == INTERVAL
+    assert looked(60.0, untypical=True).due(60.0) == INTERVAL
