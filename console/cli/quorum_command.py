@@ -56,46 +56,55 @@ class Verb(StrEnum):
     REPLACE = "replace"
 
 
+VerbArgument = Annotated[Verb, typer.Argument(metavar="VERB", show_default=False)]
+NodeArgument = Annotated[
+    int | None, typer.Argument(metavar="[NODE]", help="The controller's node id.", show_default=False)
+]
+DirectoryId = Annotated[
+    str | None, typer.Option("--directory-id", metavar="ID", help="add, remove: of the metadata log dir.")
+]
+EndpointOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--endpoint",
+        metavar="LISTENER://HOST:PORT",
+        help="Where the controller listens, if the controllers do not list it. May be repeated.",
+    ),
+]
+Why = Annotated[
+    Kind | None, typer.Option("--why", help="replace: what the replacement is for.", show_default=False)
+]
+With = Annotated[
+    list[int] | None,
+    typer.Option("--with", metavar="NODE", help="replace: a new controller's node id. May be repeated."),
+]
+PlanOption = Annotated[
+    Path | None,
+    typer.Option("--plan", metavar="FILE", help="replace: go through this plan, or make it here."),
+]
+Confirmed = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--confirmed",
+        metavar="STEP",
+        help="replace: that step is done on the hosts, though the cluster cannot show it. May be repeated.",
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Preflight, or the plan, and nothing sent.")]
+
+
 def quorum(
     run: Run,
     *,
-    verb: Annotated[Verb, typer.Argument(metavar="VERB", show_default=False)],
-    node: Annotated[
-        int | None, typer.Argument(metavar="[NODE]", help="The controller's node id.", show_default=False)
-    ] = None,
-    directory_id: Annotated[
-        str | None, typer.Option("--directory-id", metavar="ID", help="add, remove: of the metadata log dir.")
-    ] = None,
-    endpoint: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--endpoint",
-            metavar="LISTENER://HOST:PORT",
-            help="Where the controller listens, if the controllers do not list it. May be repeated.",
-        ),
-    ] = None,
-    why: Annotated[
-        Kind | None, typer.Option("--why", help="replace: what the replacement is for.", show_default=False)
-    ] = None,
-    with_: Annotated[
-        list[int] | None,
-        typer.Option("--with", metavar="NODE", help="replace: a new controller's node id. May be repeated."),
-    ] = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option("--plan", metavar="FILE", help="replace: go through this plan, or make it here."),
-    ] = None,
-    confirmed: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--confirmed",
-            metavar="STEP",
-            help="replace: that step is done on the hosts, though the cluster cannot show it. May be repeated.",
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Preflight, or the plan, and nothing sent.")
-    ] = False,
+    verb: VerbArgument,
+    node: NodeArgument = None,
+    directory_id: DirectoryId = None,
+    endpoint: EndpointOption = None,
+    why: Why = None,
+    with_: With = None,
+    plan: PlanOption = None,
+    confirmed: Confirmed = None,
+    dry_run: DryRun = False,
     yes: Yes = False,
     reason: Reason = None,
 ) -> int:

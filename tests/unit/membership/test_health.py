@@ -81,7 +81,7 @@ def test_the_newcomer_is_the_one_that_fetches() -> None:
     assert newcomer(both, 3, None) == new
     assert newcomer(both, 3, "old") == old
     twice = replace(of, progress=(*of.progress, progress(old), progress(new)))
-    with pytest.raises(NotChosen, match="give .*directory-id"):
+    with pytest.raises(NotChosen, match=r"give .*directory-id"):
         newcomer(twice, 3, None)
     for node, said in ((9, "does not fetch"), (1, "is a voter already")):
         with pytest.raises(NotChosen, match=said):
@@ -99,7 +99,7 @@ def test_directory_ids_are_taken_in_both_forms() -> None:
     assert directory_id(uuid) == directory_id(f" {kafka}== ") == kafka
     assert directory_uuid("") == ""
     for wrong in ("", "abc", "AAAAAAAAAAAAAAAAAAAAAA", "Oyj3ZnJs9J7nsBpCRGW9Kh", uuid[:-1]):
-        with pytest.raises(ValueError, match="directory|keeps for itself"):
+        with pytest.raises(ValueError, match=r"directory|keeps for itself"):
             directory_id(wrong)
 
 

@@ -12,15 +12,14 @@ from console.actions.replace import Course, go_through, standing
 from console.actions.replace_plan import Choice, plan_replacement
 from recovery.membership.replacement import Kind, ReplacementError, ReplacementPlan, Step
 from recovery.membership.replacement_course import Situation
+from tests.unit.membership.auditing import Audited, Rehearsed
 from tests.unit.membership.rehearsing import (
     HEADER,
     PATIENCE,
-    Audited,
     Killed,
     Never,
     Notes,
     Operator,
-    Rehearsed,
     cluster,
     through,
 )
