@@ -12,6 +12,7 @@ from recovery.model import EpochSpan, TopicPartition
 
 if TYPE_CHECKING:
     from backends.simulator.quorum.disk import MetadataDisk
+    from backends.simulator.quorum.entries import Entry
 
 
 class MetadataWritten(NamedTuple):
@@ -105,13 +106,17 @@ class QuorumTruncated(NamedTuple):
 
 
 class QuorumCommitted(NamedTuple):
-    """A leader of the quorum moved its high watermark to ``offset``, by the voters ``voters``."""
+    """A leader of the quorum moved its high watermark from ``before`` to ``offset``, by the voters ``voters``, and
+    committed ``entries`` with that: a snapshot may take them out of its log.
+    """
 
     controller: int
     disk: MetadataDisk
     epoch: int
+    before: int
     offset: int
     voters: VoterSet
+    entries: tuple[Entry, ...]
 
 
 class MetadataDiskLost(NamedTuple):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from backends.simulator.invariants.names import QuorumPromise
 from backends.simulator.quorum.disk import MetadataDisk
-from backends.simulator.quorum.entries import Body, Voters
+from backends.simulator.quorum.entries import Body, Entry, Voters
 from backends.simulator.watch import (
     MetadataDiskLost,
     QuorumCommitted,
@@ -44,7 +45,7 @@ class QuorumPromises:
             disk = world.quorum.disks[number]
             self.written(QuorumWritten(number, disk, 0))
         first = world.quorum.disks[world.topology.controllers[0]]
-        self._commit(first, first.log.end)
+        self._commit(0, first.log.entries)
         self._set = first.log.voters
         self._leaders[first.epoch] = first.key
 
@@ -108,7 +109,7 @@ class QuorumPromises:
         self._moved[event.epoch] = event.offset
         found += self._majority(event)
         if event.offset > self._end:
-            found += self._commit(event.disk, event.offset)
+            found += self._commit(event.before, event.entries)
         return found
 
     def _majority(self, event: QuorumCommitted) -> Found:
@@ -133,18 +134,18 @@ class QuorumPromises:
     def _disks(self) -> list[MetadataDisk]:
         return list(self._world.quorum.disks.values())
 
-    def _commit(self, disk: MetadataDisk, end: int) -> Found:
+    def _commit(self, first: int, entries: Sequence[Entry]) -> Found:
         found: Found = []
-        log = disk.log
-        for offset in range(max(self._end, log.start), end):
-            entry = log.at(offset)
+        for offset, entry in enumerate(entries, start=first):
+            if offset < self._end:
+                continue  # another leader had committed it
             self._epochs[offset] = entry.epoch
             if isinstance(entry.body, Voters):
                 before, self._set = self._set, entry.body.voters
                 if before is not None and not majorities_overlap(_named(before, self._set), self._set):
                     detail = f"{_names(before)} and {_names(entry.body.voters)}"
                     found.append((QuorumPromise.VOTER_SETS_OVERLAP, detail))
-        self._end = end
+        self._end = first + len(entries)
         while len(self._epochs) > REMEMBERED:
             del self._epochs[next(iter(self._epochs))]
         return found

@@ -260,9 +260,11 @@ class Leading:
         if reached <= self.first or reached <= before:
             return
         replica.high_watermark = reached
-        replica.shared.watch(
-            QuorumCommitted(replica.id, replica.disk, replica.epoch, reached, replica.voters)
+        entries = replica.log.read(before, reached - before)
+        committed = QuorumCommitted(
+            replica.id, replica.disk, replica.epoch, before, reached, replica.voters, entries
         )
+        replica.shared.watch(committed)
         self._committed(before, reached)
 
     def _committed(self, before: int, reached: int) -> None:

@@ -93,7 +93,10 @@ class RaftLog:
         return self.entries[offset - self.start]
 
     def read(self, offset: int, limit: int) -> tuple[Entry, ...]:
+        """At most ``limit`` records from ``offset`` on. Raises IndexError where a snapshot has them."""
         at = offset - self.start
+        if at < 0:
+            raise IndexError(f"{offset} lies below {self.start}")
         return tuple(self.entries[at : at + limit])
 
     def epoch_of(self, offset: int) -> int | None:

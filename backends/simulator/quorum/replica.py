@@ -66,7 +66,8 @@ class Replica:
         self.listener = listener
         self.role = Role.UNATTACHED
         self.leader: Leader | None = None
-        self.high_watermark: int | None = None
+        # What a snapshot holds is committed.
+        self.high_watermark: int | None = disk.log.start or None
         self.fetched = False
         self.closed = False
         self.leading: Leading | None = None
