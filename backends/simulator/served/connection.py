@@ -23,6 +23,7 @@ from backends.simulator.served.entities import (
 )
 from backends.simulator.served.frames import Frame, answer, parse, read_frame
 from backends.simulator.served.handlers import HANDLERS
+from backends.simulator.served.quick import QUICK
 from backends.simulator.served.tamper import Hangup
 
 if TYPE_CHECKING:
@@ -88,6 +89,11 @@ class Connection:
 
     async def _answer(self, frame: Frame) -> bool:
         kind = response_type(frame.api_key, frame.version)
+        quick = QUICK.get((Api(frame.api_key), frame.version))
+        if quick is not None:
+            done = await quick(self._call(frame, None), frame.body)
+            if done is not None:
+                return await self._send(frame, done, flexible=kind.__flexible__)
         request = decode(request_type(frame.api_key, frame.version), frame.body)
         goes_on = True
         values: Values | bytes | None
@@ -98,13 +104,15 @@ class Connection:
         elif frame.api_key == Api.SaslAuthenticate:
             goes_on, values = self._authenticate(bytes(request.auth_bytes))
         else:
-            rights = Rights(self._principal or Principal(), self._cluster.world.context.denied)
-            call = Call(self._cluster, self._listener.node, rights, frame.version, request)
-            values = await HANDLERS[Api(frame.api_key)](call)
+            values = await HANDLERS[Api(frame.api_key)](self._call(frame, request))
         if values is None:
             return goes_on
         body = values if isinstance(values, bytes) else encode(kind, values)
         return await self._send(frame, body, flexible=kind.__flexible__) and goes_on
+
+    def _call(self, frame: Frame, request: Any) -> Call:
+        rights = Rights(self._principal or Principal(), self._cluster.world.context.denied)
+        return Call(self._cluster, self._listener.node, rights, frame.version, request)
 
     async def _send(self, frame: Frame, body: bytes, *, flexible: bool) -> bool:
         data: bytes | None = answer(frame, body, flexible=flexible)

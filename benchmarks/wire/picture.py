@@ -1,0 +1,84 @@
+"""One full picture by the live adapter: ``python -m benchmarks.wire.picture BOOTSTRAP PARTITIONS [RECORDING]``.
+
+With a RECORDING every answer's bytes are written there, to be replayed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from struct import Struct
+from typing import Any, BinaryIO
+
+from backends.live.adapter import LiveBackend
+from backends.live.addresses import parse_addresses
+from backends.live.carrier import Carrier
+from backends.live.settings import ClientSettings
+from console.actions.overview import Overview, overview
+from console.cli.garbage import collect_seldom
+from recovery.model import Lineage, ReplicaLog
+
+DURATION = 240.0
+ANSWER = Struct(">Ihhi")
+"""Before each recorded answer: connection, api key, version, and the frame's length."""
+
+
+class Recorder:
+    """Writes every frame that a carrier takes, with the call that it answers."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._numbers: dict[int, int] = {}
+        self._kept: list[Any] = []
+
+    def install(self) -> None:
+        """Into the carrier's class: what is measured is run without it."""
+        taken = Carrier._handle_frame
+
+        def handle(carrier: Any, frame: bytes) -> None:
+            self._write(carrier, frame)
+            taken(carrier, frame)
+
+        Carrier._handle_frame = handle
+
+    def _write(self, carrier: Any, frame: bytes) -> None:
+        if id(carrier) not in self._numbers:
+            self._numbers[id(carrier)] = len(self._numbers)
+            self._kept.append(carrier)  # its id is nobody else's meanwhile
+        request = carrier._requests[0][1]
+        kind = getattr(request, "_request", None)
+        if kind is None:
+            return  # aiokafka's own greeting
+        head = ANSWER.pack(self._numbers[id(carrier)], kind.__api_key__, kind.__version__, len(frame))
+        self._file.write(head + frame)
+
+
+async def look(bootstrap: str) -> Overview:
+    backend = LiveBackend(ClientSettings(parse_addresses(bootstrap)))
+    try:
+        return await overview(backend, DURATION)
+    finally:
+        await backend.close()
+
+
+def main(bootstrap: str, partitions: int, recording: str = "") -> int:
+    """Prints the seconds that the picture took; 1 where it is not whole."""
+    collect_seldom()
+    with ExitStack() as stack:
+        if recording:
+            Recorder(stack.enter_context(Path(recording).open("wb"))).install()
+        began = time.monotonic()
+        view = asyncio.run(look(bootstrap))
+        seconds = time.monotonic() - began
+    logs = [replica.log for survey in view.surveys for replica in survey.replicas]
+    told = sum(isinstance(log, ReplicaLog) and isinstance(log.lineage, Lineage) for log in logs)
+    calls = sorted({contact.call for contact in view.contacts})
+    print(seconds, len(view.partitions.states), told, "/".join(calls))
+    return 0 if len(view.partitions.states) == partitions and told == 3 * partitions else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:]))
