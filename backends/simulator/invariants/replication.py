@@ -131,6 +131,10 @@ class Replication:
             found += self._members(tp, event.image)
         return found
 
+    def _failed(self, broker: int, log: Log | None) -> bool:
+        """Whether the log lies in a dir that failed: what was not flushed there goes with the power."""
+        return log is not None and self._world.disks[broker].directories[log.directory].broken
+
     def _members(self, tp: TopicPartition, image: ClusterImage) -> Found:
         """ISR and ELR hold what consumers have seen; who lost its data and has not registered yet is not blamed."""
         partition = image.partitions.get(tp)
@@ -150,6 +154,7 @@ class Replication:
                 log = self._log(member, tp)
                 short = (0 if log is None else log.end) < visible
                 blamed = member not in self._known.unregistered and member not in excused
+                blamed = blamed and not self._failed(member, log)
                 if short and blamed and (tp, member) not in self._known.left_behind:
                     ends = "has no log" if log is None else f"ends at {log.end}"
                     found.append((name, f"{tp}: {member} {ends}, the high watermark is {visible}"))
