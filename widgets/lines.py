@@ -56,6 +56,10 @@ class Lines(ScrollView, can_focus=True):
         self._content = content
         self._make()
 
+    def show_again(self) -> None:
+        """Asks again for the content: it depends on something that changed."""
+        self._make()
+
     def on_mount(self) -> None:
         self.watch(self.app, "theme", self._redraw, init=False)
 

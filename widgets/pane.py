@@ -7,7 +7,9 @@ from typing import Any
 
 from textual.containers import Vertical
 
+from widgets.lines import Lines
 from widgets.table import RowTable
+from widgets.text import Line, Piece, Tone, fold, line, printable
 
 
 class Pane(Vertical):
@@ -23,6 +25,24 @@ class Pane(Vertical):
     def table(self) -> RowTable[Any]:
         """The pane's main table."""
         return self.query_one(RowTable)
+
+    def on_row_table_narrowed(self) -> None:
+        for lines in self.query(Lines):
+            lines.show_again()
+
+    def left_out(self, width: int) -> list[Line]:
+        """What the table has no room for, of the row under the cursor: nothing is out of reach at 80 columns."""
+        told = self.table.left_out
+        if not told:
+            return []
+        pieces: list[Piece] = []
+        for title, text in told:
+            pieces += [
+                Piece("  " if pieces else ""),
+                Piece(f"{title.lower()} ", Tone.DIM),
+                Piece(printable(text)),
+            ]
+        return fold(line(*pieces), width, "  ")
 
     def focus_first(self) -> None:
         """Puts the keys where the rows are."""

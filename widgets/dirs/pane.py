@@ -80,7 +80,14 @@ COLUMNS: tuple[Column[DirRow], ...] = (
         export=lambda r: r.moving,
     ),
     Column(
-        "error", "ERROR", lambda r: printable(r.error or ""), priority=7, tone=Tone.BAD, flex=True, width=20
+        "error",
+        "ERROR",
+        lambda r: printable(r.error or ""),
+        priority=7,
+        tone=Tone.BAD,
+        flex=True,
+        width=20,
+        told=True,
     ),
 )
 GROUPINGS: tuple[Grouping[DirRow], ...] = (
@@ -132,4 +139,6 @@ class DirsPane(Pane):
 
     def _details(self, width: int) -> list[Line]:
         row = self.table.cursor_row
-        return details(row, self._view.detail, width) if isinstance(row, DirRow) else []
+        if not isinstance(row, DirRow):
+            return []
+        return [*details(row, self._view.detail, width), *self.left_out(width)]

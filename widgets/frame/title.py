@@ -97,17 +97,23 @@ class TitleBar(Lines):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, focusable=False)
         self._ink: Style | None = None
+        self._colour_name: str | None = None
 
     def update(self, title: Title) -> None:
         """Shows it; a profile's colour fills the bar, in ink that can be read on it."""
-        self._ink = None
-        background = _colour(title.colour)
-        if background is not None:
+        if title.colour != self._colour_name:
+            self._fill(title.colour)
+        self.show(lambda width: title_lines(title, width))
+
+    def _fill(self, name: str | None) -> None:
+        self._colour_name, self._ink = name, None
+        background = _colour(name)
+        if background is None:
+            self.styles.clear_rule("background")
+        else:
             self.styles.background = background
             self._ink = Style(color=background.get_contrast_text(1.0).rich_color, bold=True)
-        else:
-            self.styles.clear_rule("background")
-        self.show(lambda width: title_lines(title, width))
+        self.refresh()
 
     def render_line(self, y: int) -> Strip:
         looks = styles(self.app.theme)

@@ -63,7 +63,7 @@ def columns(
         Column("elr", "ELR", _elr, priority=8),
         Column("replicas", "REPLICAS", lambda r: ids(r.state.replicas), priority=9),
         Column("minIsr", "MIN ISR", _min_isr, priority=11, right=True),
-        Column("why", "WHY", why, priority=12, tone=Tone.DIM, flex=True, width=30),
+        Column("why", "WHY", why, priority=12, tone=Tone.DIM, flex=True, width=30, told=True),
     )
 
 

@@ -104,7 +104,8 @@ class PartitionsPane(Pane):
         row = self.table.cursor_row
         if not isinstance(row, PartitionRow):
             return []
-        return fold(line(Piece(f"{row.state.tp}: ", Tone.STRONG), Piece(_told(row))), width, "  ")
+        told = line(Piece(f"{row.state.tp}: ", Tone.STRONG), Piece(_told(row)))
+        return [*fold(told, width, "  "), *self.left_out(width)]
 
 
 def _told(row: PartitionRow) -> str:

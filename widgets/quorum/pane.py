@@ -103,6 +103,9 @@ class QuorumPane(Pane):
         self.query_one("#quorum-summary", Lines).show(self._summary)
         self.query_one("#quorum-changes", Lines).show(self._changes)
 
+    def on_row_table_moved(self) -> None:
+        self.query_one("#quorum-changes", Lines).show_again()
+
     def _summary(self, width: int) -> list[Line]:
         view = self._view
         if view is None:
@@ -125,9 +128,13 @@ class QuorumPane(Pane):
 
     def _changes(self, width: int) -> list[Line]:
         view = self._view
+        member = self.table.cursor_row
+        lines = []
+        if isinstance(member, Member) and (told := self.left_out(width)):
+            lines = [line(Piece(f"{member.role} {member.id}", Tone.STRONG), Piece(" in full:")), *told]
         if not isinstance(view, QuorumView) or not view.changes:
-            return []
-        lines = [line(Piece("CHANGES OF THE VOTERS", Tone.HEAD))]
+            return lines
+        lines.append(line(Piece("CHANGES OF THE VOTERS", Tone.HEAD)))
         for change in view.changes:
             sign = (
                 Piece("possible      ", Tone.GOOD) if change.possible else Piece("not possible  ", Tone.WARN)

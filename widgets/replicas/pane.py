@@ -59,6 +59,15 @@ class ReplicasPane(Pane):
         self.query_one("#replicas-summary", Lines).show(self._summary)
         self.query_one("#replicas-picture", Lines).show(self._picture)
 
+    def on_row_table_moved(self) -> None:
+        self.query_one("#replicas-picture", Lines).show_again()
+
+    def _replica(self, width: int) -> list[Line]:
+        row, told = self.table.cursor_row, self.left_out(max(width - 2, 1))
+        if not isinstance(row, ReplicaRow) or not told:
+            return []
+        return [BLANK, line(Piece(f"broker {row.replica.broker}", Tone.STRONG), Piece(" in full:")), *told]
+
     def _summary(self, width: int) -> list[Line]:
         view = self._view
         if view is None:
@@ -83,7 +92,7 @@ class ReplicasPane(Pane):
         view = self._view
         if not isinstance(view, ReplicasView):
             return []
-        lines = picture(view.survey, view.ranking, width)
+        lines = [*picture(view.survey, view.ranking, width), *self._replica(width)]
         told = losses(view.survey, view.ranking)
         if not told:
             return lines

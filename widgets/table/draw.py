@@ -28,22 +28,22 @@ class Signs(NamedTuple):
 
 
 def header(layout: Layout, width: int, sort: str | None, *, reverse: bool) -> Line:
-    """The titles, with an arrow at the column that sorts, and how many columns there is no room for."""
-    pieces = [Piece(" " * GUTTER)]
+    """The titles, with an arrow at the column that sorts, and how many columns there is no room for.
+
+    That number stands behind the last title, or before the first where there is no room behind.
+    """
+    last = layout.placed[-1] if layout.placed else None
+    more = f" +{len(layout.dropped)} more" if layout.dropped else ""
+    behind = last is None or last.start + last.width + len(more) <= width
+    pieces = [Piece(" " * GUTTER if behind else f"+{len(layout.dropped)}"[:GUTTER].ljust(GUTTER), Tone.DIM)]
     used = GUTTER
-    for number, (column, start, wide) in enumerate(layout.placed):
+    for column, start, wide in layout.placed:
         arrow = ("▼" if reverse else "▲") if column.id == sort else ""
-        title = fit(column.title + arrow, wide)
-        if column.right:
-            title = (column.title + arrow).rjust(wide)[:wide]
-        pieces.append(Piece(" " * (start - used)))
-        pieces.append(Piece(title, Tone.KEY if arrow else Tone.HEAD))
+        title = column.title + arrow
+        shown = title.rjust(wide)[:wide] if column.right else fit(title, wide)
+        pieces += [Piece(" " * (start - used)), Piece(shown, Tone.KEY if arrow else Tone.HEAD)]
         used = start + wide
-        if number == len(layout.placed) - 1 and layout.dropped:
-            left = f" +{len(layout.dropped)} more"
-            if used + len(left) <= width:
-                pieces.append(Piece(left, Tone.DIM))
-    return tuple(pieces)
+    return (*pieces, Piece(more if behind else "", Tone.DIM))
 
 
 def row_line(row: Any, layout: Layout, signs: Signs, finder: re.Pattern[str] | None) -> Line:

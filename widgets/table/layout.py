@@ -24,10 +24,10 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns that are drawn, and the titles of those that are not."""
+    """The columns that are drawn, and those that there is no room for."""
 
     placed: tuple[Placed, ...]
-    dropped: tuple[str, ...]
+    dropped: tuple[Column[Any], ...]
 
     def column_at(self, x: int) -> Column[Any] | None:
         """The column drawn at ``x``, the gap behind it counted in."""
@@ -56,7 +56,7 @@ def lay_out(columns: Sequence[Column[Any]], needs: Mapping[str, int], width: int
             flexible, spare = flexible[1:], spare - wide
         placed.append(Placed(column, start, wide))
         start += wide + GAP
-    dropped = tuple(column.title for column in columns if column not in kept and column not in empty)
+    dropped = tuple(column for column in columns if column not in kept and column not in empty)
     return Layout(tuple(placed), dropped)
 
 

@@ -90,3 +90,7 @@ class SortChanged(TableMessage, namespace="row_table"):
         super().__init__(table)
         self.column = column
         self.reverse = reverse
+
+
+class Narrowed(TableMessage, namespace="row_table"):
+    """There is room for other columns than before."""

@@ -47,6 +47,7 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
     MarksGone: TypeAlias = messages.MarksGone
     Counted: TypeAlias = messages.Counted
     SortChanged: TypeAlias = messages.SortChanged
+    Narrowed: TypeAlias = messages.Narrowed
 
     def __init__(
         self,
@@ -115,6 +116,8 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
             self._needs[column] = max(self._needs.get(column, 0), need)
         layout = lay_out(self.columns, self._needs, self._wide, draw.GUTTER)
         if layout != self._layout:
+            if layout.dropped != self._layout.dropped:
+                self.post_message(self.Narrowed(self))
             self._layout = layout
             self.refresh()
 
@@ -244,9 +247,13 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
         return exported(self._arranged, self.columns, Export(kind))
 
     @property
-    def columns_without_room(self) -> tuple[str, ...]:
-        """The titles of the columns that the table is too narrow for."""
-        return self._layout.dropped
+    def left_out(self) -> tuple[tuple[str, str], ...]:
+        """Title and text of what there is no room for, of the row under the cursor; empty texts are left out."""
+        row = self.cursor_row
+        if row is None:
+            return ()
+        told = ((c.title, c.text(row)) for c in self._layout.dropped if not c.told)
+        return tuple((title, text) for title, text in told if text)
 
     def _theme_changed(self) -> None:
         self.refresh()

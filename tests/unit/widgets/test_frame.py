@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.widgets.harness import Harness, text_of
-from widgets import theme
 from widgets.dialogs.help import HelpRow, HelpScreen, HelpSection
 from widgets.dialogs.picker import Kind, Place, PlacePicker
 from widgets.frame.bottom import CommandLine, Say
@@ -179,9 +178,3 @@ async def test_the_picker_opens_only_what_can_be_opened() -> None:
         await pilot.press("end", "enter")
         await pilot.pause()
         assert chosen == [places[2]]
-
-
-def test_every_tone_is_there_in_every_theme_and_plain_has_no_colour() -> None:
-    for name in (theme.DARK, theme.LIGHT, theme.PLAIN):
-        assert set(theme.styles(name)) == set(Tone)
-    assert all(style.color is None and style.bgcolor is None for style in theme.styles(theme.PLAIN).values())

@@ -227,3 +227,38 @@ async def test_every_pane_draws_before_anything_is_known(size: tuple[int, int]) 
         async with Harness(pane).run_test(size=size) as pilot:
             await pilot.press("down", "up", "enter", "space", "end")
             assert text_of(pilot.app)
+
+
+async def test_at_80_columns_nothing_of_the_row_under_the_cursor_is_out_of_reach() -> None:
+    pane = ReplicasPane()
+    calls = {2: examples.CALL}
+    async with Harness(pane, theme_name=theme.PLAIN).run_test(size=(80, 60)) as pilot:
+        survey = examples.stale_long_tail()
+        pane.update(ReplicasView(survey, Ranking.LAST_RECORD, examples.BROKERS, calls, {2: 3.0}))
+        pane.table.move_to(2)
+        await pilot.pause()
+        screen = text_of(pilot.app)
+        assert "+8" in line_of(pilot, "BROKER  IN"), "the heading says that there is more"
+        for word in (
+            "zone-b",
+            "ListOffsets+Fetch (emulated)",
+            "/var/lib/kafka/disk1",
+            "1.4 MiB",
+            "log start 0",
+        ):
+            assert word in screen
+        await pilot.resize_terminal(220, 60)
+        await pilot.pause()
+        await pilot.pause()
+        assert "log start 0" not in text_of(pilot.app), "where there is room it stands in its column"
+        assert "LOG START" in text_of(pilot.app)
+
+
+async def test_a_members_endpoint_and_directory_are_told_at_80_columns() -> None:
+    members = (MEMBERS[0]._replace(endpoint="CONTROLLER://c1.example.org:9093"), *MEMBERS[1:])
+    pane = QuorumPane()
+    async with Harness(pane).run_test(size=(80, 40)) as pilot:
+        pane.update(QuorumView(100, 7, 5_000, 5_000, 1, members, "stands 1 more failure", True))
+        await pilot.pause()
+        screen = text_of(pilot.app)
+        assert "CONTROLLER://c1.example.org:9093" in screen and "AAAAAAAAAAAAAAAAAAABZA" in screen
