@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
 from backends.simulator.config import Config
 from backends.simulator.controller.requests import ELR_FEATURE
+from backends.simulator.fuzz_quorum import QUORUM_FAULTS, Fault
 from backends.simulator.invariants.checker import Checker
 from backends.simulator.invariants.names import Broken, Lost
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import ElectLeaders, Reassign, SetConfig, UpdateFeature
 from backends.simulator.network import Weather, broker, controller
-from backends.simulator.quorum.messages import RemoveRaftVoter
-from backends.simulator.quorum.metadata import KRAFT_VERSION
 from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
 from backends.simulator.world import World
 from recovery.controller.rules import KIP_966, Rules, UncleanRecoveryStrategy
@@ -25,8 +23,6 @@ from recovery.model import NO_LEADER, TopicPartition
 
 TOPIC = "fuzz"
 PARTITIONS = 3
-
-Fault = Callable[[World, Random], None]
 
 
 class Fuzzed(NamedTuple):
@@ -69,13 +65,16 @@ def prepare(seed: int) -> tuple[World, Checker]:
     return world, Checker(world, strict=False)
 
 
-def run(world: World, seed: int, seconds: int) -> None:
-    """Faults for two thirds of the time, then everything is mended and has time to settle."""
+def run(world: World, seed: int, seconds: int, only: tuple[str, ...] | None = None) -> None:
+    """Faults for two thirds of the time, then everything is mended and has time to settle.
+
+    ``only`` names the faults that happen; None: all.
+    """
     random = _random(seed, "faults")
     quiet = seconds * SECOND * 2 // 3
     while world.loop.now < quiet:
         world.loop.run_for(random.randrange(100 * MILLISECOND, 4 * SECOND))
-        names = list(FAULTS)
+        names = list(FAULTS if only is None else only)
         name = random.choices(names, [FAULTS[name][0] for name in names])[0]
         world.history.add("fuzz", name)
         FAULTS[name][1](world, random)
@@ -239,87 +238,6 @@ def _elr(world: World, random: Random) -> None:
     _tell(world, UpdateFeature(ELR_FEATURE, random.randrange(2)))
 
 
-def _any_controller(world: World, random: Random) -> int:
-    return random.choice(world.topology.every_controller)
-
-
-def _kill_controller(world: World, random: Random) -> None:
-    world.kill_controller(_any_controller(world, random))
-
-
-def _kill_leader(world: World, _random: Random) -> None:
-    if world.quorum.leader is not None:
-        world.kill_controller(world.quorum.leader.id)
-
-
-def _start_controllers(world: World, _random: Random) -> None:
-    for number in world.topology.every_controller:
-        world.start_controller(number)
-
-
-def _cut_a_controller(world: World, random: Random) -> None:
-    alone = controller(_any_controller(world, random))
-    others = [controller(number) for number in world.topology.every_controller]
-    if random.random() < 0.3:
-        others = world.nodes()
-    world.network.cut([alone], others, one_way=random.random() < 0.3)
-
-
-def _split_the_controllers(world: World, random: Random) -> None:
-    everybody = [controller(number) for number in world.topology.every_controller]
-    random.shuffle(everybody)
-    at = random.randrange(1, len(everybody))
-    world.network.cut(everybody[:at], everybody[at:])
-
-
-def _lose_a_controllers_disk(world: World, random: Random) -> None:
-    """Seldom so many that nobody can be elected any more: the rest of the run would be idle."""
-    number = _any_controller(world, random)
-    leader = world.quorum.leader
-    if leader is not None:
-        disks = world.quorum.disks.values()
-        others = [key for key in leader.voters.keys if key.id != number]
-        left = sum(key in (disk.key for disk in disks) for key in others)
-        if left < leader.voters.majority and random.random() < 0.9:
-            return
-    if random.random() < 0.5:
-        world.break_controller_disk(number)
-        return
-    world.kill_controller(number)
-    world.replace_controller_disk(number)
-    world.start_controller(number)
-
-
-def _replace_controller_disks(world: World, _random: Random) -> None:
-    for number, disk in world.quorum.disks.items():
-        if disk.broken:
-            world.kill_controller(number)
-            world.replace_controller_disk(number)
-    _start_controllers(world, _random)
-
-
-def _add_voter(world: World, random: Random) -> None:
-    world.tell_quorum(world.quorum.add(_any_controller(world, random)))
-
-
-def _remove_voter(world: World, random: Random) -> None:
-    leader = world.quorum.leader
-    if leader is not None and len(leader.voters.voters) > random.choice((1, 2, 2, 3)):
-        key = random.choice(leader.voters.keys)
-        world.tell_quorum(RemoveRaftVoter(key, world.quorum.shared.cluster_id))
-
-
-def _upgrade(world: World, _random: Random) -> None:
-    world.tell_quorum(UpdateFeature(KRAFT_VERSION, 1))
-
-
-def _move_controller(world: World, random: Random) -> None:
-    number = _any_controller(world, random)
-    world.kill_controller(number)
-    world.quorum.configure(number, port=random.choice((9093, 9094)))
-    world.start_controller(number)
-
-
 # name → (how often, what happens).
 FAULTS: dict[str, tuple[int, Fault]] = {
     "kill": (8, _kill),
@@ -338,15 +256,8 @@ FAULTS: dict[str, tuple[int, Fault]] = {
     "min ISR": (1, _min_isr),
     "reassign": (3, _reassign),
     "ELR feature": (1, _elr),
-    "kill a controller": (3, _kill_controller),
-    "kill the leader of the quorum": (2, _kill_leader),
-    "start the controllers": (8, _start_controllers),
-    "cut a controller": (3, _cut_a_controller),
-    "split the controllers": (2, _split_the_controllers),
-    "lose a controller's disk": (2, _lose_a_controllers_disk),
-    "replace controllers' disks": (3, _replace_controller_disks),
-    "add a voter": (5, _add_voter),
-    "remove a voter": (3, _remove_voter),
-    "kraft.version": (1, _upgrade),
-    "move a controller": (1, _move_controller),
+    **QUORUM_FAULTS,
 }
+
+OF_THE_QUORUM = (*QUORUM_FAULTS, "heal", "min ISR", "failover")
+"""What happens to controllers and to the voters, and something to write meanwhile."""

@@ -47,7 +47,7 @@ def test_the_histories_of_two_processes_are_the_same_byte_for_byte() -> None:
         "from backends.simulator.fuzz import fuzz\n"
         "from backends.simulator.scenario.files import read\n"
         "from backends.simulator.simulation import Simulation\n"
-        "for name in ('zone-power-loss', 'disk-failure', 'stale-long-tail'):\n"
+        "for name in ('zone-power-loss', 'disk-failure', 'stale-long-tail', 'controller-auto-join'):\n"
         "    simulation = Simulation(read(name), 5)\n"
         "    simulation.advance_to(120_000_000)\n"
         "    print(simulation.world.history.digest())\n"
@@ -64,7 +64,7 @@ def test_the_histories_of_two_processes_are_the_same_byte_for_byte() -> None:
         ).stdout
         for seed in ("1", "4711")
     ]
-    assert len(set(digests[0].split())) == 11
+    assert len(set(digests[0].split())) == 12
     assert digests[0] == digests[1]
 
 

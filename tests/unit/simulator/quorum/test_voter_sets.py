@@ -8,6 +8,8 @@ import pytest
 
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, SetConfig, UpdateFeature
+from backends.simulator.quorum.entries import LeaderChange, Metadata
+from backends.simulator.quorum.log import RaftLog
 from backends.simulator.quorum.messages import AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter
 from backends.simulator.quorum.metadata import KRAFT_VERSION
 from backends.simulator.scenario.files import read
@@ -244,6 +246,25 @@ def test_endpoints_that_nobody_can_reach_make_the_quorum_unavailable_for_good() 
     world.kill_controller(100)
     world.loop.run_for(60 * SECOND)
     assert world.quorum.leader is None
+
+
+def test_voters_that_were_never_written_are_written_by_the_first_leader() -> None:
+    """The bootstrap snapshot's set is then in every voter's log, whatever each was formatted with (KIP-853)."""
+    world = World(quorum().topology, 1)  # unwatched: these logs are other ones than those it began with
+    formatted = leads(world).voters
+    for number in (100, 101, 102):
+        world.kill_controller(number)
+        disk = world.quorum.disks[number]
+        kept = [entry for entry in disk.log.entries if isinstance(entry.body, (LeaderChange, Metadata))]
+        disk.log = RaftLog(formatted, 1)
+        disk.log.append(kept)
+        world.start_controller(number)
+    assert world.quorum.disks[101].log.voters_offset is None
+    leader = leads(world)
+    assert leader.log.voters_offset is not None
+    assert leader.voters == formatted
+    until(world, lambda: knows(world, 101) and knows(world, 102))
+    assert world.quorum.disks[102].log.voters_offset == leader.log.voters_offset
 
 
 # kraft.version.

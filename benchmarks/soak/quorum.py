@@ -1,0 +1,49 @@
+"""Random histories of the metadata quorum: controllers die, are cut off, lose disks, and voters come and go."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from backends.simulator.fuzz import OF_THE_QUORUM, prepare
+from backends.simulator.fuzz import run as happen
+from backends.simulator.history import Line
+
+ROUNDS = 5_000
+SECONDS = 60
+
+COUNTED = {
+    "leads the quorum": "elections",
+    "are committed": "committed changes of the voters",
+    "truncates the metadata log": "truncations",
+    "loads the snapshot": "snapshots loaded",
+    "a new disk": "disks lost",
+}
+"""What a line of the history says: what it counts as."""
+
+
+def run(rounds: int | None) -> int:
+    """So many seeds; prints a summary, and each seed that broke a promise. 0 where none did."""
+    count = ROUNDS if rounds is None else rounds
+    seen: Counter[str] = Counter()
+    steps = wrong = unled = 0
+
+    def heard(line: Line) -> None:
+        for words, what in COUNTED.items():
+            seen[what] += words in line.what
+
+    for seed in range(count):
+        world, checker = prepare(seed)
+        world.history.listeners.append(heard)
+        happen(world, seed, SECONDS, OF_THE_QUORUM)
+        checker.settle()
+        steps += world.loop.steps
+        unled += world.quorum.leader is None
+        if checker.broken:
+            wrong += 1
+            print(f"quorum: seed {seed}: {checker.broken[0]}", flush=True)
+    told = ", ".join(f"{number:,} {what}" for what, number in seen.items())
+    print(
+        f"quorum: {count:,} histories of {SECONDS} s, {steps:,} steps, {told}, {unled:,} ended without a majority:"
+        f" {wrong:,} broke a promise"
+    )
+    return 1 if wrong else 0
