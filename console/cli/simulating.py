@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from backends.simulator.fuzz import Fuzzed
-from backends.simulator.fuzz import fuzz as run_seed
 from backends.simulator.loop import SECOND
+from backends.simulator.many import fuzzed
 from backends.simulator.operate.kept import Kept
 from backends.simulator.rehearsal import Rehearsed, rehearse
 from backends.simulator.scenario.files import names
@@ -18,6 +17,7 @@ from console.cli.run import Program
 from console.cli.status import Status
 from console.errors import InputError
 from console.output.document import document
+from console.signals import Stopped
 from console.simulated import scenario as scenario_of
 from console.simulated import state_file
 from recovery.ranking import Ranking
@@ -152,11 +152,15 @@ def reset(program: Program, name: str, seed: int, state: Path | None) -> int:
 
 
 def fuzz(program: Program, first: int, seeds: int, jobs: int, *, json: bool) -> int:
-    """Many random histories; each that breaks an invariant is told with the command that replays it."""
+    """Many random histories; each that breaks an invariant is told with the command that replays it.
+
+    Raises Stopped after a signal, when what was found until then is told.
+    """
     wanted = range(first, first + seeds)
     failed: list[Fuzzed] = []
-    steps = lost = 0
-    for done, result in enumerate(_results(wanted, jobs), start=1):
+    stop = program.supervisor.stop
+    steps = lost = done = 0
+    for done, result in enumerate(fuzzed(wanted, jobs, lambda: bool(stop)), start=1):
         steps += result.steps
         lost += len(result.lost)
         program.screen.progress("seeds", done, seeds)
@@ -168,16 +172,10 @@ def fuzz(program: Program, first: int, seeds: int, jobs: int, *, json: bool) -> 
         rows = [
             {"seed": row.seed, "broken": [str(b) for b in row.broken], "error": row.error} for row in failed
         ]
-        fields = {"seeds": seeds, "first": first, "steps": steps, "excused_losses": lost, "failed": rows}
+        fields = {"seeds": done, "first": first, "steps": steps, "excused_losses": lost, "failed": rows}
         program.screen.out(document("simulate fuzz", fields))
     else:
-        program.screen.out([f"{seeds:,} seeds, {steps:,} steps: {len(failed)} broke an invariant"])
+        program.screen.out([f"{done:,} seeds, {steps:,} steps: {len(failed)} broke an invariant"])
+    if stop.signum is not None:
+        raise Stopped(stop.signum, in_flight=False)
     return Status.PARTLY if failed else Status.DONE
-
-
-def _results(seeds: range, jobs: int) -> Iterator[Fuzzed]:
-    if jobs == 1:
-        yield from map(run_seed, seeds)
-        return
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        yield from pool.imap(run_seed, seeds, chunksize=8)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.unit.cli.invoking import Ended, invoke
+from backends.testbed.waits import wait_until
+from tests.unit.cli.invoking import Ended, command_line, environment, invoke
 
 
 def _ktriage(home: Path, *arguments: str) -> Ended:
@@ -97,3 +102,40 @@ def test_fuzzing_in_two_processes_finds_what_one_finds(tmp_path: Path) -> None:
     assert found[0] == found[1]
     assert found[0]["failed"] == []
     assert found[0]["steps"] > 0
+
+
+@pytest.mark.parametrize(
+    ("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_stopping_to_fuzz_ends_every_process_and_tells_what_was_found(
+    tmp_path: Path, signum: signal.Signals, status: int
+) -> None:
+    """As a terminal does it: every process of the group gets the signal."""
+    line = command_line("ktriage", "simulate", "fuzz", "--seeds", "100000", "--jobs", "2")
+    with subprocess.Popen(
+        line,
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        wait_until(lambda: len(_group(process.pid)) >= 3, "both workers", 30.0)
+        os.killpg(process.pid, signum)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert "0 broke an invariant" in out
+    assert "Traceback" not in err and signum.name in err
+    wait_until(lambda: not _group(process.pid), "nobody left behind", 30.0)
+
+
+def _group(leader: int) -> list[int]:
+    """The processes of a group that run."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _parent, group = stat.read_text().rpartition(")")[2].split()[:3]
+            if int(group) == leader and state != "Z":
+                found.append(int(stat.parent.name))
+    return found
