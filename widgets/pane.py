@@ -30,12 +30,12 @@ class Pane(Vertical):
         for lines in self.query(Lines):
             lines.show_again()
 
-    def left_out(self, width: int) -> list[Line]:
+    def left_out(self, width: int, whose: str = "") -> list[Line]:
         """What the table has no room for, of the row under the cursor: nothing is out of reach at 80 columns."""
         told = self.table.left_out
         if not told:
             return []
-        pieces: list[Piece] = []
+        pieces = [Piece(f"{whose}:", Tone.STRONG)] if whose else []
         for title, text in told:
             pieces += [
                 Piece("  " if pieces else ""),

@@ -69,6 +69,7 @@ class EligiblePane(Pane):
 
     DEFAULT_CSS = """
     EligiblePane > RowTable { height: 1fr; min-height: 4; }
+    EligiblePane > .details { max-height: 70%; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:

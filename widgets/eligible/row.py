@@ -26,8 +26,8 @@ class DiskWord(StrEnum):
         return {
             DiskWord.HOLDS_LOG: "its log is there",
             DiskWord.EMPTY: "its log is EMPTY",
-            DiskWord.FAILED_DIR: "its log dir has FAILED",
-            DiskWord.NOT_KNOWN: "its disk is not known",
+            DiskWord.FAILED_DIR: "log dir FAILED",
+            DiskWord.NOT_KNOWN: "disk not known",
         }[self]
 
 

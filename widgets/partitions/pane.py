@@ -120,7 +120,7 @@ def _told(row: PartitionRow) -> str:
         return f"{told}; {counted(missing, 'replica')} did not answer" if missing else told
     if row.now is None or row.loss is None:
         return told
-    return f"{told}. Electing {row.now} now would lose {harm_text(row.loss, row.last_epoch)}"
+    return f"{told}. Lost by electing {row.now} now: {harm_text(row.loss, row.last_epoch)}"
 
 
 def _search(row: PartitionRow) -> str:

@@ -129,9 +129,7 @@ class QuorumPane(Pane):
     def _changes(self, width: int) -> list[Line]:
         view = self._view
         member = self.table.cursor_row
-        lines = []
-        if isinstance(member, Member) and (told := self.left_out(width)):
-            lines = [line(Piece(f"{member.role} {member.id}", Tone.STRONG), Piece(" in full:")), *told]
+        lines = self.left_out(width, f"{member.role} {member.id}") if isinstance(member, Member) else []
         if not isinstance(view, QuorumView) or not view.changes:
             return lines
         lines.append(line(Piece("CHANGES OF THE VOTERS", Tone.HEAD)))

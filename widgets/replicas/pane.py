@@ -63,10 +63,8 @@ class ReplicasPane(Pane):
         self.query_one("#replicas-picture", Lines).show_again()
 
     def _replica(self, width: int) -> list[Line]:
-        row, told = self.table.cursor_row, self.left_out(max(width - 2, 1))
-        if not isinstance(row, ReplicaRow) or not told:
-            return []
-        return [BLANK, line(Piece(f"broker {row.replica.broker}", Tone.STRONG), Piece(" in full:")), *told]
+        row = self.table.cursor_row
+        return self.left_out(width, f"broker {row.replica.broker}") if isinstance(row, ReplicaRow) else []
 
     def _summary(self, width: int) -> list[Line]:
         view = self._view

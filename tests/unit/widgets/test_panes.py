@@ -57,7 +57,7 @@ async def test_waiting_stands_before_all_choices_that_lose() -> None:
         assert "1 now: unknown" in line_of(pilot, "orders-7"), "what electing at once would lose"
         pane.table.move_to(PAYMENTS)
         await pilot.pause()
-        assert "Electing 2 now would lose at least 500" in " ".join(text_of(pilot.app).split())
+        assert "Lost by electing 2 now: at least 500" in " ".join(text_of(pilot.app).split())
 
 
 async def test_what_is_in_the_plan_is_marked_by_a_word() -> None:
