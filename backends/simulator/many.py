@@ -59,10 +59,11 @@ def _untouched_by_the_terminal() -> Iterator[None]:
 
     They inherit what is blocked, so there is no moment in which a signal would find them without a handler.
     """
-    # It is started with the first process otherwise, and unblocks what is blocked here.
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
     try:
+        # It is started with the first process otherwise, and unblocks SIGINT.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
