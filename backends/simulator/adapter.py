@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from backends.base.answers import (
     Capabilities,
@@ -24,7 +24,7 @@ from backends.base.errors import Unreachable
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.simulator.controller.requests import ELR_FEATURE
 from backends.simulator.loop import SECOND
-from backends.simulator.messages import Error
+from backends.simulator.messages import Error, NotController
 from backends.simulator.network import broker as node
 from backends.simulator.network import controller
 from backends.simulator.operate.asking import Asking, denied, silence
@@ -49,6 +49,9 @@ from backends.simulator.simulation import Simulation
 from backends.simulator.topology import cluster_id
 from recovery.loss import Witness
 from recovery.model import Broker, TopicPartition, Unknown, Why
+
+if TYPE_CHECKING:
+    from backends.live.check import Checked
 
 T = TypeVar("T")
 
@@ -161,6 +164,15 @@ class SimulatorBackend:
             Capabilities(calls, features, "GetReplicaLogInfo (native)", "ElectLeaders v3 (native)")
         )
 
+    async def check(self) -> Checked:
+        """Who answers the operator, and what the scenario denies, for ``ktriage check``."""
+        from backends.simulator.operate.check import checked  # noqa: PLC0415  # with the wire's own modules
+
+        found = await self.partitions()
+        denied = self.simulation.world.context.denied.permissions
+        asking, cluster = self._asking, self._cluster()
+        return await self._done(checked(asking, cluster, await self.capabilities(), found, denied))
+
     async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
         """Partition states, page by page."""
         with undisturbed():
@@ -268,8 +280,14 @@ class SimulatorBackend:
         controllers = self._scenario.topology.every_controller
         answers = self._asking.all([(controller(number), DescribeQuorum()) for number in controllers])
         told = [answer for answer in answers if isinstance(answer, Quorum)]
-        newest = max(told, key=lambda quorum: quorum.leader_epoch, default=None)
-        return await self._done(newest or Unknown(Why.NOT_ANSWERED, "no active controller answers"))
+        if told:
+            return await self._done(max(told, key=lambda quorum: quorum.leader_epoch))
+        answered = sum(isinstance(answer, NotController) for answer in answers)
+        silent = Unknown(Why.NOT_ANSWERED, "no controller answers")
+        unled = Unknown(
+            Why.FAILED, f"{answered} of {len(controllers)} controllers answer, and none of them leads"
+        )
+        return await self._done(unled if answered else silent)
 
     @property
     def membership(self) -> SimulatedMembership:

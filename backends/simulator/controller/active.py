@@ -104,6 +104,11 @@ class ActiveController:
         """Make ``effect`` the newest state and append it; ``then`` runs when it is committed, ``otherwise`` when
         the leadership was lost before.
         """
+        if self.closed:
+            # A timer of an earlier leadership must not write into the next one.
+            if otherwise is not None:
+                otherwise()
+            return
         before = self.image
         touched = (*effect.changes, *created)
         self.image = effect.image
@@ -118,6 +123,8 @@ class ActiveController:
                 follow()
 
         self.context.metadata.append(self.endpoint.node.id, update, done)
+        if self.closed:
+            return  # the disk failed under it
         if update.brokers:
             self.recovery.look_everywhere()
         else:

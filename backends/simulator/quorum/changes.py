@@ -130,7 +130,7 @@ class Changes:
         self._answer = answer if wait else None
         replica.note(f"writes the voters {_names(outcome)}")
         self._leading.append(Voters(outcome))
-        if not wait:
+        if not wait and not self._leading.closed:
             answer(RaftVoterReply(None))
 
     def look(self) -> None:

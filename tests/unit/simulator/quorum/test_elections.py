@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from backends.simulator.loop import SECOND
-from backends.simulator.messages import SetConfig
+from backends.simulator.messages import NotController, SetConfig
 from backends.simulator.quorum.messages import AskVote, VoteReply
 from backends.simulator.world import World
 from recovery.membership.votes import LogEnd, Role, VoteRequest
@@ -165,6 +165,33 @@ def test_brokers_find_the_new_leader_and_miss_nothing() -> None:
     assert leader.leading.announced
     observers = {row.key.id for row in leader.leading.changes.quorum().progress}
     assert observers >= {1, 2, 3}
+
+
+def test_a_controller_of_an_earlier_leadership_writes_nothing_any_more() -> None:
+    world = quorum((100,))
+    stale = world.controllers[100].active
+    assert stale is not None
+    world.kill_controller(100)
+    world.start_controller(100)
+    leads(world)
+    replies: list[object] = []
+    stale.handle(SetConfig("foo", "min.insync.replicas", "3"), replies.append)
+    assert replies == [NotController(None)]
+    world.loop.run_for(5 * SECOND)
+    assert min_isr(world) == 2
+
+
+def test_a_leader_whose_disk_fails_stops_with_the_write_and_what_it_was_asked_is_not_answered() -> None:
+    world = quorum()
+    active = world.controllers[100].active
+    assert active is not None
+    world.break_controller_disk(100)
+    replies: list[object] = []
+    active.handle(SetConfig("foo", "min.insync.replicas", "1"), replies.append)
+    assert 100 not in world.controllers
+    assert replies == [NotController(None)]
+    assert leads(world).id != 100
+    assert min_isr(world) == 2
 
 
 def test_the_same_seed_gives_the_same_history() -> None:
