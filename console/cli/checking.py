@@ -15,7 +15,7 @@ from console.signals import StopRequest
 
 @runtime_checkable
 class Checkable(Protocol):
-    """A backend with something to check: a simulated one is always reachable, and everything is allowed."""
+    """A backend that can say what is reachable, offered and allowed, beside what it is asked to do."""
 
     async def check(self) -> Checked:
         """Reachability, calls and permissions. Raises BackendError where no broker can be asked."""
@@ -27,7 +27,7 @@ def check_cluster(run: Run) -> int:
 
     async def job(backend: Backend, _stop: StopRequest) -> Checked:
         if not isinstance(backend, Checkable):
-            raise InputError("there is nothing to check of a simulated cluster")
+            raise InputError("this cluster cannot be checked")
         await backend.open()
         return await backend.check()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from backends.simulator.scenario.files import BUILT_IN
 from backends.testbed.waits import wait_until
 from tests.unit.cli.invoking import Ended, command_line, environment, invoke
 
@@ -139,3 +140,15 @@ def _group(leader: int) -> list[int]:
             if int(group) == leader and state != "Z":
                 found.append(int(stat.parent.name))
     return found
+
+
+def test_check_tells_who_answers_and_what_the_scenario_denies(tmp_path: Path) -> None:
+    text = (BUILT_IN / "one-sided-cuts.yaml").read_text(encoding="utf-8")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(text.replace("operator: {", 'operator: {denied: ["READ topic payments"], ', 1))
+    ended = _ktriage(tmp_path, "check", "--simulate", str(mine), "--output", "json")
+    assert ended.status == 1, ended.err
+    told = _json(ended)
+    assert {row["broker"] for row in told["brokers"] if row["problem"]} == {1, 3}
+    (read,) = (row for row in told["permissions"] if row["operation"] == "READ")
+    assert (read["granted"], read["missing"]) == (False, ["payments"])

@@ -1,0 +1,57 @@
+"""What ``ktriage check`` shows of a simulated cluster: who answers, and what the scenario denies the operator."""
+
+from __future__ import annotations
+
+from backends.base.answers import Capabilities, ClusterInfo, Partitions
+from backends.live.check import TOPICS, Checked, Reach, Right
+from backends.live.errors import CLUSTER_RESOURCE
+from backends.simulator.network import broker as node
+from backends.simulator.operate.asking import Asking, silence
+from backends.simulator.questions import ClusterDescribed, DescribeCluster
+
+CLUSTER_RIGHTS = {
+    "DESCRIBE": "log dirs, the quorum, reassignments in progress, topics that may not be seen",
+    "ALTER": "elections, reordering an assignment, adding and removing voters",
+    "CLUSTER_ACTION": "the native calls (GetReplicaLogInfo, ElectLeaders v3)",
+}
+TOPIC_RIGHTS = {
+    "DESCRIBE": "partitions and log end offsets",
+    "READ": "the epoch of the last record, lineage, log start",
+    "DESCRIBE_CONFIGS": "min.insync.replicas, the kind of topic",
+}
+
+
+def reached(asking: Asking, cluster: ClusterInfo) -> tuple[Reach, ...]:
+    """Every broker that is listed, asked once."""
+    answers = asking.all([(node(broker.id), DescribeCluster()) for broker in cluster.brokers])
+    newest = max((a.offset for a in answers if isinstance(a, ClusterDescribed)), default=-1)
+    found = []
+    for broker, answer in zip(cluster.brokers, answers, strict=True):
+        answered = isinstance(answer, ClusterDescribed)
+        problem = None if answered else silence(answer)
+        caught_up = answer.offset == newest if answered else None
+        address = f"{broker.host}:{broker.port}"
+        found.append(Reach(broker.id, address, False, problem, answered, caught_up, broker.fenced))
+    return tuple(found)
+
+
+def checked(
+    asking: Asking,
+    cluster: ClusterInfo,
+    capabilities: Capabilities,
+    partitions: Partitions,
+    denied: frozenset[str],
+) -> Checked:
+    """``partitions`` are all; ``denied`` as the scenario has it: "READ topic payments"."""
+    topics = {state.topic for state in partitions.states}
+    rights = [
+        Right(name, CLUSTER_RESOURCE, use, f"{name} cluster" not in denied)
+        for name, use in CLUSTER_RIGHTS.items()
+    ]
+    for name, use in TOPIC_RIGHTS.items():
+        lacking = {topic for topic in topics if f"{name} topic {topic}" in denied}
+        missing = tuple(sorted(lacking | set(partitions.hidden)))
+        looked_at = len(topics) + len(partitions.hidden)
+        rights.append(Right(name, TOPICS, use, partitions.not_compared or not missing, missing, looked_at))
+    hidden = partitions.not_compared or partitions.hidden
+    return Checked(cluster, reached(asking, cluster), capabilities, tuple(rights), hidden)
