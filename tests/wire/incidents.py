@@ -1,0 +1,337 @@
+"""Random incidents: a served cluster that has been through something, the recovery tool in a process of its own,
+and more that happens while it works; afterwards what must hold is held against the simulator's own knowledge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+from backends.simulator.broker.log import Log, missing
+from backends.simulator.config import Config
+from backends.simulator.loop import MILLISECOND, SECOND
+from backends.simulator.network import OPERATOR
+from backends.simulator.network import broker as node
+from backends.simulator.scenario.build import Scenario
+from backends.simulator.served.apis import Api, hidden
+from backends.simulator.served.cluster import Options, ServedCluster
+from backends.simulator.simulation import Simulation
+from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
+from backends.simulator.watch import Event, MetadataCommitted
+from backends.simulator.world import World
+from recovery.loss import count, union
+from recovery.model import NO_LEADER, EpochSpan, TopicPartition
+from tests.unit.cli.invoking import command_line, environment
+
+SAFE, QUICK = "safe", "quick"
+PARTITIONS = 4
+LIMIT = 90.0
+"""Seconds for one run of the tool."""
+WRITES = (Api.AlterPartitionReassignments, Api.ElectLeaders)
+
+
+class Told(NamedTuple):
+    """One incident: what was wrong, in sentences, and what happened in it."""
+
+    seed: int
+    wrong: tuple[str, ...]
+    offline: int
+    elected: int
+    faults: tuple[str, ...]
+    killed: bool
+    runs: int
+
+
+@dataclass
+class Elections:
+    """Every log of a partition at the moment in which it was given a leader again."""
+
+    world: World
+    at: dict[TopicPartition, Mapping[int, Log]] = field(default_factory=dict)
+
+    def __call__(self, event: Event) -> None:
+        if not isinstance(event, MetadataCommitted):
+            return
+        for tp in event.touched:
+            before, after = event.before.partitions.get(tp), event.image.partitions.get(tp)
+            if before is None or after is None or before.leader != NO_LEADER or after.leader == NO_LEADER:
+                continue
+            disks = self.world.disks
+            self.at[tp] = {
+                number: disks[number].logs[tp] for number in after.replicas if tp in disks[number].logs
+            }
+
+
+def topology(random: Random) -> Topology:
+    """Four or five brokers, a topic with min ISR 2 and one with 1, and producers that never rest."""
+    ids = tuple(range(1, random.choice((4, 5)) + 1))
+    topics = tuple(
+        TopicSpec(
+            name,
+            PARTITIONS,
+            tuple(tuple(random.sample(ids, 3)) for _ in range(PARTITIONS)),
+            least,
+            records=50,
+        )
+        for name, least in ((SAFE, 2), (QUICK, 1))
+    )
+    config = Config(
+        broker_heartbeat_interval=SECOND // 2,
+        broker_session_timeout=3 * SECOND,
+        replica_lag_time_max=2 * SECOND,
+        flush_interval=random.choice((1, 600)) * SECOND,
+        auto_leader_rebalance=False,
+    )
+    producers = tuple(
+        ProducerSpec(name, tuple(range(PARTITIONS)), acks, 3, every * MILLISECOND, stop=60 * SECOND)
+        for name in (SAFE, QUICK)
+        for acks, every in ((-1, 400), (1, 700))
+    )
+    return Topology(
+        "incident", tuple(BrokerSpec(number) for number in ids), topics, config=config, producers=producers
+    )
+
+
+def prelude(world: World, random: Random) -> None:
+    """Brokers die and return until some partitions wait for one that is dead."""
+    for _ in range(40):
+        world.loop.run_for(random.randrange(SECOND // 2, 5 * SECOND))
+        number = random.choice(list(world.specs))
+        what = random.choice(("kill", "kill", "power", "start", "start", "shut down"))
+        if what == "kill":
+            world.kill_broker(number)
+        elif what == "power":
+            world.power_off([number])
+        elif what == "shut down":
+            world.shut_down_broker(number)
+        else:
+            world.start_broker(number)
+        offline = len(list(world.image.leaderless()))
+        if world.loop.now > 20 * SECOND and offline and len(world.brokers) >= 2:
+            break
+    world.loop.run_for(5 * SECOND)
+    if len(world.brokers) < 2:
+        for number in random.sample(list(world.specs), 3):
+            world.start_broker(number)
+    world.loop.run_for(6 * SECOND)
+
+
+class Incident:
+    """One seed, from its prelude to what is checked."""
+
+    def __init__(self, seed: int, directory: Path) -> None:
+        self.seed = seed
+        self.random = Random(f"incident {seed}")
+        self.directory = directory
+        self.wrong: list[str] = []
+        self.faults: list[str] = []
+        self.killed = False
+        self.runs = 0
+        self.simulation = Simulation(
+            Scenario("incident", "", "", "", topology(self.random), (), 0, (), 0, ()), seed
+        )
+        self.world = self.simulation.world
+        self.strategy = self.random.choice(("balanced", "balanced", "aggressive"))
+        self.native = self.random.random() < 0.5
+        self._process: asyncio.subprocess.Process | None = None
+        self._planned = dict.fromkeys(self.random.sample(range(1, 60), self.random.choice((0, 1, 2))))
+        self._kill_at = self.random.randrange(1, 5) if self.random.random() < 0.4 else 0
+        self._answers = self._writes = 0
+        self._elections = Elections(self.world)
+        self._documents: list[dict[str, Any]] = []
+
+    async def run(self) -> Told:
+        """Everything in turn; a defect of the tool is a sentence, not an exception."""
+        prelude(self.world, self.random)
+        orders = {tp: held.replicas for tp, held in self.world.image.partitions.items()}
+        offline = list(self.world.image.leaderless())
+        self.world.watch.lookers.append(self._elections)
+        without = "" if self.native else "GetReplicaLogInfo,ElectLeaders:3"
+        options = Options(speed=2.0, without=hidden(without))
+        async with ServedCluster(self.simulation.scenario, options, self.simulation) as served:
+            for one in served.ports:
+                served.listener(one).tamper.change = self._passing
+            await self._recover(served)
+            if self.killed:
+                self._planned.clear()
+                await self._tool(served, "ktriage", "resume")
+                await self._recover(served)
+        self.simulation.advance_to(self.simulation.now + 2 * SECOND)
+        self._check(orders)
+        elected = sum(
+            row["outcome"] == "elected" for document in self._documents for row in document["elections"]
+        )
+        return Told(
+            self.seed, tuple(self.wrong), len(offline), elected, tuple(self.faults), self.killed, self.runs
+        )
+
+    # While it runs.
+
+    async def _passing(self, api_key: int, frame: bytes) -> bytes | None:
+        """Sees every answer: at some of them something happens."""
+        self._answers += 1
+        if self._answers in self._planned:
+            self._something()
+        if api_key in WRITES:
+            self._writes += 1
+            if self._writes == self._kill_at and self._process is not None and not self.killed:
+                self.killed = True
+                self._process.send_signal(signal.SIGKILL)
+                if self.random.random() < 0.5:
+                    return None
+        return frame
+
+    def _something(self) -> None:
+        number = self.random.choice(list(self.world.specs))
+        what = self.random.choice(("kill", "start", "start", "cut off", "failover", "power"))
+        self.faults.append(f"{what} {number}")
+        if what == "kill":
+            self.world.kill_broker(number)
+        elif what == "power":
+            self.world.power_off([number])
+        elif what == "start":
+            self.world.start_broker(number)
+        elif what == "failover":
+            self.world.failover(self.random.choice(self.world.topology.controllers))
+        else:
+            self.world.network.cut([node(number)], [OPERATOR])
+
+    async def _recover(self, served: ServedCluster) -> None:
+        out = await self._tool(
+            served,
+            "kafka-unclean-recovery",
+            *("--all-offline-partitions", "--automated-recovery", "--strategy", self.strategy),
+            *("--recovery-duration-ms", "4000", "--output", "json"),
+        )
+        if out:
+            document = json.loads(out)
+            if document.get("elections"):
+                self._documents.append(document)
+
+    async def _tool(self, served: ServedCluster, name: str, *words: str) -> str:
+        self.runs += 1
+        self._process = process = await asyncio.create_subprocess_exec(
+            *command_line(name, *words, "--bootstrap-server", served.bootstrap),
+            env=environment(self.directory),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            async with asyncio.timeout(LIMIT):
+                out, err = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            self.wrong.append(f"{name} did not come to an end within {LIMIT:g} s")
+            return ""
+        finally:
+            self._process = None
+        said = err.decode(errors="replace")
+        if process.returncode not in (0, 1, 3, 4, -signal.SIGKILL):
+            self.wrong.append(f"{name} ended with status {process.returncode}: {said[-300:]}")
+        if "should not happen" in said or "Traceback" in said:
+            self.wrong.append(f"{name} crashed: {said[-300:]}")
+        return out.decode() if process.returncode in (0, 1, 4) else ""
+
+    # Afterwards.
+
+    def _check(self, orders: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+        for tp, held in self.world.image.partitions.items():
+            if held.replicas != orders[tp]:
+                self.wrong.append(f"{tp}: the order {list(orders[tp])} was left as {list(held.replicas)}")
+        for document in self._documents:
+            rows = {(row["topic"], row["partition"]): row for row in document["partitions"]}
+            for row in document["elections"]:
+                tp = TopicPartition(row["topic"], row["partition"])
+                if row["outcome"] == "elected":
+                    self._elected(tp, row, rows[row["topic"], row["partition"]], document)
+        self._journal()
+
+    def _elected(
+        self,
+        tp: TopicPartition,
+        row: Mapping[str, Any],
+        planned: Mapping[str, Any],
+        document: Mapping[str, Any],
+    ) -> None:
+        held = self.world.image.partitions[tp]
+        if held.leader_epoch < row["leaderEpoch"]:
+            self.wrong.append(f"{tp}: epoch {row['leaderEpoch']} was told, and it is {held.leader_epoch}")
+        if held.leader_epoch == row["leaderEpoch"] and held.leader not in (row["leader"], NO_LEADER):
+            self.wrong.append(f"{tp}: {row['leader']} was told to lead, and {held.leader} does")
+        logs = self._elections.at.get(tp)
+        if logs is None or row["leader"] not in logs:
+            return
+        chosen = logs[row["leader"]]
+        answered = {c["broker"] for c in document["contacts"] if c["problem"] is None}
+        answered -= set(planned["loss"]["unanswered"])
+        others = [log for number, log in logs.items() if number in answered and number != row["leader"]]
+        lost = count(_missing(chosen, others))
+        told = planned["loss"]
+        # A machine that lost its power after it had answered has lost records by itself.
+        fewer = lost < told["atLeast"] and not any(fault.startswith("power") for fault in self.faults)
+        if fewer or (told["atMost"] is not None and lost > told["atMost"]):
+            self.wrong.append(f"{tp}: {lost} offsets lost, told {told['atLeast']} to {told['atMost']}")
+        if self.strategy == "balanced" and tp.topic == SAFE:
+            self._kept(tp, chosen, others)
+
+    def _kept(self, tp: TopicPartition, chosen: Log, others: Iterable[Log]) -> None:
+        """Nothing acknowledged with acks=all, and held by somebody who could be elected and answered, is gone."""
+        known = self.simulation.checker.known
+        gone = missing(chosen, known.acknowledged(tp))
+        for log in others:
+            held = [span for span in gone if not missing(log, (span,))]
+            if held:
+                self.wrong.append(f"{tp}: {held} were acknowledged, held by a candidate, and are lost")
+
+    def _journal(self) -> None:
+        """Whatever was begun is finished, and said to be."""
+        for path in self.directory.glob("state/ktriage/*/*.jsonl"):
+            begun: dict[str, str] = {}
+            for line in path.read_text().splitlines():
+                try:
+                    entry = json.loads(line)
+                except ValueError:
+                    if not self.killed:
+                        self.wrong.append(f"the journal has half a line: {line[-80:]}")
+                    continue
+                if entry.get("kind") == "before":
+                    begun[entry["entry"]] = entry.get("action", "")
+                elif entry.get("kind") == "after":
+                    begun.pop(entry["entry"], None)
+            if begun and not self.killed:
+                self.wrong.append(f"the journal leaves open: {sorted(begun.values())}")
+
+
+def _missing(chosen: Log, others: Iterable[Log]) -> tuple[EpochSpan, ...]:
+    """What the others hold and the chosen does not, each (epoch, offset) once."""
+    spans: list[EpochSpan] = []
+    for log in others:
+        spans.extend(_lacking(chosen, log.spans))
+    return union(spans)
+
+
+def _lacking(log: Log, spans: Iterable[EpochSpan]) -> list[EpochSpan]:
+    held = {span.epoch: span for span in log.spans}
+    lacking = []
+    for span in spans:
+        mine = held.get(span.epoch)
+        parts = (
+            [(span.start, span.end)]
+            if mine is None
+            else [(span.start, min(span.end, mine.start)), (max(span.start, mine.end), span.end)]
+        )
+        lacking += [EpochSpan(span.epoch, start, end) for start, end in parts if start < end]
+    return lacking
+
+
+async def incident(seed: int, directory: Path) -> Told:
+    """One incident; its records are in ``directory``."""
+    return await Incident(seed, directory).run()
