@@ -175,7 +175,7 @@ class WizardView(Vertical):
         steps = self.query_one("#wizard-steps", Lines)
         steps.show(lambda width: step_list(wizard, width))
         number = next((n for n, step in enumerate(wizard.steps) if step is wizard.current), 0)
-        steps.scroll_to(y=max(number - 1, 0), animate=False)
+        steps.scroll_to(y=max(number - 1, 0), animate=False, force=True)
         self.query_one("#wizard-step", Lines).show(self._step)
 
     def action_go(self) -> None:

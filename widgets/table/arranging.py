@@ -195,7 +195,7 @@ class Arranging(Slicing, Generic[Row]):
         self._marked_by_group.clear()
         self._resized()
         if top <= old.number < top + max(self.size.height - 1, 1):
-            self.scroll_to(y=max(cursor.number - (old.number - top), 0), animate=False)
+            self.scroll_to(y=max(cursor.number - (old.number - top), 0), animate=False, force=True)
         if refilled:
             self._needs = {}
             self._drop_marks(arranged)

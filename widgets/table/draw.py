@@ -35,7 +35,8 @@ def header(layout: Layout, width: int, sort: str | None, *, reverse: bool) -> Li
     last = layout.placed[-1] if layout.placed else None
     more = f" +{len(layout.dropped)} more" if layout.dropped else ""
     behind = last is None or last.start + last.width + len(more) <= width
-    pieces = [Piece(" " * GUTTER if behind else f"+{len(layout.dropped)}"[:GUTTER].ljust(GUTTER), Tone.DIM)]
+    before = "" if behind or not more else f"+{len(layout.dropped)}"
+    pieces = [Piece(before.ljust(GUTTER)[:GUTTER], Tone.DIM)]
     used = GUTTER
     for column, start, wide in layout.placed:
         arrow = ("▼" if reverse else "▲") if column.id == sort else ""
