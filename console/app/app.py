@@ -85,6 +85,7 @@ class Console(App[int], inherit_bindings=False):
         self.options = options
         self.session: Session | None = None
         self.warnings: list[str] = []
+        self.last_line = ""
         self._first = target
         self._leaving: asyncio.Task[None] | None = None
 
@@ -192,14 +193,15 @@ class Console(App[int], inherit_bindings=False):
         for action, why in desk.actions():
             about = f"not now: {why}" if why else action.what
             yield SystemCommand(
-                f"{action.what} [{action.shown}]", about, lambda name=action.name: desk.act(name)
+                f"{action.what} (key {action.shown})", about, lambda name=action.name: desk.act(name)
             )
 
     def _fatal_error(self) -> None:
         """Textual would print a traceback with locals, which hold credentials: one line, and a redacted file."""
         error = self._exception
         assert error is not None
-        self.panic(self.report(error))
+        self.last_line = self.report(error)
+        self._close_messages_no_wait()
 
     def report(self, error: BaseException) -> str:
         """Writes the crash file and returns the line that says where it is."""

@@ -11,6 +11,7 @@ from console.actions.apply import Applied, Prepared
 from console.app import applying, draft
 from console.app.confirmation import Frozen, freeze, refuse_changed, refuse_unconfirmed
 from console.app.progress import Batches
+from console.app.stopping import Halt
 from console.cli.recording import save_plan
 from console.errors import NotDone
 from recovery.plan.review import loss_text, worst
@@ -30,6 +31,7 @@ class Applier:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self.batches: Batches | None = None
+        self.halt: Halt | None = None
 
     def handlers(self) -> dict[str, Callable[[], None]]:
         return {"arm": self._arm, "apply": lambda: self._desk.work("applying the plan", self._apply())}
@@ -93,7 +95,7 @@ class Applier:
 
     async def _send(self, frozen: Frozen, reason: str) -> Applied:
         desk, session = self._desk, self._desk.session
-        stop = desk.owner.program.supervisor.stop
+        stop = self.halt = Halt(desk.owner.program.supervisor.stop)
         job = applying.Job(desk.owner.program, frozen, reason, stop, self.progress("electing"))
         desk.owner.program.resume = session.target.command("resume")
         try:
@@ -102,7 +104,7 @@ class Applier:
             await self._finish_first(half, frozen)
             return await session.run(lambda backend: applying.apply(backend, job))
         finally:
-            self.batches = None
+            self.batches = self.halt = None
             if not stop:
                 desk.owner.program.resume = ""
 

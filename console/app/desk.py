@@ -11,6 +11,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher
+from textual.worker import Worker
 
 from backends.base.answers import Capabilities
 from backends.base.errors import BackendError
@@ -76,6 +77,7 @@ class Desk(Screen[None]):
         self.moves = Moves(Place(OFFLINE, None))
         self.cursor: TopicPartition | None = None
         self.busy = ""
+        self._worker: Worker[None] | None = None
         self.dir_shown: DirDetail | None = None
         self._quit_asked = False
         self._told = ""
@@ -245,6 +247,8 @@ class Desk(Screen[None]):
         }
 
     def _step_back(self) -> None:
+        if self._stopped():
+            return
         if self.tables.clear_filter():
             return
         self.back()
@@ -273,10 +277,23 @@ class Desk(Screen[None]):
     def _refresh(self) -> None:
         self.session.poller.ask()
 
+    def _stopped(self) -> bool:
+        """Stops what is under way: what was sent is finished, what sends nothing is given up. False: nothing was."""
+        if not self.busy or self._worker is None:
+            return False
+        halt = self.planner.halt
+        if halt is not None and halt.flights:
+            halt.asked = True
+            self.say("stopping: what is in flight is finished, and nothing else is begun", Tone.WARN)
+            return True
+        self._worker.cancel()
+        self.say(f"{self.busy}: stopped; nothing was sent", Tone.WARN)
+        return True
+
     def work(self, busy: str, job: Coroutine[Any, Any, None]) -> None:
         """One piece of work at a time; what it refuses is one line, and what should not happen ends the console."""
         self.busy = busy
-        self.run_worker(self._guarded(job), name=busy, exit_on_error=True)
+        self._worker = self.run_worker(self._guarded(job), name=busy, exit_on_error=True)
 
     async def _guarded(self, job: Coroutine[Any, Any, None]) -> None:
         try:

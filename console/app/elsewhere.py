@@ -26,6 +26,7 @@ class Elsewhere:
     def __init__(self, make: Callable[[], Backend]) -> None:
         self._make = make
         self._backend: Backend | None = None
+        self._closed = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="backend", daemon=True)
         self._thread.start()
@@ -39,7 +40,13 @@ class Elsewhere:
         return asyncio.run_coroutine_threadsafe(self._with_backend(job), self._loop)
 
     async def close(self) -> None:
-        """Lets go of the cluster. A thread that does not come back is left behind: it ends with the process."""
+        """Lets go of the cluster; may be called twice.
+
+        A thread that does not come back is left behind: it ends with the process.
+        """
+        if self._closed:
+            return
+        self._closed = True
         with contextlib.suppress(TimeoutError, asyncio.CancelledError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._let_go(), self._loop))

@@ -13,6 +13,7 @@ from console.app import applying, draft, journal_view, planning
 from console.app.applier import Applier
 from console.app.ask import Answer, AskOne, AskText
 from console.app.progress import Batches
+from console.app.stopping import Halt
 from console.app.takeaway import given_path
 from console.app.view import Choosing
 from console.cli.planning import refuse_other_cluster
@@ -46,6 +47,11 @@ class Planner:
     def batches(self) -> Batches | None:
         """How far what is under way has come."""
         return self._applier.batches
+
+    @property
+    def halt(self) -> Halt | None:
+        """What stops the elections that are held, None where none are."""
+        return self._applier.halt
 
     @property
     def _session(self) -> Session:

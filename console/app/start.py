@@ -38,6 +38,8 @@ def start(program: Program, target: Target | None, *, read_only: bool, guide: bo
 
     async def work(_stop: StopRequest) -> int:
         status = await app.run_async()
+        if app.last_line:
+            program.screen.say(app.last_line)
         return 1 if status is None else status
 
     return asyncio.run(work(supervisor.stop)) if served else supervisor.run(work)

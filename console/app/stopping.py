@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import contextlib
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 from console.signals import StopRequest, Supervisor
 
 T = TypeVar("T")
+
+
+class Halt(StopRequest):
+    """True once somebody pressed the key that stops this one piece of work, or a signal came for all of it."""
+
+    def __init__(self, whole: StopRequest) -> None:
+        super().__init__()
+        self._whole = whole
+        self.asked = False
+
+    def __bool__(self) -> bool:
+        return self.asked or bool(self._whole)
+
+    @contextlib.contextmanager
+    def in_flight(self) -> Iterator[None]:
+        """Counted for the whole process too: a signal waits for it."""
+        with super().in_flight(), self._whole.in_flight():
+            yield
 
 
 class ConsoleSupervisor(Supervisor):

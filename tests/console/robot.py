@@ -30,7 +30,7 @@ from widgets.frame.bottom import Say
 from widgets.plan import CandidatePicker
 from widgets.table import RowTable
 
-PATIENCE = 60.0
+PATIENCE = 20.0
 """Seconds after which something that should come is missing: a machine may be slow, a test may not hang."""
 
 _TEXT = re.compile(r'<text class="[^"]*" x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>', re.DOTALL)

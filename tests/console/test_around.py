@@ -1,0 +1,179 @@
+"""What surrounds the panes: filter, sort, marks, copies, exports, help, palette, the guide."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from backends.base.answers import SurveyRequest, SurveyResult
+from backends.base.protocol import Progress
+from backends.simulator.adapter import SimulatorBackend
+from console.actions.keys import KEYS
+from console.simulated import scenario
+from console.target import Target
+from recovery.model import TopicPartition
+from tests.console.robot import console
+from widgets.dialogs.help import HelpScreen
+from widgets.dialogs.picker import PlacePicker
+
+
+async def test_a_filter_shows_and_hides_and_escape_takes_it_away() -> None:
+    async with console("zone-power-loss", size=(120, 30)) as robot:
+        await robot.filters("payments-3")
+        assert robot.desk.table.counts.shown == 1
+        await robot.press("escape")
+        await robot.settled()
+        assert robot.desk.table.counts.shown == robot.desk.table.counts.rows == 8
+
+
+async def test_keys_are_letters_while_a_filter_is_typed() -> None:
+    async with console("zone-power-loss", size=(120, 30)) as robot:
+        await robot.press("slash")
+        await robot.types("Aqc")
+        assert not robot.session.safety.armed
+        assert robot.session.draft.plan is None
+        await robot.press("escape")
+        assert robot.app.return_code is None
+
+
+async def test_marks_survive_a_refresh_a_sort_and_a_filter_and_are_what_is_chosen() -> None:
+    async with console("zone-power-loss", size=(120, 30)) as robot:
+        await robot.puts_the_cursor_on(TopicPartition("payments", 2))
+        await robot.press("space")
+        await robot.puts_the_cursor_on(TopicPartition("payments", 6))
+        await robot.press("space", "s")
+        await robot.filters("payments-1")
+        await robot.looks_again()
+        await robot.press("c")
+        await robot.sees("How much must be known", "elects 2")
+        await robot.press("down", "down", "enter")
+        await robot.until(lambda: robot.session.draft.plan is not None, "a plan")
+        wanted = {TopicPartition("payments", 2), TopicPartition("payments", 6)}
+        assert robot.session.draft.partitions == wanted
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+async def test_a_table_is_exported_with_all_its_columns(home: Path, kind: str) -> None:
+    async with console("zone-power-loss") as robot:
+        await robot.press("E")
+        await robot.answers(f"rows.{kind}")
+        await robot.hears("8 rows are in")
+    text = await asyncio.to_thread((home / f"rows.{kind}").read_text, encoding="utf-8")
+    rows = json.loads(text) if kind == "json" else list(csv.DictReader(text.splitlines()))
+    assert len(rows) == 8
+    assert "payments-0" in text
+
+
+async def test_the_command_line_of_the_screen_is_copied_to_the_terminal_and_to_a_file(home: Path) -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.press("enter")
+        await robot.press("Y")
+        await robot.hears("copied the command line")
+        expected = "ktriage replicas --topic payments --partition 0 --simulate last-replica-standing"
+        assert robot.app.clipboard == expected
+        kept = home / "state" / "ktriage" / "copied.txt"
+        assert kept.read_text(encoding="utf-8").strip() == expected
+
+
+async def test_the_help_has_every_key_and_says_why_one_does_nothing() -> None:
+    async with console("last-replica-standing", size=(120, 100)) as robot:
+        await robot.press("question_mark")
+        await robot.asked(HelpScreen)
+        shown = robot.screen
+        for action in KEYS:
+            assert action.what in shown
+        assert "not now: only in pane 6" in shown
+        await robot.press("escape")
+        await robot.until(lambda: robot.app.screen is robot.desk, "the desk")
+
+
+async def test_the_palette_does_what_the_key_does() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.press("colon")
+        await robot.until(lambda: robot.app.screen is not robot.desk, "the palette")
+        await robot.types("pane 4")
+        await robot.until(lambda: "Quorum" in robot.screen, "the command")
+        await robot.pilot.pause(0.5)
+        await robot.press("enter")
+        await robot.press("enter")
+        await robot.until(lambda: robot.desk.pane == "4", "pane 4")
+
+
+async def test_escape_leads_back_the_way_one_came() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.press("enter")
+        await robot.opens("4")
+        await robot.press("escape")
+        await robot.until(lambda: robot.desk.pane == "2", "pane 2")
+        await robot.press("escape")
+        await robot.until(lambda: robot.desk.pane == "1", "pane 1")
+
+
+async def test_bare_it_offers_scenarios_and_opens_what_is_chosen() -> None:
+    async with console(None) as robot:
+        await robot.asked(PlacePicker)
+        await robot.sees("last-replica-standing", "SIMULATOR")
+        picker = robot.app.screen
+        assert isinstance(picker, PlacePicker)
+        await robot.press("enter")
+        await robot.until(lambda: robot.app.desk is not None, "a cluster")
+        await robot.looked()
+        await robot.press("C")
+        await robot.asked(PlacePicker)
+        await robot.press("escape")
+        await robot.until(lambda: robot.app.screen is robot.desk, "the same cluster")
+
+
+async def test_a_plan_that_is_not_saved_is_not_lost_by_one_key() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.chooses(1)
+        await robot.press("q")
+        await robot.hears("the plan is not saved")
+        assert robot.app.return_code is None
+        await robot.press("r", "q")
+        await robot.hears("the plan is not saved")
+        await robot.press("q")
+        await robot.until(lambda: robot.app.return_code == 0, "the end")
+
+
+async def test_a_refresh_that_finds_everything_as_it_was_draws_no_row_again() -> None:
+    async with console("zone-power-loss", size=(120, 30)) as robot:
+        rows = robot.session.rows.partitions
+        table = robot.desk.table
+        await robot.looks_again()
+        assert all(old is new for old, new in zip(rows, robot.session.rows.partitions, strict=True))
+        assert table.counts.rows == 8
+
+
+class Hanging(SimulatorBackend):
+    """Its surveys never come back once it is told to; a mock, for a simulated broker answers or times out."""
+
+    hangs = False
+
+    async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
+        if self.hangs:
+            await asyncio.Event().wait()
+        return await super().survey(request, progress)
+
+
+async def test_long_work_that_sends_nothing_is_stopped_by_escape() -> None:
+    backend = Hanging(scenario("last-replica-standing"))
+
+    def make(_target: Target, _say: object) -> Hanging:
+        return backend
+
+    async with console("last-replica-standing", make=make) as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        backend.hangs = True
+        await robot.press("m")
+        await robot.until(lambda: robot.desk.busy == "comparing", "the comparison")
+        await robot.press("escape")
+        await robot.until(lambda: not robot.desk.busy, "the end of the comparison")
+        backend.hangs = False
+        await robot.press("m")
+        await robot.hears("beside the cluster of now")
