@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from backends.base.errors import BackendError
 from backends.base.membership import Membership
@@ -131,13 +131,13 @@ class _Run:
         self._pace = Pace()
         self._silent: frozenset[int] = frozenset()
         self._seen: frozenset[int] = frozenset()
-        self._leaders: dict[int, int] = {}
+        self._history = _History({}, set())
         self.step: Step | None = None
         self.picture: Picture
 
     async def look(self) -> None:
         confirmed = self._watcher.confirmed | self._seen
-        self.picture = await _picture(self._membership, self._plan, confirmed, self._leaders)
+        self.picture = await _picture(self._membership, self._plan, confirmed, self._history)
         self._note_swaps()
 
     def _note_swaps(self) -> None:
@@ -216,13 +216,24 @@ class _Run:
             self._watcher.unseen(step, error)
 
 
+class _History(NamedTuple):
+    """What a run remembers: when it first saw each leader epoch, and the steps whose controller it saw stopped."""
+
+    leaders: dict[int, int]
+    quiet: set[int]
+
+
 async def _picture(
-    membership: Membership, plan: ReplacementPlan, confirmed: frozenset[int], leaders: dict[int, int] | None
+    membership: Membership, plan: ReplacementPlan, confirmed: frozenset[int], history: _History | None
 ) -> Picture:
-    """The cluster now. ``leaders`` keeps when each leader epoch was first seen; None: nobody keeps it."""
+    """The cluster now; ``history`` is None for a single look."""
     quorum = await membership.describe()
-    since = 0 if leaders is None else leaders.setdefault(quorum.leader_epoch, quorum.now_ms)
-    picture = Picture(quorum, since_ms=since, confirmed=confirmed)
+    picture = Picture(quorum, confirmed=confirmed)
+    if history is not None:
+        since = history.leaders.setdefault(quorum.leader_epoch, quorum.now_ms)
+        picture = replace(picture, since_ms=since, quiet=frozenset(history.quiet))
+        stops = [step for step in plan.steps if step.kind is StepKind.STOP]
+        history.quiet.update(s.number for s in stops if situation(plan, s, picture).done)
     step = current(plan, picture)
     if step is not None and step.kind in (StepKind.SERVERS, StepKind.STAY_OUT):
         nodes = await membership.nodes()

@@ -64,9 +64,12 @@ def swap_disk(run: Run, where: Place, rows: int, *, wait: bool) -> int:
     return course(run, where, rows, wait=wait)
 
 
-async def looked(backend: Backend) -> Disks:
-    """All dirs; what they hold is kept for the day when one of them cannot tell. Raises BackendError."""
-    cluster = await backend.open()
+async def looked(backend: Backend, *, again: bool = False) -> Disks:
+    """All dirs; what they hold is kept for the day when one of them cannot tell. Raises BackendError.
+
+    ``again``: the backend is open already.
+    """
+    cluster = await (backend.cluster() if again else backend.open())
     kept = kept_from(recall(cluster.cluster_id, KEPT))
     disks = await look(backend, cluster, kept)
     remember(cluster.cluster_id, KEPT, keep(disks))

@@ -80,8 +80,10 @@ async def _wait(
     began, pace, said = clock(), Pace(), ""
     while True:
         try:
-            disks = await looked(backend)
+            disks = await looked(backend, again=True)
         except BackendError as error:
+            if stop or clock() - began > PATIENCE:
+                raise
             told = str(error)
         else:
             left = waiting(disks.partitions.states, where, held)
@@ -95,6 +97,4 @@ async def _wait(
         if told != said:
             said = told
             run.screen.say(told)
-        if stop:
-            raise BackendError("stopped before the cluster could be looked at again")
         await asyncio.sleep(POLL)

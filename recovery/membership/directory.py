@@ -22,13 +22,9 @@ def directory_id(text: str) -> str:
 
 
 def directory_uuid(kafka_form: str) -> str:
-    """The UUID of an id in Kafka's form; empty for an empty id. Raises ValueError."""
-    if not kafka_form:
-        return ""
+    """The UUID of an id in Kafka's form; empty for an empty id, and for what is none: it is for showing."""
     value = _from_base64(kafka_form)
-    if value is None:
-        raise ValueError(f"{kafka_form!r} is no directory id in Kafka's form")
-    return str(value)
+    return "" if value is None else str(value)
 
 
 def _from_uuid(text: str) -> UUID | None:

@@ -24,7 +24,8 @@ class Picture:
     """The cluster as it is now. ``servers`` is what each node runs with as controller.quorum.bootstrap.servers,
     by "broker 1" or "controller 100"; None for a node that would not tell. ``joins`` is what the controllers that
     tell it run with as controller.quorum.auto.join.enable. ``since_ms`` is when a run first looked at this leader,
-    by the leader's clock; 0 for a single look. ``confirmed`` are the numbers of steps
+    by the leader's clock; 0 for a single look. ``quiet`` are the numbers of steps whose controller it has seen
+    stopped. ``confirmed`` are the numbers of steps
     that an operator said are done, where the cluster cannot show it.
     """
 
@@ -32,6 +33,7 @@ class Picture:
     servers: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     joins: Mapping[int, bool] = field(default_factory=dict)
     since_ms: int = 0
+    quiet: frozenset[int] = frozenset()
     confirmed: frozenset[int] = frozenset()
 
 
@@ -92,7 +94,8 @@ def _stopped(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
     held = quorum.progress_of(key) if key is not None else None
     fetched = held.last_fetch_ms if held is not None else 0
     # A new leader has seen nobody fetch yet: silence counts from when it was first looked at.
-    heard = fetched if fetched > 0 else picture.since_ms
+    known = step.number in picture.quiet
+    heard = fetched if fetched > 0 or known else picture.since_ms
     # A leader fetches from nobody; while it answers it runs.
     if key != quorum.leader and quorum.now_ms - heard > STOPPED_MS:
         return DONE

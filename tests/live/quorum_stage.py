@@ -1,0 +1,117 @@
+"""``ktriage quorum replace`` on a real cluster, with an operator who does on the hosts what each step says."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from backends.testbed import KafkaCluster, wait_until
+from tests.unit.cli.invoking import Ended, command_line, environment
+
+_STEP = re.compile(r"^(\d+)\. (.*)$")
+_NODE = re.compile(r"controller (\d+)")
+SECONDS = 120.0
+
+
+class Hosts:
+    """Does what the steps say, each once; ``servers`` is whom the bootstrap servers are to name afterwards."""
+
+    def __init__(self, cluster: KafkaCluster, servers: Sequence[int] = ()) -> None:
+        self._cluster = cluster
+        self._servers = servers
+        self.did: list[str] = []
+
+    def __call__(self, title: str) -> None:
+        found = _NODE.search(title)
+        if title.startswith("stop controller") and found:
+            self._cluster.node(int(found[1])).stop()
+        elif "start controller" in title and found:
+            self._cluster.node(int(found[1])).kill()
+            self._cluster.format_again(int(found[1]))
+            self._cluster.node(int(found[1])).start()
+        elif title.startswith("change controller.quorum.bootstrap.servers") and title not in self.did:
+            self._change_servers()
+        self.did.append(title)
+
+    def _change_servers(self) -> None:
+        """On every host, and restarted one by one, as the step says."""
+        self._cluster.set_bootstrap_controllers(self._servers)
+        for node in self._servers:
+            self._cluster.node(node).restart()
+            wait_listening(self._cluster, node)
+        for broker in self._cluster.brokers.values():
+            broker.restart()
+
+
+class Replacing:
+    """The command in a process of its own; its steps are handed to ``hosts`` as they are printed.
+
+    ``die`` is the request before which the tool is killed. ``resume`` shows no plan before its steps.
+    """
+
+    def __init__(self, home: Path, words: Sequence[str], hosts: Callable[[str], None], die: str = "") -> None:
+        self._begun = words[0] == "resume"
+        line = command_line("ktriage", *words)
+        if die:
+            line = [sys.executable, "-m", "tests.live.dying", die, *words]
+        self._hosts = hosts
+        self.lines: list[str] = []
+        self._errors: list[str] = []
+        self._process = subprocess.Popen(
+            line, env=environment(home), cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self._readers = [
+            threading.Thread(target=self._read, daemon=True),
+            threading.Thread(target=self._read_errors, daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def ended(self, timeout: float = SECONDS) -> Ended:
+        """How it ended; a process that hangs is killed, and fails the test with what it said."""
+        try:
+            self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for reader in self._readers:
+            reader.join(10)
+        return Ended(self._process.returncode, "\n".join(self.lines), "\n".join(self._errors))
+
+    def stop(self) -> None:
+        """SIGTERM, as a service manager does."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def _read(self) -> None:
+        """The plan is printed first, up to its digest; what follows are steps whose turn has come."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.lines.append(line.rstrip())
+            step = _STEP.match(line)
+            if line.startswith("digest "):
+                self._begun = True
+            elif self._begun and step:
+                self._hosts(step[2].strip())
+
+    def _read_errors(self) -> None:
+        assert self._process.stderr is not None
+        self._errors.extend(line.rstrip() for line in self._process.stderr)
+
+
+def wait_listening(cluster: KafkaCluster, node: int) -> None:
+    """Until somebody takes connections at that node's port."""
+
+    def listening() -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", cluster.node(node).port), 1.0).close()
+        except OSError:
+            return False
+        return True
+
+    wait_until(listening, f"node {node} to listen")

@@ -1,0 +1,155 @@
+"""``ktriage quorum`` on simulated quorums: what it prints, what it sends, and with what status it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.commanding import documented
+from tests.unit.cli.invoking import Caller, Ended
+
+YES = ("--yes", "--reason", "a test")
+DISK = ("--simulate", "controller-disk-failure")
+LOST = ("--simulate", "two-of-three-voters-lost")
+OTHER = ("--simulate", "controller-node-failure")
+STATIC_SCENARIO = """\
+title: Static voters
+about: nobody has upgraded kraft.version
+cluster:
+  brokers: {count: 1}
+  controllers: [100, 101, 102]
+  kraft_version: 0
+topics:
+  - {name: payments, partitions: 1, replicas: [[1]], records: 10}
+operator: {at: 10}
+expect: {offline: 0}
+"""
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
+    return Caller(monkeypatch, tmp_path)
+
+
+def told(ended: Ended) -> dict[str, Any]:
+    """The document, whose every key stands in docs/output.md."""
+    found: dict[str, Any] = json.loads(ended.out)
+    undocumented = set(found) - {"schema"} - documented(found["schema"])
+    assert not undocumented, f"{found['schema']}: {undocumented}"
+    return found
+
+
+def test_status_says_what_the_quorum_stands_who_is_dead_and_who_is_there_twice(call: Caller) -> None:
+    ended = call("ktriage", "quorum", "status", *DISK)
+    assert ended.status == 1
+    assert "stands 0 more failures: 2 of 3 voters up, majority 2" in ended.out
+    assert "voters that do not fetch: 102" in ended.out
+    assert "node 102 is listed with 2 directories" in ended.out
+    found = told(call("ktriage", "quorum", "status", "--output", "json", *DISK))
+    assert found["duplicates"] == [102]
+    assert found["notFetching"][0]["directoryUuid"].count("-") == 4
+    everyone = told(call("ktriage", "quorum", "replication", "--output", "json", *DISK))
+    assert {m["role"] for m in everyone["members"]} == {"leader", "voter", "observer", "broker"}
+
+
+def test_the_same_node_is_not_added_beside_itself_nor_anything_removed_that_a_majority_needs(
+    call: Caller,
+) -> None:
+    ended = call("ktriage", "quorum", "add", "102", *YES, *DISK)
+    assert ended.status == 1
+    assert "DUPLICATE_VOTER" in ended.err
+    ended = call("ktriage", "quorum", "remove", "101", *YES, *DISK)
+    assert ended.status == 1
+    assert "the new set could not commit" in ended.err
+    assert "nothing was sent" in ended.err
+    found = told(call("ktriage", "quorum", "remove", "101", "--dry-run", "--output", "json", *DISK))
+    assert found["sent"] is False
+    assert found["preflight"]["allowed"] is False
+
+
+def test_nobody_is_asked_without_a_terminal(call: Caller) -> None:
+    for words in (("remove", "102"), ("add", "102"), ("replace", "102", "--why", "disk"), ("upgrade",)):
+        ended = call("ktriage", "quorum", *words, *DISK)
+        assert ended.status == 2
+        assert "--yes and --reason" in ended.err
+    assert call("ktriage", "quorum", "remove", "102", "--yes", *DISK).status == 2
+
+
+def test_a_replacement_is_shown_saved_gone_through_and_then_nothing_is_left(call: Caller) -> None:
+    shown = call(
+        "ktriage", "quorum", "replace", "102", "--why", "disk", "--dry-run", "--plan", "r.json", *DISK
+    )
+    assert shown.status == 0
+    assert "--no-initial-controllers" in shown.out
+    assert "next: ktriage quorum replace --plan r.json" in shown.err
+    again = call("ktriage", "quorum", "replace", "102", "--why", "disk", "--plan", "r.json", *YES, *DISK)
+    assert again.status == 2
+    assert "it exists" in again.err
+    gone = call("ktriage", "quorum", "replace", "--plan", "r.json", *YES, *DISK)
+    assert gone.status == 0, gone
+    assert "the replacement is done" in gone.out
+    assert call("ktriage", "quorum", "status", *DISK).status == 0
+    found = told(call("ktriage", "quorum", "replace", "--plan", "r.json", "--output", "json", *YES, *DISK))
+    assert found["course"] == "done"
+    assert "nothing is unfinished" in call("ktriage", "resume", *DISK).out
+
+
+def test_a_plan_of_another_cluster_and_a_file_that_is_none_are_refused(call: Caller) -> None:
+    call("ktriage", "quorum", "replace", "102", "--why", "disk", "--dry-run", "--plan", "r.json", *DISK)
+    ended = call("ktriage", "quorum", "replace", "--plan", "r.json", *YES, *OTHER)
+    assert ended.status == 2
+    assert "the plan is for cluster" in ended.err
+    Path("x.json").write_text("{}")
+    assert call("ktriage", "quorum", "replace", "--plan", "x.json", *YES, *DISK).status == 2
+    assert call("ktriage", "quorum", "replace", "--plan", "none.json", *YES, *DISK).status == 2
+
+
+def test_a_lost_majority_is_told_and_every_change_refused(call: Caller) -> None:
+    ended = call("ktriage", "quorum", "status", *LOST)
+    assert ended.status == 1
+    assert "NO LEADER" in ended.out
+    assert told(call("ktriage", "quorum", "status", "--output", "json", *LOST))["leader"] == -1
+    for words in (("remove", "101"), ("add", "103"), ("upgrade",), ("replace", "101", "--why", "disk")):
+        ended = call("ktriage", "quorum", *words, *YES, *LOST)
+        assert ended.status == 1, ended
+        assert "nothing was sent" in ended.err
+
+
+def test_static_voters_are_upgraded_first_and_only_once(call: Caller, tmp_path: Path) -> None:
+    file = tmp_path / "static.yaml"
+    file.write_text(STATIC_SCENARIO)
+    static = ("--simulate", str(file))
+    ended = call("ktriage", "quorum", "remove", "101", *YES, *static)
+    assert ended.status == 1
+    assert "controller.quorum.voters" in ended.err
+    ended = call(
+        "ktriage", "quorum", "update-endpoint", "101", "--endpoint", "CONTROLLER://h:1", *YES, *static
+    )
+    assert "kraft.version is 0" in ended.err
+    found = told(call("ktriage", "quorum", "upgrade", "--dry-run", "--output", "json", *static))
+    assert (found["kraftVersion"], found["sent"], found["refused"]) == (0, False, [])
+    done = told(call("ktriage", "quorum", "upgrade", "--output", "json", *YES, *static))
+    assert (done["kraftVersion"], done["done"]) == (1, True)
+    again = told(call("ktriage", "quorum", "upgrade", "--output", "json", *YES, *static))
+    assert (again["already"], again["sent"]) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("add",), "needs the controller's node id"),
+        (("add", "1", "--directory-id", "x"), "--directory-id"),
+        (("add", "1", "--endpoint", "host:9093"), "LISTENER://HOST:PORT"),
+        (("add", "1", "--why", "disk"), "for quorum replace"),
+        (("replace", "1"), "needs --why"),
+        (("update-endpoint", "1"), "needs --endpoint"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_nothing_sent(call: Caller, words: tuple[str, ...], said: str) -> None:
+    ended = call("ktriage", "quorum", *words, *YES, *DISK)
+    assert ended.status == 2
+    assert said in ended.err
+    assert len(ended.err.splitlines()) == 1

@@ -1,0 +1,62 @@
+"""A quorum that answers and does not commit: two readings, three seconds apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from console.actions.quorum import look, settled_quorum
+from console.output.quorum import status_lines
+from recovery.membership.quorum import Quorum
+from recovery.model import Unknown, Why
+from tests.unit.membership.quorums import CLUSTER, NOW, quorum
+
+
+class Readings:
+    """Quorums as a leader would describe them one after the other. A stand-in: no healthy follower can be made to
+    fetch and never to catch up.
+    """
+
+    def __init__(self, *readings: Quorum) -> None:
+        self._readings = list(readings)
+        self.paused = 0.0
+
+    async def open(self) -> str:
+        return CLUSTER
+
+    async def describe(self) -> Quorum:
+        return self._readings.pop(0) if len(self._readings) > 1 else self._readings[0]
+
+    async def controllers(self) -> Unknown:
+        return Unknown(Why.NOT_ALLOWED, "DescribeCluster needs ALTER on Cluster:kafka-cluster")
+
+    async def pause(self, seconds: float) -> None:
+        self.paused += seconds
+
+
+async def test_a_high_watermark_that_stands_still_for_three_seconds_is_a_wedge() -> None:
+    first = quorum(1, 2, 3, down=(2, 3))
+    later = replace(first, now_ms=NOW + 3000, log_end_offset=506)
+    membership: Any = Readings(first, later)
+    seen = await look(membership)
+    assert seen.health.wedged is True
+    assert membership.paused == 3.0
+    lines = list(status_lines(seen))
+    assert any(line.startswith("WEDGED") for line in lines)
+    assert any(line.startswith("CANNOT COMMIT") for line in lines)
+    assert any("needs ALTER on Cluster" in line for line in lines)
+
+
+async def test_a_healthy_quorum_is_looked_at_once() -> None:
+    membership: Any = Readings(quorum(1, 2, 3))
+    seen = await look(membership)
+    assert seen.health.wedged is None
+    assert membership.paused == 0
+
+
+async def test_a_quorum_that_does_not_commit_is_not_waited_for_for_ever() -> None:
+    stuck = replace(quorum(1, 2, 3), change_pending=None, high_watermark=490)
+    membership: Any = Readings(stuck, *(replace(stuck, now_ms=NOW + 100 * n) for n in range(100)))
+    found = await settled_quorum(membership)
+    assert found.quorum.change_pending is None
+    assert membership.paused < 6
