@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.commands import ours
 from benchmarks.measure import BenchmarkError, environment, run
@@ -112,6 +112,5 @@ def recovery(partitions: int, native: bool, rounds: int, directory: Path, say: S
     )
 
 
-def _elected(told: dict[str, object]) -> int:
-    counts = told.get("counts")
-    return int(counts.get("elected", 0)) if isinstance(counts, dict) else 0
+def _elected(told: dict[str, Any]) -> int:
+    return sum(row["outcome"] == "elected" and row["orderRestored"] for row in told.get("elections", ()))

@@ -59,24 +59,25 @@ def describe_page(
         if name not in held:
             refused.append((name, Error.UNKNOWN_TOPIC_OR_PARTITION))
             continue
+        topic = id_of(process.image, name)
         first = body.cursor.partition if body.cursor is not None and body.cursor.topic == name else 0
         for number in range(first, len(held[name])):
             if len(states) == limit:
                 return ask.TopicPartitionsDescribed(
                     tuple(states), TopicPartition(name, number), tuple(refused)
                 )
-            states.append(_state(process.image, name, number, held[name][number], offline))
+            states.append(_state(process.image, (name, topic), number, held[name][number], offline))
     return ask.TopicPartitionsDescribed(tuple(states), None, tuple(refused))
 
 
 def _state(
-    image: ClusterImage, topic: str, number: int, partition: Registration, offline: Offline
+    image: ClusterImage, topic: tuple[str, str], number: int, partition: Registration, offline: Offline
 ) -> PartitionState:
     elr = image.rules.elr
     return PartitionState(
-        topic,
+        topic[0],
         number,
-        id_of(image, topic),
+        topic[1],
         partition.leader,
         partition.leader_epoch,
         partition.replicas,

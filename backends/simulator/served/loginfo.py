@@ -19,7 +19,7 @@ from backends.simulator.served.call import Call, code
 from backends.simulator.served.entities import Values
 from backends.simulator.served.metadata import rows_of
 from backends.simulator.served.packing import NO_TAGS, array, string, uuid_bytes
-from backends.simulator.served.replica import find
+from backends.simulator.served.quick import Replicas
 from recovery.model import TopicPartition
 
 _ROW = Struct(">iiqhB").pack
@@ -36,6 +36,7 @@ async def get_replica_log_info(call: Call) -> bytes:
 def _log_info(call: Call, process: BrokerProcess) -> bytes:
     names = {id_of(process.image, name): name for name in rows_of(process.image)}
     allowed = call.rights.cluster("CLUSTER_ACTION")
+    replicas = Replicas(process)
     left, more = LIMIT, False
     topics = []
     for topic in call.request.topic_partitions or ():
@@ -46,7 +47,11 @@ def _log_info(call: Call, process: BrokerProcess) -> bytes:
             continue
         asked = kafka_id(topic.topic_id)
         name = names.get(asked, "")
-        rows = [_row(call, process, name, partition, allowed=allowed) for partition in served]
+        refused = _refused(call, name, allowed=allowed)
+        if refused is not None:
+            rows = [_ROW(partition, -1, -1, refused.value, 0) for partition in served]
+        else:
+            rows = [_row(replicas, process, TopicPartition(name, partition)) for partition in served]
         topics.append(b"".join((uuid_bytes(asked or _ZERO), array(rows), NO_TAGS)))
     head = Struct(">iqB").pack(0, process.epoch, more)
     return b"".join((head, array(topics), NO_TAGS))
@@ -55,19 +60,20 @@ def _log_info(call: Call, process: BrokerProcess) -> bytes:
 _ZERO = "A" * 22
 
 
-def _row(call: Call, process: BrokerProcess, name: str, partition: int, *, allowed: bool) -> bytes:
+def _refused(call: Call, name: str, *, allowed: bool) -> ErrorCode | None:
     if not allowed:
-        return _ROW(partition, -1, -1, ErrorCode.cluster_authorization_failed.value, 0)
+        return ErrorCode.cluster_authorization_failed
     if not name:
-        return _ROW(partition, -1, -1, ErrorCode.unknown_topic_id.value, 0)
-    if not call.rights.topic("DESCRIBE", name):
-        return _ROW(partition, -1, -1, ErrorCode.topic_authorization_failed.value, 0)
-    tp = TopicPartition(name, partition)
-    replica = find(process, tp)
-    if isinstance(replica, ErrorCode):
+        return ErrorCode.unknown_topic_id
+    return None if call.rights.topic("DESCRIBE", name) else ErrorCode.topic_authorization_failed
+
+
+def _row(replicas: Replicas, process: BrokerProcess, tp: TopicPartition) -> bytes:
+    found = replicas.find(tp)
+    if isinstance(found, ErrorCode):
         held = process.image.partitions.get(tp)
-        return _ROW(partition, -1 if held is None else held.leader_epoch, -1, replica.value, 0)
-    return _ROW(partition, replica.partition.leader_epoch, replica.log.end, 0, 0)
+        return _ROW(tp.partition, -1 if held is None else held.leader_epoch, -1, found.value, 0)
+    return _ROW(tp.partition, found.partition.leader_epoch, found.log.end, 0, 0)
 
 
 async def describe_log_dirs(call: Call) -> Values | bytes:

@@ -92,8 +92,8 @@ class _Bytes:
             raise NotSo
 
 
-class _Replicas:
-    """The replicas of one topic on one broker; equal ones are looked at once in a request."""
+class Replicas:
+    """The replicas on one broker, while it answers one request."""
 
     def __init__(self, process: BrokerProcess) -> None:
         self._process = process
@@ -133,7 +133,7 @@ async def list_offsets(call: Call, body: memoryview) -> bytes | None:
         return None
 
     def look(process: BrokerProcess) -> bytes:
-        replicas = _Replicas(process)
+        replicas = Replicas(process)
         told: dict[object, bytes] = {}
         answers = []
         for topic in topics:
@@ -184,7 +184,7 @@ async def fetch(call: Call, body: memoryview) -> bytes | None:
 
 
 def _lineages(call: Call, process: BrokerProcess, topics: list[_Topic]) -> bytes | None:
-    replicas = _Replicas(process)
+    replicas = Replicas(process)
     told: dict[object, bytes | None] = {}
     answers = []
     for topic in topics:
