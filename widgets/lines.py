@@ -60,6 +60,10 @@ class Lines(ScrollView, can_focus=True):
         """Asks again for the content: it depends on something that changed."""
         self._make()
 
+    def to_the_top(self) -> None:
+        """Shows the first line: the content is about something else now."""
+        self.scroll_to(y=0, animate=False, force=True)
+
     def on_mount(self) -> None:
         self.watch(self.app, "theme", self._redraw, init=False)
 
@@ -92,6 +96,7 @@ class Lines(ScrollView, can_focus=True):
         self.virtual_size = Size(self.size.width, len(self._lines))
         if len(old) != len(self._lines):
             self.refresh(layout=True)
+            self.scroll_to(y=min(self.scroll_offset.y, self.max_scroll_y), animate=False, force=True)
             return
         top = self.scroll_offset.y
         for number, (before, after) in enumerate(zip(old, self._lines, strict=True)):

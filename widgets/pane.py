@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
+from textual import on
 from textual.containers import Vertical
 
 from widgets.lines import Lines
@@ -21,10 +22,21 @@ class Pane(Vertical):
     Pane > .details { height: auto; max-height: 60%; padding: 0 0 0 1; border-top: solid $panel; }
     """
 
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._details_of: Hashable | None = None
+
     @property
     def table(self) -> RowTable[Any]:
         """The pane's main table."""
         return self.query_one(RowTable)
+
+    @on(RowTable.Moved)
+    def _another_row(self, message: RowTable.Moved) -> None:
+        if message.key != self._details_of:
+            self._details_of = message.key
+            for lines in self.query(".details").results(Lines):
+                lines.to_the_top()
 
     def on_row_table_narrowed(self) -> None:
         for lines in self.query(Lines):

@@ -12,7 +12,7 @@ from widgets.table.arrange import Arranged, Group, GroupKey, Wanted, arrange, ke
 from widgets.table.column import Column, Grouping, Row
 from widgets.table.filtering import Filter
 from widgets.table.messages import Counts
-from widgets.table.selection import Cursor, followed, keys_of
+from widgets.table.selection import Cursor, cursor_at, followed, keys_of
 from widgets.table.slicing import Slicing
 
 AT_ONCE = 2_000
@@ -185,7 +185,7 @@ class Arranging(Slicing, Generic[Row]):
             self._run("arranging", slices, self._put, now=len(self._rows) <= AT_ONCE)
 
     def _put(self, arranged: Arranged[Row]) -> None:
-        """Takes the place of the former picture, with the cursor's line where it was on the screen."""
+        """Takes the place of the former picture; what was at the cursor, or at the top, stays where it was."""
         before, refilled = self._arranged, arranged.rows is not self._arranged.rows
         old, top = self._cursor, self.scroll_offset.y
         cursor, there = followed(old, before, arranged)
@@ -194,17 +194,31 @@ class Arranging(Slicing, Generic[Row]):
         self._finder = None if wanted is None or wanted.inverse else wanted.finder()
         self._marked_by_group.clear()
         self._resized()
-        if top <= old.number < top + max(self.size.height - 1, 1):
-            self.scroll_to(y=max(cursor.number - (old.number - top), 0), animate=False, force=True)
         if refilled:
             self._needs = {}
             self._drop_marks(arranged)
         if not there and refilled and old.key is not None and self._hidden(arranged, old.key) is False:
             self.post_message(messages.RowGone(self, old.key, cursor.key))
         self._count()
-        self._show_cursor()
+        self._keep_place(before, old, top)
         self._repaint()
         self._tell_cursor()
+
+    def _keep_place(self, before: Arranged[Row], old: Cursor, top: int) -> None:
+        """The cursor's line stays where it was on the screen. Where somebody had scrolled it away, the topmost line
+        stays in a refill; what they wished themselves shows the cursor.
+        """
+        if top <= old.number < top + max(self.size.height - 1, 1):
+            self._scroll(self._cursor.number - (old.number - top))
+        elif before.lines and before.rows is not self._arranged.rows:
+            seen = cursor_at(before, top)
+            self._scroll(followed(seen, before, self._arranged)[0].number)
+            return
+        self._show_cursor()
+
+    def _scroll(self, top: int) -> None:
+        """Shows the lines from ``top`` on, at once; by force, since the scroll bar may not be there yet."""
+        self.scroll_to(y=max(top, 0), animate=False, force=True)
 
     def _hidden(self, arranged: Arranged[Row], key: Hashable) -> bool:
         """Whether a row that is not on the lines is only hidden by filter or fold."""

@@ -164,9 +164,9 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
         body = max(self.size.height - 1, 1)
         top, number = self.scroll_offset.y, self._cursor.number
         if number < top:
-            self.scroll_to(y=number, animate=False, force=True)
+            self._scroll(number)
         elif number >= top + body:
-            self.scroll_to(y=number - body + 1, animate=False, force=True)
+            self._scroll(number - body + 1)
 
     def action_cursor(self, step: int) -> None:
         self._go(self._cursor.number + step)

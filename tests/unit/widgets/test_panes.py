@@ -262,3 +262,20 @@ async def test_a_members_endpoint_and_directory_are_told_at_80_columns() -> None
         await pilot.pause()
         screen = text_of(pilot.app)
         assert "CONTROLLER://c1.example.org:9093" in screen and "AAAAAAAAAAAAAAAAAAABZA" in screen
+
+
+async def test_the_details_of_another_row_begin_at_their_top() -> None:
+    pane = EligiblePane()
+    rows_of = tuple(eligible(one, DiskWord.NOT_KNOWN) for one in examples.SURVEYS)
+    async with Harness(pane).run_test(size=(60, 20)) as pilot:
+        pane.update(EligibleView(rows_of))
+        pane.table.move_to(ORDERS)
+        await pilot.pause()
+        await pilot.click("#eligible-details")
+        await pilot.press("end")
+        await pilot.pause()
+        assert "orders-7: replicas" not in text_of(pilot.app)
+        pane.table.focus()
+        await pilot.press("up")
+        await pilot.pause()
+        assert "payments-0: replicas" in text_of(pilot.app)

@@ -213,6 +213,22 @@ async def test_the_mouse_chooses_rows_and_sorts_by_the_header() -> None:
         assert [message.key for message in app.heard if isinstance(message, Activated)] == [shown.cursor_key]
 
 
+async def test_a_refresh_does_not_pull_back_somebody_who_scrolled_away() -> None:
+    shown = table()
+    async with Harness(shown).run_test(size=(40, 10)) as pilot:
+        await ready(pilot, shown, items(range(200)))
+        shown.scroll_to(y=100, animate=False)
+        await pilot.pause()
+        assert "t-100 " in text_of(pilot.app) and shown.cursor_key == "t-0"
+        shown.update(items([900, 901, *range(200)]))
+        await pilot.pause()
+        assert text_of(pilot.app).splitlines()[1].split()[0] == "t-100", "the same row is at the top"
+        assert shown.cursor_key == "t-0"
+        shown.update(items(range(5)))
+        await pilot.pause()
+        assert "t-0" in text_of(pilot.app)
+
+
 async def test_what_matches_is_seen_and_an_empty_table_says_why() -> None:
     shown = table()
     async with Harness(shown).run_test(size=(60, 20)) as pilot:
