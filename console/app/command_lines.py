@@ -34,7 +34,7 @@ def command_line(
     if pane == OFFLINE:
         return target.command("replicas", *(_named(marked) or ("--all-offline-partitions",)))
     if pane == QUORUM and "quorum" in BY_NAME:
-        return target.command("quorum", "describe")
+        return target.command("quorum", "status")
     if pane == DIRS and "log-dirs" in BY_NAME:
         return target.command("log-dirs")
     return target.command("status")

@@ -278,7 +278,7 @@ class Desk(Screen[None]):
         self.session.poller.ask()
 
     def _stopped(self) -> bool:
-        """Stops what is under way: what was sent is finished, what sends nothing is given up. False: nothing was."""
+        """Stops what is under way: what was sent is finished, the rest given up. False: nothing was."""
         if not self.busy or self._worker is None:
             return False
         halt = self.planner.halt

@@ -7,7 +7,7 @@ import html
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from widgets.frame.bottom import Say
 from widgets.plan import CandidatePicker
 from widgets.table import RowTable
 
-PATIENCE = 20.0
+PATIENCE = 40.0
 """Seconds after which something that should come is missing: a machine may be slow, a test may not hang."""
 
 _TEXT = re.compile(r'<text class="[^"]*" x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>', re.DOTALL)
@@ -86,6 +86,14 @@ class Robot:
             if time.monotonic() > deadline:
                 raise AssertionError(f"never came: {what}\n{self.screen}")
             await self.pilot.pause(0.01)
+
+    async def until_slowly(self, asked: Callable[[], Awaitable[int]], what: str) -> None:
+        """Waits until a question to a real cluster is answered by a broker's id."""
+        deadline = time.monotonic() + 3 * PATIENCE
+        while await asked() < 0:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"never came: {what}\n{self.screen}")
+            await self.pilot.pause(0.2)
 
     async def sees(self, *texts: str) -> None:
         """Waits until the screen holds each of the texts."""
