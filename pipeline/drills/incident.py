@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
+from pkgutil import get_data
 from random import Random
 from typing import Literal
 
@@ -18,7 +19,7 @@ from backends.simulator.config import Config
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.scenario.faults import BrokerFault, DiskFault, Elected, Fault
-from backends.simulator.scenario.files import read
+from backends.simulator.scenario.files import names, parse, read
 from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
 from recovery.controller.rules import Rules
 
@@ -54,12 +55,23 @@ def scenario(name: str, seed: int, rules: Rules, min_isr: int | None) -> Scenari
     """
     if name in SHAPES:
         return _drawn(Shape(name), seed, rules, min_isr or 1)
-    found = read(name)
+    found = _known(name)
     topology = replace(found.topology, config=replace(found.topology.config, rules=rules))
     if min_isr is not None:
         topics = tuple(replace(topic, min_isr=None) for topic in topology.topics)
         topology = replace(topology, min_isr=min_isr, topics=topics)
     return replace(found, topology=topology)
+
+
+def _known(name: str) -> Scenario:
+    """Out of the package, which may be an archive on an executor; else the file of that path."""
+    if name in names():
+        return read(name)
+    try:
+        text = get_data("backends.simulator", f"scenarios/{name}.yaml")
+    except (OSError, ValueError):
+        text = None
+    return read(name) if text is None else parse(text.decode(), name, name)
 
 
 def _drawn(shape: Shape, seed: int, rules: Rules, min_isr: int) -> Scenario:

@@ -1,0 +1,203 @@
+"""A snapshot is there whole or not at all, and reads back as it was written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tracemalloc
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backends.simulator.adapter import SimulatorBackend
+from backends.simulator.scenario.files import read
+from console.actions.snapshot import Series, Taking
+from pipeline.errors import PipelineError
+from pipeline.places import Place, place
+from pipeline.snapshot.bound import compact, keep, sweep
+from pipeline.snapshot.catalog import read_catalog
+from pipeline.snapshot.changes import Fingerprints
+from pipeline.snapshot.columns import batch_of, survey_of
+from pipeline.snapshot.manifest import Kind, from_json
+from pipeline.snapshot.state import batches, keys, state
+from pipeline.snapshot.write import Name, SnapshotWriter, snapshot_name
+from recovery.plan.marks import Mark
+from tests.pipeline.stories import Diary, partition
+from tests.pipeline.surveys import NOON, surveys, write
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+@given(st.integers(0, 2**32))
+def test_every_survey_reads_back_as_it_was_written(seed: int) -> None:
+    told = surveys(seed, 40)
+    batch = batch_of(told, {"topic-1": (Mark.COMPACTED,)})
+    rows = batch.to_pylist()
+    assert [survey_of(row) for row in rows] == told
+    assert {tuple(row["marks"]) for row in rows if row["topic"] == "topic-1"} == {("compacted",)}
+
+
+def test_a_writer_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    with (
+        pytest.raises(KeyboardInterrupt),
+        SnapshotWriter(root, Name("c", snapshot_name(NOON, "t"), NOON)) as writer,
+    ):
+        writer.partitions(batch_of(surveys(1, 10), {}))
+        raise KeyboardInterrupt
+    assert not list(root.walk())
+    with pytest.raises(PipelineError, match="there are no snapshots here"):
+        read_catalog(root)
+
+
+def test_a_manifest_that_is_not_whole_is_no_snapshot(tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    write(root, "c", surveys(1, 10))
+    late = write(root, "c", surveys(2, 10), NOON + timedelta(hours=1))
+    file = next(f for f in (root / "manifests").walk() if late.snapshot in f.path)
+    file.write(file.read()[:100])
+    catalog = read_catalog(root)
+    chain = catalog.chain("c")
+    assert chain is not None and chain.newest.taken_at == NOON
+    assert [f.name for f in catalog.unfinished] == [f"{late.snapshot}.json"]
+
+
+def _rows(root: Place, cluster_id: str = "c", at: datetime | None = None) -> dict[int, int]:
+    chain = read_catalog(root).chain(cluster_id, at)
+    assert chain is not None
+    return {row["partition"]: row["leader"] for batch in state(chain) for row in batch.to_pylist()}
+
+
+def test_changes_build_on_the_full_snapshot(tmp_path: Path) -> None:
+    diary = Diary(place(str(tmp_path)))
+    diary.write(0, [partition(0), partition(1)])
+    diary.write(1, [partition(0, leader=-1)], kind=Kind.CHANGES)
+    diary.write(2, [partition(2)], kind=Kind.CHANGES)
+    assert _rows(diary.root) == {0: -1, 1: 1, 2: 1}
+    assert _rows(diary.root, at=NOON + timedelta(seconds=90)) == {0: -1, 1: 1}
+    assert _rows(diary.root, at=NOON) == {0: 1, 1: 1}
+
+
+def test_compacting_changes_the_files_and_not_the_state(tmp_path: Path) -> None:
+    diary = Diary(place(str(tmp_path)))
+    diary.write(0, [partition(0), partition(1)])
+    for minute in range(1, 5):
+        diary.write(minute, [partition(minute % 2, leader=minute)], kind=Kind.CHANGES)
+    before = _rows(diary.root)
+    done = compact(read_catalog(diary.root), "x")
+    assert (done.made, done.removed) == (1, 4)
+    assert _rows(diary.root) == before
+    manifests = read_catalog(diary.root).clusters["c"]
+    assert [m.kind for m in manifests] == [Kind.FULL, Kind.FULL]
+    assert manifests[-1].partitions == 2
+
+
+def test_keep_leaves_the_newest_full_ones_with_their_changes(tmp_path: Path) -> None:
+    diary = Diary(place(str(tmp_path)))
+    for hour in range(4):
+        diary.write(hour * 60, [partition(0, leader=hour)])
+        diary.write(hour * 60 + 1, [partition(1, leader=hour)], kind=Kind.CHANGES)
+    assert keep(read_catalog(diary.root), 2).removed == 4
+    kept = read_catalog(diary.root).clusters["c"]
+    assert [m.kind for m in kept] == [Kind.FULL, Kind.CHANGES] * 2
+    named = {part.path for manifest in kept for part in manifest.parts}
+    on_disk = {
+        f.path.removeprefix(f"{diary.root.path}/") for f in diary.root.walk() if f.name.endswith("parquet")
+    }
+    assert on_disk == named
+
+
+def test_what_a_dead_writer_left_is_swept_after_a_day_and_not_before(tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    write(root, "c", surveys(1, 5))
+    name = Name("c", snapshot_name(NOON, "dead"), NOON)
+    (root / name.directory("partitions") / "part-00000.parquet").write(b"PAR1")
+    assert sweep(read_catalog(root), NOON + timedelta(hours=1)).swept == 0
+    assert sweep(read_catalog(root), NOON + timedelta(days=2)).swept == 1
+    assert _rows(root)
+
+
+def test_only_what_differs_is_a_change_and_what_is_gone_is_told() -> None:
+    prints = Fingerprints()
+    assert prints.changed(batch_of([partition(0), partition(1), partition(2)], {})).num_rows == 3
+    prints.commit()
+    changed = prints.changed(batch_of([partition(0), partition(1, leader=2)], {}))
+    assert keys(changed) == [("orders", 1)]
+    gone = prints.gone().to_pylist()
+    assert [(row["partition"], row["deleted"]) for row in gone] == [(2, True)]
+
+
+class Clock:
+    """A minute later each time it is read."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(minutes=1)
+        return self.now
+
+
+def taken(root: Place, scenario: str, *, snapshots: int = 1, batch: int = 10_000) -> None:
+    async def take() -> None:
+        backend = SimulatorBackend(read(scenario), 1)
+        await backend.open()
+        series = Series(backend, Taking(root, 5.0, Clock(), lambda: "t", "0.1.0", batch))
+        for _ in range(snapshots):
+            await series.changes()
+        await backend.close()
+
+    asyncio.run(take())
+
+
+def test_a_scenario_is_a_cluster_like_any_other(tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    taken(root, "disk-failure", snapshots=2, batch=3)
+    first, second = read_catalog(root).clusters["simulated.disk-failure.1"]
+    assert (first.kind, second.kind, second.previous) == (Kind.FULL, Kind.CHANGES, first.snapshot)
+    assert first.partitions == second.partitions == 14
+    brokers = [row for batch in batches(root, first, "brokers") for row in batch.to_pylist()]
+    assert any(d["error"] for row in brokers for d in row["log_dirs"] or ())
+    (quorum,) = [row for batch in batches(root, first, "quorum") for row in batch.to_pylist()]
+    assert len(quorum["voters"]) == 3
+
+
+def test_memory_does_not_grow_with_the_cluster(tmp_path: Path) -> None:
+    def peak(pieces: int) -> int:
+        name = Name(f"c{pieces}", snapshot_name(NOON, "t"), NOON)
+        tracemalloc.start()
+        with SnapshotWriter(place(str(tmp_path)), name) as writer:
+            for start in range(pieces):
+                writer.partitions(batch_of([partition(start * 500 + n) for n in range(500)], {}))
+            writer.commit(NOON, "0.1.0")
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    peak(2)
+    assert peak(20) < 2 * peak(4)
+
+
+def test_every_schema_that_was_ever_written_stays_readable() -> None:
+    """``samples/vN`` was written by the version that wrote schema N, and is never written again."""
+    found = sorted(path.name for path in SAMPLES.iterdir())
+    assert found == ["v1"]
+    for name in found:
+        root = place(str(SAMPLES / name))
+        catalog = read_catalog(root)
+        told = json.loads((SAMPLES / name / "expected.json").read_text())
+        for cluster_id, wanted in told.items():
+            chain = catalog.chain(cluster_id)
+            assert chain is not None
+            rows = [survey_of(row) for batch in state(chain) for row in batch.to_pylist()]
+            assert sorted(repr(row) for row in rows) == wanted
+
+
+def test_a_manifest_is_told_from_other_files(tmp_path: Path) -> None:
+    file = place(str(tmp_path / "x.json"))
+    file.write(b'{"format": "other"}')
+    with pytest.raises(PipelineError, match="not a manifest"):
+        from_json(file)
