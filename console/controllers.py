@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from backends.base.membership import Membership
+from console import backends
 from console.errors import InputError
 from console.target import Target
 
 if TYPE_CHECKING:
-    from backends.live.controllersonly import ControllersOnly
+    from backends.live.quorumonly import QuorumOnly
 
 
-def backend(target: Target, say: Callable[[str], None]) -> ControllersOnly:
-    """The controllers that the target names. Raises InputError for a client.properties file without use."""
-    from backends.live.controllersonly import ControllersOnly  # noqa: PLC0415  # as every backend
-    from console.live import settings  # noqa: PLC0415
+class Closing(Protocol):
+    """Whatever has a quorum to offer and has to be let go of."""
 
-    return ControllersOnly(settings(target, say))
+    async def close(self) -> None: ...
+
+
+def backend(target: Target, say: Callable[[str], None]) -> QuorumOnly:
+    """The quorum of a running cluster, and nothing else of it. Raises InputError for a file without use."""
+    from backends.live.quorumonly import QuorumOnly  # noqa: PLC0415  # as every backend
+    from console.connecting import settings  # noqa: PLC0415
+
+    through_brokers = target.kind != "controllers"
+    return QuorumOnly(settings(target, say), target.addresses, through_brokers=through_brokers)
+
+
+def with_quorum(target: Target, say: Callable[[str], None]) -> Closing:
+    """Something that offers the target's quorum; contacts nothing yet. Raises InputError."""
+    if target.kind == "simulated":
+        return backends.backend(target, say)
+    return backend(target, say)
 
 
 def membership_of(cluster: object) -> Membership:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import quote
 
 
 def state_dir() -> Path:
@@ -14,6 +15,12 @@ def state_dir() -> Path:
 def config_dir() -> Path:
     """The profiles: ``$XDG_CONFIG_HOME/ktriage``, by default ~/.config/ktriage."""
     return _base("XDG_CONFIG_HOME", Path(".config")) / "ktriage"
+
+
+def cluster_name(cluster_id: str) -> str:
+    """A cluster's directory under the state directory; empty for an empty id."""
+    # A cluster id is Kafka's base64 as a rule, but an operator may have chosen any text.
+    return quote(cluster_id, safe="").replace(".", "%2E")
 
 
 def _base(variable: str, default: Path) -> Path:

@@ -9,16 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from console.journal.errors import JournalError
-from console.journal.journal import cluster_directory
+from console.paths import cluster_name, state_dir
 
 FORMAT = 1
 
 
 def remember(cluster_id: str, name: str, what: Mapping[str, object], root: Path | None = None) -> None:
     """Keep ``what`` in place of what was kept under ``name``; a help that must not fail a command."""
-    with contextlib.suppress(OSError, JournalError, ValueError):
-        directory = cluster_directory(cluster_id, root)
+    name_of_cluster = cluster_name(cluster_id)
+    with contextlib.suppress(OSError, ValueError):
+        directory = (root or state_dir()) / name_of_cluster
+        if not name_of_cluster:
+            return
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         beside = directory / f".{name}.{os.getpid()}.tmp"
         try:
@@ -30,8 +32,9 @@ def remember(cluster_id: str, name: str, what: Mapping[str, object], root: Path 
 
 def recall(cluster_id: str, name: str, root: Path | None = None) -> Mapping[str, Any] | None:
     """What was kept; None where nothing was, or where it cannot be read."""
-    with contextlib.suppress(OSError, ValueError, JournalError):
-        found = json.loads((cluster_directory(cluster_id, root) / f"{name}.json").read_text(encoding="utf-8"))
+    with contextlib.suppress(OSError, ValueError):
+        directory = (root or state_dir()) / cluster_name(cluster_id)
+        found = json.loads((directory / f"{name}.json").read_text(encoding="utf-8"))
         if isinstance(found, dict) and found.get("format") == FORMAT:
             return found
     return None

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from backends.base.membership import Membership, NoLeader
 from console.actions.quorum_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
 from console.cli.quorum_looking import KEPT
-from console.cli.quorum_running import given_directory, given_endpoints, recorded, work
+from console.cli.quorum_recording import recorded
+from console.cli.quorum_running import given_directory, given_endpoints, work
 from console.cli.run import Run
 from console.cli.status import Status
 from console.errors import InputError, NotDone

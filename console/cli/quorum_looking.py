@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from backends.base.membership import Membership, NoLeader
 from console.actions.quorum import Look, look, lost, reading
 from console.cli.quorum_running import work
@@ -55,6 +57,5 @@ async def look_or_lost(membership: Membership) -> Look | Lost:
 def keep(seen: Look) -> None:
     """Keeps the voters of a quorum that commits."""
     if seen.health.strength.commits and not seen.health.wedged:
-        from console.cli.recording import now  # noqa: PLC0415
-
-        remember(seen.cluster_id, KEPT, reading(seen.quorum, now().isoformat(timespec="seconds")))
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        remember(seen.cluster_id, KEPT, reading(seen.quorum, at))

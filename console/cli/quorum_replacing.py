@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backends.base.membership import Membership, NoLeader
-from console.actions.replace import Course, Gone, go_through, standing
+from console.actions.replace import Course, Gone, Watcher, go_through, standing
 from console.actions.replace_plan import Choice, plan_replacement
 from console.cli.quorum_changing import Request, leaderless
 from console.cli.quorum_running import given_directory, given_endpoints, work
@@ -137,16 +137,23 @@ async def _recorded(
 async def course(
     run: Run, membership: Membership, planned: Planned, journal: Journal, stop: StopRequest, *, ask: bool
 ) -> Gone:
-    """Goes through the plan under the open journal; what earlier runs left of it is closed when it is done."""
-    plan = planned.plan
-    found = unfinished(planned.cluster_id)
+    """Goes through the plan under the open journal, as the command line shows it."""
     watcher = CommandLine(run, ask=ask, confirmed=planned.confirmed)
-    entry = journal.before(REPLACE, {"file": str(planned.file), "planId": plan.header.plan_id})
     try:
-        with stop.in_flight():
-            gone = await go_through(membership, plan, journal, watcher, stop, patience=PATIENCE)
+        return await recorded(membership, planned, journal, watcher, stop)
     finally:
         watcher.quiet()
+
+
+async def recorded(
+    membership: Membership, planned: Planned, journal: Journal, watcher: Watcher, stop: StopRequest
+) -> Gone:
+    """Goes through the plan; what earlier runs left of it is closed when it is done."""
+    plan = planned.plan
+    found = unfinished(planned.cluster_id)
+    entry = journal.before(REPLACE, {"file": str(planned.file), "planId": plan.header.plan_id})
+    with stop.in_flight():
+        gone = await go_through(membership, plan, journal, watcher, stop, patience=PATIENCE)
     if gone.course is Course.DONE:
         journal.after(entry, {"course": str(gone.course)})
         earlier = [e.entry for e in (*found.replacements, *found.entries)]

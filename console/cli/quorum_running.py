@@ -1,20 +1,14 @@
-"""What every quorum command runs in: the quorum of the cluster that was named, and the journal around a change."""
+"""What every quorum command runs in: the quorum of the cluster that was named, and what was given for it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from backends.base.membership import Membership
-from console import backends
-from console.cli.recording import open_journal
 from console.cli.run import Run
-from console.controllers import membership_of
+from console.controllers import membership_of, with_quorum
 from console.errors import InputError
-from console.journal.journal import Journal
-from console.journal.replacing import open_replacement
-from console.journal.unfinished import unfinished
 from console.signals import StopRequest
 from recovery.membership.directory import directory_id
 from recovery.membership.voters import Endpoint
@@ -24,7 +18,7 @@ T = TypeVar("T")
 
 def work(run: Run, job: Callable[[Membership, StopRequest], Awaitable[T]]) -> T:
     """Runs ``job`` on the quorum and lets go of it. Raises what the job raises, and Stopped."""
-    cluster = backends.backend(run.target, run.screen.say)
+    cluster = with_quorum(run.target, run.screen.say)
     membership = membership_of(cluster)
 
     async def supervised(stop: StopRequest) -> T:
@@ -34,20 +28,6 @@ def work(run: Run, job: Callable[[Membership, StopRequest], Awaitable[T]]) -> T:
             await cluster.close()
 
     return run.program.supervisor.run(supervised)
-
-
-@contextmanager
-def recorded(run: Run, cluster_id: str, reason: str) -> Iterator[Journal]:
-    """The open journal, for a change of the voters by itself.
-
-    Raises JournalLocked while another run on this host may change the same cluster. A replacement of a controller
-    that is half done is told: it goes on from wherever the voters are then.
-    """
-    with open_journal(run.program, cluster_id, reason) as journal:
-        half_done = open_replacement(unfinished(cluster_id))
-        if half_done is not None:
-            run.screen.say(f"a controller replacement is half done: {half_done.file}")
-        yield journal
 
 
 def given_directory(text: str | None) -> str | None:

@@ -6,7 +6,8 @@ from backends.base.membership import Answer, Membership, NoLeader
 from console.actions.quorum_upgrade import UpgradeCheck, check_upgrade
 from console.actions.quorum_upgrade import upgrade as send
 from console.cli.quorum_changing import Request, leaderless
-from console.cli.quorum_running import recorded, work
+from console.cli.quorum_recording import recorded
+from console.cli.quorum_running import work
 from console.cli.run import Run
 from console.cli.status import Status
 from console.output.quorum_upgrade import upgrade_document, upgrade_lines

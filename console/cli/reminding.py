@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console.cli.run import Run
-from console.paths import state_dir
+from console.paths import cluster_name, state_dir
 
 
 def remind(run: Run, cluster_id: str) -> bool:
@@ -11,7 +11,7 @@ def remind(run: Run, cluster_id: str) -> bool:
 
     A run that is under way at this moment shows too: ``resume`` finds it holding the lock.
     """
-    if not (state_dir() / cluster_id).is_dir():
+    if not any((state_dir() / cluster_name(cluster_id)).glob("*.jsonl")):
         return False
     # Most hosts never changed this cluster: they do not pay for reading a journal.
     from console.journal.unfinished import unfinished  # noqa: PLC0415

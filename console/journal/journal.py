@@ -22,7 +22,7 @@ from console.journal.lines import (
     partition_list,
 )
 from console.journal.lock import Lock
-from console.paths import state_dir
+from console.paths import cluster_name, state_dir
 from console.planfile import sync_directory
 from recovery.model import TopicPartition
 
@@ -207,8 +207,7 @@ class _LineFile:
 
 def cluster_directory(cluster_id: str, root: Path | None = None) -> Path:
     """Where a cluster's journal lives, under ``root`` (default: the state directory)."""
-    # A cluster id is Kafka's base64 as a rule, but an operator may have chosen any text.
-    name = quote(cluster_id, safe="").replace(".", "%2E")
+    name = cluster_name(cluster_id)
     if not name:
         raise JournalError("the cluster has no id: what is sent to it cannot be recorded")
     return (root or state_dir()) / name

@@ -1,0 +1,237 @@
+"""KIP-853's scenarios on three controllers: changes refused and made, disks and hosts replaced, a majority lost."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.testbed import ClusterSpec, KafkaCluster, wait_until
+from tests.live.commanding import Console
+from tests.live.gate import Gate
+from tests.live.quorum_stage import Hosts, Replacing, wait_listening
+from tests.unit.cli.invoking import command_line, environment
+
+CLUSTER = ClusterSpec(controllers=3, brokers=1, spare_controllers=2)
+YES = ("--yes", "--reason", "a test")
+
+
+@pytest.fixture
+def console(cluster: KafkaCluster, tmp_path: Path) -> Iterator[Console]:
+    yield Console(tmp_path, cluster.bootstrap())
+
+
+@pytest.fixture
+def through(cluster: KafkaCluster, tmp_path: Path) -> Iterator[Console]:
+    """The same through the controllers: no broker is asked."""
+    found = Console(tmp_path, "")
+    found.connection = ("--bootstrap-controller", cluster.bootstrap_controllers)
+    yield found
+
+
+def told(console: Console) -> dict[str, Any]:
+    return console.json("quorum", "status")[1]
+
+
+def voters(console: Console) -> dict[int, str]:
+    """Node to directory id, once the quorum has a leader."""
+
+    def seen() -> dict[int, str] | None:
+        found = told(console)
+        if found["leader"] < 0:
+            return None
+        return {v["id"]: v["directoryId"] for v in found["strength"]["voters"]}
+
+    return wait_until(seen, "a leader")
+
+
+def leader(console: Console) -> int:
+    def seen() -> int | None:
+        found = told(console)
+        return found["leader"] if found["leader"] >= 0 else None
+
+    return wait_until(seen, "a leader")
+
+
+def joined(console: Console, node: int) -> str:
+    """The directory with which the node fetches as an observer, once it does."""
+
+    def seen() -> str | None:
+        mine = [m for m in told(console).get("members", ()) if m["id"] == node and m["role"] == "observer"]
+        return next((m["directoryId"] for m in mine if m["state"] == "caught up"), None)
+
+    return wait_until(seen, f"node {node} to fetch", 40.0)
+
+
+def replaced(home: Path, console: Console, hosts: Hosts, *words: str, die: str = "") -> Any:
+    arguments = ("quorum", "replace", *words, *YES, *console.connection)
+    return Replacing(home, arguments, hosts, die).ended()
+
+
+def test_both_routes_tell_the_same_voters_and_what_they_stand(console: Console, through: Console) -> None:
+    one, other = told(console), told(through)
+    assert one["strength"]["failuresStood"] == other["strength"]["failuresStood"] == 1
+    assert voters(console) == voters(through)
+    assert one["wedged"] is None
+    assert {m["role"] for m in one["members"]} == {"leader", "voter", "broker"}
+    only_a_follower = Console(through.home, "")
+    port = {c["id"]: c["port"] for c in other["controllers"]}[
+        next(n for n in (100, 101) if n != one["leader"])
+    ]
+    only_a_follower.connection = ("--bootstrap-controller", f"127.0.0.1:{port}")
+    assert told(only_a_follower)["leader"] == other["leader"]
+
+
+def test_a_newcomer_that_is_not_there_or_not_reached_or_not_itself_is_not_added(
+    cluster: KafkaCluster, console: Console
+) -> None:
+    before = voters(console)
+    ended = console("quorum", "add", "103", *YES)
+    assert ended.status == 1
+    assert "node 103 does not fetch" in ended.err
+    cluster.format_again(103)
+    cluster.node(103).start()
+    directory = joined(console, 103)
+    with Gate(cluster.node(103).port) as gate:
+        gate.shut()
+        cut = f"CONTROLLER://{gate.address}"
+        ended = console("quorum", "add", "103", "--endpoint", cut, *YES)
+    assert ended.status == 1
+    assert "the leader cannot reach the new voter" in ended.err
+    elsewhere = f"CONTROLLER://127.0.0.1:{cluster.node(101).port}"
+    ended = console("quorum", "add", "103", "--endpoint", elsewhere, *YES)
+    assert "is node 101, not 103" in ended.err
+    wrong = before[100]
+    ended = console("quorum", "add", "103", "--directory-id", wrong, *YES)
+    assert f"what fetches as node 103 has {directory}" in ended.err
+    ended = console("quorum", "remove", "100", "--directory-id", directory, *YES)
+    assert "VOTER_NOT_FOUND" in ended.err
+    assert console("quorum", "add", "103", "--directory-id", "?", *YES).status == 2
+    assert voters(console) == before
+    assert console.sent() == []
+
+
+def test_a_newcomer_that_stops_catching_up_is_told_from_the_other_causes(
+    cluster: KafkaCluster, console: Console
+) -> None:
+    joined(console, 103)
+    cluster.node(103).pause()
+    try:
+        wait_until(
+            lambda: next(m for m in told(console)["members"] if m["id"] == 103)["state"] == "ghost",
+            "node 103 to be a ghost",
+            40.0,
+        )
+        ended = console("quorum", "add", "103", *YES)
+        assert ended.status == 1
+        assert "has stopped fetching" in ended.err
+    finally:
+        cluster.node(103).resume()
+    assert console.sent() == []
+
+
+def test_two_operators_at_once_do_no_harm(cluster: KafkaCluster, console: Console, tmp_path: Path) -> None:
+    cluster.format_again(104)
+    cluster.node(104).start()
+    joined(console, 103)
+    joined(console, 104)
+    running = []
+    for node in ("103", "104"):
+        home = tmp_path / node
+        home.mkdir()
+        line = command_line("ktriage", "quorum", "add", node, *YES, *console.connection)
+        running.append(
+            subprocess.Popen(line, env=environment(home), cwd=home, stdout=subprocess.PIPE, text=True)
+        )
+    statuses = [process.wait(60) for process in running]
+    for process in running:
+        process.communicate()
+    found = voters(console)
+    added = {103, 104} & set(found)
+    assert len(added) == statuses.count(0)
+    for left in {103, 104} - added:
+        assert console("quorum", "add", str(left), *YES).status == 0
+    assert set(voters(console)) == {100, 101, 102, 103, 104}
+    for spare in (103, 104):
+        assert console("quorum", "remove", str(spare), *YES).status == 0
+        cluster.node(spare).stop()
+    assert set(voters(console)) == {100, 101, 102}
+
+
+def test_a_follower_gets_a_new_disk_though_the_tool_is_killed_between_remove_and_add(
+    cluster: KafkaCluster, console: Console
+) -> None:
+    before = voters(console)
+    follower = next(node for node in sorted(before) if node != leader(console))
+    cluster.node(follower).kill()
+    hosts = Hosts(cluster)
+    ended = replaced(console.home, console, hosts, str(follower), "--why", "disk", die="add-voter")
+    assert ended.status == -signal.SIGKILL, ended
+    assert follower not in voters(console)
+    assert "ktriage resume" in console("quorum", "status").err
+    again = console("resume")
+    assert again.status == 0, again
+    after = voters(console)
+    assert set(after) == set(before)
+    assert after[follower] != before[follower]
+    assert told(console)["strength"]["failuresStood"] == 1
+    assert "nothing is unfinished" in console("resume").out
+
+
+def test_the_leader_gets_a_new_disk(cluster: KafkaCluster, through: Console) -> None:
+    before, first = voters(through), leader(through)
+    ended = replaced(through.home, through, Hosts(cluster), str(first), "--why", "disk")
+    assert ended.status == 0, ended
+    after = voters(through)
+    assert set(after) == set(before)
+    assert after[first] != before[first]
+    assert leader(through) != first
+
+
+def test_a_lost_host_is_replaced_and_every_node_knows_the_new_one(
+    cluster: KafkaCluster, console: Console
+) -> None:
+    gone = next(node for node in sorted(voters(console)) if node != leader(console))
+    cluster.node(gone).kill()
+    kept = [node for node in (100, 101, 102) if node != gone]
+    hosts = Hosts(cluster, (*kept, 103))
+    words = (str(gone), "--why", "host", "--with", "103")
+    ended = replaced(console.home, console, hosts, *words, die="remove-voter")
+    assert ended.status == -signal.SIGKILL, ended
+    assert set(voters(console)) == {100, 101, 102, 103}
+    ended = Replacing(console.home, ("resume", *console.connection), hosts).ended()
+    assert ended.status == 0, ended
+    assert set(voters(console)) == {*kept, 103}
+    assert any(title.startswith("change controller.quorum") for title in hosts.did)
+    cluster.observe.wait_live([1])
+
+
+def test_a_majority_lost_is_told_plainly_and_nothing_is_sent(
+    cluster: KafkaCluster, console: Console, through: Console
+) -> None:
+    found = voters(console)
+    assert told(console)["leader"] >= 0
+    dead = sorted(found)[:2]
+    alive = next(node for node in found if node not in dead)
+    through.connection = ("--bootstrap-controller", f"127.0.0.1:{cluster.node(alive).port}")
+    for node in dead:
+        cluster.node(node).kill()
+    wait_until(lambda: told(through)["leader"] == -1, "the quorum to have no leader", 40.0)
+    for route in (through, console):
+        status, lost = route.json("quorum", "status")
+        assert status == 1
+        assert lost["lost"]["missing"] == 1
+        assert {h["id"] for h in lost["hosts"] if not h["answers"]} == set(dead)
+        assert all(h["logEndOffset"] > 0 for h in lost["hosts"])
+    ended = through("quorum", "remove", str(dead[0]), *YES)
+    assert ended.status == 1
+    assert "No change can be committed" in ended.err
+    for node in dead:
+        cluster.node(node).start()
+    for node in dead:
+        wait_listening(cluster, node)
+    wait_until(lambda: told(console)["leader"] >= 0, "a leader again", 40.0)
