@@ -98,11 +98,6 @@ def fold(pieces: Line, width: int, indent: str = "") -> list[Line]:
     return lines
 
 
-def paragraph(text: str, width: int, tone: Tone = Tone.PLAIN, indent: str = "") -> list[Line]:
-    """``text`` in one tone, folded; every line is indented."""
-    return fold((Piece(indent), Piece(text, tone)), width, indent)
-
-
 def _words(pieces: Line) -> Iterable[tuple[str, Tone]]:
     """Words with the blanks behind them."""
     for text, tone in pieces:

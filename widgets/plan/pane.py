@@ -62,10 +62,6 @@ class PlanPane(Pane):
         self.table.update(_rows(view))
         self._tell()
 
-    @property
-    def shows_requests(self) -> bool:
-        return self._requests
-
     def show_requests(self, shown: bool) -> None:
         """Shows the exact requests in place of the row's details."""
         self._requests = shown

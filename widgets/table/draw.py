@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from widgets.table.arrange import Arranged, Group
 from widgets.table.column import Column
 from widgets.table.filtering import spans
-from widgets.table.layout import GAP, Layout
+from widgets.table.layout import Layout
 from widgets.text import Line, Piece, Tone, counted, fit, printable
 
 CURSOR = "►"
@@ -99,6 +99,3 @@ def needed(columns: Sequence[Column[Any]], rows: Sequence[Any]) -> dict[str, int
 def visible_rows(arranged: Arranged[Any], top: int, height: int) -> list[Any]:
     """The rows on the lines from ``top`` on."""
     return [arranged.rows[at] for at in arranged.lines[top : top + height] if at >= 0]
-
-
-__all__ = ["GAP", "GUTTER", "Signs", "group_line", "header", "needed", "row_line", "visible_rows"]
