@@ -54,6 +54,7 @@ KEYS = (
     KeyAction("verify", "V", "V", "verify", "whether the plan came out as it was meant", PLAN, "Plan", 8),
     KeyAction("drop", "d", "d", "drop", "take the row, or all marked, out of the plan", PLAN, "Plan", 9),
     KeyAction("journal", "J", "J", "journal", "what was sent to this cluster from this host", ALL, "Plan", 0),
+    KeyAction("replace", "M", "M", "replace", "replace a controller, step by step", QUORUM, "Quorum", 2),
     KeyAction("filter", "slash", "/", "filter", "show only rows with a text", ALL, "Table", 10),
     KeyAction("mark_all", "a", "a", "mark all", "mark every row that is shown", ALL, "Table", 11),
     KeyAction("unmark", "u", "u", "unmark", "take every mark away", ALL, "Table", 0),

@@ -26,9 +26,9 @@ class Standing(NamedTuple):
 
 
 NEED_PLAN = frozenset({"edit", "write", "requests", "compare", "verify", "drop", "apply"})
-NEED_CLUSTER = frozenset({"compare", "verify", "apply", "choose", "journal"})
+NEED_CLUSTER = frozenset({"compare", "verify", "apply", "choose", "journal", "replace"})
 NEED_ROW = frozenset({"choose", "open", "copy", "mark_all", "range", "sort", "reverse", "group", "export"})
-WORK = frozenset({"apply", "choose", "compare", "verify", "load", "clusters"})
+WORK = frozenset({"apply", "replace", "choose", "compare", "verify", "load", "clusters"})
 
 
 def why_not(action: KeyAction, now: Standing) -> str:

@@ -19,6 +19,7 @@ from console.actions.keys import BY_NAME, DIRS, ELIGIBLE, KEYS, OFFLINE, PANES, 
 from console.app import panes
 from console.app.availability import Standing, why_not
 from console.app.command_lines import command_line
+from console.app.controllers import Controllers
 from console.app.dirs_detail import dir_detail
 from console.app.footer import Footer
 from console.app.frame import short_name, title
@@ -86,6 +87,7 @@ class Desk(Screen[None]):
         self.tables = Tables(self)
         self.planner = Planner(self)
         self.takeaway = Takeaway(self)
+        self.controllers = Controllers(self)
 
     def of(self, session: Session) -> None:
         """The session that is shown; given before the screen is."""
@@ -234,6 +236,7 @@ class Desk(Screen[None]):
             **self.tables.handlers(),
             **self.planner.handlers(),
             **self.takeaway.handlers(),
+            **self.controllers.handlers(),
             **{f"pane{pane}": lambda pane=pane: self.go(pane) for pane in PANES},  # type: ignore[misc]  # mypy and defaults of lambdas
             "back": self._step_back,
             "others": lambda: self.work("listing", self._others()),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from console.actions.keys import KeyAction
 from widgets.dialogs.help import HelpRow, HelpSection
 
-GROUPS = ("Move", "Plan", "Safety", "Table", "Cluster", "Take away", "Help")
+GROUPS = ("Move", "Plan", "Quorum", "Safety", "Table", "Cluster", "Take away", "Help")
 
 # Keys of the tables and of the filter themselves: they change nothing but what is seen.
 TABLE_ROWS = (

@@ -1,0 +1,72 @@
+"""From the quorum pane to a controller's replacement: what it is for, who goes, who comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from console.actions.replace_plan import Choice
+from console.app import wizard
+from console.app.ask import Answer, AskOne, AskText
+from console.app.wizard_screen import WizardScreen
+from console.cli.quorum_replacing import Planned
+from console.errors import NotDone
+from recovery.membership.replacement import Kind
+
+if TYPE_CHECKING:
+    from console.app.desk import Desk
+
+_KINDS = {
+    Kind.DISK: "its metadata disk is lost or replaced; the same node comes back",
+    Kind.HOST: "its host is lost; another node takes its place",
+    Kind.PLANNED: "it works, and another node shall take its place",
+    Kind.GROW: "nobody goes; another voter comes",
+    Kind.SHRINK: "it goes, and nobody comes",
+}
+
+
+class Controllers:
+    """What the quorum pane's key does."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def handlers(self) -> dict[str, Callable[[], None]]:
+        return {"replace": lambda: self._desk.work("planning a replacement", self._replace())}
+
+    async def _replace(self) -> None:
+        session = self._desk.session
+        planned = await asyncio.to_thread(wizard.half_done, session.view.cluster_id)
+        if planned is None:
+            choice = await self._choice()
+            if choice is None:
+                return
+            planned = await session.run(lambda backend: wizard.planned(backend, choice))
+        await self._open(planned)
+
+    async def _open(self, planned: Planned) -> None:
+        await self._desk.app.push_screen(WizardScreen(self._desk, planned))
+
+    async def _choice(self) -> Choice | None:
+        key = self._desk.table.cursor_key
+        if not isinstance(key, tuple) or not isinstance(key[0], int):
+            raise NotDone("put the cursor on a voter")
+        node, directory = key[0], str(key[1])
+        answers = [Answer(str(kind), f"{kind}: {what}") for kind, what in _KINDS.items()]
+        answer = await self._desk.app.push_screen_wait(AskOne(f"Why is controller {node} replaced?", answers))
+        if answer is None:
+            return None
+        kind = Kind(answer)
+        leaving = () if kind is Kind.GROW else (node,)
+        joining: tuple[int, ...] = ()
+        if kind in (Kind.HOST, Kind.PLANNED, Kind.GROW):
+            newcomer = await self._desk.app.push_screen_wait(
+                AskText("The node id of the controller that comes:")
+            )
+            if newcomer is None:
+                return None
+            if not newcomer.isdecimal():
+                raise NotDone(f"{newcomer!r} is no node id")
+            joining = (int(newcomer),)
+        return Choice(kind, leaving, joining, directory or None if leaving else None)

@@ -1,0 +1,141 @@
+"""The guided replacement of a controller: the course of ``ktriage quorum replace``, watched by a screen."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.base.errors import BackendError
+from backends.base.membership import Membership
+from backends.base.protocol import Backend
+from console.actions.quorum_change import Changed, Prepared
+from console.actions.replace import Gone
+from console.actions.replace_plan import Choice, plan_replacement
+from console.cli.quorum_replacing import Planned, read_plan, recorded, refuse_other_cluster, save
+from console.cli.recording import now, open_journal, user
+from console.cli.run import Program
+from console.errors import NotDone
+from console.journal.replacing import open_replacement
+from console.journal.unfinished import unfinished
+from console.signals import StopRequest
+from console.version import version
+from recovery.membership.choosing import NotChosen
+from recovery.membership.replacement import Header, ReplacementError, Step
+from recovery.membership.replacement_course import Situation
+
+
+class Told(NamedTuple):
+    """Where a replacement is. ``question`` is what is to be allowed, None while nothing is; ``said`` what was last
+    seen or sent.
+    """
+
+    step: Step | None = None
+    seen: Situation | None = None
+    seconds_left: float | None = None
+    said: str = ""
+    question: Prepared | None = None
+
+
+class Bridge:
+    """Implements :class:`console.actions.replace.Watcher` on the backend's thread; ``show`` leads to the screen."""
+
+    def __init__(self, show: Callable[[Told], None], confirmed: frozenset[int] = frozenset()) -> None:
+        self._show = show
+        self._confirmed = set(confirmed)
+        self._loop = asyncio.get_running_loop()
+        self._answer: asyncio.Future[bool] | None = None
+        self.told = Told()
+
+    @property
+    def confirmed(self) -> frozenset[int]:
+        return frozenset(self._confirmed)
+
+    def confirm(self, number: int) -> None:
+        """The operator says that the step is done. From the screen's thread."""
+        self._loop.call_soon_threadsafe(self._confirmed.add, number)
+
+    def answer(self, allowed: bool) -> None:
+        """What a person said to the question. From the screen's thread."""
+        self._loop.call_soon_threadsafe(self._settle, allowed)
+
+    def _settle(self, allowed: bool) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(allowed)
+
+    def begins(self, step: Step, seen: Situation) -> None:
+        self._tell(self.told._replace(step=step, seen=seen, seconds_left=None))
+
+    def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:
+        self._tell(self.told._replace(step=step, seen=seen, seconds_left=seconds_left))
+
+    def unseen(self, step: Step, why: BackendError) -> None:
+        self._tell(self.told._replace(step=step, said=f"the quorum was not told just now: {why}"))
+
+    def judged(self, step: Step, prepared: Prepared) -> None:
+        refused = "; ".join(prepared.verdict.refused)
+        self._tell(self.told._replace(step=step, said=f"not now: {refused}" if refused else ""))
+
+    async def allows(self, step: Step, prepared: Prepared) -> bool:
+        """Waits for a person for as long as it takes; stopping the run answers no."""
+        self._answer = self._loop.create_future()
+        self._tell(self.told._replace(step=step, question=prepared))
+        try:
+            return await self._answer
+        finally:
+            self._answer = None
+            self._tell(self.told._replace(question=None))
+
+    def changed(self, step: Step, changed: Changed) -> None:
+        self._tell(self.told._replace(step=step, said=f"{changed.answer}"))
+
+    def ends(self, step: Step) -> None:
+        self._tell(self.told._replace(said=f"step {step.number} is done"))
+
+    def _tell(self, told: Told) -> None:
+        if told != self.told:
+            self.told = told
+            self._show(told)
+
+
+def membership_of(backend: Backend) -> Membership:
+    """Raises NotDone where the adapter has no quorum."""
+    found: Membership | None = getattr(backend, "membership", None)
+    if found is None:
+        raise NotDone("the quorum of this cluster cannot be changed from here")
+    return found
+
+
+async def planned(backend: Backend, choice: Choice) -> Planned:
+    """Makes the plan and keeps it in a file; nothing is sent. Raises NotDone and BackendError."""
+    made_by = f"{user()}@{platform.node()}"
+    header = Header(str(uuid.uuid4()), now().isoformat(timespec="seconds"), made_by, version())
+    try:
+        plan = await plan_replacement(membership_of(backend), choice, header)
+    except (NotChosen, ReplacementError) as error:
+        raise NotDone(f"{error}; nothing was sent") from None
+    file = save(plan, None, keep=True)
+    assert file is not None
+    return Planned.of(plan, file)
+
+
+def half_done(cluster_id: str) -> Planned | None:
+    """The replacement that an earlier run left half done. Raises InputError and JournalError."""
+    found = open_replacement(unfinished(cluster_id))
+    if found is None:
+        return None
+    plan = read_plan(found.file)
+    refuse_other_cluster(plan, cluster_id)
+    return Planned.of(plan, Path(found.file))
+
+
+async def run(backend: Backend, program: Program, wanted: Planned, stop: StopRequest, bridge: Bridge) -> Gone:
+    """Goes through the plan from where the cluster is. Raises NotDone, JournalError and BackendError."""
+    with open_journal(program, wanted.cluster_id, "in the console") as journal:
+        other = open_replacement(unfinished(wanted.cluster_id))
+        if other is not None and Path(other.file) != wanted.file:
+            raise NotDone(f"another replacement is half done ({other.file}): go on with that one first")
+        return await recorded(membership_of(backend), wanted, journal, bridge, stop)

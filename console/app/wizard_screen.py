@@ -1,0 +1,224 @@
+"""The wizard on the screen: the steps of a controller replacement, and what a person says to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+from textual.worker import Worker
+
+from backends.base.errors import BackendError
+from backends.base.protocol import Backend
+from console.actions.replace import Course, Gone
+from console.app import wizard
+from console.app.stopping import Halt
+from console.app.wizard import Bridge, Told
+from console.cli.quorum_replacing import Planned
+from console.errors import ConsoleError
+from recovery.membership.replacement import Step as PlannedStep
+from recovery.membership.replacement import StepKind
+from widgets.dialogs.confirm import Confirmation, ConfirmRequest
+from widgets.frame.bottom import Say
+from widgets.lines import Lines
+from widgets.text import Piece, Tone, line
+from widgets.wizard import Progress, Step, StepState, Wizard, WizardView
+
+if TYPE_CHECKING:
+    from console.app.desk import Desk
+
+SAID_TO_BE_DONE = (StepKind.SERVERS, StepKind.SWAP, StepKind.STAY_OUT)
+"""Steps that the cluster may not show: Enter says that they are done."""
+
+
+class WizardScreen(ModalScreen[None]):
+    """Goes through a plan. Esc leaves it where it is: the plan is kept, and is gone on with later."""
+
+    DEFAULT_CSS = """
+    WizardScreen { background: $surface; }
+    WizardScreen > WizardView { height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave", show=False)]
+
+    def __init__(self, desk: Desk, planned: Planned) -> None:
+        super().__init__()
+        self._desk = desk
+        self._planned = planned
+        self._told = Told()
+        self._gone: Gone | None = None
+        self._bridge: Bridge | None = None
+        self._halt: Halt | None = None
+        self._worker: Worker[None] | None = None
+
+    def compose(self) -> ComposeResult:
+        yield WizardView(id="wizard")
+        yield Say(id="wizard-say")
+        keys = line(
+            *(
+                Piece("Enter", Tone.KEY),
+                Piece(" go on  "),
+                Piece("c", Tone.KEY),
+                Piece(" copy the command  "),
+            ),
+            *(Piece("Esc", Tone.KEY), Piece(" leave, the plan is kept")),
+        )
+        yield Lines(lambda _width: [keys], focusable=False)
+
+    def on_mount(self) -> None:
+        self.query_one(WizardView).focus_first()
+        self._draw()
+        self._say(f"the plan is in {self._planned.file}; Enter begins", Tone.INFO)
+
+    def _say(self, text: str, tone: Tone) -> None:
+        self.query_one(Say).say(text, tone)
+
+    @on(WizardView.Go)
+    def _go(self) -> None:
+        """Begins, says that a step on a host is done, or answers what is to be allowed."""
+        if self._bridge is None:
+            self._begin()
+            return
+        step, question = self._told.step, self._told.question
+        if question is not None:
+            self.run_worker(self._ask(), name="asking", exclusive=True, group="asking")
+        elif step is not None and step.kind in SAID_TO_BE_DONE:
+            self._bridge.confirm(step.number)
+            self._say(f"step {step.number} is taken for done; it is looked at once more", Tone.INFO)
+        else:
+            self._say("it goes on by itself once the cluster shows that it is done", Tone.INFO)
+
+    def _begin(self) -> None:
+        why = self._why_not()
+        if why:
+            self._say(why, Tone.WARN)
+            return
+        self._worker = self.run_worker(self._run(), name="replacement")
+
+    def _why_not(self) -> str:
+        safety = self._desk.session.safety
+        if safety.forbidden is not None:
+            return f"this console stays read-only: {safety.forbidden}"
+        return "" if safety.armed else "the console is read-only: Esc, then A arms it, then M comes back here"
+
+    async def _run(self) -> None:
+        session, program = self._desk.session, self._desk.owner.program
+        halt = self._halt = Halt(program.supervisor.stop)
+        program.resume = session.target.command("resume")
+
+        async def job(backend: Backend) -> Gone:
+            self._bridge = Bridge(lambda told: session.from_thread(self._show, told), self._planned.confirmed)
+            return await wizard.run(backend, program, self._planned, halt, self._bridge)
+
+        try:
+            self._gone = await session.run(job)
+        except (ConsoleError, BackendError) as error:
+            self._say(str(error), Tone.BAD)
+        else:
+            self._ended(self._gone)
+        finally:
+            self._bridge = self._halt = None
+            session.poller.ask()
+
+    def _ended(self, gone: Gone) -> None:
+        done = gone.course is Course.DONE
+        if done:
+            self._desk.owner.program.resume = ""
+        said = (
+            "the replacement is done" if done else f"{gone.course}: Enter goes on from where the cluster is"
+        )
+        self._say(said, Tone.GOOD if done else Tone.WARN)
+        self._draw()
+
+    async def _ask(self) -> None:
+        question, bridge = self._told.question, self._bridge
+        why = self._why_not()
+        if question is None or bridge is None or why:
+            self._say(why, Tone.WARN)
+            return
+        session = self._desk.session
+        where = "SIMULATOR" if session.simulated else "LIVE"
+        asked = ConfirmRequest(
+            title=f"To {question.sentence}?",
+            target=(f"{where} {session.target.title}, cluster {session.view.cluster_id}",),
+            confirm_label="Send",
+            opened_by="enter",
+            warnings=question.verdict.warnings,
+            expected=str(question.voter.key.id),
+            expected_what=f"the node id ({question.voter.key.id})",
+        )
+        confirmed = await self.app.push_screen_wait(Confirmation(asked))
+        if confirmed is None:
+            self._say("not confirmed: nothing was sent; Enter asks again", Tone.WARN)
+        elif self._why_not():
+            self._say(self._why_not(), Tone.WARN)
+        elif self._told.question is not question:
+            self._say("the cluster has changed meanwhile: nothing was sent; look again", Tone.WARN)
+        else:
+            bridge.answer(allowed=True)
+
+    @on(WizardView.CopyCommand)
+    def _copy(self, event: WizardView.CopyCommand) -> None:
+        self.app.copy_to_clipboard(event.command)
+        self._say("copied to the terminal's clipboard", Tone.GOOD)
+
+    def action_leave(self) -> None:
+        """Nothing is begun any more; what was sent stays sent, and the journal knows where it is."""
+        if self._halt is not None:
+            self._halt.asked = True
+        if self._bridge is not None:
+            self._bridge.answer(allowed=False)
+        self._desk.say("the replacement stands where it is; M goes on with it", Tone.WARN)
+        self.dismiss(None)
+
+    def _show(self, told: Told) -> None:
+        if not self.is_mounted:
+            return
+        asks = told.question is not None and self._told.question is None
+        self._told = told
+        self._draw()
+        if asks and told.question is not None:
+            self._say(f"Enter: {told.question.sentence}", Tone.WARN)
+        elif told.said:
+            self._say(told.said, Tone.INFO)
+
+    def _draw(self) -> None:
+        done = self._gone is not None and self._gone.course is Course.DONE
+        self.query_one(WizardView).update(shown(self._planned, self._told, done=done))
+
+
+def shown(planned: Planned, told: Told, *, done: bool) -> Wizard:
+    """The plan's steps, those before the present one done."""
+    plan = planned.plan
+    now = plan.steps[0].number if told.step is None else told.step.number
+    steps = tuple(_step(step, now, told, done=done) for step in plan.steps)
+    kind = plan.wanted.kind
+    return Wizard(
+        f"Replace a controller ({kind}), plan {plan.header.plan_id[:8]}", steps, "; ".join(plan.notes)
+    )
+
+
+def _step(step: PlannedStep, now: int, told: Told, *, done: bool) -> Step:
+    state = StepState.WAITING
+    if done or step.number < now:
+        state = StepState.DONE
+    elif step.number == now:
+        state = StepState.CURRENT
+    seen = told.seen if state is StepState.CURRENT else None
+    progress = None
+    if seen is not None and seen.target >= 0:
+        progress = Progress(seen.caught, seen.target, "offsets", told.seconds_left)
+    return Step(
+        step.title,
+        state,
+        host=f"controller {step.node}" if step.kind.on_host else "",
+        commands=step.commands,
+        sends=step.sends,
+        waits_for=step.waits_for if seen is None or not seen.waits_for else seen.waits_for,
+        held=() if seen is None else seen.held,
+        wrong=step.risks,
+        back=step.back,
+        stands=step.stands,
+        progress=progress,
+    )

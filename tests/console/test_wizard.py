@@ -1,0 +1,95 @@
+"""A controller's disk is gone: the console leads through its replacement, step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from console.app.wizard_screen import WizardScreen
+from recovery.membership.quorum import Quorum
+from tests.console.robot import Robot, console, records
+from widgets.dialogs.confirm import Confirmation
+
+SCENARIO = "controller-disk-failure"
+NODE = 102
+
+
+def voters(robot: Robot) -> tuple[str, ...]:
+    quorum = robot.session.view.quorum
+    assert isinstance(quorum, Quorum)
+    return tuple(str(key) for key in quorum.voters.keys if key.id == NODE)
+
+
+async def opens_the_wizard(robot: Robot) -> WizardScreen:
+    """From the quorum pane: the voter whose disk is gone."""
+    await robot.opens("4")
+    quorum = robot.session.view.quorum
+    assert isinstance(quorum, Quorum)
+    key = next(key for key in quorum.voters.keys if key.id == NODE)
+    await robot.puts_the_cursor_on((key.id, key.directory_id))
+    await robot.press("M")
+    await robot.sees(f"Why is controller {NODE} replaced?", "disk:")
+    await robot.press("enter")
+    await robot.asked(WizardScreen)
+    screen = robot.app.screen
+    assert isinstance(screen, WizardScreen)
+    return screen
+
+
+async def allows(robot: Robot) -> None:
+    """Reads what is to be sent, and types the node's id."""
+    await robot.sees("Enter: ")
+    await robot.press("enter")
+    await robot.asked(Confirmation)
+    confirmation = robot.app.screen
+    assert isinstance(confirmation, Confirmation)
+    confirmation.query_one("#expected").value = str(NODE)  # type: ignore[attr-defined]  # an Input
+    button = confirmation.query_one("#confirm")
+    await robot.until(lambda: not button.disabled, "a complete confirmation")
+    button.focus()
+    await robot.until(lambda: button.has_focus, "the button in focus")
+    await robot.press("space")
+    await robot.until(lambda: robot.app.screen is not confirmation, "the wizard again")
+
+
+async def test_a_controller_gets_its_new_disk_into_the_quorum_by_the_wizard(home: Path) -> None:
+    async with console(SCENARIO, size=(120, 40)) as robot:
+        before = voters(robot)
+        await robot.arms()
+        await opens_the_wizard(robot)
+        await robot.sees("Replace a controller (disk)", "Enter begins")
+        await robot.press("enter")
+        await allows(robot)
+        await allows(robot)
+        await robot.sees("the replacement is done")
+        await robot.press("escape")
+        await robot.looks_again()
+        assert len(voters(robot)) == 1
+        assert voters(robot) != before
+    (lines,) = records(home)
+    assert [line["action"] for line in lines if line["kind"] == "before"][1:] == ["remove-voter", "add-voter"]
+
+
+async def test_a_read_only_console_plans_a_replacement_and_sends_nothing(home: Path) -> None:
+    async with console(SCENARIO, size=(120, 40), read_only=True) as robot:
+        await opens_the_wizard(robot)
+        await robot.press("enter")
+        await robot.sees("stays read-only")
+    assert records(home) == []
+
+
+async def test_a_replacement_that_was_left_is_gone_on_with(home: Path) -> None:
+    async with console(SCENARIO, size=(120, 40)) as robot:
+        await robot.arms()
+        await opens_the_wizard(robot)
+        await robot.press("enter")
+        await allows(robot)
+        await robot.sees("Enter: add")
+        await robot.press("escape")
+        await robot.until(lambda: robot.app.screen is robot.desk, "the desk")
+        await robot.until(lambda: not robot.app.stop.flights, "the end of the run")
+        await robot.press("M")
+        await robot.asked(WizardScreen)
+        await robot.press("enter")
+        await allows(robot)
+        await robot.sees("the replacement is done")
+    assert len(records(home)) == 2
