@@ -14,11 +14,12 @@ from recovery.controller.rules import UncleanRecoveryStrategy
 
 @dataclass(frozen=True, slots=True)
 class BrokerSpec:
-    """``log_dirs`` is how many entries ``log.dirs`` has."""
+    """``log_dirs`` is how many entries ``log.dirs`` has; ``kraft_versions`` what its software supports."""
 
     id: int
     rack: str | None = None
     log_dirs: int = 1
+    kraft_versions: tuple[int, int] = (0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,15 @@ class ProducerSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsumerSpec:
+    """Somebody who reads each partition every ``interval`` µs, from the end of what is there at first."""
+
+    topic: str
+    partitions: tuple[int, ...]
+    interval: int
+
+
+@dataclass(frozen=True, slots=True)
 class Topology:
     """A cluster that runs: everybody registered, unfenced and caught up at time 0.
 
@@ -66,6 +76,7 @@ class Topology:
     weather: Weather = field(default_factory=Weather)
     producers: tuple[ProducerSpec, ...] = ()
     spare_controllers: tuple[int, ...] = ()
+    consumers: tuple[ConsumerSpec, ...] = ()
 
     @property
     def every_controller(self) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from backends.simulator.broker.process import BrokerProcess
-from backends.simulator.clients import Producer
+from backends.simulator.clients import Consumer, Producer
 from backends.simulator.context import Context, Denied
 from backends.simulator.controller.process import ControllerProcess
 from backends.simulator.history import History
@@ -38,6 +38,7 @@ class World:
         loaded = load(topology)
         self.image: ClusterImage = loaded.metadata.image
         self.disks = loaded.disks
+        self.specs: dict[int, BrokerSpec] = {spec.id: spec for spec in topology.brokers}
         self.quorum = QuorumLog(
             topology,
             self.loop,
@@ -45,6 +46,7 @@ class World:
             self.watch,
             first=loaded.metadata,
             committed=self._committed,
+            brokers_without=self._brokers_without,
         )
         self.context = Context(
             self.loop,
@@ -57,7 +59,6 @@ class World:
             {topic.name: topic.configs for topic in topology.topics},
             Denied(topology.config.denied),
         )
-        self.specs: dict[int, BrokerSpec] = {spec.id: spec for spec in topology.brokers}
         self.brokers: dict[int, BrokerProcess] = {}
         self.controllers: dict[int, ControllerProcess] = {}
         self._replaced = 0
@@ -76,11 +77,20 @@ class World:
             Producer(self.context, number, spec, self._leader)
             for number, spec in enumerate(self.topology.producers)
         ]
+        first_consumer = len(self.producers)
+        self.consumers = [
+            Consumer(self.context, first_consumer + number, spec, self._leader)
+            for number, spec in enumerate(self.topology.consumers)
+        ]
 
     def _committed(self, controller: int, update: MetadataUpdate) -> None:
         before, self.image = self.image, update.image
         self.history.add(f"controller-{controller}", f"{update.why}; {len(update.touched)} partitions")
         self.watch(MetadataCommitted(before, update.image, update.touched, update.why))
+
+    def _brokers_without(self, level: int) -> list[int]:
+        ranges = {broker: self.specs[broker].kraft_versions for broker in self.image.brokers}
+        return [broker for broker, (lowest, highest) in ranges.items() if not lowest <= level <= highest]
 
     def _leader(self, tp: TopicPartition) -> int:
         """The leader in the newest metadata that a running broker has: what clients find."""

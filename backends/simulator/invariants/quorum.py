@@ -41,6 +41,7 @@ class QuorumPromises:
         self._moved: dict[int, int] = {}
         self._set: VoterSet | None = None
         self._lost_static = False
+        self._lost: list[MetadataDisk] = []
         for number in world.topology.controllers:
             disk = world.quorum.disks[number]
             self.written(QuorumWritten(number, disk, 0))
@@ -132,7 +133,8 @@ class QuorumPromises:
         return [(name, f"{newest} is held by {held}, the voters are {_names(event.voters)}")]
 
     def _disks(self) -> list[MetadataDisk]:
-        return list(self._world.quorum.disks.values())
+        """Lost ones too: what a disk held when its controller told the leader so counts."""
+        return [*self._world.quorum.disks.values(), *self._lost]
 
     def _commit(self, first: int, entries: Sequence[Entry]) -> Found:
         found: Found = []
@@ -152,6 +154,7 @@ class QuorumPromises:
 
     def disk_lost(self, event: MetadataDiskLost) -> Found:
         """Static voters go by node id: an empty one votes as before, which KIP-853 is there to mend."""
+        self._lost.append(event.disk)
         if event.disk.log.kraft_version < 1:
             self._lost_static = True
         return []

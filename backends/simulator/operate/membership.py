@@ -136,7 +136,7 @@ class SimulatedMembership:
                 self._settings(told.auto_join),
             )
         if isinstance(told, ClusterDescribed):
-            versions = (0, 1)
+            versions = self._world.specs[target.id].kraft_versions
             settings = self._settings(None)
             return Probe(address, self._backend.cluster_id, target.id, -1, versions, told.offset, settings)
         return silence(told)

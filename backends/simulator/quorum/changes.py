@@ -200,7 +200,14 @@ class Changes:
         if silent:
             return f"the directory ids of the voters {', '.join(silent)} are not known yet"
         old = [str(voter.key) for voter in self._told().voters if not voter.supports(level)]
-        return f"voters {', '.join(old)} do not support kraft.version {level}" if old else None
+        if old:
+            return f"voters {', '.join(old)} do not support kraft.version {level}"
+        brokers = self._replica.shared.brokers_without(level)
+        return (
+            f"brokers {', '.join(map(str, brokers))} do not support kraft.version {level}"
+            if brokers
+            else None
+        )
 
     def _known(self) -> VoterSet:
         """The set in force, with what static voters have told."""

@@ -59,6 +59,7 @@ class QuorumLog:
         *,
         first: Any,
         committed: Callable[[int, Any], None],
+        brokers_without: Callable[[int], list[int]],
     ) -> None:
         self._loop = loop
         self._topology = topology
@@ -79,6 +80,7 @@ class QuorumLog:
             self._was_committed,
             hosts,
             everybody,
+            brokers_without,
         )
         self.disks: dict[int, MetadataDisk] = {number: self._formatted(number) for number in everybody}
         self.replicas: dict[int, Replica] = {}

@@ -20,7 +20,8 @@ from recovery.membership.voters import Endpoint
 class Shared:
     """``hosts`` is each controller's configuration, which an operator may change; ``bootstrap`` are the controllers
     of ``controller.quorum.bootstrap.servers``. ``committed`` is told (offset, who committed it, payload); of one
-    payload more than one leader may tell it.
+    payload more than one leader may tell it. ``brokers_without`` names the registered brokers that do not support
+    a level of kraft.version: the controller tells the quorum (KIP-853).
     """
 
     loop: Loop
@@ -31,6 +32,7 @@ class Shared:
     committed: Callable[[int, int, Any], None]
     hosts: dict[int, Host]
     bootstrap: tuple[int, ...]
+    brokers_without: Callable[[int], list[int]]
 
     @property
     def rules(self) -> MembershipRules:

@@ -10,9 +10,17 @@ from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.network import OPERATOR, Node, Role, Weather
 from backends.simulator.scenario.errors import Misplaced
 from backends.simulator.scenario.faults import Fault
-from backends.simulator.scenario.model import ClusterModel, ManyBrokers, ScenarioModel, Switches, TopicModel
+from backends.simulator.scenario.model import (
+    ClusterModel,
+    ConsumerModel,
+    ManyBrokers,
+    ScenarioModel,
+    Switches,
+    TopicModel,
+    WorkloadModel,
+)
 from backends.simulator.scenario.spread import spread
-from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
+from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology
 from recovery.controller.rules import KIP_966, Rules, shipped
 from recovery.membership.quorum import MembershipRules
 from recovery.model import TopicPartition
@@ -81,6 +89,7 @@ def build(model: ScenarioModel, name: str, text: str) -> Scenario:
         _weather(model.cluster),
         tuple(_producers(model, topics)),
         _spare(model.cluster),
+        tuple(_consumers(model, topics)),
     )
     scenario = Scenario(
         name,
@@ -110,7 +119,9 @@ def _brokers(cluster: ClusterModel) -> tuple[BrokerSpec, ...]:
             for number in range(given.count)
         ]
     else:
-        specs = [BrokerSpec(broker.id, broker.rack, broker.log_dirs) for broker in given]
+        specs = [
+            BrokerSpec(broker.id, broker.rack, broker.log_dirs, broker.kraft_versions) for broker in given
+        ]
     ids = [spec.id for spec in specs]
     if len(set(ids)) != len(ids):
         raise Misplaced(("cluster", "brokers"), "every broker needs an id of its own")
@@ -206,16 +217,30 @@ def _weather(cluster: ClusterModel) -> Weather:
     )
 
 
+def _consumers(model: ScenarioModel, topics: tuple[TopicSpec, ...]) -> list[ConsumerSpec]:
+    return [
+        ConsumerSpec(load.topic, _used(load, topics, ("consumers", index)), round(load.every * SECOND))
+        for index, load in enumerate(model.consumers)
+    ]
+
+
+def _used(
+    load: WorkloadModel | ConsumerModel, topics: tuple[TopicSpec, ...], path: tuple[int | str, ...]
+) -> tuple[int, ...]:
+    """The partitions that a client uses."""
+    topic = next((topic for topic in topics if topic.name == load.topic), None)
+    if topic is None:
+        raise Misplaced((*path, "topic"), "the name of one of the topics")
+    partitions = tuple(range(topic.partitions)) if load.partitions is None else load.partitions
+    if any(not 0 <= number < topic.partitions for number in partitions):
+        raise Misplaced((*path, "partitions"), f"numbers below {topic.partitions}")
+    return partitions
+
+
 def _producers(model: ScenarioModel, topics: tuple[TopicSpec, ...]) -> list[ProducerSpec]:
-    known = {topic.name: topic for topic in topics}
     specs = []
     for index, load in enumerate(model.workload):
-        topic = known.get(load.topic)
-        if topic is None:
-            raise Misplaced(("workload", index, "topic"), "the name of one of the topics")
-        partitions = tuple(range(topic.partitions)) if load.partitions is None else load.partitions
-        if any(not 0 <= number < topic.partitions for number in partitions):
-            raise Misplaced(("workload", index, "partitions"), f"numbers below {topic.partitions}")
+        partitions = _used(load, topics, ("workload", index))
         specs.append(
             ProducerSpec(
                 load.topic,

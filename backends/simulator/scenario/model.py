@@ -16,6 +16,7 @@ class BrokerModel(Strict):
     id: Annotated[int, Field(ge=0)]
     rack: str | None = None
     log_dirs: PositiveInt = 1
+    kraft_versions: tuple[Literal[0], Literal[0, 1]] = (0, 1)
 
 
 class ManyBrokers(Strict):
@@ -105,6 +106,14 @@ class WorkloadModel(Strict):
     stop: Annotated[float, Field(ge=0)] | None = None
 
 
+class ConsumerModel(Strict):
+    """Somebody who reads the ``partitions`` (default: all) ``every`` seconds."""
+
+    topic: str
+    partitions: tuple[int, ...] | None = None
+    every: Number = 0.1
+
+
 class OperatorModel(Strict):
     """The operator comes ``at`` that time, does not reach ``cannot_reach``, and may not do what is ``denied``:
     "READ topic payments", "CLUSTER_ACTION cluster".
@@ -134,6 +143,7 @@ class ScenarioModel(Strict):
     cluster: ClusterModel
     topics: Annotated[tuple[TopicModel, ...], Field(min_length=1)]
     workload: tuple[WorkloadModel, ...] = ()
+    consumers: tuple[ConsumerModel, ...] = ()
     faults: tuple[Fault, ...] = ()
     operator: OperatorModel
     expect: Expectation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -31,7 +32,9 @@ def _caught(promise: QuorumPromise, seeds: int = SEEDS) -> None:
     """Some seed finds it, where nothing but controllers fail."""
     for seed in range(seeds):
         world, checker = prepare(seed)
-        run(world, seed, 40, OF_THE_QUORUM)
+        # Brokers may stumble over metadata that should not be: the promise is broken before that.
+        with suppress(ValueError):
+            run(world, seed, 40, OF_THE_QUORUM)
         checker.settle()
         if promise in [found.name for found in checker.broken]:
             print(f"{promise.name} caught with seed {seed}, the {seed + 1}. that was tried")

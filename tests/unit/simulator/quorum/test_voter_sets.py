@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from backends.simulator.quorum.messages import AddRaftVoter, RemoveRaftVoter, Up
 from backends.simulator.quorum.metadata import KRAFT_VERSION
 from backends.simulator.scenario.files import read
 from backends.simulator.simulation import Simulation
+from backends.simulator.topology import BrokerSpec
 from backends.simulator.world import World
 from recovery.membership.quorum import MembershipRules
 from recovery.membership.votes import Role
@@ -295,6 +297,14 @@ def test_kraft_version_1_needs_software_that_supports_it() -> None:
     world.quorum.configure(102, kraft_versions=(0, 0))
     world.loop.run_for(5 * SECOND)
     assert "do not support" in str(upgrade(world).refusal)
+
+
+def test_kraft_version_1_needs_brokers_that_support_it() -> None:
+    made = quorum(kraft_version=0).topology
+    old = BrokerSpec(3, kraft_versions=(0, 0))
+    world = World(replace(made, brokers=(*made.brokers[:2], old)), 1)
+    world.loop.run_for(5 * SECOND)
+    assert "brokers 3 do not support kraft.version 1" in str(upgrade(world).refusal)
 
 
 def test_every_new_leader_of_static_voters_is_told_again() -> None:
