@@ -189,4 +189,136 @@ def _quarantine(summary: Mapping[str, Any]) -> Iterator[str]:
         yield f"left out: cluster {row['cluster_id']}: {row['reason']}"
 
 
-_LINES: dict[str, Callable[[Result, int], Iterator[str]]] = {"drill": _drill, "plan": _plan}
+def _exposure(result: Result, rows: int) -> Iterator[str]:
+    summary = result.summary
+    for cluster_id in sorted({row["cluster_id"] for row in summary["worst"]}):
+        mine = [row for row in summary["worst"] if row["cluster_id"] == cluster_id]
+        for together, title in ((1, "one failure"), (2, "two at once that share a partition")):
+            found = [row for row in mine if row["together"] == together]
+            if found:
+                yield ""
+                yield from rendered(
+                    f"{cluster_id}: {title}", _EXPOSED, _exposed(found[:rows] if rows else found, "kind")
+                )
+        topics = [
+            row | {"kind": row["topic"], "failed": [f"broker {row['broker']}"]}
+            for row in summary["topics"]
+            if row["cluster_id"] == cluster_id
+        ]
+        yield ""
+        yield from rendered(f"{cluster_id}: topics", ("topic", *_EXPOSED[1:]), _exposed(topics, "kind"))
+    yield from _quarantine(summary)
+
+
+_EXPOSED = (
+    "what",
+    "fails",
+    "partitions on it",
+    "offline",
+    "",
+    "of them unclean only",
+    "under min ISR",
+    "saved by one more in sync",
+    "writable with min ISR one less",
+)
+
+
+def _exposed(found: Sequence[Mapping[str, Any]], name: str) -> Iterator[Row]:
+    most = max((row["offline"] for row in found), default=0)
+    for row in found:
+        yield (
+            row[name],
+            " + ".join(row["failed"]),
+            f"{row['partitions']:,}",
+            f"{row['offline']:,}",
+            bar(row["offline"], most, 10),
+            f"{row['unclean']:,}",
+            f"{row['under_min_isr']:,}",
+            f"{row['saved_by_one_more_in_sync']:,}",
+            f"{row['writable_with_min_isr_one_less']:,}",
+        )
+
+
+def _history(result: Result, rows: int) -> Iterator[str]:
+    summary = result.summary
+    for cluster_id, moments in result.asked["clusters"].items():
+        gaps = summary["gaps"].get(cluster_id, 0)
+        yield f"{cluster_id}: {moments:,} snapshots" + (
+            f", {gaps:,} gaps of which nothing is known" if gaps else ""
+        )
+    yield ""
+    yield from rendered(
+        "incidents",
+        ("cluster", "kind", "outcome", "incidents", "together, s at least"),
+        (
+            (r["cluster_id"], r["kind"], r["outcome"], f"{r['incidents']:,}", f"{r['at_least_s'] or 0:,.0f}")
+            for r in summary["counts"]
+        ),
+    )
+    yield ""
+    yield from rendered(
+        "repeat offenders",
+        ("cluster", "partition", "kind", "incidents", "s at least"),
+        (
+            (
+                r["cluster_id"],
+                f"{r['topic']}-{r['partition']}",
+                r["kind"],
+                f"{r['incidents']:,}",
+                f"{r['at_least_s'] or 0:,.0f}",
+            )
+            for r in _first(summary["offenders"], rows)
+        ),
+    )
+    yield ""
+    yield from rendered(
+        "the longest",
+        ("cluster", "partition", "kind", "began", "seconds", "outcome", "how", "by"),
+        (
+            (
+                r["cluster_id"],
+                f"{r['topic']}-{r['partition']}",
+                r["kind"],
+                r["began"],
+                _seconds(r["at_least_s"], r["at_most_s"]),
+                r["outcome"],
+                r["how"] or "",
+                r["who"] or "",
+            )
+            for r in _first(summary["longest"], rows)
+        ),
+    )
+    if summary["events"]:
+        yield ""
+        yield from rendered(
+            "quorum, brokers and log dirs, newest first",
+            ("when", "cluster", "what", "was", "is", ""),
+            (
+                (
+                    r["when"],
+                    r["cluster_id"],
+                    r["subject"],
+                    r["was"],
+                    r["now"],
+                    "in a gap" if r["in_a_gap"] else "",
+                )
+                for r in _first(summary["events"], rows)
+            ),
+        )
+
+
+def _first(found: Sequence[Mapping[str, Any]], rows: int) -> Sequence[Mapping[str, Any]]:
+    return found[:rows] if rows else found
+
+
+def _seconds(at_least: float | None, at_most: float | None) -> str:
+    least = f"{at_least or 0:,.0f}"
+    return f"{least} to {at_most:,.0f}" if at_most is not None else f"at least {least}"
+
+
+_LINES: dict[str, Callable[[Result, int], Iterator[str]]] = {
+    "drill": _drill,
+    "plan": _plan,
+    "exposure": _exposure,
+    "history": _history,
+}

@@ -1,0 +1,72 @@
+"""``ktriage pipeline history``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from console.cli.pipeline_running import Wanted, moment, run_job
+from console.cli.run import Program
+from console.cli.status import Status
+from console.journal.reading import After, Before, RunRecord, read_runs
+from console.output.pipeline import show_result
+from pipeline.errors import PipelineError
+from pipeline.history import job
+from pipeline.history.spine import spine, usable
+from pipeline.places import Place
+from pipeline.snapshot.catalog import read_catalogs
+
+LISTED = 100
+
+
+def history(program: Program, wanted: Wanted) -> int:
+    """Tells what happened; returns the exit status."""
+    since = moment(wanted.since, "--since")
+    parts = []
+    clusters: dict[str, int] = {}
+    broken = []
+    for catalog in read_catalogs(wanted.roots):
+        broken += catalog.broken
+        for cluster_id in catalog.clusters:
+            if wanted.cluster_ids and cluster_id not in wanted.cluster_ids:
+                continue
+            manifests = usable(catalog, cluster_id, since)
+            moments = spine(cluster_id, manifests)
+            clusters[cluster_id] = len(moments)
+            parts.append((catalog.root, manifests, moments))
+    missing = [one for one in wanted.cluster_ids if one not in clusters]
+    if missing:
+        raise PipelineError(f"no snapshot of cluster {', '.join(missing)} is there")
+    looked = job.Looked(parts)
+    acts = [act for one in clusters for act in _acts(one)] if wanted.journal else []
+
+    def body(spark: Any, directory: Place) -> tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]:
+        job.run(spark, looked, acts, directory)
+        summary = job.summarise(spark, directory, LISTED)
+        gaps = {moments[0].cluster_id: moments[-1].segment for _, _, moments in looked.parts}
+        asked = {"clusters": clusters, "since": wanted.since, "journal": wanted.journal}
+        return (job.INCIDENTS, job.EVENTS), asked, summary | {"gaps": gaps}
+
+    result = run_job(wanted, body)
+    show_result(program.screen, result, wanted.rows, json=wanted.json)
+    for manifest in broken:
+        program.screen.say(f"left out: cluster {manifest.cluster_id}: {manifest.reason}")
+    return Status.PARTLY if broken else Status.DONE
+
+
+def _acts(cluster_id: str) -> Iterator[tuple[Any, ...]]:
+    """What this host's journal says was done to which partition: when, by whom, with what."""
+    for run in read_runs(cluster_id):
+        yield from _of_run(cluster_id, run)
+
+
+def _of_run(cluster_id: str, run: RunRecord) -> Iterator[tuple[Any, ...]]:
+    who = f"{run.header.get('user', '?')}@{run.header.get('host', '?')}"
+    begun = {event.entry: event for event in run.events if isinstance(event, Before)}
+    for event in run.events:
+        before = begun.get(event.entry) if isinstance(event, After) else None
+        if not isinstance(event, After) or before is None or before.action == "restore":
+            continue
+        for tp in event.applied:
+            yield (cluster_id, tp.topic, tp.partition, datetime.fromisoformat(event.at), who, before.action)

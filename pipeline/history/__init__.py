@@ -1,0 +1,1 @@
+"""What happened to each partition, from snapshots over time."""

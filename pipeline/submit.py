@@ -1,0 +1,89 @@
+"""The script for spark-submit: a job without the console, so that the archive is all that it needs.
+
+``spark-submit --master URL --py-files ktriage-pipeline.zip submit.py plan|drill --in LAKE --out RESULTS``
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pipeline.drills import job as drills
+from pipeline.drills.arms import Arm
+from pipeline.drills.grid import Grid
+from pipeline.drills.incident import Shape
+from pipeline.errors import PipelineError
+from pipeline.places import Place, place
+from pipeline.plan import job as plans
+from pipeline.results import Result, commit, run_directory
+from pipeline.session import Settings, session
+from pipeline.sources import find
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+VERSION = "submitted"
+WORST = 100
+
+
+def arguments(words: Sequence[str]) -> argparse.Namespace:
+    """What the command line says; leaves with status 2 and one line where it says it wrongly."""
+    parser = argparse.ArgumentParser(prog="submit.py", description="ktriage's jobs under spark-submit")
+    parser.add_argument("job", choices=sorted(_JOBS))
+    parser.add_argument("--in", dest="source", action="append", default=[])
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--ranking", type=Ranking, choices=list(Ranking), default=Ranking.LAST_RECORD)
+    parser.add_argument("--strategy", type=Strategy, choices=list(Strategy), default=Strategy.BALANCED)
+    parser.add_argument("--seeds", type=int, default=10)
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str]) -> int:
+    """Runs the job and commits its result; returns the exit status."""
+    asked = arguments(words)
+    made_at = datetime.now(UTC)
+    try:
+        directory = run_directory(place(asked.out), asked.job, made_at, uuid.uuid4().hex[:8])
+        with session(f"ktriage {asked.job}", Settings()) as spark:
+            tables, told, summary = _JOBS[asked.job](spark, asked, directory)
+        commit(Result(directory, asked.job, made_at, VERSION, tables, told, summary))
+    except PipelineError as error:
+        sys.stderr.write(f"submit.py: {error}\n")
+        return 2
+    sys.stdout.write(f"{directory.uri}\n")
+    return 0
+
+
+Told = tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]
+
+
+def _plan(spark: Any, asked: argparse.Namespace, out: Place) -> Told:
+    sources = find([place(source) for source in asked.source])
+    plans.run(spark, sources, asked.ranking, asked.strategy, out, everything=False)
+    told = sources.asked | {"ranking": asked.ranking.value, "strategy": asked.strategy.value}
+    told["taken_at"] = {c.full.cluster_id: c.newest.taken_at.isoformat() for c in sources.chains}
+    return (plans.PLANS,), told, plans.summarise(spark, sources, out, WORST)
+
+
+def _drill(spark: Any, asked: argparse.Namespace, out: Place) -> Told:
+    arms = tuple(arm.value for arm in Arm)
+    grid = Grid(tuple(shape.value for shape in Shape), arms, (1, 2), 0, asked.seeds)
+    drills.run_grid(spark, grid, out)
+    cells = drills.compare(spark, [out / drills.INCIDENTS], out)
+    overall = [cell for cell in cells if cell["scenario"] == "all"]
+    summary = {
+        "incidents": sum(cell["incidents"] for cell in overall),
+        "failed": sum(cell["failed"] for cell in overall),
+        "failures": drills.failures(spark, [out / drills.INCIDENTS], WORST),
+        "cells": cells,
+    }
+    return (drills.INCIDENTS, drills.COMPARED), {"seeds": asked.seeds}, summary
+
+
+_JOBS: dict[str, Callable[[Any, argparse.Namespace, Place], Told]] = {"plan": _plan, "drill": _drill}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
