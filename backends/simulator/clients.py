@@ -1,15 +1,16 @@
-"""Producers of the workload: they find the leader and send."""
+"""The workload's clients: they find the leader, and send or read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from backends.simulator.context import Context
-from backends.simulator.messages import Produce, Produced
+from backends.simulator.messages import Consume, Consumed, Error, Produce, Produced
 from backends.simulator.network import Node, Role, broker
 from backends.simulator.rpc import Endpoint
-from backends.simulator.topology import ProducerSpec
+from backends.simulator.topology import ConsumerSpec, ProducerSpec
 from recovery.model import NO_LEADER, TopicPartition
 
 FindLeader = Callable[[TopicPartition], int]
@@ -65,6 +66,44 @@ class Producer:
                 self.refused += self._spec.records
 
         self._endpoint.ask(broker(leader), body, timeout, answered)
+
+
+class Consumer:
+    """One consumer, with one request a partition in flight. ``read`` counts records. Whose position is gone goes on
+    at the end (``auto.offset.reset``).
+    """
+
+    def __init__(self, context: Context, number: int, spec: ConsumerSpec, find_leader: FindLeader) -> None:
+        self._context = context
+        self._spec = spec
+        self._find_leader = find_leader
+        self._endpoint = Endpoint(context.loop, context.network, Node(Role.CLIENT, number), _nobody)
+        self.read = 0
+        self._positions: dict[TopicPartition, int] = {}
+        self._asking: dict[TopicPartition, None] = {}
+        context.loop.call_at(0, self._tick)
+
+    def _tick(self) -> None:
+        for partition in self._spec.partitions:
+            tp = TopicPartition(self._spec.topic, partition)
+            leader = self._find_leader(tp)
+            if tp not in self._asking and leader != NO_LEADER:
+                self._asking[tp] = None
+                body = Consume(tp, self._positions.get(tp, -1))
+                timeout = self._context.config.request_timeout
+                self._endpoint.ask(broker(leader), body, timeout, partial(self._answered, tp))
+        self._context.loop.call_later(self._spec.interval, self._tick)
+
+    def _answered(self, tp: TopicPartition, reply: Any) -> None:
+        del self._asking[tp]
+        if not isinstance(reply, Consumed):
+            return
+        if reply.error is Error.OFFSET_OUT_OF_RANGE:
+            self._positions.pop(tp, None)
+        elif reply.error is None:
+            self.read += sum(span.end - span.start for span in reply.spans)
+            before = self._positions.get(tp, reply.high_watermark)
+            self._positions[tp] = max([before, *(span.end for span in reply.spans)])
 
 
 def _nobody(_source: Node, _body: Any, _answer: Any) -> None:

@@ -14,7 +14,7 @@ from backends.simulator.invariants.names import Broken, Lost
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import ElectLeaders, Reassign, SetConfig, UpdateFeature
 from backends.simulator.network import Weather, broker, controller
-from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
+from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology
 from backends.simulator.world import World
 from recovery.controller.rules import KIP_966, Rules, UncleanRecoveryStrategy
 from recovery.controller.targets import Election
@@ -125,6 +125,7 @@ def topology(seed: int) -> Topology:
             ProducerSpec(TOPIC, (0,), -1, 5, 300 * MILLISECOND),
         ),
         spare_controllers=(103, 104),
+        consumers=(ConsumerSpec(TOPIC, tuple(range(PARTITIONS)), 250 * MILLISECOND),),
     )
 
 

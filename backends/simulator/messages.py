@@ -185,15 +185,18 @@ class Produced(NamedTuple):
 
 
 class Consume(NamedTuple):
+    """A consumer's Fetch from ``offset`` on; -1: from the end of what may be seen."""
+
     tp: TopicPartition
     offset: int
 
 
 class Consumed(NamedTuple):
-    """``high_watermark`` is the end of what a consumer may see."""
+    """``high_watermark`` is the end of what a consumer may see, ``spans`` what lies before it."""
 
     error: Error | None
     high_watermark: int = -1
+    spans: tuple[EpochSpan, ...] = ()
 
 
 class DeleteRecords(NamedTuple):

@@ -67,6 +67,14 @@ class Acknowledged(NamedTuple):
     acks: int
 
 
+class RecordsRead(NamedTuple):
+    """A leader of ``epoch`` showed these records to a consumer."""
+
+    tp: TopicPartition
+    epoch: int
+    spans: tuple[EpochSpan, ...]
+
+
 class BrokerStopped(NamedTuple):
     """A broker's process ended. ``clean``: it wrote the clean shutdown file. ``power_lost``: pages were lost."""
 
@@ -133,6 +141,7 @@ Event = (
     | LeadershipTaken
     | HighWatermarkMoved
     | Acknowledged
+    | RecordsRead
     | BrokerStopped
     | DiskLost
     | QuorumLed

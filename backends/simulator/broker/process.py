@@ -9,6 +9,7 @@ from backends.simulator.broker.disk import Disk
 from backends.simulator.broker.follower import Followed
 from backends.simulator.broker.leader import Leader
 from backends.simulator.broker.link import ControllerLink
+from backends.simulator.broker.log import read
 from backends.simulator.broker.operator import OperatorRequests
 from backends.simulator.broker.storage import Storage
 from backends.simulator.context import Context
@@ -31,7 +32,7 @@ from backends.simulator.messages import (
 from backends.simulator.network import Node
 from backends.simulator.network import broker as node
 from backends.simulator.rpc import Answer, Endpoint
-from backends.simulator.watch import BrokerStopped
+from backends.simulator.watch import BrokerStopped, RecordsRead
 from recovery.controller.errors import ControllerError
 from recovery.controller.image import ClusterImage
 from recovery.controller.registration import LOST_DIRECTORY, Registration
@@ -323,5 +324,12 @@ class BrokerProcess:
         log = self.storage.read(body.tp) if lead is not None else None
         if log is None:
             answer(Consumed(Error.NOT_LEADER_OR_FOLLOWER))
-        else:
-            answer(Consumed(None, log.high_watermark))
+            return
+        begin = log.high_watermark if body.offset < 0 else body.offset
+        if not log.start <= begin <= log.end:
+            answer(Consumed(Error.OFFSET_OUT_OF_RANGE))
+            return
+        spans = read(log, begin, max(log.high_watermark - begin, 0))
+        if spans and lead is not None:
+            self.context.watch(RecordsRead(body.tp, lead.epoch, spans))
+        answer(Consumed(None, log.high_watermark, spans))

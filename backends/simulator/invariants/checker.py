@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from backends.simulator.invariants.consumers import Consumers
 from backends.simulator.invariants.known import Known
 from backends.simulator.invariants.metadata import check_written
 from backends.simulator.invariants.names import Broken, Lost
@@ -25,6 +26,7 @@ from backends.simulator.watch import (
     QuorumLed,
     QuorumTruncated,
     QuorumWritten,
+    RecordsRead,
 )
 from backends.simulator.world import World
 
@@ -50,12 +52,17 @@ class Checker:
         self._strict = strict
         self._events: list[Event] = []
         replication = Replication(world, self.known, self.lost)
+        consumers = Consumers(world, self.known, replication)
         quorum = QuorumPromises(world)
         self._looks: dict[type, Callable[[Any], list[tuple[str, str]]]] = {
             LogChanged: replication.log_changed,
             HighWatermarkMoved: replication.high_watermark_moved,
             Acknowledged: replication.acknowledged,
-            LeadershipTaken: replication.leadership_taken,
+            LeadershipTaken: lambda event: [
+                *replication.leadership_taken(event),
+                *consumers.leadership_taken(event),
+            ],
+            RecordsRead: consumers.read,
             MetadataWritten: check_written,
             MetadataCommitted: replication.committed,
             BrokerStopped: self._stopped,

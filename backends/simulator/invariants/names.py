@@ -15,6 +15,7 @@ class Promise(StrEnum):
         "no record acknowledged with acks=all is lost with at most min ISR - 1 unclean shutdowns, unless an"
         " operator or the strategy Aggressive elects uncleanly"
     )
+    READ_KEPT = "no record that a consumer has read is gone, unless an unclean election was made"
     HIGH_WATERMARK_KEPT = "the high watermark never moves back on a leader's clean succession"
     HIGH_WATERMARK_NEEDS_MIN_ISR = "the high watermark moves only while the ISR is no smaller than min ISR"
     HIGH_WATERMARK_RISES = "within a leader's epoch the high watermark only rises"

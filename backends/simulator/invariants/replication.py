@@ -35,6 +35,14 @@ class Replication:
         self._moved: dict[TopicPartition, tuple[int, int]] = {}
         self._uncleanly: dict[TopicPartition, tuple[int, str]] = {}
 
+    def elected_uncleanly(self, tp: TopicPartition) -> int:
+        """The epoch of the last unclean election, NO_EPOCH without one."""
+        return self._uncleanly.get(tp, (NO_EPOCH, ""))[0]
+
+    def newest_epoch(self, tp: TopicPartition) -> int:
+        """The newest epoch in which a broker took the leadership."""
+        return self._leaders.get(tp, (NO_EPOCH, -1))[0]
+
     def _log(self, broker: int, tp: TopicPartition) -> Log | None:
         return self._world.disks[broker].logs.get(tp)
 

@@ -14,10 +14,14 @@ from backends.simulator.broker.isr import ALTER_PARTITION
 from backends.simulator.broker.leader import Leader
 from backends.simulator.broker.leadership import Leadership
 from backends.simulator.broker.log import Log
+from backends.simulator.broker.process import BrokerProcess
 from backends.simulator.invariants.checker import Checker, InvariantBroken
 from backends.simulator.invariants.names import Promise
 from backends.simulator.loop import SECOND
+from backends.simulator.messages import Consume
 from backends.simulator.network import broker, controller
+from backends.simulator.rpc import Answer
+from backends.simulator.topology import ConsumerSpec, Topology
 from backends.simulator.watch import MetadataWritten
 from backends.simulator.world import World
 from recovery.controller import brokers as rules
@@ -239,3 +243,45 @@ def test_a_loss_that_an_operator_chose_is_reported_and_breaks_nothing() -> None:
     assert not checker.broken
     assert all(lost.excuse for lost in checker.lost)
     assert isinstance(world.disks[3].logs[FOO], Log)
+
+
+def _with_a_consumer(made: Topology) -> Topology:
+    return replace(made, consumers=(ConsumerSpec("foo", (0,), SECOND // 10),))
+
+
+def test_a_leader_that_shows_what_is_not_replicated_yet_is_caught_by_its_consumers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Consumers read to the log's end: what they saw goes with the leader that alone had it."""
+    whole = BrokerProcess._consume
+
+    def beyond(process: BrokerProcess, body: Consume, answer: Answer) -> None:
+        log = process.storage.log(body.tp)
+        process.storage.disk.logs[body.tp] = log._replace(high_watermark=log.end)
+        try:
+            whole(process, body, answer)
+        finally:
+            process.storage.disk.logs[body.tp] = log
+
+    monkeypatch.setattr(BrokerProcess, "_consume", beyond)
+
+    def run(seed: int) -> None:
+        world = cluster(_with_a_consumer(topology(acks=1)), seed)
+        world.loop.run_for(3 * SECOND)
+        isolate(world, 1)
+        until(world, lambda: foo(world).leader == 2)
+        world.loop.run_for(5 * SECOND)
+
+    _caught(Promise.READ_KEPT, run)
+
+
+def test_consumers_read_what_is_committed_and_nothing_that_goes_with_a_clean_succession() -> None:
+    world = cluster(_with_a_consumer(topology(acks=1)), 1)
+    world.loop.run_for(3 * SECOND)
+    (consumer,) = world.consumers
+    first = consumer.read
+    assert first > 0
+    isolate(world, 1)
+    until(world, lambda: foo(world).leader == 2)
+    world.network.heal_all()
+    until(world, lambda: consumer.read > first + 100)

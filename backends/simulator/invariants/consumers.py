@@ -1,0 +1,46 @@
+"""The promise to consumers: what was read once is there, until somebody is elected uncleanly."""
+
+from __future__ import annotations
+
+from backends.simulator.broker.log import kept, missing
+from backends.simulator.invariants.known import Known
+from backends.simulator.invariants.names import Promise
+from backends.simulator.invariants.replication import Found, Replication
+from backends.simulator.watch import LeadershipTaken, RecordsRead
+from backends.simulator.world import World
+from recovery.loss import union
+from recovery.model import EpochSpan, TopicPartition
+
+
+class Consumers:
+    """Remembers every record that was read, by epoch and offset."""
+
+    def __init__(self, world: World, known: Known, replication: Replication) -> None:
+        self._world = world
+        self._known = known
+        self._replication = replication
+        self._read: dict[TopicPartition, tuple[EpochSpan, ...]] = {}
+
+    def read(self, event: RecordsRead) -> Found:
+        """A leader that has not heard of an unclean election shows what is lost already."""
+        if self._replication.elected_uncleanly(event.tp) <= event.epoch:
+            self._read[event.tp] = union((*self._read.get(event.tp, ()), *event.spans))
+        return []
+
+    def leadership_taken(self, event: LeadershipTaken) -> Found:
+        """A new leader has all that was read, or was elected uncleanly."""
+        tp = event.tp
+        log = self._world.disks[event.broker].logs.get(tp)
+        promised = self._read.get(tp, ())
+        if log is None or not promised or event.epoch < self._replication.newest_epoch(tp):
+            return []
+        lacking = missing(log, promised)
+        if not lacking:
+            return []
+        self._read[tp] = kept(log, promised)
+        unclean = self._replication.elected_uncleanly(tp) == event.epoch
+        if unclean or not self._known.elr_always or (tp, event.broker) in self._known.left_behind:
+            return []
+        return [
+            (Promise.READ_KEPT, f"{tp}: leader {event.broker} lacks {lacking}, which consumers have read")
+        ]
