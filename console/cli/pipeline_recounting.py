@@ -15,7 +15,7 @@ from pipeline.errors import PipelineError
 from pipeline.history import job
 from pipeline.history.spine import spine, usable
 from pipeline.places import Place
-from pipeline.snapshot.catalog import read_catalogs
+from pipeline.snapshot.catalog import Broken, read_catalogs
 
 LISTED = 100
 
@@ -25,7 +25,7 @@ def history(program: Program, wanted: Wanted) -> int:
     since = moment(wanted.since, "--since")
     parts = []
     clusters: dict[str, int] = {}
-    broken = []
+    broken: list[Broken] = []
     for catalog in read_catalogs(wanted.roots):
         broken += catalog.broken
         for cluster_id in catalog.clusters:

@@ -1,0 +1,141 @@
+"""The pipeline's speed: ``python -m benchmarks.pipeline [--millions 1 3 10] [--rounds N]``.
+
+Each job runs in a process of its own on local[2]; the medians go to ``benchmarks/results/pipeline.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from statistics import median
+
+from backends.testbed.process import java_version
+from benchmarks.measure import ROOT
+from benchmarks.pipeline.fleet import make
+from pipeline.places import place
+
+RESULTS = ROOT / "benchmarks" / "results" / "pipeline.md"
+NAMES = ("plan", "barest", "duckdb")
+LIMIT = 2.5
+LIMIT_SECONDS = 1800
+MIB = 2**20
+
+Figures = Mapping[str, float]
+
+
+def main() -> int:
+    """Runs everything and writes the results; 1 where a target is missed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline")
+    parser.add_argument("--millions", type=int, nargs="+", default=[1, 3, 10])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=20)
+    asked = parser.parse_args()
+    told: dict[int, dict[str, Figures]] = {}
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    with tempfile.TemporaryDirectory(prefix="ktriage-bench-") as directory:
+        for millions in asked.millions:
+            lake = str(Path(directory) / f"lake-{millions}")
+            make(place(lake), "fleet", millions * 1_000_000)
+            told[millions] = {name: _job(name, lake, directory, asked.rounds) for name in NAMES}
+        drills = {workers: _drill(workers, asked.seeds, directory) for workers in (1, 2)}
+    missed = _missed(told)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text("\n".join(_lines(told, drills, asked.rounds, load, missed)) + "\n")
+    _say(f"results: {RESULTS}")
+    for line in missed:
+        _say(f"missed: {line}")
+    return 1 if missed else 0
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+def _job(name: str, lake: str, directory: str, rounds: int) -> Figures:
+    runs = []
+    for number in range(rounds):
+        out = f"{directory}/out-{name}-{Path(lake).name}-{number}"
+        runs.append(_run(name, lake, out))
+        _say(f"{name} on {Path(lake).name}: {runs[-1]['seconds']:.1f} s")
+    return {key: median(run[key] for run in runs) for key in runs[0]}
+
+
+def _drill(workers: int, seeds: int, directory: str) -> Figures:
+    told = _run("drill", str(workers), f"{directory}/drill-{workers}", str(seeds))
+    _say(f"drill with {workers} workers: {told['incidents'] / told['seconds']:.0f} incidents a second")
+    return told
+
+
+def _run(*words: str) -> dict[str, float]:
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmarks.pipeline.jobs", *words],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+    if ended.returncode != 0:
+        raise SystemExit(f"{' '.join(words)}: {ended.stderr.strip().splitlines()[-1]}")
+    told: dict[str, float] = json.loads(ended.stdout.splitlines()[-1])
+    return told
+
+
+def _missed(told: Mapping[int, Mapping[str, Figures]]) -> list[str]:
+    found = []
+    for millions, figures in told.items():
+        ratio = figures["plan"]["seconds"] / figures["barest"]["seconds"]
+        if ratio > LIMIT:
+            found.append(f"{millions} million: {ratio:.2f} times the barest job (target: {LIMIT})")
+    few, many = min(told), max(told)
+    growth = (told[many]["plan"]["seconds"] / many) / (told[few]["plan"]["seconds"] / few)
+    if growth > 1:
+        found.append(f"time per million grows {growth:.2f} times from {few} to {many} million")
+    return found
+
+
+def _lines(
+    told: Mapping[int, Mapping[str, Figures]],
+    drills: Mapping[int, Figures],
+    rounds: int,
+    load: str,
+    missed: list[str],
+) -> Iterator[str]:
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("pyspark", "pyarrow", "duckdb"))
+    yield "# The pipeline"
+    yield ""
+    yield f"{datetime.now(UTC):%Y-%m-%d}; Java {java_version()}, Python {sys.version.split()[0]}, {versions};"
+    yield f"{len(os.sched_getaffinity(0))} cores, load average at the start {load}; local[2], {rounds} rounds, medians."
+    yield ""
+    yield "Every partition is offline and has three replicas; one in twenty has logs that have parted, one in ten a"
+    yield "replica that did not answer. *plan* does everything, *barest* reads the same columns and writes the keys"
+    yield "back, *DuckDB* does the bare choice."
+    yield ""
+    yield "| partitions | plan | a million | barest | ratio | DuckDB | plan's CPU | plan's peak memory (Java) |"
+    yield "|---:|---:|---:|---:|---:|---:|---:|---:|"
+    for millions, figures in told.items():
+        plan, barest = figures["plan"], figures["barest"]
+        yield (
+            f"| {millions},000,000 | {plan['seconds']:.1f} s | {plan['seconds'] / millions:.1f} s"
+            f" | {barest['seconds']:.1f} s | {plan['seconds'] / barest['seconds']:.2f}"
+            f" | {figures['duckdb']['seconds']:.1f} s | {plan['cpu']:.0f} s | {plan['peak_java'] / MIB:,.0f} MiB |"
+        )
+    yield ""
+    for workers, figures in drills.items():
+        rate = figures["incidents"] / figures["seconds"]
+        yield f"- drills with {workers} workers: {rate:.0f} incidents a second"
+    yield ""
+    yield from (f"- **missed**: {line}" for line in missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""One job in a process of its own, so that its memory is its own: ``python -m benchmarks.pipeline.jobs NAME …``."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from pipeline.drills.arms import Arm
+from pipeline.drills.grid import Grid
+from pipeline.drills.incident import Shape
+from pipeline.drills.job import run_grid
+from pipeline.places import Place, place
+from pipeline.plan import job
+from pipeline.session import Settings, session
+from pipeline.sources import Sources, find, state
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+KEYS = """
+    SELECT cluster_id, topic, partition,
+           transform(replicas, r -> named_struct('b', r.broker, 'epoch', r.last_epoch, 'end', r.log_end)) AS keys
+    FROM fleet"""
+"""What has to be read is read, and nothing is worked out."""
+
+CHOICE = """
+    SELECT topic, partition,
+           list_last(list_sort(list_transform(list_filter(replicas, lambda r: r.last_epoch IS NOT NULL),
+                lambda r: {'epoch': r.last_epoch, 'end': r.log_end, 'broker': r.broker}))).broker AS leader
+    FROM read_parquet(?)"""
+
+
+def plan(spark: Any, sources: Sources, out: Place) -> None:
+    """The whole job: duplicates, flaws, ranking, strategy, fences, loss ranges."""
+    job.run(spark, sources, Ranking.LAST_RECORD, Strategy.AGGRESSIVE, out, everything=False)
+
+
+def barest(spark: Any, sources: Sources, out: Place) -> None:
+    """Reads the columns that the plan job reads, and writes the keys back.
+
+    A filter that nothing fails keeps Spark from leaving columns out: it touches every one of them.
+    """
+    rows = state(spark, sources.chains).where("leader = -1 OR leader IS NULL")
+    read = " OR ".join(f"{name} IS NULL" for name in NEEDED)
+    rows.where(f"NOT ({read}) OR xxhash64({', '.join(COLUMNS)}) <> 0").createOrReplaceTempView("fleet")
+    spark.sql(KEYS).write.parquet((out / "keys").hadoop)
+
+
+NEEDED = ("topic", "partition", "leader", "replicas")
+COLUMNS = (
+    "topic_id",
+    "leader_epoch",
+    "assignment",
+    "isr",
+    "elr",
+    "last_known_elr",
+    "reassigning",
+    "marks",
+    "replicas",
+)
+
+
+def duck(sources: Sources) -> int:
+    """The bare choice by DuckDB on the same files, with two threads; how many rows it has written."""
+    import duckdb  # noqa: PLC0415  # a development tool
+
+    connection = duckdb.connect(config={"threads": 2})
+    files = [
+        f"{chain.root.path}/{path}" for chain in sources.chains for path in chain.full.files("partitions")
+    ]
+    table = connection.execute(f"CREATE TABLE chosen AS {CHOICE}", [files])
+    del table
+    return int(connection.execute("SELECT count(*) FROM chosen").fetchall()[0][0])
+
+
+def _cpu(pid: int) -> float:
+    """Seconds of CPU time that the process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _peak(pid: int) -> int:
+    """The most memory that the process has held, in bytes."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def drill(workers: int, out: Place, seeds: int) -> dict[str, float]:
+    """Every shape and arm, so many seeds a cell; the first task of each worker has been run before."""
+    arms = tuple(arm.value for arm in Arm)
+    with session("benchmark drill", Settings(f"local[{workers}]", "1g")) as spark:
+        run_grid(spark, Grid(("kills",), arms[:1], (1,), 0, 2 * workers), out / "warm")
+        grid = Grid(tuple(shape.value for shape in Shape), arms, (1, 2), 0, seeds)
+        began = time.monotonic()
+        run_grid(spark, grid, out / "run")
+        return {"seconds": time.monotonic() - began, "incidents": grid.incidents}
+
+
+def main(name: str, lake: str, out: str, seeds: str = "20") -> None:
+    """Runs the job and prints seconds and bytes; of a drill, ``lake`` is the number of workers."""
+    if name == "drill":
+        print(json.dumps(drill(int(lake), place(out), int(seeds))))
+        return
+    sources = find([place(lake)])
+    if name == "duckdb":
+        began = time.monotonic()
+        duck(sources)
+        told = {"seconds": time.monotonic() - began}
+    else:
+        with session(f"benchmark {name}", Settings("local[2]", "2g")) as spark:
+            spark.range(1000).selectExpr("sum(id)").collect()
+            java = int(spark._jvm.java.lang.ProcessHandle.current().pid())
+            began, used = time.monotonic(), _cpu(java)
+            {"plan": plan, "barest": barest}[name](spark, sources, place(out))
+            told = {"seconds": time.monotonic() - began, "cpu": _cpu(java) - used}
+            told["peak_java"] = _peak(java)
+            told["heap"] = spark._jvm.java.lang.Runtime.getRuntime().totalMemory()
+    told["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:5])
