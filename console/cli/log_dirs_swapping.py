@@ -15,13 +15,15 @@ from console.output.log_dirs import swap_document, swap_lines
 from console.paths import unused
 from console.signals import StopRequest
 from recovery.disks.failing import check
-from recovery.disks.swapping import Swap, swap, waiting
+from recovery.disks.swapping import Swap, leaderless, swap, waiting
 from recovery.disks.values import DiskError, Place
 from recovery.membership.pace import Pace
-from recovery.model import TopicPartition
+from recovery.model import PartitionState, TopicPartition
 
 POLL = 0.5
 PATIENCE = 24 * 3600.0
+LEADERLESS_SECONDS = 5.0
+"""So long what is left may be without a leader, the disk being back, before it is not waited for any more."""
 
 
 def course(run: Run, where: Place, rows: int, *, wait: bool) -> int:
@@ -45,11 +47,28 @@ def course(run: Run, where: Place, rows: int, *, wait: bool) -> int:
     else:
         run.screen.out(swap_lines(found, disks, rows))
     if wait:
-        return Status.PARTLY if left else Status.DONE
+        return _waited(run, left)
     first = [danger.tp for danger in found.dangers if danger.others]
     if first:
         run.next("plan", *_named(first), "--strategy", "aggressive", unused())
     return Status.PARTLY if left or found.dangers else Status.DONE
+
+
+def _waited(run: Run, left: list[PartitionState]) -> int:
+    """What is left without a leader does not come back by itself: somebody has to elect one."""
+    stuck = leaderless(left)
+    for state in stuck:
+        run.screen.say(
+            f"not back: {state.tp}: it has no leader, and none of its replicas copies from another"
+        )
+    if stuck:
+        run.next("plan", *_named([state.tp for state in stuck]), "--strategy", "aggressive", unused())
+    return Status.PARTLY if left else Status.DONE
+
+
+def _back(disks: Disks, where: Place) -> bool:
+    """Whether the dir is there again."""
+    return where.path in disks.held.get(where.broker, {})
 
 
 def _named(tps: list[TopicPartition]) -> tuple[str, ...]:
@@ -77,7 +96,7 @@ async def _wait(
     run: Run, backend: Backend, where: Place, held: tuple[TopicPartition, ...], stop: StopRequest
 ) -> Disks:
     clock = asyncio.get_running_loop().time
-    began, pace, said = clock(), Pace(), ""
+    began, pace, said, since = clock(), Pace(), "", 0.0
     while True:
         try:
             disks = await looked(backend, again=True)
@@ -88,6 +107,10 @@ async def _wait(
         else:
             left = waiting(disks.partitions.states, where, held)
             if not left or stop or clock() - began > PATIENCE:
+                return disks
+            stuck = len(leaderless(left)) == len(left) and _back(disks, where)
+            since = (since or clock()) if stuck else 0.0
+            if since and clock() - since > LEADERLESS_SECONDS:
                 return disks
             pace = pace.seen(clock() - began, len(left))
             seconds = pace.seconds_left

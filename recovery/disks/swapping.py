@@ -3,7 +3,8 @@
 A broker that comes back with an empty disk under its old id holds nothing, and the controller may not know. With
 the ELR it is told by the unclean shutdown that the missing file stands for, and takes the broker out of ISR and
 ELR, but not out of LastKnownELR; without the ELR the last ISR member is elected, empty or not, and everybody
-truncates to it.
+truncates to it. As released, the controller still knows the replica by the lost disk when its broker is unfenced
+for the first time, and elects it at a later look: with the next restart, say.
 """
 
 from __future__ import annotations
@@ -73,6 +74,11 @@ def waiting(
     return [s for s in states if s.tp in names and place.broker in s.replicas and place.broker not in s.isr]
 
 
+def leaderless(states: Iterable[PartitionState]) -> list[PartitionState]:
+    """Those that nobody leads: no replica comes back into their ISR by itself."""
+    return [state for state in states if state.leader == NO_LEADER]
+
+
 def moved(kept: Held, now: Held) -> tuple[Moved, ...]:
     """Replicas that are on another dir of their broker than when they were last seen healthy."""
     found = []
@@ -97,7 +103,7 @@ def _danger(cluster: Cluster, state: PartitionState, broker: int) -> Danger | No
             else "the first replica that returns"
         )
     elif broker in (state.last_known_elr or ()):
-        why = f"{broker} is the last known leader: it is elected as soon as it is unfenced"
+        why = f"{broker} is the last known leader: it is elected once it is unfenced with a disk that works"
     else:
         why = "unclean elections are on, and it would be the first replica that returns"
     others = tuple(
