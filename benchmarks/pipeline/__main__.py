@@ -114,7 +114,8 @@ def _lines(
     yield "# The pipeline"
     yield ""
     yield f"{datetime.now(UTC):%Y-%m-%d}; Java {java_version()}, Python {sys.version.split()[0]}, {versions};"
-    yield f"{len(os.sched_getaffinity(0))} cores, load average at the start {load}; local[2], {rounds} rounds, medians."
+    cores = len(os.sched_getaffinity(0))
+    yield f"{cores} cores, load average at the start {load}; local[2], {rounds} rounds, medians."
     yield ""
     yield "Every partition is offline and has three replicas; one in twenty has logs that have parted, one in ten a"
     yield "replica that did not answer. *plan* does everything, *barest* reads the same columns and writes the keys"
@@ -130,8 +131,8 @@ def _lines(
             f" | {figures['duckdb']['seconds']:.1f} s | {plan['cpu']:.0f} s | {plan['peak_java'] / MIB:,.0f} MiB |"
         )
     yield ""
-    for workers, figures in drills.items():
-        rate = figures["incidents"] / figures["seconds"]
+    for workers, drilled in drills.items():
+        rate = drilled["incidents"] / drilled["seconds"]
         yield f"- drills with {workers} workers: {rate:.0f} incidents a second"
     yield ""
     yield from (f"- **missed**: {line}" for line in missed)
