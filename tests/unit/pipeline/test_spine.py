@@ -1,0 +1,48 @@
+"""When a cluster was looked at, and where nothing is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.history.spine import spine, usable
+from pipeline.places import place
+from pipeline.snapshot.bound import remove
+from pipeline.snapshot.catalog import read_catalog
+from pipeline.snapshot.manifest import Kind
+from tests.pipeline.stories import Diary, minute_of, partition
+
+
+def _diary(tmp_path: Path) -> Diary:
+    diary = Diary(place(str(tmp_path)))
+    diary.write(0, [partition()])
+    for minute in range(1, 5):
+        diary.write(minute, [], kind=Kind.CHANGES)
+    diary.write(5, [partition()])
+    return diary
+
+
+def test_snapshots_that_follow_one_another_are_one_segment(tmp_path: Path) -> None:
+    diary = _diary(tmp_path)
+    moments = spine("c", read_catalog(diary.root).clusters["c"])
+    assert [moment.segment for moment in moments] == [0] * 6
+    assert [moment.last for moment in moments] == [False] * 5 + [True]
+    assert moments[0].before is None and moments[3].before == minute_of(2)
+
+
+def test_after_a_missing_link_nothing_is_known_until_the_next_full_snapshot(tmp_path: Path) -> None:
+    diary = _diary(tmp_path)
+    remove(diary.root, read_catalog(diary.root).clusters["c"][2])
+    moments = spine("c", read_catalog(diary.root).clusters["c"])
+    assert [(moment.at, moment.segment) for moment in moments] == [
+        (minute_of(0), 0),
+        (minute_of(1), 0),
+        (minute_of(5), 1),
+    ]
+    assert moments[-1].before is None
+
+
+def test_since_begins_with_the_full_snapshot_that_it_needs(tmp_path: Path) -> None:
+    catalog = read_catalog(_diary(tmp_path).root)
+    assert len(usable(catalog, "c", minute_of(3))) == 6
+    assert len(usable(catalog, "c", minute_of(4.5))) == 1
+    assert usable(catalog, "c", minute_of(9)) == ()
