@@ -1,0 +1,102 @@
+"""The console in a browser: on loopback only, and never armed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.unit.cli.invoking import command_line, environment
+
+LIMIT = 60.0
+
+
+@pytest.fixture
+def port(home: Path) -> Iterator[int]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        number: int = free.getsockname()[1]
+    words = ("--simulate", "last-replica-standing", "--serve", "--port", str(number))
+    with (home / "log").open("wb") as log:
+        server = subprocess.Popen(
+            command_line("ktriage", *words), env=environment(home), cwd=home, stdout=log, stderr=log
+        )
+        yield number
+        server.send_signal(signal.SIGINT)
+        server.wait(30)
+
+
+class Browser:
+    """A page that shows the console: what it is sent, and what it types."""
+
+    def __init__(self, page: aiohttp.ClientWebSocketResponse) -> None:
+        self._page = page
+        self.shown = ""
+
+    async def sees(self, text: str) -> None:
+        while text not in self.shown:
+            message = await self._page.receive()
+            assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT), message
+            if message.type is aiohttp.WSMsgType.BINARY:
+                self.shown += message.data.decode(errors="replace")
+
+    async def types(self, text: str) -> None:
+        await self._page.send_str(json.dumps(["stdin", text]))
+
+
+async def test_a_browser_sees_the_console_and_cannot_arm_it(port: int) -> None:
+    async with asyncio.timeout(LIMIT), aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{port}"
+        while True:
+            try:
+                async with session.get(url) as answer:
+                    assert answer.status == 200
+                    break
+            except aiohttp.ClientConnectorError:
+                await asyncio.sleep(0.1)
+        async with session.ws_connect(f"{url}/ws?width=100&height=30") as page:
+            browser = Browser(page)
+            await browser.sees("payments-0")
+            assert "READ-ONLY: served" in browser.shown
+            await browser.types("A")
+            await browser.sees("no log-in")
+            assert "ARMED" not in browser.shown
+
+
+def test_only_this_machine_reaches_it(port: int) -> None:
+    deadline = time.monotonic() + LIMIT
+    while not (mine := listening(port)):
+        assert time.monotonic() < deadline, "nobody listens"
+        time.sleep(0.05)
+    assert mine == [f"0100007F:{port:04X}"]
+
+
+def listening(port: int) -> list[str]:
+    """Local addresses, as the kernel writes them, at which somebody listens on that port."""
+    rows = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{table}").read_text(encoding="utf-8").splitlines()[1:]
+    ]
+    return [row[1] for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")]
+
+
+def test_a_port_that_cannot_be_is_refused(home: Path) -> None:
+    ended = subprocess.run(
+        command_line("ktriage", "--serve", "--port", "80"),
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "--port 80" in ended.stderr
