@@ -122,7 +122,7 @@ def _spans(lineages: Sequence[Lineage | None]) -> pa.Array:
     )
     lists = _lists((len(lineage.spans) if lineage else 0 for lineage in lineages), values)
     return pa.ListArray.from_arrays(
-        lists.offsets, lists.values, mask=pa.array([lineage is None for lineage in lineages])
+        lists.offsets, lists.values, mask=pa.array([lineage is None for lineage in lineages], pa.bool_())
     )
 
 
