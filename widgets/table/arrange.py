@@ -36,7 +36,7 @@ class GroupKey(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Wanted(Generic[Row]):
     """How the rows are to be arranged. ``folded`` are the labels of the groups that are folded away, ``marks`` the
-    keys that are looked for.
+    keys that are looked for, and ``cursor`` the one that the cursor is on (None: nothing to look for).
     """
 
     key: Callable[[Row], Hashable]
@@ -47,6 +47,7 @@ class Wanted(Generic[Row]):
     grouping: Grouping[Row] | None = None
     folded: frozenset[str] = frozenset()
     marks: frozenset[Hashable] = frozenset()
+    cursor: Hashable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Arranged(Generic[Row]):
 
     ``shown`` are the rows that the filter keeps, in order, each once; a row may stand in several groups. Of the
     keys ``looked_for``, ``marked`` have a row, and those in ``hidden`` one that is not shown.
+    ``sought_row`` is the number of the row with the key ``sought``, None where there is none.
     """
 
     rows: Sequence[Row]
@@ -65,6 +67,8 @@ class Arranged(Generic[Row]):
     looked_for: frozenset[Hashable] = frozenset()
     marked: frozenset[Hashable] = frozenset()
     hidden: frozenset[Hashable] = frozenset()
+    sought: Hashable | None = None
+    sought_row: int | None = None
 
     def identity(self, number: int) -> Hashable:
         """The key of the row, or of the heading, on line ``number``."""
@@ -112,7 +116,21 @@ def arrange(rows: Sequence[Row], wanted: Wanted[Row]) -> Generator[None, None, A
     groups: Sequence[Group] = ()
     if wanted.grouping is not None:
         lines, groups = yield from _grouped(rows, kept, wanted, wanted.grouping)
-    return Arranged(rows, lines, kept, groups, wanted.key, wanted.marks, marked, hidden)
+    row = yield from _sought(rows, wanted)
+    return Arranged(rows, lines, kept, groups, wanted.key, wanted.marks, marked, hidden, wanted.cursor, row)
+
+
+def _sought(rows: Sequence[Row], wanted: Wanted[Row]) -> Generator[None, None, int | None]:
+    """The number of the row that the cursor is on."""
+    if wanted.cursor is None:
+        return None
+    key, cursor = wanted.key, wanted.cursor
+    for start in range(0, len(rows), SLICE):
+        for n in range(start, min(start + SLICE, len(rows))):
+            if key(rows[n]) == cursor:
+                return n
+        yield
+    return None
 
 
 def _filtered(rows: Sequence[Row], wanted: Wanted[Row]) -> Generator[None, None, Sequence[int]]:

@@ -181,8 +181,9 @@ class Arranging(Slicing, Generic[Row]):
 
     def _rearrange(self) -> None:
         if self.is_attached:
-            slices = arrange(self._rows, replace(self._wanted, marks=self._marks))
-            self._run("arranging", slices, self._put, now=len(self._rows) <= AT_ONCE)
+            cursor = self.cursor_key if self._rows is not self._arranged.rows else None
+            wanted = replace(self._wanted, marks=self._marks, cursor=cursor)
+            self._run("arranging", arrange(self._rows, wanted), self._put, now=len(self._rows) <= AT_ONCE)
 
     def _put(self, arranged: Arranged[Row]) -> None:
         """Takes the place of the former picture; what was at the cursor, or at the top, stays where it was."""

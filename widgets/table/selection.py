@@ -47,11 +47,17 @@ def followed(cursor: Cursor, before: Arranged[Any], after: Arranged[Any]) -> tup
 
 
 def _same_row(cursor: Cursor, before: Arranged[Any], after: Arranged[Any]) -> int | None:
-    """Where the rows are the same and stand only otherwise, their numbers are enough, and found much quicker."""
-    if before.rows is not after.rows or after.groups or before.row(cursor.number) is None:
+    """Where the row's number is known, its line is found by that, and much quicker.
+
+    It is known where the rows are the same and stand only otherwise, and where it was looked for beforehand.
+    """
+    if after.groups or before.row(cursor.number) is None:
+        return None
+    row = before.lines[cursor.number] if before.rows is after.rows else after.sought_row
+    if row is None or (before.rows is not after.rows and after.sought != cursor.key):
         return None
     try:
-        return after.lines.index(before.lines[cursor.number])
+        return after.lines.index(row)
     except ValueError:
         return None
 
