@@ -56,10 +56,11 @@ class Recorder:
         self._file.write(head + frame)
 
 
-async def look(bootstrap: str) -> Overview:
+async def look(bootstrap: str, seen: list[Overview]) -> None:
+    """Into ``seen``: asyncio.run makes a repr of what its task returns, which takes seconds of a large picture."""
     backend = LiveBackend(ClientSettings(parse_addresses(bootstrap)))
     try:
-        return await overview(backend, DURATION)
+        seen.append(await overview(backend, DURATION))
     finally:
         await backend.close()
 
@@ -71,8 +72,10 @@ def main(bootstrap: str, partitions: int, recording: str = "") -> int:
         if recording:
             Recorder(stack.enter_context(Path(recording).open("wb"))).install()
         began = time.monotonic()
-        view = asyncio.run(look(bootstrap))
+        seen: list[Overview] = []
+        asyncio.run(look(bootstrap, seen))
         seconds = time.monotonic() - began
+    (view,) = seen
     logs = [replica.log for survey in view.surveys for replica in survey.replicas]
     told = sum(isinstance(log, ReplicaLog) and isinstance(log.lineage, Lineage) for log in logs)
     calls = sorted({contact.call for contact in view.contacts})

@@ -39,28 +39,30 @@ class Told(NamedTuple):
 
 
 async def describe_configs(call: Call) -> Values:
-    """Effective values of topics, and of the broker that is asked."""
+    """Effective values of topics, and of the node that is asked."""
+    if not call.at_broker:
+        return {"results": [_one(call, call.cluster.world.image, None, r) for r in call.request.resources]}
     return await call.there(
-        lambda process: {"results": [_one(call, process, r) for r in call.request.resources]}
+        lambda process: {"results": [_one(call, process.image, process, r) for r in call.request.resources]}
     )
 
 
-def _one(call: Call, process: BrokerProcess, asked: Any) -> Values:
+def _one(call: Call, image: ClusterImage, process: BrokerProcess | None, asked: Any) -> Values:
     name, kind = asked.resource_name, asked.resource_type
     head = {"resource_type": kind, "resource_name": name, "configs": ()}
     if kind == TOPIC:
         if not call.rights.topic("DESCRIBE_CONFIGS", name):
             return {**head, "error_code": ErrorCode.topic_authorization_failed}
-        if name not in rows_of(process.image):
+        if name not in rows_of(image):
             return {**head, "error_code": ErrorCode.unknown_topic_or_partition, "error_message": ""}
-        told = _of_topic(call, process.image, name)
+        told = _of_topic(call, image, name)
     elif kind == BROKER:
         if not call.rights.cluster("DESCRIBE_CONFIGS"):
             return {**head, "error_code": ErrorCode.cluster_authorization_failed}
-        if name not in ("", str(process.id)):
-            said = f"Unexpected broker id, expected {process.id} or empty string, but received {name}"
+        if name not in ("", str(call.node.id)):
+            said = f"Unexpected broker id, expected {call.node.id} or empty string, but received {name}"
             return {**head, "error_code": ErrorCode.invalid_request, "error_message": said}
-        told = _of_broker(call, process, cluster=not name)
+        told = _of_node(call, image, process, cluster=not name)
     else:
         return {**head, "error_code": ErrorCode.invalid_request, "error_message": f"resource type {kind}"}
     keys = asked.configuration_keys
@@ -136,39 +138,44 @@ def _allows(strategy: Any) -> str:
     return "true" if strategy.value == "Aggressive" else "false"
 
 
-def _of_broker(call: Call, process: BrokerProcess, *, cluster: bool) -> Iterable[Told]:
-    """What is set on the broker; with ``cluster`` only what is set for all of them."""
+def _of_node(
+    call: Call, image: ClusterImage, process: BrokerProcess | None, *, cluster: bool
+) -> Iterable[Told]:
+    """What is set on the node, a broker or a controller; with ``cluster`` only what is set for all of them."""
     beside = call.cluster.beside.configs
-    name = "" if cluster else str(process.id)
+    name = "" if cluster else str(call.node.id)
     source = DYNAMIC_DEFAULT if cluster else DYNAMIC_BROKER
     for key, value in sorted(beside[BROKER, name].items()):
         yield Told(key, Kind.STRING, ((source, key, value),))
     if cluster:
-        held = process.image.min_isr.cluster
+        held = image.min_isr.cluster
         if held is not None:
             yield Told(MIN_ISR, Kind.INT, ((DYNAMIC_DEFAULT, MIN_ISR, str(held)),))
         return
-    address = f"127.0.0.1:{call.cluster.ports[process.node]}"
-    controllers = ",".join(call.cluster.bootstrap_controllers.split(","))
-    dirs = ",".join(directory.path for directory in process.storage.disk.directories)
-    own = {
-        "node.id": (Kind.INT, str(process.id)),
-        "broker.id": (Kind.INT, str(process.id)),
-        "process.roles": (Kind.LIST, "broker"),
-        "listeners": (Kind.LIST, f"PLAINTEXT://{address}"),
-        "advertised.listeners": (Kind.LIST, f"PLAINTEXT://{address}"),
-        "controller.quorum.bootstrap.servers": (Kind.LIST, controllers),
-        "controller.listener.names": (Kind.LIST, "CONTROLLER"),
-        "log.dirs": (Kind.LIST, dirs),
-    }
-    for key, (kind, value) in own.items():
+    for key, (kind, value) in _own(call, process).items():
         yield Told(key, kind, ((STATIC, key, value),), read_only=True)
-    minimum = process.image.min_isr
     layers = [(DEFAULT, MIN_ISR, "1")]
-    if minimum.cluster is not None:
-        layers.insert(0, (DYNAMIC_DEFAULT, MIN_ISR, str(minimum.cluster)))
+    if image.min_isr.cluster is not None:
+        layers.insert(0, (DYNAMIC_DEFAULT, MIN_ISR, str(image.min_isr.cluster)))
     yield Told(MIN_ISR, Kind.INT, tuple(layers))
-    yield Told(UNCLEAN, Kind.BOOLEAN, ((STATIC, UNCLEAN, _allows(process.image.strategies.static)),))
+    yield Told(UNCLEAN, Kind.BOOLEAN, ((STATIC, UNCLEAN, _allows(image.strategies.static)),))
+
+
+def _own(call: Call, process: BrokerProcess | None) -> dict[str, tuple[Kind, str]]:
+    address = f"127.0.0.1:{call.cluster.ports[call.node]}"
+    listener = "CONTROLLER" if process is None else "PLAINTEXT"
+    own = {
+        "node.id": (Kind.INT, str(call.node.id)),
+        "process.roles": (Kind.LIST, "controller" if process is None else "broker"),
+        "listeners": (Kind.LIST, f"{listener}://{address}"),
+        "advertised.listeners": (Kind.LIST, f"{listener}://{address}"),
+        "controller.quorum.bootstrap.servers": (Kind.LIST, call.cluster.bootstrap_controllers),
+        "controller.listener.names": (Kind.LIST, "CONTROLLER"),
+    }
+    if process is not None:
+        dirs = ",".join(directory.path for directory in process.storage.disk.directories)
+        own |= {"broker.id": (Kind.INT, str(call.node.id)), "log.dirs": (Kind.LIST, dirs)}
+    return own
 
 
 async def incremental_alter_configs(call: Call) -> Values:

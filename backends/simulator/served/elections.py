@@ -119,11 +119,23 @@ async def list_partition_reassignments(call: Call) -> Values:
     named = None
     if asked is not None:
         named = tuple(TopicPartition(t.name, index) for t in asked for index in t.partition_indexes)
+    if not call.at_broker:
+        held = call.cluster.world.image.partitions
+        wanted = held if named is None else [tp for tp in named if tp in held]
+        running = ((tp, held[tp]) for tp in wanted if held[tp].reassigning)
+        return _listed((tp, one.replicas, one.adding, one.removing) for tp, one in running)
     reply = await call.ask(ListReassignments(named))
     if not isinstance(reply, ReassignmentsListed) or reply.error is not None:
         return {"error_code": code(refusal_of(getattr(reply, "error", reply))), "topics": ()}
+    return _listed(reply.rows)
+
+
+_Row = tuple[TopicPartition, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+def _listed(found: Iterable[_Row]) -> Values:
     topics: dict[str, list[Values]] = {}
-    for tp, replicas, adding, removing in reply.rows:
+    for tp, replicas, adding, removing in found:
         row = {"partition_index": tp.partition, "replicas": replicas}
         topics.setdefault(tp.topic, []).append(
             {**row, "adding_replicas": adding, "removing_replicas": removing}

@@ -163,7 +163,13 @@ def _brokers(call: Call, image: ClusterImage) -> Values:
 
 def _controllers(call: Call) -> Values:
     listed = [
-        {"broker_id": node.id, "host": "127.0.0.1", "port": call.cluster.ports[node], "rack": None}
+        {
+            "broker_id": node.id,
+            "host": "127.0.0.1",
+            "port": call.cluster.ports[node],
+            "rack": None,
+            "is_fenced": False,
+        }
         for node in call.cluster.nodes(Role.CONTROLLER)
     ]
     active = call.cluster.world.active

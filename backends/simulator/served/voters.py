@@ -26,6 +26,8 @@ from recovery.membership.quorum import RaftError
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter
 
 PATIENCE = 30 * SECOND
+_NOBODY = {"leader_id": -1, "leader_epoch": -1, "host": "", "port": 0}
+"""UpdateRaftVoter's answer has a place for the leader, where somebody else was asked."""
 
 
 async def add_raft_voter(call: Call) -> Values:
@@ -66,10 +68,10 @@ async def update_raft_voter(call: Call) -> Values:
 
 def _refused(call: Call, operation: str) -> Values | None:
     if not call.rights.cluster(operation):
-        return {"error_code": ErrorCode.cluster_authorization_failed}
+        return {"error_code": ErrorCode.cluster_authorization_failed, "current_leader": _NOBODY}
     named = call.field("cluster_id")
     if named is not None and named != call.cluster.cluster_id:
-        return {"error_code": ErrorCode.inconsistent_cluster_id}
+        return {"error_code": ErrorCode.inconsistent_cluster_id, "current_leader": _NOBODY}
     return None
 
 
@@ -118,13 +120,9 @@ def _java(key: ReplicaKey) -> str:
 
 
 def _told(reply: Any, words: Mapping[RaftError, str] | None = None) -> Values:
-    if not isinstance(reply, RaftVoterReply):
-        return {"error_code": ErrorCode.not_controller}
-    if reply.refusal is None:
-        return {"error_code": ErrorCode.none, "error_message": None}
-    error = ErrorCode[reply.refusal.error.value.lower()]
-    told: dict[str, Any] = {
-        "error_code": error,
-        "error_message": (words or {}).get(reply.refusal.error, reply.refusal.reason),
-    }
-    return told
+    error, said = ErrorCode.not_controller, None
+    if isinstance(reply, RaftVoterReply):
+        refusal = reply.refusal
+        error = ErrorCode.none if refusal is None else ErrorCode[refusal.error.value.lower()]
+        said = None if refusal is None else (words or {}).get(refusal.error, refusal.reason)
+    return {"error_code": error, "error_message": said, "current_leader": _NOBODY}

@@ -1,0 +1,186 @@
+"""Every call in every version that ApiVersions promises is answered, and the answer is read to its last byte."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from io import BytesIO
+from pathlib import Path
+from struct import pack, unpack
+from typing import Any
+
+import pytest
+from kio.schema.request_header.v1.header import RequestHeader as Header1
+from kio.schema.request_header.v2.header import RequestHeader as Header2
+from kio.serial import entity_reader, entity_writer
+
+from backends.live.native import REQUESTS
+from backends.simulator.network import Role, broker, controller
+from backends.simulator.scenario.files import read
+from backends.simulator.served.apis import Api, hidden, offered
+from backends.simulator.served.cluster import Options, ServedCluster
+from backends.simulator.served.entities import build, request_type, response_type
+from backends.simulator.served.records import _made_up
+from recovery.model import EpochSpan
+
+SCENARIO = read(str(Path(__file__).parent / "scenarios" / "three-at-peace.yaml"))
+TOPIC = "first"
+BATCH = _made_up(EpochSpan(0, 0, 3), 1_700_000_000_000)
+ROW = {"partition": 0, "partition_index": 0, "fetch_offset": 0, "partition_max_bytes": 1000, "timestamp": -1}
+
+
+def values(key: int, topic_id: str) -> Mapping[str, Any]:
+    """What the newest version of each call is asked with; older ones leave out what they do not have."""
+    named = {"name": TOPIC, "topic": TOPIC, "topic_id": topic_id, "topic_name": TOPIC}
+    partitions = [{**ROW, "leader_epoch": 0, "current_leader_epoch": -1, "replicas": (1, 2, 3)}]
+    listener = {"name": "CONTROLLER", "host": "127.0.0.1", "port": 9}
+    voter = {"voter_id": 100, "voter_directory_id": topic_id, "listeners": [listener], "timeout": 1000}
+    told: dict[int, Mapping[str, Any]] = {
+        Api.Produce: {
+            "acks": 1,
+            "timeout": 1000,
+            "topic_data": [{**named, "partition_data": [{"index": 0, "records": BATCH}]}],
+        },
+        Api.Fetch: {
+            **{"replica_id": -1, "max_wait": 0, "min_bytes": 0, "forgotten_topics_data": ()},
+            "topics": [{**named, "partitions": partitions}],
+        },
+        Api.ListOffsets: {
+            "replica_id": -1,
+            "isolation_level": 0,
+            "topics": [{**named, "partitions": partitions}],
+        },
+        Api.Metadata: {"topics": [{**named, "topic_id": None}], "include_topic_authorized_operations": True},
+        Api.FindCoordinator: {"key": "g", "key_type": 0, "coordinator_keys": ("g",)},
+        Api.ApiVersions: {"client_software_name": "t", "client_software_version": "1"},
+        Api.CreateTopics: {
+            "topics": [
+                {
+                    "name": "new",
+                    "num_partitions": 1,
+                    "replication_factor": 1,
+                    "assignments": (),
+                    "configs": (),
+                }
+            ],
+            "validate_only": True,
+        },
+        Api.DeleteTopics: {
+            "topics": [{"name": "gone", "topic_id": None}],
+            "topic_names": ("gone",),
+            "timeout": 9,
+        },
+        Api.InitProducerId: {"transactional_id": None, "transaction_timeout": 1000},
+        Api.OffsetForLeaderEpoch: {"replica_id": -1, "topics": [{**named, "partitions": partitions}]},
+        Api.DescribeConfigs: {
+            "resources": [{"resource_type": 2, "resource_name": TOPIC, "configuration_keys": None}],
+            "include_synonyms": True,
+        },
+        Api.DescribeLogDirs: {"topics": None},
+        Api.ElectLeaders: {
+            "election_type": 0,
+            "topic_partitions": [{**named, "partitions": (0,)}],
+            "timeout": 100,
+        },
+        Api.IncrementalAlterConfigs: {
+            "resources": [
+                {
+                    "resource_type": 2,
+                    "resource_name": TOPIC,
+                    "configs": [{"name": "retention.ms", "config_operation": 0, "value": "5"}],
+                }
+            ],
+            "validate_only": False,
+        },
+        Api.AlterPartitionReassignments: {"topics": [{**named, "partitions": partitions}], "timeout": 100},
+        Api.ListPartitionReassignments: {"topics": None, "timeout": 100},
+        Api.DescribeQuorum: {"topics": [{**named, "partitions": partitions}]},
+        Api.DescribeTopicPartitions: {"topics": [named], "cursor": None},
+        Api.AddRaftVoter: {"cluster_id": None, **voter},
+        Api.RemoveRaftVoter: {"cluster_id": None, **voter},
+        Api.UpdateRaftVoter: {
+            **{"cluster_id": None, "current_leader_epoch": 1},
+            **voter,
+            "k_raft_version_feature": {"min_supported_version": 0, "max_supported_version": 1},
+        },
+        Api.SaslHandshake: {"mechanism": "PLAIN"},
+        Api.SaslAuthenticate: {"auth_bytes": b"\0a\0b"},
+        Api.GetReplicaLogInfo: {"topic_partitions": [{"topic_id": topic_id, "partitions": (0, 9)}]},
+    }
+    flags = ("include_cluster_authorized_operations", "include_topic_authorized_operations")
+    plain = ("allow_auto_topic_creation", "validate_only", "include_fenced_brokers", "include_synonyms")
+    return {**dict.fromkeys((*flags, *plain), False), "timeout": 100, **told.get(key, {})}
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[ServedCluster]:
+    async with ServedCluster(SCENARIO, Options()) as found:
+        yield found
+
+
+async def answered(port: int, key: int, version: int, asked: Mapping[str, Any]) -> Any:
+    """One request on a connection of its own, and its answer, which leaves no byte over."""
+    kind = request_type(key, version)
+    header = Header2 if kind.__flexible__ else Header1
+    body = BytesIO()
+    told: Any = {
+        "request_api_key": key,
+        "request_api_version": version,
+        "correlation_id": 77,
+        "client_id": "t",
+    }
+    entity_writer(header)(body, header(**told))
+    entity_writer(kind)(body, build(kind, asked))
+    data = body.getvalue()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(pack(">i", len(data)) + data)
+        async with asyncio.timeout(10):
+            (size,) = unpack(">i", await reader.readexactly(4))
+            frame = await reader.readexactly(size)
+    finally:
+        writer.close()
+    answer = response_type(key, version)
+    head, at = entity_reader(answer.__header_schema__)(frame, 0)
+    assert getattr(head, "correlation_id", None) == 77
+    entity, taken = entity_reader(answer)(memoryview(frame), at)
+    assert at + taken == len(frame)
+    return entity
+
+
+@pytest.mark.parametrize("role", [Role.BROKER, Role.CONTROLLER])
+async def test_every_version_that_is_promised_is_answered(served: ServedCluster, role: Role) -> None:
+    topic_id = await _topic_id(served)
+    one = broker(1) if role is Role.BROKER else controller(served.world.quorum.leader.id)  # type: ignore[union-attr]  # somebody leads at peace
+    failed = {}
+    for key, (lowest, highest) in sorted(offered(role).items()):
+        for version in range(max(lowest, 3) if key == Api.Produce else lowest, highest + 1):
+            asked = dict(values(key, topic_id))
+            if key == Api.DescribeCluster:
+                asked["endpoint_type"] = 1 if role is Role.BROKER else 2
+            try:
+                await answered(served.ports[one], key, version, asked)
+            except Exception as error:  # told for all of them together
+                failed[Api(key).name, version] = repr(error)
+    assert not failed
+
+
+async def _topic_id(served: ServedCluster) -> str:
+    from backends.live.ids import kafka_id
+
+    told = await answered(served.ports[broker(1)], Api.Metadata, 12, values(Api.Metadata, "A" * 22))
+    assert [int(topic.error_code) for topic in told.topics] == [0]
+    return kafka_id(told.topics[0].topic_id)
+
+
+async def test_what_is_hidden_is_neither_promised_nor_answered() -> None:
+    without = hidden("GetReplicaLogInfo,ElectLeaders:3")
+    async with ServedCluster(SCENARIO, Options(without=without)) as served:
+        port = served.ports[broker(1)]
+        told = await answered(port, Api.ApiVersions, 4, values(Api.ApiVersions, ""))
+        promised = {row.api_key: row.max_version for row in told.api_keys}
+        assert Api.GetReplicaLogInfo not in promised
+        assert promised[Api.ElectLeaders] == 2
+        for key, version in REQUESTS:
+            with pytest.raises(asyncio.IncompleteReadError):
+                await answered(port, key, version, values(key, "A" * 22))
