@@ -14,7 +14,7 @@ SECONDS = 60
 
 
 def run(rounds: int | None) -> int:
-    """So many seeds, on all cores; prints each that went wrong with the command that replays it. 0 where none did."""
+    """So many seeds, on all cores; prints each that went wrong, with the command that replays it. 0: none did."""
     count = ROUNDS if rounds is None else rounds
     jobs = len(os.sched_getaffinity(0))
     began = time.monotonic()

@@ -1,0 +1,1 @@
+"""How fast the simulator is, and what it takes for large clusters."""
