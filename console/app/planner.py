@@ -12,14 +12,14 @@ from console.actions.keys import PLAN, REPLICAS
 from console.app import applying, draft, journal_view, planning
 from console.app.applier import Applier
 from console.app.ask import Answer, AskOne, AskText
+from console.app.plan_sources import from_file, from_result, is_result
 from console.app.progress import Batches
 from console.app.stopping import Halt
 from console.app.takeaway import given_path
 from console.app.view import Choosing
-from console.cli.planning import refuse_other_cluster
 from console.errors import NotDone
 from console.paths import unused
-from console.planfile import read, write_new
+from console.planfile import write_new
 from recovery.model import Survey, TopicPartition
 from recovery.plan.make import make_plan
 from recovery.plan.review import candidate_harm
@@ -200,17 +200,22 @@ class Planner:
         self._desk.say(f"the plan is in {path}", Tone.GOOD)
 
     async def _load(self) -> None:
-        answer = await self._desk.app.push_screen_wait(AskText("Load a plan file:"))
+        question = "Load a plan file, or the newest plan of a pipeline's results (a directory or a URI):"
+        answer = await self._desk.app.push_screen_wait(AskText(question))
         if answer is None:
             return
-        path = given_path(answer)
-        plan = await asyncio.to_thread(read, path)
         session = self._session
-        refuse_other_cluster(plan, session.view.cluster_id, path)
-        if isinstance(plan, BarePlan):
-            session.plan_is(draft.loaded(await self._afresh(plan), None))
+        cluster_id = session.view.cluster_id
+        if await asyncio.to_thread(is_result, answer):
+            made = await asyncio.to_thread(from_result, answer, cluster_id)
+            session.plan_is(draft.loaded(made, None))
         else:
-            session.plan_is(draft.loaded(plan, path))
+            path = given_path(answer)
+            plan = await asyncio.to_thread(from_file, path, cluster_id)
+            if isinstance(plan, BarePlan):
+                session.plan_is(draft.loaded(await self._afresh(plan), None))
+            else:
+                session.plan_is(draft.loaded(plan, path))
         self._desk.go(PLAN)
         await self._compare()
 

@@ -141,3 +141,13 @@ async def test_escape_cancels_the_confirmation_and_nothing_is_sent(home: Path) -
         await robot.press("X", "X", "escape")
         await robot.hears("not confirmed")
     assert records(home) == []
+
+
+async def test_a_directory_without_a_pipelines_result_is_refused_in_one_line(home: Path) -> None:
+    (home / "results").mkdir()
+    async with console("last-replica-standing") as robot:
+        await robot.press("o")
+        await robot.answers("results")
+        await robot.hears("results")
+        assert robot.session.draft.plan is None
+        assert robot.desk.pane == "1"
