@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
+from types import FrameType
 from typing import Any
 
 from console.cli.recording import now
 from console.cli.run import Program
 from console.errors import InputError
+from console.signals import STOPPING, Stopped
 from console.version import version
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -109,7 +113,7 @@ def run_job(wanted: Wanted, body: Body) -> Result:
     from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
 
     try:
-        with session(f"ktriage pipeline {wanted.verb}", settings) as spark:
+        with session(f"ktriage pipeline {wanted.verb}", settings) as spark, _stopped_by_signals():
             tables, asked, summary = body(spark, directory)
         return commit(Result(directory, wanted.verb, made_at, version(), tables, asked, summary))
     except PySparkException as error:
@@ -118,6 +122,25 @@ def run_job(wanted: Wanted, body: Body) -> Result:
     except BaseException:
         directory.remove()
         raise
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """A signal ends the job and the session with it; nothing was committed, and what was written goes.
+
+    PySpark takes SIGINT for itself when it starts, and would end in a traceback.
+    """
+
+    def leave(signum: int, _frame: FrameType | None) -> None:
+        raise Stopped(signum, in_flight=False)
+
+    taken = [signum for signum in STOPPING if signal.getsignal(signum) is not signal.SIG_IGN]
+    before = {signum: signal.signal(signum, leave) for signum in taken}
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
 
 
 def moment(text: str | None, option: str) -> datetime | None:
