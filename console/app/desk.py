@@ -295,6 +295,10 @@ class Desk(Screen[None]):
 
     def work(self, busy: str, job: Coroutine[Any, Any, None]) -> None:
         """One piece of work at a time; what it refuses is one line, and what should not happen ends the console."""
+        if self.busy:
+            job.close()
+            self.say(f"wait: {self.busy}; Esc stops it", Tone.WARN)
+            return
         self.busy = busy
         self._worker = self.run_worker(self._guarded(job), name=busy, exit_on_error=True)
 
@@ -374,6 +378,10 @@ class Desk(Screen[None]):
     @on(PaneTabs.Chosen)
     def _tab(self, event: PaneTabs.Chosen) -> None:
         self.go(event.key)
+
+    @on(Footer.Chosen)
+    def _key_clicked(self, event: Footer.Chosen) -> None:
+        self.act(event.name)
 
     @on(PlanPane.EditWanted)
     def _edit(self, event: PlanPane.EditWanted) -> None:

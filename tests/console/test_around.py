@@ -19,6 +19,7 @@ from recovery.model import TopicPartition
 from tests.console.robot import console
 from widgets.dialogs.help import HelpScreen
 from widgets.dialogs.picker import PlacePicker
+from widgets.theme import PLAIN
 
 
 async def test_a_filter_shows_and_hides_and_escape_takes_it_away() -> None:
@@ -103,6 +104,24 @@ async def test_the_palette_does_what_the_key_does() -> None:
         await robot.until(lambda: robot.desk.pane == "4", "pane 4")
 
 
+async def test_panes_and_keys_can_be_clicked() -> None:
+    async with console("last-replica-standing", size=(120, 30)) as robot:
+        await robot.pilot.click("#tabs", offset=(30, 0))
+        await robot.until(lambda: robot.desk.pane == "2", "pane 2")
+        await robot.pilot.click("#keys", offset=(12, 0))
+        await robot.until(lambda: robot.session.safety.armed, "an armed console")
+
+
+async def test_without_colour_every_state_is_still_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with console("last-replica-standing") as robot:
+        assert robot.app.theme == PLAIN
+        await robot.sees("READ-ONLY", "SIMULATOR", "OFFLINE", "wait for 2")
+        drawn = robot.app.export_screenshot()
+        assert "#ff8a5c" not in drawn
+        assert "#6cc3f5" not in drawn
+
+
 async def test_escape_leads_back_the_way_one_came() -> None:
     async with console("last-replica-standing") as robot:
         await robot.press("enter")
@@ -172,6 +191,8 @@ async def test_long_work_that_sends_nothing_is_stopped_by_escape() -> None:
         backend.hangs = True
         await robot.press("m")
         await robot.until(lambda: robot.desk.busy == "comparing", "the comparison")
+        await robot.press("w")
+        await robot.hears("wait: comparing")
         await robot.press("escape")
         await robot.until(lambda: not robot.desk.busy, "the end of the comparison")
         backend.hangs = False

@@ -1,0 +1,20 @@
+"""The pictures that are committed are what the code draws: python -m console.app.screenshots makes them again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from console.app.screenshots import PICTURES, Picture, drawn
+from tests.console.robot import screen_text
+
+DIRECTORY = Path(__file__).parents[2] / "screenshots"
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)
+def test_a_pane_is_drawn_as_it_was(picture: Picture) -> None:
+    committed = (DIRECTORY / f"{picture.name}.svg").read_text(encoding="utf-8")
+    now = drawn(picture)
+    assert screen_text(now) == screen_text(committed)
+    assert now == committed, "the same text in other colours"
