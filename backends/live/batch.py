@@ -145,7 +145,7 @@ class Batch:
         try:
             answers = await self._controls.write_orders({row.tp: row.order for row in rows})
         except BackendError as error:
-            self._recorder.after(entry, {"unknown": {row.tp: str(error) for row in rows}})
+            self._recorder.after(entry, _failed(rows, error))
             if _surely_not_done(error):
                 written.clear()
             raise
@@ -177,7 +177,7 @@ class Batch:
         try:
             answers = await self._hold(rows)
         except BackendError as error:
-            self._recorder.after(entry, {"unknown": {row.tp: str(error) for row in rows}})
+            self._recorder.after(entry, _failed(rows, error))
             if _surely_not_done(error):
                 raise
             self._doubt = f" ({error})"
@@ -301,7 +301,7 @@ class Batch:
         try:
             answers = await self._controls.write_orders({row.tp: row.replicas for row in rows})
         except BackendError as error:
-            self._recorder.after(entry, {"unknown": {row.tp: str(error) for row in rows}})
+            self._recorder.after(entry, _failed(rows, error))
             raise
         refused = {tp: answer for tp, answer in answers.items() if answer is not None}
         told = {tp: str(answer) for tp, answer in refused.items()}
@@ -336,6 +336,12 @@ class Batch:
         self._ended[row.tp] = Election(row.tp, Outcome.FAILED, -1, -1, detail)
         if passing:
             self.passing.add(row.tp)
+
+
+def _failed(rows: Sequence[Designation], error: BackendError) -> Mapping[str, object]:
+    """What the journal is told of a request that failed as a whole."""
+    how = "refused" if _surely_not_done(error) else "unknown"
+    return {how: {row.tp: str(error) for row in rows}}
 
 
 def _surely_not_done(error: BackendError) -> bool:
