@@ -6,6 +6,7 @@ What differs from cluster to cluster whatever happens (addresses, ids, times, si
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,9 +17,13 @@ from backends.simulator.scenario.files import read
 from backends.simulator.served.cluster import Options
 from backends.simulator.world import World
 from backends.testbed import ClusterSpec, KafkaCluster
+from backends.testbed.disk import read_log
+from backends.testbed.incidents import stale_long_tail
 from backends.testbed.tools import ToolResult, Tools
 from recovery.model import TopicPartition
+from tests.unit.cli.invoking import command_line, environment
 from tests.wire.hosted import Hosted
+from tests.wire.recovering import RECOVER, recovered
 
 CLUSTER = ClusterSpec()
 SCENARIO = Path(__file__).parent.parent / "wire" / "scenarios" / "three-at-peace.yaml"
@@ -273,3 +278,22 @@ def test_topics_are_deleted(both: Both) -> None:
     both.same("kafka-topics", "--delete", "--topic", "u")
     both.same("kafka-topics", "--delete", "--topic", "never-made")
     both.same("kafka-topics", "--list")
+
+
+def test_the_same_incident_recovered_by_the_same_command_ends_the_same(both: Both) -> None:
+    """The stale long tail on real Kafka, and natively on the wire: the same leader, the same logs on all disks."""
+    real = both.real
+    real.mend()
+    real.traffic.create_topic("payments", [[1, 2, 3]])
+    incident = stale_long_tail(real, "payments")
+    argv = command_line("kafka-unclean-recovery", *RECOVER, "--bootstrap-server", real.bootstrap())
+    home = environment(both.directory / "home")
+    done = subprocess.run(argv, env=home, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    real.mend()
+    real.observe.wait_isr("payments", 0, [1, 2, 3])
+    end = recovered("", both.directory / "served")
+    assert real.observe.partition("payments", 0).leader == end.leader
+    for broker in (1, 2, 3):
+        kept = read_log(real.node(broker), incident.topic, 0)
+        assert kept.spans == end.logs[broker]

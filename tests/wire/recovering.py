@@ -1,0 +1,48 @@
+"""The stale long tail, recovered on the wire: who leads afterwards, and what lies on every disk."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.simulator.scenario.files import read
+from backends.simulator.served.apis import hidden
+from backends.simulator.served.cluster import Options
+from recovery.model import EpochSpan, TopicPartition
+from tests.unit.cli.invoking import command_line, environment
+from tests.wire.hosted import Hosted
+
+RECOVER = ("--all-offline-partitions", "--automated-recovery", "--output", "json")
+
+
+class End(NamedTuple):
+    """The leader, and each broker's log once all are in sync again."""
+
+    leader: int
+    replicas: tuple[int, ...]
+    logs: dict[int, tuple[EpochSpan, ...]]
+
+
+def recovered(without: str, home: Path) -> End:
+    """By ``kafka-unclean-recovery`` against the served simulator; then the third broker comes back."""
+    tp = TopicPartition("payments", 0)
+    with Hosted(read("stale-long-tail"), Options(speed=3.0, without=hidden(without))) as served:
+        argv = command_line("kafka-unclean-recovery", *RECOVER, "--bootstrap-server", served.bootstrap)
+        done = subprocess.run(
+            argv, env=environment(home), capture_output=True, text=True, timeout=60, check=True
+        )
+        (row,) = json.loads(done.stdout)["elections"]
+        assert row["outcome"] == "elected"
+        served.change(lambda world: world.start_broker(3))
+        served.until(lambda world: len(world.image.partitions[tp].isr) == 3, "everybody in sync")
+
+        def logs() -> dict[int, tuple[EpochSpan, ...]]:
+            return served.do(lambda c: {b: disk.logs[tp].spans for b, disk in c.world.disks.items()})
+
+        served.until(
+            lambda world: len({disk.logs[tp].spans for disk in world.disks.values()}) == 1, "equal logs"
+        )
+        held = served.partition(*tp)
+        return End(held.leader, held.replicas, logs())
