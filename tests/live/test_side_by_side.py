@@ -6,6 +6,7 @@ import pytest
 
 from backends.testbed import KafkaCluster
 from tests.side_by_side.play import compare, simulate
+from tests.side_by_side.quorum import RealHosts, SimulatedHosts, play
 from tests.side_by_side.script import names, read
 from tests.side_by_side.sides import SPEC, Real, Simulated
 
@@ -20,3 +21,14 @@ async def test_real_kafka_comes_to_what_the_simulator_comes_to(
     simulated = Simulated()
     points = await simulate(script, simulated)
     assert await compare(name, script, points, Real(whole_cluster, simulated.placements)) == []
+
+
+@pytest.mark.parametrize("name", names(quorum=True))
+async def test_the_real_quorum_comes_to_what_the_simulated_one_comes_to(
+    whole_cluster: KafkaCluster, name: str
+) -> None:
+    script = read(name)
+    simulated = Simulated()
+    wanted = await play(script, simulated, SimulatedHosts(simulated.world))
+    found = await play(script, Real(whole_cluster, {}), RealHosts(whole_cluster), wanted)
+    assert found == wanted

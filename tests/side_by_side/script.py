@@ -74,6 +74,15 @@ class Disk(Strict):
     index: int = 1
 
 
+class VoterChange(Strict):
+    """A voter to be added or removed: ``first`` led when the script began, ``second`` and ``third`` are the others.
+    ``refused`` is the error, by Kafka's name.
+    """
+
+    controller: str
+    refused: str | None = None
+
+
 class Shown(Strict):
     """What the partition comes to show; what is not named is only compared."""
 
@@ -99,6 +108,11 @@ class Step(Strict):
     delete_records: DeleteRecords | None = None
     break_disk: Disk | None = None
     replace_disk: Disk | None = None
+    add_voter: VoterChange | None = None
+    remove_voter: VoterChange | None = None
+    kill_controller: str | None = None
+    start_controller: str | None = None
+    new_disk_controller: str | None = None
     shows: dict[str, Shown] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -113,15 +127,18 @@ class Step(Strict):
 
 
 class Script(Strict):
-    """``about`` says what the story is and where it comes from."""
+    """``about`` says what the story is. With ``quorum`` it is about controllers, and their quorum is compared."""
 
     about: str
+    quorum: bool = False
     topics: tuple[Topic, ...]
     steps: tuple[Step, ...]
 
 
-def names() -> list[str]:
-    return sorted(path.stem for path in SCRIPTS.glob("*.yaml"))
+def names(quorum: bool = False) -> list[str]:
+    """The scripts about partitions, or those about the quorum."""
+    found = sorted(path.stem for path in SCRIPTS.glob("*.yaml"))
+    return [name for name in found if read(name).quorum is quorum]
 
 
 def read(name: str) -> Script:

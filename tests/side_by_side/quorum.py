@@ -1,0 +1,193 @@
+"""The metadata quorum of either side, by names that both understand: who led first, and the two others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from backends.base.membership import Answer, Ended, Membership, NoLeader
+from backends.base.protocol import Backend
+from backends.live.adapter import LiveBackend
+from backends.simulator.adapter import SimulatorBackend
+from backends.simulator.world import World
+from backends.testbed import KafkaCluster
+from recovery.membership.quorum import Quorum
+from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from tests.contract.asking import Record
+from tests.contract.stage import Stage
+from tests.side_by_side.script import Script, Step, VoterChange
+
+NAMES = ("first", "second", "third")
+"""The leader when the script begins, then the others by their ids."""
+
+SETTLED = 12.0
+"""Seconds of the simulator's time in which a change of the quorum is over."""
+
+
+class QuorumSeen(NamedTuple):
+    """``voters`` with whether their directory is the node's present one; ``observers`` are controllers only."""
+
+    voters: tuple[tuple[str, bool], ...]
+    observers: tuple[str, ...]
+
+
+class Hosts(Protocol):
+    """The machines that controllers run on."""
+
+    def directory(self, controller: int) -> str:
+        """The id of its metadata log dir as it is now."""
+        ...
+
+    def voter(self, controller: int) -> Voter:
+        """As it would be added."""
+        ...
+
+    def kill(self, controller: int) -> None: ...
+
+    def start(self, controller: int) -> None: ...
+
+    def new_disk(self, controller: int) -> None:
+        """An empty one, formatted for joining, in a machine whose controller is dead."""
+        ...
+
+
+class Controllers:
+    """One side's controllers, named when the script begins."""
+
+    def __init__(self, hosts: Hosts, quorum: Quorum) -> None:
+        self.hosts = hosts
+        ids = sorted(voter.key.id for voter in quorum.voters.voters)
+        ids.sort(key=lambda controller: controller != quorum.leader.id)
+        self.ids: Mapping[str, int] = dict(zip(NAMES, ids, strict=True))
+        self.dead: set[int] = set()
+
+    def look(self, quorum: Quorum) -> QuorumSeen:
+        names = {controller: name for name, controller in self.ids.items()}
+        voting = {voter.key for voter in quorum.voters.voters}
+        voters = ((names[key.id], key.directory_id == self.hosts.directory(key.id)) for key in voting)
+        # A dead one stays in the leader's list for some minutes.
+        observers = {
+            names[row.key.id]
+            for row in quorum.progress
+            if row.key.id in names
+            and row.key.id not in self.dead
+            and row.key not in voting
+            and row.key.directory_id == self.hosts.directory(row.key.id)
+        }
+        return QuorumSeen(tuple(sorted(voters)), tuple(sorted(observers)))
+
+    async def do(self, backend: Backend, step: Step) -> None:
+        """One step; a change of the voters is sent once, and must end as the script says."""
+        if step.kill_controller is not None:
+            self.dead.add(self.ids[step.kill_controller])
+            self.hosts.kill(self.ids[step.kill_controller])
+        elif step.new_disk_controller is not None:
+            self.hosts.new_disk(self.ids[step.new_disk_controller])
+        elif step.start_controller is not None:
+            self.dead.discard(self.ids[step.start_controller])
+            self.hosts.start(self.ids[step.start_controller])
+        else:
+            wanted = step.add_voter or step.remove_voter
+            assert wanted is not None
+            answer = await self._change(membership_of(backend), wanted, add=step.add_voter is not None)
+            if wanted.refused is None:
+                assert answer.ended is Ended.DONE, answer
+            else:
+                assert (answer.ended, answer.error) == (Ended.REFUSED, wanted.refused), answer
+
+    async def _change(self, membership: Membership, wanted: VoterChange, *, add: bool) -> Answer:
+        controller = self.ids[wanted.controller]
+        if add:
+            return await membership.add_voter(self.hosts.voter(controller), Record())
+        held = [key for key in (await membership.describe()).voters.keys if key.id == controller]
+        key = held[0] if held else ReplicaKey(controller, self.hosts.directory(controller))
+        return await membership.remove_voter(key, Record())
+
+
+def membership_of(backend: Backend) -> Membership:
+    assert isinstance(backend, (LiveBackend, SimulatorBackend))
+    return backend.membership
+
+
+async def described(membership: Membership) -> Quorum | None:
+    """None while nobody leads."""
+    try:
+        return await membership.describe()
+    except NoLeader:
+        return None
+
+
+async def play(
+    script: Script, side: Stage, hosts: Hosts, wanted: Sequence[QuorumSeen] = ()
+) -> list[QuorumSeen]:
+    """What the quorum comes to after each step; where it is ``wanted`` to come to something, when it has."""
+    seen = []
+    async with side.backend() as backend:
+        membership = membership_of(backend)
+        await membership.open()
+        quorum = await side.until(lambda: described(membership), _led, "a leader")
+        assert quorum is not None
+        controllers = Controllers(hosts, quorum)
+        for number, step in enumerate(script.steps):
+            await controllers.do(backend, step)
+            await membership.pause(0 if wanted else SETTLED)
+
+            def right(quorum: Quorum | None, number: int = number) -> bool:
+                return quorum is not None and (not wanted or controllers.look(quorum) == wanted[number])
+
+            what = f"step {number + 1}, {step}, to come to {wanted[number : number + 1]}"
+            quorum = await side.until(lambda: described(membership), right, what)
+            assert quorum is not None
+            seen.append(controllers.look(quorum))
+    return seen
+
+
+def _led(quorum: Quorum | None) -> bool:
+    return quorum is not None
+
+
+class SimulatedHosts:
+    """Implements :class:`Hosts`."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def directory(self, controller: int) -> str:
+        return self._world.quorum.disks[controller].key.directory_id
+
+    def voter(self, controller: int) -> Voter:
+        return self._world.quorum.shared.hosts[controller].voter(self._world.quorum.disks[controller].key)
+
+    def kill(self, controller: int) -> None:
+        self._world.kill_controller(controller)
+
+    def start(self, controller: int) -> None:
+        self._world.start_controller(controller)
+
+    def new_disk(self, controller: int) -> None:
+        self._world.replace_controller_disk(controller)
+
+
+class RealHosts:
+    """Implements :class:`Hosts`."""
+
+    def __init__(self, cluster: KafkaCluster) -> None:
+        self._cluster = cluster
+
+    def directory(self, controller: int) -> str:
+        return self._cluster.node(controller).directory_id
+
+    def voter(self, controller: int) -> Voter:
+        node = self._cluster.node(controller)
+        return Voter(
+            ReplicaKey(controller, node.directory_id), (Endpoint("CONTROLLER", "127.0.0.1", node.port),)
+        )
+
+    def kill(self, controller: int) -> None:
+        self._cluster.node(controller).kill()
+
+    def start(self, controller: int) -> None:
+        self._cluster.node(controller).start()
+
+    def new_disk(self, controller: int) -> None:
+        self._cluster.format_again(controller)
