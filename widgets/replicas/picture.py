@@ -170,24 +170,44 @@ def _joined(cells: Sequence[tuple[str, Tone]]) -> list[Piece]:
 
 
 def _parting(bars: Sequence[Bar], order: Sequence[int], axis: Axis, width: int) -> Iterator[Line]:
-    """Where the others part from the best log."""
-    lineages = {bar.broker: bar.log.lineage for bar in bars if isinstance(bar.log.lineage, Lineage)}
-    ends = {bar.broker: bar.log.log_end_offset for bar in bars}
-    best = next((broker for broker in order if broker in lineages), None)
-    if best is None or len(lineages) < 2:
+    """Where the others part from the best log, end before it, or go on behind it."""
+    logs = {bar.broker: bar.log for bar in bars if isinstance(bar.log.lineage, Lineage)}
+    best = next((broker for broker in order if broker in logs), None)
+    if best is None or len(logs) < 2:
         return
-    partings: dict[int, list[int]] = {}
-    for broker, lineage in lineages.items():
-        at = divergence(lineages[best], lineage)
-        if broker != best and at is not None and at < max(ends[best], ends[broker]):
-            partings.setdefault(at, []).append(broker)
-    if not partings:
+    told: dict[tuple[int, str], list[int]] = {}
+    for broker, log in logs.items():
+        if broker != best:
+            found = _relation(logs[best], log)
+            if found is not None:
+                told.setdefault(found, []).append(broker)
+    if not told:
         same = Piece("the logs that were told are the same up to their ends", Tone.GOOD)
         yield from fold((Piece(" " * LABEL), same), width, " " * LABEL)
-    for at, brokers in sorted(partings.items()):
-        text = f"▲ {both(brokers)} and {best} part at {offset(at)}"
-        column = min(axis.column(at), max(width - LABEL - len(text), 0))
-        yield line(Piece(" " * (LABEL + column)), Piece(text, Tone.KEY))
+    for (at, words), brokers in sorted(told.items()):
+        sign = "▲ " if at >= 0 else ""
+        text = sign + words.format(both(brokers), best, offset(at))
+        column = min(axis.column(at), max(width - LABEL - len(text), 0)) if at >= 0 else 0
+        yield from fold((Piece(" " * (LABEL + column)), Piece(text, Tone.KEY)), width, " " * LABEL)
+
+
+def _relation(best: ReplicaLog, other: ReplicaLog) -> tuple[int, str] | None:
+    """The offset from which ``other`` differs from the best log (-1 not known), and how; None: nowhere."""
+    if isinstance(best.lineage, Unknown) or isinstance(other.lineage, Unknown):
+        return None
+    at = divergence(best.lineage, other.lineage)
+    if at is None:
+        # An empty log differs from none.
+        empty = other.log_end_offset == other.log_start_offset
+        return None if empty else (-1, "{0} and {1} have no epoch in common, as far as was asked")
+    if at >= max(best.log_end_offset, other.log_end_offset):
+        return None
+    words = "{0} and {1} part at {2}"
+    if at >= other.log_end_offset:
+        words = "{0} ends at {2}, {1} goes on"
+    elif at >= best.log_end_offset:
+        words = "{1} ends at {2}, {0} goes on"
+    return at, words
 
 
 class _Choice(NamedTuple):
@@ -226,7 +246,7 @@ def _choice_line(choice: _Choice, axis: Axis, width: int) -> Line:
 def _legend(bars: Sequence[Bar], width: int) -> list[Line]:
     """What the signs mean, folded between entries only."""
     spans = [span for _, log in bars if isinstance(log.lineage, Lineage) for span in log.lineage.spans]
-    newest = sorted({span.epoch for span in spans})[-len(PATTERNS) :]
+    newest = sorted({span.epoch for span in spans if span.end > span.start})[-len(PATTERNS) :]
     entries = [(*look(epoch), f"epoch {epoch}") for epoch in newest]
     entries.append((WATERMARK, Tone.MATCH, "high watermark (a lower bound)"))
     if any(isinstance(log.lineage, Lineage) and log.lineage.floor > log.log_start_offset for _, log in bars):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recovery.model import Survey
+from recovery.model import ReplicaLog, Survey
 from recovery.ranking import Ranking
 from tests.unit.widgets import examples
 from widgets.replicas.axis import make_axis
@@ -94,3 +94,30 @@ def test_the_axis_keeps_the_order_of_offsets() -> None:
     assert axis.width == 40
     columns = [axis.column(offset) for offset in (0, 5, 10, 9_000_000, 10_000_000, 10_000_005, 10_000_006)]
     assert columns == sorted(columns)
+
+
+def test_a_log_that_is_only_shorter_does_not_part() -> None:
+    whole, short = examples.log((3, 0, 100), hw=90), examples.log((3, 0, 60), hw=60)
+    seen = drawn(examples.survey(examples.state("t"), {1: whole, 2: short}))["text"]
+    assert "▲ 2 ends at 60, 1 goes on" in seen
+    assert "part at" not in seen
+
+
+def test_logs_without_an_epoch_in_common_are_not_called_the_same() -> None:
+    """An interrupted survey, or one that did not ask far enough down."""
+
+    def upwards_of(floor: int, epoch: int) -> ReplicaLog:
+        found = examples.log((epoch, floor, 1_000), hw=990)
+        return found._replace(log_start_offset=100)
+
+    seen = drawn(examples.survey(examples.state("t"), {1: upwards_of(800, 7), 2: upwards_of(700, 6)}))["text"]
+    assert "2 and 1 have no epoch in common" in seen
+    assert "the same up to" not in seen
+    assert "· epoch not asked" in " ".join(seen.split())
+
+
+def test_a_head_that_is_given_up_is_cut_off_at_the_left() -> None:
+    risen, whole = examples.log((3, 500, 900), hw=900), examples.log((3, 0, 900), hw=900)
+    seen = drawn(examples.survey(examples.state("t"), {1: risen, 2: whole}))
+    assert seen["elect 1"].startswith("x") and "loses 500 or more" in seen["elect 1"]
+    assert "x" not in seen["elect 2"].split("loses")[0]
