@@ -185,6 +185,8 @@ def _parting(bars: Sequence[Bar], order: Sequence[int], axis: Axis, width: int) 
         same = Piece("the logs that were told are the same up to their ends", Tone.GOOD)
         yield from fold((Piece(" " * LABEL), same), width, " " * LABEL)
     for (at, words), brokers in sorted(told.items()):
+        if len(brokers) > 1:
+            words = words.replace("{0} ends", "{0} end").replace("{0} goes", "{0} go")  # noqa: PLW2901  # grammar
         sign = "▲ " if at >= 0 else ""
         text = sign + words.format(both(brokers), best, offset(at))
         column = min(axis.column(at), max(width - LABEL - len(text), 0)) if at >= 0 else 0

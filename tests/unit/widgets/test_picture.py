@@ -101,6 +101,8 @@ def test_a_log_that_is_only_shorter_does_not_part() -> None:
     seen = drawn(examples.survey(examples.state("t"), {1: whole, 2: short}))["text"]
     assert "▲ 2 ends at 60, 1 goes on" in seen
     assert "part at" not in seen
+    two = drawn(examples.survey(examples.state("t"), {1: whole, 2: short, 3: short}))["text"]
+    assert "▲ 2 and 3 end at 60, 1 goes on" in two
 
 
 def test_logs_without_an_epoch_in_common_are_not_called_the_same() -> None:
