@@ -14,7 +14,8 @@ from recovery.controller.image import (
     with_broker,
 )
 from recovery.controller.registration import PartitionChange
-from recovery.controller.targets import Proposal, without
+from recovery.controller.rules import Rules
+from recovery.controller.targets import Election, Proposal, without
 from recovery.controller.transition import transition
 from recovery.model import TopicPartition
 
@@ -114,19 +115,36 @@ def _decide(
     removed: int | None = None,
     unclean: frozenset[int] = frozenset(),
 ) -> dict[TopicPartition, PartitionChange]:
-    """The changes of ``touched`` where ``removed`` leaves the ISR and may not lead."""
+    """The changes of ``touched`` where ``removed`` leaves the ISR and may not lead.
+
+    In a large cluster many partitions are one value, and what is decided of one holds for all of them.
+    """
     gone = frozenset(() if removed is None else (removed,))
     changes = {}
+    topics: dict[str, tuple[int, Election, Rules]] = {}
+    decided: dict[tuple[int, tuple[int, Election, Rules]], PartitionChange | None] = {}
     for tp in touched:
         partition = image.partitions[tp]
-        proposal = Proposal(
-            acceptable=acceptable_leaders(partition, image.brokers) - gone,
-            min_isr=image.effective_min_isr(tp.topic),
-            election=image.election_for(tp.topic),
-            isr=without(partition.isr, gone),
-            unclean_shutdown=unclean,
-        )
-        change = transition(partition, proposal, image.rules_for(tp.topic))
+        of_topic = topics.get(tp.topic)
+        if of_topic is None:
+            of_topic = (
+                image.effective_min_isr(tp.topic),
+                image.election_for(tp.topic),
+                image.rules_for(tp.topic),
+            )
+            topics[tp.topic] = of_topic
+        key = (id(partition), of_topic)
+        if key not in decided:
+            min_isr, election, rules = of_topic
+            proposal = Proposal(
+                acceptable=acceptable_leaders(partition, image.brokers) - gone,
+                min_isr=min_isr,
+                election=election,
+                isr=without(partition.isr, gone),
+                unclean_shutdown=unclean,
+            )
+            decided[key] = transition(partition, proposal, rules)
+        change = decided[key]
         if change is not None:
             changes[tp] = change
     return changes

@@ -128,7 +128,15 @@ def apply(image: ClusterImage, changes: Mapping[TopicPartition, PartitionChange]
     """``image`` with ``changes`` merged into its partitions."""
     if not changes:
         return Effect(image, {})
-    merged = {tp: merge(image.partitions[tp], change) for tp, change in changes.items()}
+    merged: dict[TopicPartition, Registration] = {}
+    known: dict[tuple[int, int], Registration] = {}
+    for tp, change in changes.items():
+        # What was one value, and changes alike, stays one.
+        partition = image.partitions[tp]
+        after = known.get((id(partition), id(change)))
+        if after is None:
+            after = known[id(partition), id(change)] = merge(partition, change)
+        merged[tp] = after
     return Effect(replace(image, partitions=_updated(image.partitions, merged)), changes)
 
 
