@@ -55,52 +55,65 @@ class Verb(StrEnum):
     FAULT = "fault"
 
 
+VerbArgument = Annotated[
+    Verb, typer.Argument(metavar="list|show|run|fuzz|reset|serve|step|fault", show_default=False)
+]
+ScenarioArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[SCENARIO]", help="A scenario's name, or a .yaml file.", show_default=False),
+]
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[WORD]...", help="fault: what it happens to.", show_default=False),
+]
+StrategyOption = Annotated[
+    Strategy | None,
+    typer.Option("--strategy", help="run: recover by this strategy when the operator comes."),
+]
+RankingOption = Annotated[
+    Ranking, typer.Option("--ranking", help="run: what makes a log the best, for --strategy.")
+]
+Until = Annotated[
+    float | None,
+    typer.Option("--until", min=0, metavar="SECONDS", help="run: the virtual time at which it ends."),
+]
+StateFile = Annotated[
+    Path | None, typer.Option("--state", metavar="FILE", help="reset: the state that was kept there.")
+]
+Speed = Annotated[
+    float,
+    typer.Option("--speed", min=0, max=1000, help="serve: virtual seconds a second; 0: it is stepped."),
+]
+PortBase = Annotated[
+    int, typer.Option("--port-base", min=0, metavar="PORT", help="serve, step, fault: the first port.")
+]
+Without = Annotated[
+    str,
+    typer.Option("--without", metavar="CALL[:VERSION],…", help="serve: calls that are not offered."),
+]
+Users = Annotated[
+    Path | None,
+    typer.Option("--users", metavar="FILE", help="serve: SASL PLAIN users, and what each is denied."),
+]
+
+
 def simulate(
     ctx: typer.Context,
-    verb: Annotated[
-        Verb, typer.Argument(metavar="list|show|run|fuzz|reset|serve|step|fault", show_default=False)
-    ],
-    scenario: Annotated[
-        str | None,
-        typer.Argument(metavar="[SCENARIO]", help="A scenario's name, or a .yaml file.", show_default=False),
-    ] = None,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[WORD]...", help="fault: what it happens to.", show_default=False),
-    ] = None,
+    verb: VerbArgument,
+    scenario: ScenarioArgument = None,
+    words: Words = None,
     *,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The run's only source of randomness.")] = 1,
-    strategy: Annotated[
-        Strategy | None,
-        typer.Option("--strategy", help="run: recover by this strategy when the operator comes."),
-    ] = None,
-    ranking: Annotated[
-        Ranking, typer.Option("--ranking", help="run: what makes a log the best, for --strategy.")
-    ] = Ranking.LAST_RECORD,
-    until: Annotated[
-        float | None,
-        typer.Option("--until", min=0, metavar="SECONDS", help="run: the virtual time at which it ends."),
-    ] = None,
+    strategy: StrategyOption = None,
+    ranking: RankingOption = Ranking.LAST_RECORD,
+    until: Until = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, metavar="N", help="fuzz: how many seeds.")] = 100,
     jobs: Annotated[int, typer.Option("--jobs", min=1, metavar="J", help="fuzz: processes at once.")] = 1,
-    state: Annotated[
-        Path | None, typer.Option("--state", metavar="FILE", help="reset: the state that was kept there.")
-    ] = None,
-    speed: Annotated[
-        float,
-        typer.Option("--speed", min=0, max=1000, help="serve: virtual seconds a second; 0: it is stepped."),
-    ] = 1.0,
-    port_base: Annotated[
-        int, typer.Option("--port-base", min=0, metavar="PORT", help="serve, step, fault: the first port.")
-    ] = 19_092,
-    without: Annotated[
-        str,
-        typer.Option("--without", metavar="CALL[:VERSION],…", help="serve: calls that are not offered."),
-    ] = "",
-    users: Annotated[
-        Path | None,
-        typer.Option("--users", metavar="FILE", help="serve: SASL PLAIN users, and what each is denied."),
-    ] = None,
+    state: StateFile = None,
+    speed: Speed = 1.0,
+    port_base: PortBase = 19_092,
+    without: Without = "",
+    users: Users = None,
     output: OutputFormat = Output.TABLE,
 ) -> int:
     program: Program = ctx.obj

@@ -32,7 +32,9 @@ ROW = {"partition": 0, "partition_index": 0, "fetch_offset": 0, "partition_max_b
 def values(key: int, topic_id: str) -> Mapping[str, Any]:
     """What the newest version of each call is asked with; older ones leave out what they do not have."""
     named = {"name": TOPIC, "topic": TOPIC, "topic_id": topic_id, "topic_name": TOPIC}
-    partitions = [{**ROW, "leader_epoch": 0, "current_leader_epoch": -1, "replicas": (1, 2, 3)}]
+    partitions: list[dict[str, Any]] = [
+        {**ROW, "leader_epoch": 0, "current_leader_epoch": -1, "replicas": (1, 2, 3)}
+    ]
     listener = {"name": "CONTROLLER", "host": "127.0.0.1", "port": 9}
     voter = {"voter_id": 100, "voter_directory_id": topic_id, "listeners": [listener], "timeout": 1000}
     told: dict[int, Mapping[str, Any]] = {
@@ -70,6 +72,28 @@ def values(key: int, topic_id: str) -> Mapping[str, Any]:
             "topic_names": ("gone",),
             "timeout": 9,
         },
+        Api.DescribeQuorum: {"topics": [{**named, "partitions": partitions}]},
+        Api.DescribeTopicPartitions: {"topics": [named], "cursor": None},
+        Api.AddRaftVoter: {"cluster_id": None, **voter},
+        Api.RemoveRaftVoter: {"cluster_id": None, **voter},
+        Api.UpdateRaftVoter: {
+            **{"cluster_id": None, "current_leader_epoch": 1},
+            **voter,
+            "k_raft_version_feature": {"min_supported_version": 0, "max_supported_version": 1},
+        },
+        Api.SaslHandshake: {"mechanism": "PLAIN"},
+        Api.SaslAuthenticate: {"auth_bytes": b"\0a\0b"},
+        Api.GetReplicaLogInfo: {"topic_partitions": [{"topic_id": topic_id, "partitions": (0, 9)}]},
+    }
+    told |= _changing(named, partitions)
+    flags = ("include_cluster_authorized_operations", "include_topic_authorized_operations")
+    plain = ("allow_auto_topic_creation", "validate_only", "include_fenced_brokers", "include_synonyms")
+    return {**dict.fromkeys((*flags, *plain), False), "timeout": 100, **told.get(key, {})}
+
+
+def _changing(named: Mapping[str, Any], partitions: list[dict[str, Any]]) -> dict[int, Mapping[str, Any]]:
+    """Calls that elect, alter and describe."""
+    return {
         Api.InitProducerId: {"transactional_id": None, "transaction_timeout": 1000},
         Api.OffsetForLeaderEpoch: {"replica_id": -1, "topics": [{**named, "partitions": partitions}]},
         Api.DescribeConfigs: {
@@ -94,22 +118,7 @@ def values(key: int, topic_id: str) -> Mapping[str, Any]:
         },
         Api.AlterPartitionReassignments: {"topics": [{**named, "partitions": partitions}], "timeout": 100},
         Api.ListPartitionReassignments: {"topics": None, "timeout": 100},
-        Api.DescribeQuorum: {"topics": [{**named, "partitions": partitions}]},
-        Api.DescribeTopicPartitions: {"topics": [named], "cursor": None},
-        Api.AddRaftVoter: {"cluster_id": None, **voter},
-        Api.RemoveRaftVoter: {"cluster_id": None, **voter},
-        Api.UpdateRaftVoter: {
-            **{"cluster_id": None, "current_leader_epoch": 1},
-            **voter,
-            "k_raft_version_feature": {"min_supported_version": 0, "max_supported_version": 1},
-        },
-        Api.SaslHandshake: {"mechanism": "PLAIN"},
-        Api.SaslAuthenticate: {"auth_bytes": b"\0a\0b"},
-        Api.GetReplicaLogInfo: {"topic_partitions": [{"topic_id": topic_id, "partitions": (0, 9)}]},
     }
-    flags = ("include_cluster_authorized_operations", "include_topic_authorized_operations")
-    plain = ("allow_auto_topic_creation", "validate_only", "include_fenced_brokers", "include_synonyms")
-    return {**dict.fromkeys((*flags, *plain), False), "timeout": 100, **told.get(key, {})}
 
 
 @pytest.fixture
