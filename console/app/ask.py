@@ -18,6 +18,7 @@ class AskText(ModalScreen[str | None]):
 
     DEFAULT_CSS = """
     AskText { align: center middle; }
+    AskText > Vertical { background: $surface; }
     AskText > Vertical { width: 90%; max-width: 100; height: auto; border: round $primary; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]
@@ -54,7 +55,9 @@ class AskOne(ModalScreen[str | None]):
     DEFAULT_CSS = """
     AskOne { align: center middle; }
     AskOne > Vertical { width: 90%; max-width: 100; height: auto; border: round $primary; padding: 0 1; }
-    AskOne OptionList { height: auto; max-height: 12; }
+    AskOne > Vertical { background: $surface; }
+    AskOne .question { width: 100%; height: auto; text-style: bold; margin: 0 0 1 0; }
+    AskOne OptionList { height: auto; max-height: 12; border: none; background: $surface; padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]
 
@@ -65,7 +68,7 @@ class AskOne(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Label(self._question, markup=False)
+            yield Label(self._question, markup=False, classes="question")
             yield OptionList(
                 *(
                     Option(

@@ -105,7 +105,10 @@ class Planner:
         anyone = decide(survey, how.ranking, Strategy.AGGRESSIVE)
         if anyone.verdict is not Verdict.ELECT:
             raise NotDone(f"{survey.tp}: {decision.verdict}: {decision.reason}")
-        self._desk.say(f"{survey.tp}: {how.strategy} says {decision.verdict}: {decision.reason}", Tone.WARN)
+        question = f"{survey.tp}: {how.strategy} says {decision.verdict}: {decision.reason}"
+        answer = await self._desk.app.push_screen_wait(AskOne(question, _AGAINST_ADVICE))
+        if answer != CHOOSE:
+            return
         made = make_plan(self._session.header(), [(survey, anyone)], self._session.view.marks)
         broker = await self._desk.app.push_screen_wait(CandidatePicker(made.rows[0], how.ranking))
         if broker is not None:
@@ -272,6 +275,11 @@ class Planner:
         await self._desk.app.push_screen(journal_view.JournalScreen(lines))
 
 
+WAIT, CHOOSE = "wait", "choose"
+_AGAINST_ADVICE = (
+    Answer(WAIT, "wait: leave it as it is"),
+    Answer(CHOOSE, "choose a leader now all the same, and see what that loses"),
+)
 _STRATEGIES = {
     Strategy.BALANCED: "balanced: never while an ISR or ELR member may come back",
     Strategy.COMPLETE: "complete: only when every replica answered",

@@ -47,7 +47,8 @@ class Picture(NamedTuple):
     read_only: bool = False
 
 
-_STORY = ("enter", "c", "enter", "6")
+_CHOOSE = ("enter", "c", "down", "enter")
+_STORY = (*_CHOOSE, "enter", "6")
 PICTURES = (
     *(
         Picture(f"{name}-{width}", where, size, keys)
@@ -57,11 +58,13 @@ PICTURES = (
             ("3-elr", "four-brokers-min-isr-3", ("3",)),
             ("4-quorum", "last-replica-standing", ("4",)),
             ("5-log-dirs", "disk-failure", ("5",)),
-            ("6-plan", "stale-long-tail", ("enter", "c", "enter", "6")),
+            ("6-plan", "stale-long-tail", _STORY),
         )
         for width, size in (("narrow", NARROW), ("wide", WIDE))
     ),
     Picture("confirmation", "last-replica-standing", NARROW, (*_STORY, "A", "X")),
+    Picture("advice", "last-replica-standing", NARROW, ("enter", "c")),
+    Picture("candidates", "last-replica-standing", NARROW, _CHOOSE),
     Picture("armed", "last-replica-standing", NARROW, ("A",)),
     Picture("read-only", "last-replica-standing", NARROW, read_only=True),
     Picture("disconnected", "last-replica-standing", NARROW, ("r",), lost=True),

@@ -17,6 +17,7 @@ from textual.widgets import Input
 
 from backends.base.protocol import Backend
 from console.app.app import Console, Options
+from console.app.ask import AskOne
 from console.app.desk import Desk
 from console.app.session import Session
 from console.app.view import Link
@@ -153,6 +154,8 @@ class Robot:
         before = self.session.draft.plan
         await self.press("c")
         if broker is not None:
+            await self.asked(AskOne)
+            await self.press("down", "enter")
             await self.picks(broker)
         await self.until(lambda: self.session.draft.plan is not before, "a row in the plan")
         await self.idle()

@@ -118,6 +118,16 @@ async def test_a_row_that_goes_online_while_the_confirmation_is_open_is_left_alo
     assert [line["kind"] for line in lines] == ["run", "end"]
 
 
+async def test_advice_to_wait_is_asked_first_and_waiting_is_what_enter_does() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.press("c")
+        await robot.sees("balanced says wait", "replica 2 did not answer")
+        await robot.press("enter")
+        await robot.until(lambda: robot.app.screen is robot.desk, "the desk")
+        await robot.idle()
+        assert robot.session.draft.plan is None
+
+
 async def test_what_is_dropped_is_not_applied() -> None:
     async with console("last-replica-standing") as robot:
         await robot.chooses(1)

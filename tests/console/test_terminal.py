@@ -32,6 +32,8 @@ def test_a_partition_is_recovered_over_a_real_terminal(home: Path, size: tuple[i
         terminal.types("Enter")
         terminal.sees("1,560", "1,260", "Press c")
         terminal.types("c")
+        terminal.sees("balanced says wait", "choose a leader now")
+        terminal.types("Down", "Enter")
         terminal.sees("Leader of payments-0")
         terminal.types("Enter")
         terminal.sees("Press 6")
