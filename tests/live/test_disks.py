@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -33,16 +31,10 @@ def filled(cluster: KafkaCluster) -> KafkaCluster:
     return cluster
 
 
-@pytest.fixture
-def console(filled: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
-    yield Console(home(tmp_path_factory), filled.bootstrap())
-
-
-def home(factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module")
+def console(filled: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Console:
     """One home for the whole module: what the healthy dirs held is kept there."""
-    if not hasattr(home, "path"):
-        home.path = factory.mktemp("home")  # type: ignore[attr-defined]  # made once
-    return home.path  # type: ignore[attr-defined,no-any-return]  # made once
+    return Console(tmp_path_factory.mktemp("home"), filled.bootstrap())
 
 
 def disk(cluster: KafkaCluster) -> str:
