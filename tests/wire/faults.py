@@ -29,7 +29,7 @@ GREETING = (Api.ApiVersions, Api.DescribeCluster, Api.DescribeConfigs)
 
 
 class Notes:
-    """A recorder in memory, and a stop that never comes."""
+    """A recorder in memory."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, Mapping[str, object]]] = []
@@ -40,6 +40,10 @@ class Notes:
 
     def after(self, entry: str, result: Mapping[str, object]) -> None:
         self.told.append((entry, result))
+
+
+class Silent:
+    """A stop that never comes."""
 
     def __bool__(self) -> bool:
         return False

@@ -13,7 +13,7 @@ from struct import pack, unpack_from
 
 import pytest
 
-from backends.base.answers import Contact, SurveyResult
+from backends.base.answers import Contact, Outcome, SurveyResult
 from backends.live.addresses import parse_address
 from backends.simulator.network import broker as node
 from backends.simulator.scenario.files import read
@@ -178,7 +178,7 @@ async def test_who_may_not_use_the_native_calls_gets_the_same_by_the_others() ->
         assert whole(result, 1) and whole(result, BAD)
         assert NATIVE not in {contact.call for contact in result.contacts}
         rows = faults.designations(states, result, leader=2)
-        ended = await on.backend.designate(rows, faults.Notes(), attempts=1, stop=faults.Notes())
+        ended = await on.backend.designate(rows, faults.Notes(), attempts=1, stop=faults.Silent())
         assert [(row.leader, row.restored) for row in ended] == [(2, True)] * 6
 
 
@@ -302,7 +302,7 @@ async def test_native_calls_that_are_promised_and_not_served_are_done_the_other_
             }
             rows = faults.designations(states, result, leader=1)
             async with asyncio.timeout(faults.EVER):
-                ended = await on.backend.designate(rows, faults.Notes(), attempts=2, stop=faults.Notes())
+                ended = await on.backend.designate(rows, faults.Notes(), attempts=2, stop=faults.Silent())
             assert [(row.leader, row.restored) for row in ended] == [(1, True)] * 6
 
 
@@ -317,3 +317,33 @@ async def test_a_native_answer_with_other_fields_is_none() -> None:
         assert [truth(log) for log in logs_of(result, BAD)] == [truth(log) for log in logs_of(before, BAD)]
         contact = result.contact(BAD)
         assert contact is not None and contact.call == "ListOffsets+Fetch (emulated)"
+
+
+async def test_an_election_whose_answer_is_not_understood_is_looked_for_and_found() -> None:
+    """It was held; nobody holds it twice, and nobody says that it was not."""
+    async with stage() as on:
+        states = await on.offline()
+        result = await on.survey(states)
+        for broker in (1, 2, 4):
+            on.tamper(broker, only((Api.ElectLeaders,), spoilt(lambda body: body + b"\0\0")))
+        rows = faults.designations(states, result, leader=2)
+        notes = faults.Notes()
+        async with asyncio.timeout(faults.EVER):
+            ended = await on.backend.designate(rows, notes, attempts=1, stop=faults.Silent())
+        assert [(row.outcome, row.leader) for row in ended] == [(Outcome.ELECTED, 2)] * 6
+        assert [name for name, _ in notes.told] == ["elect", "elect"]
+
+
+async def test_an_election_that_hangs_is_told_and_every_order_is_put_back() -> None:
+    async with stage(HIDDEN) as on:
+        states = await on.offline()
+        result = await on.survey(states)
+        for broker in (1, 2, 4):
+            on.tamper(broker, only((Api.ElectLeaders,), faults.hangs))
+        rows = faults.designations(states, result, leader=2)
+        async with asyncio.timeout(faults.EVER):
+            ended = await on.backend.designate(rows, faults.Notes(), attempts=0, stop=faults.Silent())
+        assert all(row.restored for row in ended)
+        for state in states:
+            assert on.served.world.image.partitions[state.tp].replicas == state.replicas
+        assert {(row.outcome, row.leader) for row in ended} == {(Outcome.ELECTED, 2)}
