@@ -56,10 +56,38 @@ def check_sender(brokers: Mapping[int, BrokerRegistration], broker: int, epoch: 
 
 def alter_partition(image: ClusterImage, tp: TopicPartition, request: AlterPartition) -> Answer:
     """The request's fate for one partition: refused with nothing changed, or what is written."""
-    partition = image.partitions.get(tp)
-    refusal = _unknown(image, tp) if partition is None else check(partition, request, image.brokers)
-    if partition is None or refusal is not None:
-        return Answer(refusal, None, Effect(image, {}))
+    return alter_partitions(image, {tp: request})[0][tp]
+
+
+def alter_partitions(
+    image: ClusterImage, requests: Mapping[TopicPartition, AlterPartition]
+) -> tuple[Mapping[TopicPartition, Answer], Effect]:
+    """The fate of each partition of one request, and what is written of all of them together."""
+    refusals: dict[TopicPartition, Refusal] = {}
+    changes: dict[TopicPartition, PartitionChange] = {}
+    for tp, request in requests.items():
+        partition = image.partitions.get(tp)
+        refusal = _unknown(image, tp) if partition is None else check(partition, request, image.brokers)
+        if partition is None or refusal is not None:
+            refusals[tp] = refusal or _unknown(image, tp)
+            continue
+        change = _change(image, tp, partition, request)
+        if change is not None:
+            changes[tp] = change
+    effect = apply(image, changes)
+    nothing = Effect(effect.image, {})
+    answers = {
+        tp: Answer(refusals[tp], None, nothing)
+        if tp in refusals
+        else Answer(_leadership_lost(request, changes.get(tp)), effect.image.partitions[tp], effect)
+        for tp, request in requests.items()
+    }
+    return answers, effect
+
+
+def _change(
+    image: ClusterImage, tp: TopicPartition, partition: Registration, request: AlterPartition
+) -> PartitionChange | None:
     proposal = Proposal(
         acceptable=acceptable_leaders(partition, image.brokers),
         min_isr=image.effective_min_isr(tp.topic),
@@ -67,9 +95,7 @@ def alter_partition(image: ClusterImage, tp: TopicPartition, request: AlterParti
         isr=tuple(member.broker for member in request.isr),
         leader_recovery_state=request.leader_recovery_state,
     )
-    change = transition(partition, proposal, image.rules_for(tp.topic))
-    effect = apply(image, {} if change is None else {tp: change})
-    return Answer(_leadership_lost(request, change), effect.image.partitions[tp], effect)
+    return transition(partition, proposal, image.rules_for(tp.topic))
 
 
 def check(

@@ -38,7 +38,7 @@ from backends.simulator.messages import (
 )
 from backends.simulator.rpc import Answer, Endpoint
 from backends.simulator.watch import MetadataWritten
-from recovery.controller.alter_partition import alter_partition, check_sender
+from recovery.controller.alter_partition import alter_partitions, check_sender
 from recovery.controller.elections import ElectionRequest, elect_leaders
 from recovery.controller.errors import Refusal
 from recovery.controller.image import Effect
@@ -150,18 +150,13 @@ class ActiveController:
         if refusal is not None:
             answer(AlterPartitionsReply(refusal))
             return
-        image = self.image
-        changes: dict[TopicPartition, PartitionChange] = {}
-        answers = []
-        for tp, request in body.requests:
-            outcome = alter_partition(image, tp, request)
-            image = outcome.effect.image
-            changes.update(outcome.effect.changes)
-            answers.append((tp, outcome.refusal, outcome.partition))
+        outcomes, effect = alter_partitions(self.image, dict(body.requests))
+        for tp, outcome in outcomes.items():
             if outcome.refusal is not None:
                 self.context.history.add(self.endpoint.node, f"refused {body.broker} {tp}: {outcome.refusal}")
-        reply = AlterPartitionsReply(None, tuple(answers))
-        self.write_or_go_on(Effect(image, changes), f"ISR as {body.broker} asks", answer, reply)
+        answers = tuple((tp, outcome.refusal, outcome.partition) for tp, outcome in outcomes.items())
+        reply = AlterPartitionsReply(None, answers)
+        self.write_or_go_on(effect, f"ISR as {body.broker} asks", answer, reply)
 
     def _assign_directories(self, body: AssignDirectories, answer: Answer) -> None:
         refusal = check_sender(self.image.brokers, body.broker, body.epoch)
