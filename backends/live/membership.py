@@ -22,6 +22,7 @@ from backends.base.membership import (
 )
 from backends.base.protocol import Recorder
 from backends.live.addresses import Address, parse_address
+from backends.live.cluster import describe_cluster
 from backends.live.connection import BrokerConnection
 from backends.live.controllers import Controllers
 from backends.live.errors import as_unknown
@@ -71,8 +72,10 @@ class ThroughBrokers:
     async def quorum(self) -> Described:
         found = await self._fleet.quorum(max_age=0)
         if isinstance(found, Unknown):
-            # A broker keeps a question for the leader until there is one: silence is how it says that none is.
+            # A broker keeps a question for the leader until there is one: silence is how it says that none is,
+            # provided that it answers anything. Raises Unreachable where none does.
             if found.why is Why.NOT_ANSWERED:
+                await self._fleet.any(describe_cluster)
                 raise NoLeader(str(found.detail))
             return (await self._fleet.any(describe_quorum, forwarded=True)).value
         return found

@@ -1,0 +1,94 @@
+"""``ktriage log-dirs`` on simulated clusters: what it prints, and with what status it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.commanding import documented
+from tests.unit.cli.invoking import Caller, Ended
+
+SCENARIO = """\
+title: A disk fails
+about: broker 1 loses its second log dir
+cluster:
+  brokers: {count: 3, log_dirs: 2}
+  min_isr: 2
+topics:
+  - {name: payments, partitions: 6, replication_factor: 3, records: 10, min_isr: 2}
+faults:
+  - {at: 5, do: break-disk, node: broker-1, log_dir: 1, note: "its second log dir fails"}
+operator: {at: 20}
+expect: {offline: 0}
+"""
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
+    return Caller(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> tuple[str, ...]:
+    file = tmp_path / "disk.yaml"
+    file.write_text(SCENARIO)
+    return ("--simulate", str(file))
+
+
+def told(ended: Ended) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(ended.out)
+    undocumented = set(found) - {"schema"} - documented(found["schema"])
+    assert not undocumented, f"{found['schema']}: {undocumented}"
+    return found
+
+
+def test_a_failed_dir_is_told_with_what_it_held_and_what_is_left(
+    call: Caller, broken: tuple[str, ...]
+) -> None:
+    ended = call("ktriage", "log-dirs", *broken)
+    assert ended.status == 1
+    assert "FAILED: 1:/kafka/1" in ended.out
+    assert "nothing but the disk" in ended.out
+    assert "next: ktriage log-dirs --swap 1:/kafka/1" in ended.err
+    found = told(call("ktriage", "log-dirs", "--output", "json", *broken))
+    (failed,) = found["failed"]
+    assert {p["left"] for p in failed["partitions"]} == {"disk"}
+    assert all(1 not in p["isr"] for p in failed["partitions"])
+
+
+def test_the_next_failure_is_reckoned_from_how_it_stands(call: Caller, broken: tuple[str, ...]) -> None:
+    found = told(call("ktriage", "log-dirs", "--if-fails", "2", "--output", "json", *broken))
+    assert found["brokersStopped"] == [2]
+    assert found["counts"]["underMinIsr"] > 0
+    assert found["counts"]["offline"] == 0
+    text = call("ktriage", "log-dirs", "--if-fails", "2", "--if-fails", "3:/kafka/0", *broken)
+    assert text.status == 0
+    assert "would fall under min ISR" in text.out
+
+
+def test_the_steps_of_a_swap_are_told(call: Caller, broken: tuple[str, ...]) -> None:
+    ended = call("ktriage", "log-dirs", "--swap", "1:/kafka/1", *broken)
+    assert "--ignore-formatted" in ended.out
+    assert ended.status == 1, "its replicas are not in the ISR"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--if-fails", "x"), "BROKER:DIR or BROKER"),
+        (("--if-fails", "9"), "broker 9 told no log dirs"),
+        (("--if-fails", "2:/nowhere"), "has no log dir /nowhere"),
+        (("--swap", "2"), "BROKER:DIR"),
+        (("--wait",), "--wait is for --swap"),
+        (("--if-fails", "1", "--swap", "1:/a"), "exclude each other"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    call: Caller, broken: tuple[str, ...], words: tuple[str, ...], said: str
+) -> None:
+    ended = call("ktriage", "log-dirs", *words, *broken)
+    assert ended.status == 2
+    assert said in ended.err

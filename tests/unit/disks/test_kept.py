@@ -1,0 +1,69 @@
+"""Where each replica was when it was last in sync: kept over a failure, and until a new disk is full again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Partitions
+from console.actions.disks import Disks, keep, kept_from
+from console.remembered import recall, remember
+from recovery.disks.values import Held
+from recovery.model import Broker, PartitionState, TopicPartition
+from tests.unit.disks.clusters import A, B, state, tp
+
+CLUSTER = ClusterInfo("c", tuple(Broker(b, "h", 9092, None, False) for b in (1, 2, 3)), 1, True)
+
+
+def log_dir(path: str, *held: TopicPartition, error: str | None = None) -> LogDir:
+    return LogDir(1, path, error, 100, 50, tuple(LogDirReplica(name, 1, 0, False) for name in held))
+
+
+def disks(states: list[PartitionState], dirs: tuple[LogDir, ...], kept: Held | None = None) -> Disks:
+    return Disks(CLUSTER, Partitions(tuple(states)), {1: dirs}, kept or {})
+
+
+def kept_of(found: Disks) -> Held:
+    return kept_from(keep(found))
+
+
+def test_a_failed_dir_keeps_what_it_held() -> None:
+    healthy = disks([state(0), state(1)], (log_dir(A, tp(0)), log_dir(B, tp(1))))
+    kept = kept_of(healthy)
+    assert kept == {1: {A: frozenset({tp(0)}), B: frozenset({tp(1)})}}
+    gone = state(1, leader=2, isr=(2, 3), offline_replicas=(1,))
+    failed = disks([state(0), gone], (log_dir(A, tp(0)), log_dir(B, error="KAFKA_STORAGE_ERROR")), kept)
+    assert kept_of(failed) == kept
+
+
+def test_a_new_disk_is_what_it_was_until_its_replicas_are_in_sync_again() -> None:
+    kept: Held = {1: {A: frozenset({tp(0)}), B: frozenset({tp(1)})}}
+    behind = state(1, leader=2, isr=(2, 3))
+    elsewhere = disks([state(0), behind], (log_dir(A, tp(0), tp(1)), log_dir(B)), kept)
+    assert kept_of(elsewhere)[1][B] == frozenset({tp(1)})
+    assert [(m.tp, m.was, m.now) for m in elsewhere.moved] == [(tp(1), B, A)]
+    back = disks([state(0), state(1)], (log_dir(A, tp(0), tp(1)), log_dir(B)), kept)
+    assert kept_of(back)[1][B] == frozenset()
+    assert back.moved == ()
+
+
+def test_what_is_offline_and_was_never_seen_belongs_to_the_only_dir_that_failed() -> None:
+    gone = state(1, leader=2, isr=(2, 3), offline_replicas=(1,))
+    found = disks([gone], (log_dir(A), log_dir(B, error="KAFKA_STORAGE_ERROR")))
+    assert kept_of(found)[1][B] == frozenset({tp(1)})
+
+
+def test_a_deleted_topic_is_forgotten() -> None:
+    kept: Held = {1: {A: frozenset({tp(0), tp(7)})}}
+    assert kept_of(disks([state(0)], (log_dir(A, tp(0)),), kept)) == {1: {A: frozenset({tp(0)})}}
+
+
+def test_what_is_kept_lasts_and_what_is_broken_is_as_good_as_nothing(tmp_path: Path) -> None:
+    root = tmp_path
+    remember("c", "log-dirs", {"brokers": {}}, root)
+    remember("c", "log-dirs", {"brokers": {"1": {A: {"orders": [0]}}}}, root)
+    assert kept_from(recall("c", "log-dirs", root)) == {1: {A: frozenset({tp(0)})}}
+    (root / "c" / "log-dirs.json").write_text("{")
+    assert recall("c", "log-dirs", root) is None
+    assert recall("other", "log-dirs", root) is None
+    assert kept_from(None) == {}
+    remember("", "log-dirs", {}, root)
