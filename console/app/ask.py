@@ -18,8 +18,9 @@ class AskText(ModalScreen[str | None]):
 
     DEFAULT_CSS = """
     AskText { align: center middle; }
-    AskText > Vertical { background: $surface; }
-    AskText > Vertical { width: 90%; max-width: 100; height: auto; border: round $primary; padding: 0 1; }
+    AskText > Vertical {
+        width: 90%; max-width: 100; height: auto; border: round $primary; padding: 0 1; background: $surface;
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]
 
@@ -54,10 +55,12 @@ class AskOne(ModalScreen[str | None]):
 
     DEFAULT_CSS = """
     AskOne { align: center middle; }
-    AskOne > Vertical { width: 90%; max-width: 100; height: auto; border: round $primary; padding: 0 1; }
-    AskOne > Vertical { background: $surface; }
+    AskOne > Vertical {
+        width: 90%; max-width: 100; height: auto; border: round $primary; padding: 0 1; background: $surface;
+    }
     AskOne .question { width: 100%; height: auto; text-style: bold; margin: 0 0 1 0; }
     AskOne OptionList { height: auto; max-height: 12; border: none; background: $surface; padding: 0; }
+    AskOne OptionList:focus { border: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]
 

@@ -393,9 +393,8 @@ class Desk(Screen[None]):
 
     async def _detail(self, broker: int, path: str) -> None:
         session, view = self.session, self.session.view
-        rules = panes.rules_of(view)
         try:
-            found = await session.run(lambda backend: dir_detail(backend, view, rules, broker, path))
+            found = await session.run(lambda backend: dir_detail(backend, view, broker, path))
         except BackendError as error:
             self.say(str(error), Tone.BAD)
             return

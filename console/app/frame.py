@@ -10,6 +10,8 @@ from console.app.view import Link
 from console.target import Target
 from widgets.frame.title import RefreshState, Title
 
+AGE_STEP = 5.0
+
 
 def title(session: Session) -> Title:
     """The title bar's value."""
@@ -22,11 +24,16 @@ def title(session: Session) -> Title:
         simulated=session.simulated,
         armed_left_s=left,
         read_only_why=safety.brief,
-        age_s=None if view.at is None else max(0.0, now - view.at),
+        age_s=None if view.at is None else _coarse(now - view.at),
         refresh=_refresh(state.link, state.schedule),
         note=_note(state.link, state.problem, state.schedule, now),
         colour=session.target.colour,
     )
+
+
+def _coarse(seconds: float) -> float:
+    """An age in steps: a title that changed every second would be most of what goes over ssh."""
+    return max(0.0, seconds // AGE_STEP * AGE_STEP)
 
 
 def short_name(target: Target) -> str:

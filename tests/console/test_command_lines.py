@@ -1,0 +1,50 @@
+"""The command line that the console shows does what the screen does."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from console.actions.keys import PANES, REPLICAS
+from console.app.command_lines import command_line
+from console.app.draft import Draft
+from console.app.view import Choosing
+from console.target import resolve
+from recovery.model import TopicPartition
+from recovery.strategy import Strategy
+from tests.unit.cli.invoking import invoke
+
+SCENARIO = "last-replica-standing"
+
+
+@pytest.mark.parametrize("pane", [pane for pane in PANES if pane != "6"])
+def test_every_panes_command_line_runs(home: Path, pane: str) -> None:
+    line = command_line(
+        resolve(None, None, SCENARIO, None),
+        pane,
+        cursor=TopicPartition("payments", 0),
+        marked=(),
+        choosing=Choosing(),
+        draft=Draft(),
+    )
+    program, *words = shlex.split(line)
+    ended = invoke(home, program, *words)
+    assert ended.status in (0, 1), ended
+    assert "payments" in ended.out or pane != REPLICAS
+
+
+def test_the_plans_command_line_makes_the_plan_that_is_shown(home: Path) -> None:
+    line = command_line(
+        resolve(None, None, SCENARIO, None),
+        "6",
+        cursor=None,
+        marked=(),
+        choosing=Choosing(strategy=Strategy.AGGRESSIVE),
+        draft=Draft(),
+    )
+    program, *words = shlex.split(line)
+    ended = invoke(home, program, *words)
+    assert ended.status == 0, ended
+    assert "--strategy" in words

@@ -1,0 +1,21 @@
+"""Log dirs: what a failed one held, and what would happen if a healthy one failed."""
+
+from __future__ import annotations
+
+from tests.console.robot import console
+
+
+async def test_a_failed_dir_stands_out_and_a_healthy_one_is_reckoned_with() -> None:
+    async with console("disk-failure", size=(140, 40)) as robot:
+        await robot.opens("5")
+        await robot.sees("1 failed", "KAFKA_STORAGE_ERROR")
+        await robot.puts_the_cursor_on((1, "/kafka/0"))
+        await robot.sees("IF broker 1 /kafka/0 FAILED", "new leader")
+        await robot.puts_the_cursor_on((2, "/kafka/1"))
+        await robot.until(
+            lambda: robot.desk.dir_shown is not None and robot.desk.dir_shown.failed,
+            "what the failed dir held",
+        )
+        shown = robot.desk.dir_shown
+        assert shown is not None
+        assert shown.outcomes

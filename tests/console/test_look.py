@@ -1,0 +1,97 @@
+"""What one look at the cluster asks, and what it leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from backends.base.answers import Depth, SurveyRequest, SurveyResult
+from backends.base.protocol import Progress
+from backends.simulator.adapter import SimulatorBackend
+from console.app.look import SELDOM_SECONDS, Looker
+from console.app.view import View, Wanted
+from console.simulated import scenario
+from recovery.model import TopicPartition
+
+SCENARIO = "offline-2000"
+
+
+class Asked(SimulatorBackend):
+    """Counts what it is asked."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(scenario(name))
+        self.surveyed: list[SurveyRequest] = []
+        self.configured: list[tuple[str, ...]] = []
+        self.dirs = 0
+
+    async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
+        self.surveyed.append(request)
+        return await super().survey(request, progress)
+
+    async def topic_configs(self, topics: Sequence[str]):  # type: ignore[no-untyped-def]  # as it is above
+        self.configured.append(tuple(topics))
+        return await super().topic_configs(topics)
+
+    async def log_dirs(self, brokers: Sequence[int] | None = None):  # type: ignore[no-untyped-def]  # as above
+        self.dirs += 1
+        return await super().log_dirs(brokers)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_logs_are_asked_only_of_what_is_in_trouble_or_on_the_screen() -> None:
+    backend, told = Asked(SCENARIO), []
+    looker = Looker(Clock(), told.append)
+    view = await looker.look(backend, View(), Wanted(), 1)
+    (request,) = backend.surveyed
+    assert len(request.partitions) == 2_000
+    assert view.partitions is not None
+    assert len(view.partitions.states) == 3_000
+    clicks = TopicPartition("clicks-0", 0)
+    await looker.look(backend, view, Wanted(frozenset({clicks}), clicks), 2)
+    wide, deep = backend.surveyed[1:]
+    assert len(wide.partitions) == 2_000
+    assert [state.tp for state in deep.partitions] == [clicks]
+    assert (wide.depth, deep.depth) == (Depth.DIVERGENCE, Depth.FULL)
+    await backend.close()
+
+
+async def test_what_did_not_change_is_the_very_same_object_and_is_not_asked_again() -> None:
+    backend, clock = Asked(SCENARIO), Clock()
+    looker = Looker(clock, lambda _view: None)
+    first = await looker.look(backend, View(), Wanted(), 1)
+    clock.now += 10
+    second = await looker.look(backend, first, Wanted(), 2)
+    assert second.surveys is first.surveys
+    assert second.troubled is first.troubled
+    assert second.since is first.since
+    assert second.at == first.at + 10 if first.at is not None else False
+    # Of the ten topics that are well nobody needs the configuration; of the others it is asked once a minute.
+    by_us = [topics for topics in backend.configured if len(topics) == 20]
+    assert backend.dirs == 1
+    clock.now += SELDOM_SECONDS
+    third = await looker.look(backend, second, Wanted(), 3)
+    assert third.configs is first.configs
+    assert len([topics for topics in backend.configured if len(topics) == 20]) > len(by_us)
+    assert backend.dirs == 2
+    await backend.close()
+
+
+async def test_the_first_picture_is_told_while_it_fills_and_later_ones_when_they_are_whole() -> None:
+    backend = Asked("last-replica-standing")
+    told: list[View] = []
+    looker = Looker(Clock(), told.append)
+    first = await looker.look(backend, View(), Wanted(), 1)
+    assert told[0].cluster is not None
+    assert told[0].partitions is None
+    assert any(view.partitions is not None and view.quorum is None for view in told)
+    told.clear()
+    await looker.look(backend, first, Wanted(), 2)
+    assert told == []
+    await backend.close()
