@@ -20,6 +20,7 @@ from tests.side_by_side.script import Script, Step, VoterChange
 NAMES = ("first", "second", "third")
 """The leader when the script begins, then the others by their ids."""
 
+RETRIES = 20
 SETTLED = 12.0
 """Seconds of the simulator's time in which a change of the quorum is over."""
 
@@ -98,7 +99,14 @@ class Controllers:
     async def _change(self, membership: Membership, wanted: VoterChange, *, add: bool) -> Answer:
         controller = self.ids[wanted.controller]
         if add:
-            return await membership.add_voter(self.hosts.voter(controller), Record())
+            answer = await membership.add_voter(self.hosts.voter(controller), Record())
+            for _ in range(RETRIES):
+                # The leader cannot connect yet to who has just started; an operator asks again.
+                if wanted.refused is not None or answer.error != "REQUEST_TIMED_OUT":
+                    break
+                await membership.pause(1.0)
+                answer = await membership.add_voter(self.hosts.voter(controller), Record())
+            return answer
         held = [key for key in (await membership.describe()).voters.keys if key.id == controller]
         key = held[0] if held else ReplicaKey(controller, self.hosts.directory(controller))
         return await membership.remove_voter(key, Record())
