@@ -13,12 +13,14 @@ from backends.base.answers import SurveyRequest, SurveyResult
 from backends.base.protocol import Progress
 from backends.simulator.adapter import SimulatorBackend
 from console.actions.keys import KEYS
+from console.app.picker import places
 from console.simulated import scenario
 from console.target import Target
 from recovery.model import TopicPartition
 from tests.console.robot import console
 from widgets.dialogs.help import HelpScreen
 from widgets.dialogs.picker import PlacePicker
+from widgets.table import RowTable
 from widgets.theme import PLAIN
 
 
@@ -145,6 +147,25 @@ async def test_bare_it_offers_scenarios_and_opens_what_is_chosen() -> None:
         await robot.asked(PlacePicker)
         await robot.press("escape")
         await robot.until(lambda: robot.app.screen is robot.desk, "the same cluster")
+
+
+async def test_another_cluster_begins_read_only_without_marks_and_without_a_plan() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.chooses(1)
+        await robot.arms()
+        await robot.press("a", "C")
+        await robot.asked(PlacePicker)
+        table = robot.app.screen.query_one(RowTable)
+        wanted = next(place for place in places() if place.name == "stale-long-tail")
+        await robot.until(lambda: table.move_to((wanted.kind, wanted.name)), "that scenario")
+        before = robot.session
+        await robot.press("enter")
+        await robot.until(lambda: robot.app.session not in (None, before), "another session")
+        await robot.until(lambda: robot.app.screen is robot.app.desk, "its desk")
+        await robot.looked()
+        await robot.sees("stale-long-tail", "READ-ONLY")
+        assert robot.session.draft.plan is None
+        assert not robot.desk.table.marks
 
 
 async def test_a_plan_that_is_not_saved_is_not_lost_by_one_key() -> None:

@@ -46,7 +46,8 @@ class Clock:
 
 
 async def test_logs_are_asked_only_of_what_is_in_trouble_or_on_the_screen() -> None:
-    backend, told = Asked(SCENARIO), []
+    backend = Asked(SCENARIO)
+    told: list[View] = []
     looker = Looker(Clock(), told.append)
     view = await looker.look(backend, View(), Wanted(), 1)
     (request,) = backend.surveyed
