@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from backends.base.answers import ClusterInfo, LogDir, Partitions
 from backends.base.errors import BackendError
 from backends.base.membership import Membership, Role
 from backends.base.protocol import Backend
-from console.actions.replace_plan import settings_of
 from recovery.controller.rules import Rules, shipped
 from recovery.disks.failed import FailedDir, failed_dirs
 from recovery.disks.swapping import Moved, moved
@@ -24,7 +24,7 @@ UNCLEAN = "unclean.leader.election.enable"
 KEPT = "log-dirs"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Disks:
     """All log dirs beside the partitions. ``kept`` is where each replica was when it was last in sync."""
 
@@ -33,7 +33,7 @@ class Disks:
     dirs: Mapping[int, tuple[LogDir, ...] | Unknown]
     kept: Held
 
-    @property
+    @cached_property
     def listed(self) -> tuple[LogDir, ...]:
         """Every dir that was told, by broker and path."""
         told = (dirs for dirs in self.dirs.values() if not isinstance(dirs, Unknown))
@@ -47,7 +47,7 @@ class Disks:
     def failed(self) -> tuple[Place, ...]:
         return tuple(Place(d.broker, d.path) for d in self.listed if d.error)
 
-    @property
+    @cached_property
     def held(self) -> Held:
         """Where replicas are now, the failed dirs left out."""
         found: dict[int, dict[str, frozenset[TopicPartition]]] = {}
@@ -58,8 +58,15 @@ class Disks:
         return found
 
     @property
+    def as_kept(self) -> bool:
+        """Whether every replica is where it was when it was last in sync, as it is nearly always."""
+        return not self.failed and self.held == self.kept
+
+    @cached_property
     def moved(self) -> tuple[Moved, ...]:
         """Replicas that came back on another dir and are not in sync yet."""
+        if self.as_kept:
+            return ()
         states = {state.tp: state for state in self.partitions.states}
         return tuple(
             m for m in moved(self.kept, self.held) if m.tp in states and m.broker not in states[m.tp].isr
@@ -102,6 +109,8 @@ async def reckon(backend: Backend, disks: Disks, topics: Sequence[str] | None = 
 
 async def metadata_dirs(backend: object) -> Mapping[int, str]:
     """By broker the dir of its metadata log; without those that would not tell."""
+    from console.actions.replace_plan import settings_of  # noqa: PLC0415  # for predictions only
+
     membership: Membership | None = getattr(backend, "membership", None)
     if membership is None:
         return {}

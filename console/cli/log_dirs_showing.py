@@ -72,5 +72,6 @@ async def looked(backend: Backend, *, again: bool = False) -> Disks:
     cluster = await (backend.cluster() if again else backend.open())
     kept = kept_from(recall(cluster.cluster_id, KEPT))
     disks = await look(backend, cluster, kept)
-    remember(cluster.cluster_id, KEPT, keep(disks))
+    if not disks.as_kept:
+        remember(cluster.cluster_id, KEPT, keep(disks))
     return disks

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from backends.base.answers import LogDir
 from console.actions.disks import Disks
 from console.output.document import document
-from console.output.plan_json import tp_json
 from console.output.screen import printable
 from console.output.survey_json import unknown_json
 from console.output.table import Column, table
@@ -15,7 +14,7 @@ from console.output.words import counted_as
 from recovery.disks.failed import FailedDir, Lost, last_copies
 from recovery.disks.failing import Fate, IfFails
 from recovery.disks.swapping import Swap, waiting
-from recovery.model import NO_LEADER
+from recovery.model import NO_LEADER, TopicPartition
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -133,7 +132,9 @@ def dirs_document(disks: Disks, failed: tuple[FailedDir, ...]) -> Iterator[str]:
                 }
                 for f in failed
             ],
-            "moved": [{"broker": m.broker, **tp_json(m.tp), "was": m.was, "now": m.now} for m in disks.moved],
+            "moved": [
+                {"broker": m.broker, **_tp_json(m.tp), "was": m.was, "now": m.now} for m in disks.moved
+            ],
             "dirs": [_dir_json(d) for d in disks.listed],
         },
     )
@@ -155,7 +156,7 @@ def fails_document(found: IfFails) -> Iterator[str]:
             },
             "partitions": [
                 {
-                    **tp_json(fate.tp),
+                    **_tp_json(fate.tp),
                     "leader": fate.state.leader,
                     "isr": list(fate.state.isr),
                     "leaderThen": fate.leader,
@@ -181,13 +182,13 @@ def swap_document(found: Swap, disks: Disks) -> Iterator[str]:
             "broker": found.place.broker,
             "path": found.place.path,
             "held": len(found.held),
-            "waiting": [tp_json(state.tp) for state in left],
+            "waiting": [_tp_json(state.tp) for state in left],
             "recoverFirst": [
-                {**tp_json(d.tp), "reason": d.why, "others": list(d.others)}
+                {**_tp_json(d.tp), "reason": d.why, "others": list(d.others)}
                 for d in found.dangers
                 if d.others
             ],
-            "noOtherCopy": [{**tp_json(d.tp), "reason": d.why} for d in found.dangers if not d.others],
+            "noOtherCopy": [{**_tp_json(d.tp), "reason": d.why} for d in found.dangers if not d.others],
             "steps": list(found.steps),
         },
     )
@@ -230,7 +231,7 @@ def _lost_line(lost: Lost) -> str:
 
 def _lost_json(lost: Lost) -> dict[str, object]:
     return {
-        **tp_json(lost.tp),
+        **_tp_json(lost.tp),
         "leader": lost.state.leader,
         "isr": list(lost.state.isr),
         "elr": None if lost.state.elr is None else list(lost.state.elr),
@@ -290,6 +291,11 @@ def _dir_json(found: LogDir) -> dict[str, object]:
         "usedBytes": sum(replica.size for replica in found.replicas) if not found.error else -1,
         "replicas": [[r.tp.topic, r.tp.partition, r.size, r.offset_lag, r.future] for r in found.replicas],
     }
+
+
+def _tp_json(tp: TopicPartition) -> dict[str, object]:
+    """As in plans; what makes those is not loaded for two keys."""
+    return {"topic": tp.topic, "partition": tp.partition}
 
 
 def _some(lines: Sequence[str], limit: int) -> Iterable[str]:
