@@ -1,0 +1,182 @@
+"""What is broken is told with its reason and its count, and the rest is planned all the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.errors import PipelineError
+from pipeline.places import Place, place
+from pipeline.plan import job
+from pipeline.schema import VERSION
+from pipeline.snapshot.columns import batch_of
+from pipeline.snapshot.manifest import Kind
+from pipeline.sources import find
+from recovery.model import Survey
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+from tests.pipeline.stories import Diary, partition
+from tests.pipeline.surveys import NOON, surveys, write
+
+
+def planned(spark: Any, root: Place, name: str = "out") -> list[dict[str, Any]]:
+    sources = find([root])
+    job.run(spark, sources, Ranking.LAST_RECORD, Strategy.AGGRESSIVE, root / name, everything=False)
+    rows = spark.read.parquet((root / name / job.PLANS).hadoop).collect()
+    return sorted(
+        (row.asDict(recursive=True) for row in rows), key=lambda row: (row["topic"], row["partition"] or 0)
+    )
+
+
+def offline(number: int) -> Survey:
+    return partition(number, leader=-1, isr=())
+
+
+def rewrite(root: Place, change: Any) -> None:
+    """Has the rows of the only snapshot read otherwise; the manifest goes with it."""
+    file = next(f for f in (root / "partitions").walk())
+    table = change(pq.read_table(file.path))
+    pq.write_table(table, file.path)
+    manifest = next(f for f in (root / "manifests").walk())
+    told = json.loads(manifest.read())
+    for part in told["parts"]:
+        if part["table"] == "partitions":
+            part["size"] = file.size()
+    manifest.write(json.dumps(told).encode())
+
+
+def set_rows(table: pa.Table, **changes: dict[int, Any]) -> pa.Table:
+    rows = table.to_pylist()
+    for column, values in changes.items():
+        for row, value in values.items():
+            rows[row][column] = value
+    return pa.Table.from_pylist(rows, schema=table.schema)
+
+
+def test_one_bad_row_is_quarantined_and_the_others_are_planned(spark: Any, tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    write(root, "c", [offline(number) for number in range(8)])
+
+    def spoil(table: pa.Table) -> pa.Table:
+        replicas = table["replicas"].to_pylist()
+        replicas[1][0]["broker"] = 9
+        replicas[2][0]["log_end"] = 2**62
+        replicas[3][0]["spans"] = [{"epoch": 2, "start": -(2**63), "end": 2**63 - 1}]
+        replicas[4][0]["standing"] = "leaping"
+        changed = {row: replicas[row] for row in (1, 2, 3, 4)}
+        return set_rows(
+            table, replicas=changed, assignment={5: [1, 1, 3]}, leader={6: None}, partition={7: None}
+        )
+
+    rewrite(root, spoil)
+    rows = planned(spark, root)
+    verdicts = [row["verdict"] for row in rows]
+    assert sorted(verdicts) == ["elect"] + ["quarantined"] * 7
+    told = job.summarise(spark, find([root]), root / "out", 5)["quarantined"]
+    assert {row["reason"]: row["rows"] for row in told} == {
+        "a replica outside the assignment": 1,
+        "a log's offsets or epoch are missing or impossible": 1,
+        "a log's lineage is missing or impossible": 1,
+        "a replica of unknown standing": 1,
+        "no assignment, or a broker in it twice": 1,
+        "no leader, epoch or id is told": 1,
+        "no topic or partition": 1,
+    }
+
+
+def test_a_partition_that_stands_twice_is_planned_by_neither_row(spark: Any, tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    write(root, "c", [offline(0), offline(1), offline(1), offline(2)])
+    rows = planned(spark, root)
+    assert [(row["partition"], row["verdict"]) for row in rows] == [
+        (0, "elect"),
+        (1, "quarantined"),
+        (2, "elect"),
+    ]
+    assert rows[1]["reason"] == "the partition stands in its snapshot 2 times"
+
+
+def test_a_run_that_is_repeated_gives_the_same(spark: Any, tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    write(root, "c", surveys(5, 300))
+    assert planned(spark, root, "one") == planned(spark, root, "two")
+
+
+def test_the_state_is_the_full_snapshot_with_what_changed_since(spark: Any, tmp_path: Path) -> None:
+    diary = Diary(place(str(tmp_path)))
+    diary.write(0, [partition(0), offline(1), partition(2)])
+    diary.write(1, [offline(0)], kind=Kind.CHANGES)
+    diary.write(2, [partition(1)], kind=Kind.CHANGES)
+    assert [row["partition"] for row in planned(spark, diary.root)] == [0]
+
+
+def test_a_truncated_file_takes_its_cluster_out_and_no_other(spark: Any, tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    write(root, "whole", [offline(0)])
+    write(root, "torn", [offline(0)])
+    file = next(f for f in (root / "partitions").walk() if "cluster_id=torn" in f.path)
+    Path(file.path).write_bytes(file.read()[:-20])
+    sources = find([root])
+    assert [refused.cluster_id for refused in sources.refused] == ["torn"]
+    assert "truncated or changed" in sources.refused[0].reason
+    assert {row["cluster_id"] for row in planned(spark, root)} == {"whole"}
+
+
+def test_a_missing_column_is_one_clear_line(tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    write(root, "c", [offline(0)])
+    rewrite(root, lambda table: table.drop_columns(["isr"]))
+    with pytest.raises(PipelineError, match="the column isr is missing"):
+        find([root])
+
+
+def test_a_column_of_another_type_is_one_clear_line(tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    write(root, "c", [offline(0)])
+    rewrite(root, lambda table: table.set_column(1, "partition", pa.array(["zero"])))
+    with pytest.raises(PipelineError, match="the column partition is string, not int32"):
+        find([root])
+
+
+def test_a_newer_schema_is_one_clear_line(tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    write(root, "c", [offline(0)])
+    manifest = next(f for f in (root / "manifests").walk())
+    manifest.write(json.dumps(json.loads(manifest.read()) | {"version": VERSION + 1}).encode())
+    with pytest.raises(
+        PipelineError, match=f"schema version {VERSION + 1}; this version of the tool reads up to"
+    ):
+        find([root])
+
+
+def test_a_cluster_that_two_places_hold_is_one_clear_line(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(place(str(tmp_path / name)), "c", [offline(0)])
+    with pytest.raises(PipelineError, match="cluster c is named twice"):
+        find([place(str(tmp_path / "a")), place(str(tmp_path / "b"))])
+
+
+def test_a_topic_of_very_many_partitions_is_as_many_tasks_as_others(spark: Any, tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    from pipeline.snapshot.write import Name, SnapshotWriter, snapshot_name
+
+    with SnapshotWriter(root, Name("c", snapshot_name(NOON, "t"), NOON)) as writer:
+        for start in range(0, 20_000, 5_000):
+            writer.partitions(batch_of([offline(n) for n in range(start, start + 5_000)], {}))
+        writer.commit(NOON, "0.1.0")
+    before = spark.conf.get("spark.sql.files.maxPartitionBytes")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "16k")
+    try:
+        from pipeline.sources import state
+
+        rows = job.decided(state(spark, find([root]).chains), Ranking.LAST_RECORD, Strategy.AGGRESSIVE)
+        counts = [n for n in rows.rdd.mapPartitions(lambda part: [sum(1 for _ in part)]).collect() if n]
+        assert sum(counts) == 20_000 and len(counts) == 4
+        assert "Exchange" not in rows._jdf.queryExecution().executedPlan().toString()
+    finally:
+        spark.conf.set("spark.sql.files.maxPartitionBytes", before)

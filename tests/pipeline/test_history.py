@@ -1,0 +1,83 @@
+"""What happened, told from snapshots: a gap is never taken for a recovery."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pipeline.history import job
+from pipeline.history.spine import spine
+from pipeline.places import place
+from pipeline.snapshot.bound import remove
+from pipeline.snapshot.catalog import read_catalog
+from pipeline.snapshot.manifest import Kind
+from recovery.model import Survey
+from tests.pipeline.stories import Diary, broker_row, minute_of, partition, quorum_row
+
+
+def offline(number: int) -> Survey:
+    return partition(number, leader=-1, isr=(), elr=(2,))
+
+
+def told(spark: Any, diary: Diary, acts: list[Any] | None = None) -> list[dict[str, Any]]:
+    catalog = read_catalog(diary.root)
+    manifests = catalog.clusters[diary.cluster_id]
+    looked = job.Looked([(diary.root, manifests, spine(diary.cluster_id, manifests))])
+    found = [row.asDict() for row in job.incidents(spark, looked, acts or []).collect()]
+    return sorted(found, key=lambda row: (row["topic"], row["partition"], row["kind"], row["began_at"]))
+
+
+def test_incidents_are_bounded_from_both_sides_and_say_how_they_ended(spark: Any, tmp_path: Path) -> None:
+    diary = Diary(place(str(tmp_path)))
+    diary.write(0, [partition(0), partition(1), partition(2)])
+    diary.write(1, [offline(0)], kind=Kind.CHANGES)
+    diary.write(2, [], kind=Kind.CHANGES)
+    diary.write(3, [partition(0, leader=2, isr=(2,))], kind=Kind.CHANGES)
+    diary.write(4, [partition(0), partition(1, leader=-1, isr=()), partition(2)])
+    act = ("c", "orders", 0, minute_of(2.5), "ann@ops", "elect")
+    first, under, second = told(spark, diary, [act])
+    assert (first["kind"], first["outcome"], first["how"]) == ("offline", "recovered", "elected from the ELR")
+    assert (first["at_least_s"], first["at_most_s"], first["who"]) == (60.0, 180.0, "ann@ops")
+    assert (under["kind"], under["outcome"]) == ("under min ISR", "recovered")
+    assert (second["partition"], second["outcome"], second["at_most_s"]) == (1, "ongoing", None)
+
+
+def test_what_a_missing_snapshot_hides_is_unknown_and_not_recovered(spark: Any, tmp_path: Path) -> None:
+    diary = Diary(place(str(tmp_path)))
+    diary.write(0, [offline(0)])
+    lost = diary.write(1, [], kind=Kind.CHANGES)
+    diary.write(2, [partition(0)], kind=Kind.CHANGES)
+    diary.write(3, [partition(0)])
+    remove(diary.root, lost)
+    (only,) = told(spark, diary)
+    assert (only["outcome"], only["ended_at"], only["at_most_s"]) == ("unknown", None, None)
+
+
+def test_a_long_silence_is_a_gap_too(spark: Any, tmp_path: Path) -> None:
+    diary = Diary(place(str(tmp_path)))
+    for minute in range(4):
+        diary.write(minute, [offline(0)])
+    diary.write(60, [partition(0)])
+    (only,) = told(spark, diary)
+    assert (only["outcome"], only["at_least_s"]) == ("unknown", 180.0)
+
+
+def test_the_quorum_brokers_and_log_dirs_stand_on_the_same_timeline(spark: Any, tmp_path: Path) -> None:
+    diary = Diary(place(str(tmp_path)))
+    diary.write(0, [partition()], brokers=[broker_row(1), broker_row(2)], quorum=quorum_row(100))
+    diary.write(
+        1,
+        [],
+        kind=Kind.CHANGES,
+        brokers=[broker_row(1, error="EIO"), broker_row(2, fenced=True)],
+        quorum=quorum_row(101, (100, 101, 103)),
+    )
+    manifests = read_catalog(diary.root).clusters["c"]
+    looked = job.Looked([(diary.root, manifests, spine("c", manifests))])
+    found = {(row["subject"], row["was"], row["now"]) for row in job.events(spark, looked).collect()}
+    assert found == {
+        ("broker 2", "up", "fenced"),
+        ("log dir /kafka of broker 1", "online", "failed: EIO"),
+        ("quorum leader", "100", "101"),
+        ("quorum voters", "100, 101, 102", "100, 101, 103"),
+    }
