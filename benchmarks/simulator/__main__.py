@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +35,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulator", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     rounds = parser.parse_args().rounds
-    machine = tuple(described("not used"))
+    _, _, system, *_ = described("")
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    machine = (f"- Python {platform.python_version()}", system, f"- load average when it began: {load}")
     try:
         with tempfile.TemporaryDirectory() as directory:
             speeds = {n: _median("speed", n, rounds, Path(directory)) for n in BROKERS}
