@@ -150,10 +150,18 @@ class Console(App[int], inherit_bindings=False):
         if self._leaving is None:
             self._leaving = asyncio.create_task(self._leave(status), name="leave")
 
+    def is_leaving(self) -> bool:
+        """Nothing that sends may begin any more."""
+        return self._leaving is not None
+
     async def _leave(self, status: int) -> None:
         deadline = time.monotonic() + LIMIT_SECONDS
         while self.stop.flights and time.monotonic() < deadline:  # noqa: ASYNC110  # another thread lands them
             await asyncio.sleep(FLIGHT_LOOKS)
+        if self.stop.flights:
+            resume = f": {self.program.resume}" if self.program.resume else ""
+            self.last_line = f"{self.program.name}: what was in flight may be unfinished{resume}"
+            status = 1
         if self.session is not None:
             await self.session.close()
         signum = self.stop.signum

@@ -95,7 +95,7 @@ class Applier:
 
     async def _send(self, frozen: Frozen, reason: str) -> Applied:
         desk, session = self._desk, self._desk.session
-        stop = self.halt = Halt(desk.owner.program.supervisor.stop)
+        stop = self.halt = Halt(desk.owner.program.supervisor.stop, desk.owner.is_leaving)
         job = applying.Job(desk.owner.program, frozen, reason, stop, self.progress("electing"))
         desk.owner.program.resume = session.target.command("resume")
         try:

@@ -43,13 +43,17 @@ def command_line(
 def _plan(target: Target, choosing: Choosing, draft: Draft) -> str:
     if draft.file is not None:
         return target.command("apply", str(draft.file))
+    if draft.edited:
+        # No option makes a choice by hand again: the file does, under the name that saving proposes.
+        return target.command("apply", unused())
     partitions = [] if draft.plan is None else [row.tp for row in draft.plan.rows]
     which = _named(partitions) or ("--all-offline-partitions",)
+    made = choosing if draft.plan is None else draft.plan.header
     how = []
-    if choosing.ranking is not Ranking.LAST_RECORD:
-        how += ["--ranking", str(choosing.ranking)]
-    if choosing.strategy is not Strategy.BALANCED:
-        how += ["--strategy", str(choosing.strategy)]
+    if made.ranking is not Ranking.LAST_RECORD:
+        how += ["--ranking", str(made.ranking)]
+    if made.strategy is not Strategy.BALANCED:
+        how += ["--strategy", str(made.strategy)]
     return target.command("plan", *which, *how, unused())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -16,22 +16,20 @@ from textual.worker import Worker
 from backends.base.answers import Capabilities
 from backends.base.errors import BackendError
 from console.actions.keys import BY_NAME, DIRS, ELIGIBLE, KEYS, OFFLINE, PANES, PLAN, REPLICAS, KeyAction
-from console.app import panes
+from console.app import panes, surround
 from console.app.availability import Standing, why_not
 from console.app.command_lines import command_line
 from console.app.controllers import Controllers
 from console.app.dirs_detail import dir_detail
 from console.app.footer import Footer
-from console.app.frame import short_name, title
-from console.app.guide import step
 from console.app.help import sections
 from console.app.moves import Moves, Place
+from console.app.owner import Owner
 from console.app.planner import Planner
 from console.app.session import Session
 from console.app.tables import Tables
 from console.app.takeaway import Takeaway
 from console.app.view import Wanted
-from console.cli.run import Program
 from console.errors import ConsoleError
 from recovery.model import TopicPartition
 from recovery.plan.values import PlanError
@@ -40,7 +38,7 @@ from widgets.dirs import DirDetail, DirsPane
 from widgets.eligible import EligiblePane
 from widgets.frame.bottom import CommandLine, Say
 from widgets.frame.filterbar import FilterBar
-from widgets.frame.tabs import Crumbs, PaneTabs, Tab
+from widgets.frame.tabs import Crumbs, PaneTabs
 from widgets.frame.title import TitleBar
 from widgets.pane import Pane
 from widgets.partitions import PartitionsPane
@@ -51,18 +49,6 @@ from widgets.table import RowTable
 from widgets.text import Tone
 
 TICK_SECONDS = 1.0
-
-
-class Owner(Protocol):
-    """What the desk asks of the app."""
-
-    program: Program
-
-    def report(self, error: BaseException) -> str: ...
-
-    def pick(self) -> None: ...
-
-    def leave(self, status: int = 0) -> None: ...
 
 
 class Desk(Screen[None]):
@@ -166,21 +152,7 @@ class Desk(Screen[None]):
 
     def draw_frame(self) -> None:
         """What surrounds the panes."""
-        session = self.session
-        self.query_one(TitleBar).update(title(session))
-        self.query_one(PaneTabs).update(self._tabs(), self.pane)
-        self.query_one(Crumbs).update(self.moves.trail(short_name(session.target)))
-        self.query_one(CommandLine).update(self.command_line())
-        self.query_one(Footer).update(tuple(self.actions()), self.pane)
-        if self.guide:
-            said = step(self.pane, session.view, session.draft, session.safety)
-            self.query_one(Footer).guide(said)
-
-    def _tabs(self) -> tuple[Tab, ...]:
-        counts = {OFFLINE: len(self.session.view.troubled), PLAN: len(self.session.draft.partitions)}
-        return tuple(
-            Tab(pane, title, f"{counts[pane]:,}" if counts.get(pane) else "") for pane, title in PANES.items()
-        )
+        surround.draw(self)
 
     def command_line(self) -> str:
         session = self.session
@@ -315,6 +287,9 @@ class Desk(Screen[None]):
 
     def view_changed(self) -> None:
         self.redraw()
+        warnings, self.owner.warnings = self.owner.warnings, []
+        if warnings and self.is_mounted:
+            self.say("; ".join(warnings), Tone.WARN)
 
     def state_changed(self) -> None:
         if not self.is_mounted:

@@ -12,15 +12,16 @@ T = TypeVar("T")
 
 
 class Halt(StopRequest):
-    """True once somebody pressed the key that stops this one piece of work, or a signal came for all of it."""
+    """True once somebody stopped this one piece of work, is leaving the console, or a signal came."""
 
-    def __init__(self, whole: StopRequest) -> None:
+    def __init__(self, whole: StopRequest, leaving: Callable[[], bool]) -> None:
         super().__init__()
         self._whole = whole
+        self._leaving = leaving
         self.asked = False
 
     def __bool__(self) -> bool:
-        return self.asked or bool(self._whole)
+        return self.asked or self._leaving() or bool(self._whole)
 
     @contextlib.contextmanager
     def in_flight(self) -> Iterator[None]:

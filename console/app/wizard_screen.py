@@ -104,7 +104,7 @@ class WizardScreen(ModalScreen[None]):
 
     async def _run(self) -> None:
         session, program = self._desk.session, self._desk.owner.program
-        halt = self._halt = Halt(program.supervisor.stop)
+        halt = self._halt = Halt(program.supervisor.stop, self._desk.owner.is_leaving)
         program.resume = session.target.command("resume")
 
         async def job(backend: Backend) -> Gone:

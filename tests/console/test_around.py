@@ -219,3 +219,14 @@ async def test_long_work_that_sends_nothing_is_stopped_by_escape() -> None:
         backend.hangs = False
         await robot.press("m")
         await robot.hears("beside the cluster of now")
+
+
+async def test_a_mistake_in_the_profiles_is_a_line_with_its_place_and_the_scenarios_are_still_there(
+    home: Path,
+) -> None:
+    settings = home / "config" / "ktriage" / "clusters.yaml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("clusters:\n  production: {bootstrap: 'kafka:9092', colur: red}\n", encoding="utf-8")
+    async with console(None, size=(200, 40)) as robot:
+        await robot.asked(PlacePicker)
+        await robot.sees("clusters.yaml:2", "there is no such setting", "last-replica-standing")

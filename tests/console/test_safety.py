@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from console.app.safety import IDLE_SECONDS, OPTION, SERVED, Safety, forbidden
+from console.app.stopping import Halt
 from console.errors import NotDone
+from console.signals import StopRequest
 
 
 def test_it_starts_read_only_and_is_armed_by_hand() -> None:
@@ -57,3 +59,18 @@ def test_the_hardest_reason_is_told_first() -> None:
     assert forbidden(read_only_option=True, profile="p", served=False) == "p"
     assert forbidden(read_only_option=True, profile=None, served=False) == OPTION
     assert forbidden(read_only_option=False, profile=None, served=False) is None
+
+
+def test_leaving_stops_what_is_under_way_as_a_signal_does() -> None:
+    whole, leaving = StopRequest(), [False]
+    halt = Halt(whole, lambda: leaving[0])
+    assert not halt
+    with halt.in_flight():
+        assert whole.flights == 1
+        leaving[0] = True
+        assert halt
+    assert whole.flights == 0
+    leaving[0] = False
+    assert not halt
+    whole.signum = 15
+    assert halt

@@ -1,0 +1,22 @@
+"""What the main screen asks of the app that it is in."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from console.cli.run import Program
+
+
+class Owner(Protocol):
+    """``warnings`` are what opening the cluster had to say, not shown yet."""
+
+    program: Program
+    warnings: list[str]
+
+    def is_leaving(self) -> bool: ...
+
+    def report(self, error: BaseException) -> str: ...
+
+    def pick(self) -> None: ...
+
+    def leave(self, status: int = 0) -> None: ...

@@ -1,0 +1,36 @@
+"""Drawing what surrounds the panes: title, tabs, crumbs, command line, keys, and the guide."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from console.actions.keys import OFFLINE, PANES, PLAN
+from console.app.footer import Footer
+from console.app.frame import short_name, title
+from console.app.guide import step
+from widgets.frame.bottom import CommandLine
+from widgets.frame.tabs import Crumbs, PaneTabs, Tab
+from widgets.frame.title import TitleBar
+
+if TYPE_CHECKING:
+    from console.app.desk import Desk
+
+
+def draw(desk: Desk) -> None:
+    """Hands each part what it shows now; the parts repaint what changed."""
+    session = desk.session
+    desk.query_one(TitleBar).update(title(session))
+    desk.query_one(PaneTabs).update(_tabs(desk), desk.pane)
+    desk.query_one(Crumbs).update(desk.moves.trail(short_name(session.target)))
+    desk.query_one(CommandLine).update(desk.command_line())
+    desk.query_one(Footer).update(tuple(desk.actions()), desk.pane)
+    if desk.guide:
+        desk.query_one(Footer).guide(step(desk.pane, session.view, session.draft, session.safety))
+
+
+def _tabs(desk: Desk) -> tuple[Tab, ...]:
+    session = desk.session
+    counts = {OFFLINE: len(session.view.troubled), PLAN: len(session.draft.partitions)}
+    return tuple(
+        Tab(pane, title, f"{counts[pane]:,}" if counts.get(pane) else "") for pane, title in PANES.items()
+    )
