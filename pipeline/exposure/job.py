@@ -82,7 +82,10 @@ def _prepared(rows: Any, brokers: Any) -> Any:
         sound.join(f.broadcast(racks), "cluster_id", "left")
         .withColumn("held", held)
         .withColumn("least", f.expr("least(coalesce(min_isr, 1), size(assignment))"))
-        .select("cluster_id", "topic", "partition", "leader", "isr", "elr", "assignment", "held", "least")
+        .withColumn(
+            "alive", f.expr("transform(filter(replicas, r -> r.standing = 'electable'), r -> r.broker)")
+        )
+        .select("cluster_id", "topic", "partition", "isr", "elr", "assignment", "alive", "held", "least")
     )
 
 
@@ -95,10 +98,11 @@ def _judged(rows: Any) -> Any:
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     steps = {
-        "left_isr": "filter(isr, b -> NOT array_contains(lost, b))",
-        "left_elr": "filter(coalesce(elr, cast(array() AS array<int>)), b -> NOT array_contains(lost, b))",
-        "left": "filter(assignment, b -> NOT array_contains(lost, b))",
-        "behind": "filter(assignment, b -> NOT array_contains(lost, b) AND NOT array_contains(isr, b))",
+        # Who is down already helps nobody, wherever the controller counts it.
+        "left": "array_except(alive, lost)",
+        "left_isr": "array_except(isr, lost)",
+        "left_elr": "array_intersect(coalesce(elr, cast(array() AS array<int>)), left)",
+        "behind": "array_except(left, isr)",
     }
     for name, expression in steps.items():
         rows = rows.withColumn(name, f.expr(expression))
