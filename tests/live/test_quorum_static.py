@@ -1,0 +1,91 @@
+"""Static voters: a disk is swapped without any request, the quorum is upgraded, a voter changes its address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.testbed import ClusterSpec, KafkaCluster, wait_until
+from tests.live.commanding import Console
+from tests.live.quorum_stage import Replacing, wait_listening
+
+CLUSTER = ClusterSpec(controllers=3, brokers=1, quorum="static")
+YES = ("--yes", "--reason", "a test")
+
+
+@pytest.fixture
+def console(cluster: KafkaCluster, tmp_path: Path) -> Iterator[Console]:
+    yield Console(tmp_path, cluster.bootstrap())
+
+
+def status(console: Console) -> dict[str, Any]:
+    return console.json("quorum", "status")[1]
+
+
+def not_fetching(console: Console) -> set[int]:
+    return {m["id"] for m in status(console).get("notFetching", ())}
+
+
+def follower(console: Console) -> int:
+    found = wait_until(lambda: status(console)["leader"], "a leader")
+    return next(node for node in (100, 101, 102) if node != found)
+
+
+def test_a_disk_is_swapped_by_its_procedure_and_nothing_is_sent(
+    cluster: KafkaCluster, console: Console
+) -> None:
+    assert status(console)["dynamic"] is False
+    node = follower(console)
+
+    def swap(title: str) -> None:
+        if title.startswith("replace the disk"):
+            cluster.node(node).stop()
+            wait_until(lambda: node in not_fetching(console), f"node {node} to be silent")
+            cluster.format_again(node)
+            cluster.node(node).start()
+
+    words = ("quorum", "replace", str(node), "--why", "disk", *YES, *console.connection)
+    ended = Replacing(console.home, words, swap).ended()
+    assert ended.status == 0, ended
+    assert console.sent() == ["replace-controller"]
+    assert status(console)["well"] is True
+    refused = console("quorum", "replace", str(node), "--why", "host", "--with", "110", *YES)
+    assert refused.status == 1
+    assert "upgrade first" in refused.err
+
+
+def test_the_quorum_is_upgraded_after_every_node_was_asked(cluster: KafkaCluster, console: Console) -> None:
+    ended = console("quorum", "remove", "100", *YES)
+    assert "controller.quorum.voters" in ended.err
+    hung = follower(console)
+    cluster.node(hung).pause()
+    try:
+        ended = console("quorum", "upgrade", *YES)
+        assert ended.status == 1
+        assert f"controller {hung}" in ended.err
+        assert status(console)["kraftVersion"] == 0
+    finally:
+        cluster.node(hung).resume()
+    wait_until(lambda: status(console)["well"], "every voter to be up")
+    done = console.json("quorum", "upgrade", *YES)[1]
+    assert (done["done"], done["kraftVersion"]) == (True, 1)
+    assert status(console)["dynamic"] is True
+    assert console.sent() == ["upgrade-feature"]
+
+
+def test_a_voter_tells_its_new_address_itself(cluster: KafkaCluster, console: Console) -> None:
+    node = follower(console)
+    wanted = f"CONTROLLER://localhost:{cluster.node(node).port}"
+    words = ("quorum", "update-endpoint", str(node), "--endpoint", wanted, *YES, *console.connection)
+    waiting = Replacing(console.home, words, lambda _title: None)
+    cluster.node(node).change_properties({"advertised.listeners": wanted})
+    cluster.node(node).restart()
+    wait_listening(cluster, node)
+    ended = waiting.ended()
+    assert ended.status == 0, ended
+    voters = {m["id"]: m["endpoints"] for m in status(console)["members"] if m["endpoints"]}
+    assert voters[node][0]["host"] == "localhost"
+    assert console.sent() == []
