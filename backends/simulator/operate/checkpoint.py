@@ -16,7 +16,7 @@ import pickle
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -117,13 +117,24 @@ def write(path: Path, header: Header, simulation: Simulation) -> None:
         with undisturbed():
             _Pickler(held, pickle.HIGHEST_PROTOCOL).dump(simulation)
         head = json.dumps({**header, "source": _source()}, sort_keys=True).encode() + b"\n"
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".checkpoint-", delete=False) as file:
-            file.write(head + held.getbuffer())
-        Path(file.name).replace(path)
+        _replace(path, head + held.getbuffer())
     except (OSError, pickle.PicklingError, RecursionError, TypeError, AttributeError, ValueError):
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
     finally:
         sys.setrecursionlimit(limit)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Whole or not at all, and nothing beside it: raises OSError."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".checkpoint-", delete=False) as file:
+        try:
+            file.write(content)
+            file.flush()
+            Path(file.name).replace(path)
+        except OSError:
+            Path(file.name).unlink(missing_ok=True)
+            raise
 
 
 def header(path: Path) -> Header | None:

@@ -101,3 +101,18 @@ async def test_after_a_reset_the_operator_comes_again_without_waiting(
         await cluster.close()
         assert kept.Kept(read("last-replica-standing"), 1, state).reset()
     assert always == [1]
+
+
+def test_a_full_disk_costs_the_checkpoint_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_self: Path, _target: Path) -> None:
+        raise OSError("no space left on device")
+
+    run = Simulation(read("last-replica-standing"), 1)
+    old = tmp_path / "run"
+    old.write_bytes(b"of an earlier run")
+    monkeypatch.setattr(Path, "replace", full)
+    checkpoint.write(old, {}, run)
+    assert list(tmp_path.iterdir()) == []
+    run.advance_to(1_000_000)
