@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.app.draft import Draft
 from console.app.elsewhere import Elsewhere
@@ -184,7 +186,9 @@ class Session:
                 last = self.clock()
                 continue
             passed, last = self.clock() - last, self.clock()
-            await self.run(partial(_advance, seconds=passed))
+            # What keeps time from moving is told by the next look, which cannot move it either.
+            with contextlib.suppress(BackendError):
+                await self.run(partial(_advance, seconds=passed))
             took = self.clock() - last
             if took > BEAT_SECONDS / 10:
                 await asyncio.sleep(min(took * 10, 60.0))
