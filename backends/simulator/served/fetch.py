@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from backends.live.ids import kafka_id
-from backends.simulator.broker.describe import id_of
 from backends.simulator.broker.log import read
 from backends.simulator.broker.process import BrokerProcess
 from backends.simulator.served.call import Call
 from backends.simulator.served.entities import Values
-from backends.simulator.served.metadata import rows_of
+from backends.simulator.served.metadata import names_by_id
 from backends.simulator.served.packing import NO_TAGS, string, topics_of, uuid_bytes, varint
 from backends.simulator.served.replica import Replica, current, end_of, find
 from recovery.model import EpochSpan, TopicPartition
@@ -80,7 +79,7 @@ def _enough(topics: Topics, least: int) -> bool:
 def _look(call: Call, process: BrokerProcess) -> Topics:
     by_id: dict[str, str] = {}
     if call.version >= BY_ID_FROM:
-        by_id = {id_of(process.image, name): name for name in rows_of(process.image)}
+        by_id = names_by_id(process.image)
     replica_id = call.request.replica_state.replica_id if call.version >= 15 else call.request.replica_id
     reader = Reader(call, process, replica_id, [call.field("max_bytes", 2**31 - 1)])
     found: Topics = []

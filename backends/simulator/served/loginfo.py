@@ -11,13 +11,12 @@ from kio.schema.errors import ErrorCode
 from backends.base.answers import LogDir
 from backends.live.ids import kafka_id
 from backends.live.native import LIMIT
-from backends.simulator.broker.describe import id_of
 from backends.simulator.broker.process import BrokerProcess
 from backends.simulator.messages import Error
 from backends.simulator.questions import DescribeLogDirs, LogDirsDescribed
 from backends.simulator.served.call import Call, code
 from backends.simulator.served.entities import Values
-from backends.simulator.served.metadata import rows_of
+from backends.simulator.served.metadata import names_by_id
 from backends.simulator.served.packing import NO_TAGS, array, string, uuid_bytes
 from backends.simulator.served.quick import Replicas
 from recovery.model import TopicPartition
@@ -34,7 +33,7 @@ async def get_replica_log_info(call: Call) -> bytes:
 
 
 def _log_info(call: Call, process: BrokerProcess) -> bytes:
-    names = {id_of(process.image, name): name for name in rows_of(process.image)}
+    names = names_by_id(process.image)
     allowed = call.rights.cluster("CLUSTER_ACTION")
     replicas = Replicas(process)
     left, more = LIMIT, False

@@ -32,6 +32,17 @@ def rows_of(image: ClusterImage) -> dict[str, tuple[Registration, ...]]:
     return dict(table.topics) if isinstance(table, PartitionTable) else {}
 
 
+_newest: tuple[object, dict[str, str]] = (None, {})
+
+
+def names_by_id(image: ClusterImage) -> dict[str, str]:
+    """Every topic's name by its id; kept for as long as nothing changes."""
+    global _newest  # noqa: PLW0603  # thousands of requests ask the same of one table
+    if _newest[0] is not image.partitions:
+        _newest = (image.partitions, {id_of(image, name): name for name in rows_of(image)})
+    return _newest[1]
+
+
 async def metadata(call: Call) -> Values:
     """Metadata: no ELR, no fenced brokers; a partition without a leader has LEADER_NOT_AVAILABLE."""
     return await call.there(lambda process: _metadata(call, process))
