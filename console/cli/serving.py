@@ -60,7 +60,7 @@ def serve(program: Program, name: str, serving: Serving, *, json: bool) -> int:
         without = hidden(serving.without)
     except NoSuchCall as error:
         raise InputError(f"--without: {error}") from None
-    nodes = len(scenario.topology.brokers) + len(scenario.topology.controllers)
+    nodes = len(scenario.topology.brokers) + len(scenario.topology.every_controller)
     if not 0 <= serving.port_base <= LAST_PORT - nodes:
         raise InputError(f"--port-base: between 1 and {LAST_PORT - nodes}, or 0 for any free ports")
     options = Options(serving.seed, serving.speed, serving.port_base, without, _users(serving.users))
