@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import sys
 import termios
 from collections.abc import Callable
@@ -19,6 +20,10 @@ _UNDO = (
     "\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
 )
 
+PATIENCE = 0.5
+"""Seconds between looks whether the terminal is still there."""
+LAST_LOOKS = 20
+
 
 class Forgiving:
     """The terminal as a file that never fails: one that is gone takes no text, and ``lost`` is told once."""
@@ -26,7 +31,7 @@ class Forgiving:
     def __init__(self, file: IO[str], lost: Callable[[], None]) -> None:
         self._file = file
         self._lost = lost
-        self._gone = False
+        self.gone = False
 
     def write(self, text: str) -> int:
         with self._noticing():
@@ -42,13 +47,13 @@ class Forgiving:
 
     @contextlib.contextmanager
     def _noticing(self) -> Any:
-        if self._gone:
+        if self.gone:
             yield
             return
         try:
             yield
         except (OSError, ValueError):
-            self._gone = True
+            self.gone = True
             self._lost()
 
 
@@ -61,6 +66,38 @@ class Terminal(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         assert sys.__stderr__ is not None
         self._file: Any = Forgiving(sys.__stderr__, self._tell)
+        self._stopped = False
+
+    def write(self, data: str) -> None:
+        """Waits for a slow line, as Textual does, and not for one that is gone."""
+        self._put(data)
+
+    def close(self) -> None:
+        """As Textual's, which waits for ever where a hang-up has come in between."""
+        self._put(None)
+        writer = self._writer_thread
+        # What puts the terminal back is among the last that is written: a slow line gets its time.
+        for _ in range(LAST_LOOKS):
+            if writer is None or not writer.is_alive() or self._file.gone:
+                break
+            writer.join(PATIENCE)
+
+    def _put(self, data: str | None) -> None:
+        writer = self._writer_thread
+        while writer is not None and writer.is_alive() and not self._file.gone:
+            with contextlib.suppress(queue.Full):
+                writer._queue.put(data, timeout=PATIENCE)
+                return
+
+    def _sigcont_application(self, *_: Any) -> None:
+        """The kernel sends SIGCONT after the SIGHUP of a hang-up: that is no return from being stopped."""
+        if self._stopped:
+            self._stopped = False
+            super()._sigcont_application()
+
+    def _sigtstp_application(self, *_: Any) -> None:
+        self._stopped = True
+        super()._sigtstp_application()
 
     def run_input_thread(self) -> None:
         """Raises nothing for a terminal that hangs up."""
