@@ -68,7 +68,7 @@ def show(program: Program, name: str, *, json: bool) -> int:
             "title": scenario.title,
             "about": scenario.about,
             "brokers": len(topology.brokers),
-            "controllers": len(topology.controllers),
+            "controllers": len(topology.every_controller),
             "partitions": partitions,
             "operator_at_s": scenario.operator_at / SECOND,
             "offline": scenario.offline,
@@ -80,12 +80,13 @@ def show(program: Program, name: str, *, json: bool) -> int:
         scenario.title,
         scenario.about,
         "",
-        f"{len(topology.brokers)} brokers, {len(topology.controllers)} controllers, {partitions:,} partitions",
+        f"{len(topology.brokers)} brokers, {len(topology.every_controller)} controllers, {partitions:,} partitions",
         *(f"{at:9.1f} s  {what}" for at, what in events),
         f"{scenario.operator_at / SECOND:9.1f} s  the operator comes: {scenario.offline:,} partitions are offline",
     ]
     program.screen.out(lines)
-    program.screen.say(f"next: ktriage replicas --simulate {name} --all-offline-partitions")
+    look = "replicas --all-offline-partitions" if scenario.offline else "status"
+    program.screen.say(f"next: ktriage {look} --simulate {name}")
     return Status.DONE
 
 
