@@ -1,0 +1,107 @@
+"""Results in the terminal."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from console.output.pipeline import bar, show_result
+from console.output.screen import Screen
+from pipeline.places import place
+from pipeline.results import Result
+from tests.pipeline.surveys import NOON
+
+EXPOSED = {
+    "cluster_id": "c",
+    "partitions": 7,
+    "offline": 3,
+    "unclean": 2,
+    "under_min_isr": 5,
+    "saved_by_one_more_in_sync": 1,
+    "writable_with_min_isr_one_less": 4,
+    "place": 1,
+}
+SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
+    "exposure": (
+        {"clusters": {"c": ["s"]}},
+        {
+            "worst": [
+                EXPOSED | {"kind": "rack", "failed": ["a"], "together": 1},
+                EXPOSED | {"kind": "broker", "failed": ["1", "2"], "together": 2},
+            ],
+            "topics": [EXPOSED | {"topic": "orders", "broker": 1}],
+            "refused": [{"cluster_id": "d", "snapshot": "", "reason": "it is torn", "rows": -1}],
+            "quarantined": [],
+        },
+        ["one failure", "1 + 2", "orders", "left out: cluster d: it is torn"],
+    ),
+    "history": (
+        {"clusters": {"c": 4}},
+        {
+            "gaps": {"c": 1},
+            "counts": [
+                {
+                    "cluster_id": "c",
+                    "kind": "offline",
+                    "outcome": "unknown",
+                    "incidents": 2,
+                    "at_least_s": 60.0,
+                }
+            ],
+            "offenders": [
+                {
+                    "cluster_id": "c",
+                    "topic": "t",
+                    "partition": 3,
+                    "kind": "offline",
+                    "incidents": 2,
+                    "at_least_s": 60.0,
+                }
+            ],
+            "longest": [
+                {
+                    "cluster_id": "c",
+                    "topic": "t",
+                    "partition": 3,
+                    "kind": "offline",
+                    "began": "noon",
+                    "at_least_s": 60.0,
+                    "at_most_s": None,
+                    "outcome": "unknown",
+                    "how": None,
+                    "who": None,
+                }
+            ],
+            "events": [
+                {
+                    "when": "noon",
+                    "cluster_id": "c",
+                    "subject": "broker 2",
+                    "was": "up",
+                    "now": "fenced",
+                    "in_a_gap": True,
+                }
+            ],
+        },
+        ["c: 4 snapshots, 1 gaps of which nothing is known", "t-3", "at least 60", "in a gap"],
+    ),
+}
+
+
+@pytest.mark.parametrize("job", SUMMARIES)
+@pytest.mark.parametrize("rows", [0, 1, 20])
+def test_a_result_says_what_it_found(job: str, rows: int) -> None:
+    asked, summary, said = SUMMARIES[job]
+    result = Result(place("/results/run"), job, NOON, "0.1.0", (), asked, summary)
+    out, err = io.StringIO(), io.StringIO()
+    show_result(Screen(lambda: 0.0, out, err), result, rows, json=False)
+    for words in said:
+        assert words in out.getvalue()
+    assert err.getvalue() == "result: file:///results/run\n"
+
+
+def test_a_bar_shows_what_is_not_nothing() -> None:
+    assert bar(0, 10) == "" and bar(10, 10, 4) == "████" and bar(0.001, 10) == "▏"
+    assert bar(5, 0) == ""
