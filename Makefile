@@ -1,5 +1,6 @@
 # Everything is set up by the targets themselves; a fresh machine needs Python 3.11+, Java 17+ and make.
-#   make demo    the stale long tail on a real Kafka, recovered before your eyes
+#   make demo    the console on a simulated incident, with a guide of what to press
+#   make demo-kafka  the stale long tail on a real Kafka, recovered before your eyes
 #   make test    lint, types, import rules and every test (real Kafka included)
 #   make setup   the tool alone, in .venv/bin/ktriage
 #   make screenshots   draw the README's picture again, from a real run
@@ -12,11 +13,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup pipeline-setup demo screenshots test lint unit live bench soak lock clean
+.PHONY: setup pipeline-setup demo demo-kafka screenshots test lint unit live bench soak lock clean
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '2,9s/^#  *//p' Makefile
+	@sed -n '2,10s/^#  *//p' Makefile
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -48,17 +49,27 @@ $(VENV)/.dev: $(VENV)/.tool requirements/dev.txt
 java:
 	@v=$$(java -version 2>&1 | sed -n '1s/.*version "\([0-9]*\).*/\1/p'); [ "$${v:-0}" -ge 17 ] \
 	    || { echo "Java 17 or newer is needed to run Kafka; on Debian: apt install openjdk-17-jre-headless" >&2; exit 1; }
-.PHONY: java help
+
+tmux:
+	@command -v tmux >/dev/null || { echo "tmux is needed by the tests of the terminal; on Debian: apt install tmux" >&2; exit 1; }
+.PHONY: java tmux help
 
 setup: $(VENV)/.tool
 
 pipeline-setup: $(VENV)/.spark java
 
-demo: $(VENV)/.testbed java
+# The incident begins anew, and leaves alone what was rehearsed elsewhere.
+DEMO := --simulate last-replica-standing --state $(VENV)/demo.json
+demo: $(VENV)/.tool
+	@rm -f $(VENV)/demo.json*
+	@$(BIN)/ktriage $(DEMO) --guide
+
+demo-kafka: $(VENV)/.testbed java
 	@$(BIN)/python -m console.demo
 
-# The picture in the README is what the demo prints, from the survey on.
-screenshots: $(VENV)/.testbed java
+# The console's panes, and what make demo-kafka prints, from the survey on.
+screenshots: $(VENV)/.dev java
+	@$(BIN)/python -m console.app.screenshots screenshots
 	@$(BIN)/python -m console.demo </dev/null > $(VENV)/demo.txt
 	@sed -n '/^What each/,/as was told before/p' $(VENV)/demo.txt \
 	    | $(BIN)/python -m console.output.svg "ktriage: a recovery on a real Kafka" > screenshots/recovery.svg
@@ -71,7 +82,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
-unit: $(VENV)/.dev java
+unit: $(VENV)/.dev java tmux
 	$(BIN)/python -m pytest tests --ignore tests/live $(PYTEST_ARGS)
 
 live: $(VENV)/.dev java

@@ -14,6 +14,10 @@ LOOK_SECONDS = 0.2
 """How often whoever waits for a result looks whether it should stop."""
 
 
+AT_ONCE = 64
+"""Processes at the most, whatever is asked for."""
+
+
 def fuzzed(
     seeds: range, jobs: int, stop: Callable[[], bool] = lambda: False, *, seconds: int = 60
 ) -> Iterator[Fuzzed]:
@@ -21,7 +25,8 @@ def fuzzed(
 
     No process is left behind, whatever ends the iteration.
     """
-    if jobs == 1:
+    jobs = min(jobs, len(seeds), AT_ONCE)
+    if jobs <= 1:
         for seed in seeds:
             if stop():
                 return
