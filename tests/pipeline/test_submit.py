@@ -1,0 +1,72 @@
+"""A plan and a drill by spark-submit, on a cluster of two workers of their own processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.package import build
+from pipeline.places import place
+from pipeline.plan.result import plan_of
+from pipeline.results import read_result
+from tests.pipeline.stories import partition
+from tests.pipeline.surveys import write
+
+ROOT = Path(__file__).parents[2]
+
+# Two clusters of three Java processes each are started.
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where both jobs have left their results."""
+    home = tmp_path_factory.mktemp("submit")
+    write(place(str(home / "lake")), "c", [partition(n, leader=-1, isr=()) for n in range(50)])
+    archive, _ = build(place(str(home)))
+    for words in (("plan", "--in", "lake", "--strategy", "aggressive"), ("drill", "--seeds", "1")):
+        _submit(home, archive.path, *words, "--out", "results")
+    return home / "results"
+
+
+def _submit(home: Path, archive: str, *words: str) -> None:
+    environment = os.environ | {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        # Nothing but the archive: neither the driver nor the workers see the sources.
+        "PYTHONPATH": "",
+    }
+    ended = subprocess.run(
+        [
+            str(Path(sys.executable).with_name("spark-submit")),
+            *("--master", "local-cluster[2,1,1024]", "--driver-memory", "1g", "--py-files", archive),
+            *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.bindAddress=127.0.0.1"),
+            *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"),
+            str(ROOT / "pipeline" / "submit.py"),
+            *words,
+        ],
+        cwd=home,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+
+
+def test_a_plan_that_was_submitted_is_a_plan_like_any_other(results: Path) -> None:
+    result = read_result(place(str(results)), "plan")
+    plan = plan_of(result, "c", "me")
+    assert [row.tp.partition for row in plan.rows] == list(range(50))
+    assert {row.leader for row in plan.rows} == {1} and all(row.loss.none for row in plan.rows)
+
+
+def test_a_drill_that_was_submitted_ran_on_the_workers(results: Path) -> None:
+    summary = read_result(place(str(results)), "drill").summary
+    assert (summary["incidents"], summary["failed"]) == (56, 0), summary["failures"]
