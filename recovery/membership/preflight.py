@@ -74,7 +74,7 @@ class Strength(NamedTuple):
     def __str__(self) -> str:
         size = len(self.voters.voters)
         return f"{len(self.up)} of {size} up, majority {self.voters.majority}, " + (
-            f"stands {self.spare} more failures" if self.commits else "cannot commit"
+            f"stands {self.spare} more failure{'s' * (self.spare != 1)}" if self.commits else "cannot commit"
         )
 
 
