@@ -13,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup pipeline-setup demo demo-kafka screenshots test lint unit live bench soak lock clean
+.PHONY: setup pipeline-setup demo demo-kafka screenshots test lint unit spark live bench soak lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -74,7 +74,7 @@ screenshots: $(VENV)/.dev java
 	@sed -n '/^What each/,/as was told before/p' $(VENV)/demo.txt \
 	    | $(BIN)/python -m console.output.svg "ktriage: a recovery on a real Kafka" > screenshots/recovery.svg
 
-test: lint unit live
+test: lint unit spark live
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -83,7 +83,11 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev java tmux
-	$(BIN)/python -m pytest tests --ignore tests/live $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests --ignore tests/live --ignore tests/pipeline $(PYTEST_ARGS)
+
+# A process of its own: a Spark session takes the signals of the process that it lives in.
+spark: $(VENV)/.dev java
+	$(BIN)/python -m pytest tests/pipeline $(PYTEST_ARGS)
 
 live: $(VENV)/.dev java
 	$(BIN)/python -m pytest tests/live $(PYTEST_ARGS)
