@@ -14,10 +14,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from backends.base.errors import Refused
 from backends.simulator.messages import ElectLeaders, Reassign, UpdateFeature
 from backends.simulator.network import Node, Role
-from backends.simulator.operate import checkpoint
+from backends.simulator.operate import checkpoint, statefile
+from backends.simulator.operate.statefile import FORMAT, StateError
 from backends.simulator.quorum.messages import AddRaftVoter, RemoveRaftVoter
 from backends.simulator.rpc import Endpoint
 from backends.simulator.scenario.build import Scenario
@@ -27,7 +27,6 @@ from recovery.membership.voters import Endpoint as Listening
 from recovery.membership.voters import ReplicaKey, Voter
 from recovery.model import TopicPartition
 
-FORMAT = 2
 TIMEOUT = 3_000_000
 WORTH_KEEPING = 20_000
 """From so many steps on, which take about a second, a replay ends with a checkpoint."""
@@ -36,10 +35,6 @@ LARGE = 20_000
 
 Sent = ElectLeaders | Reassign | AddRaftVoter | RemoveRaftVoter | UpdateFeature
 """What an operator sends that changes something."""
-
-
-class StateError(Refused):
-    """The kept state cannot be used: one line for a person, with what to do."""
 
 
 class Kept:
@@ -60,16 +55,21 @@ class Kept:
         """Raises StateError while another process has it, or where it cannot be kept."""
         if self._path is None or self._lock is not None:
             return
+        path = statefile.beside(self._path, "lock")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self._path.with_name(self._path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise StateError(f"{self._path}: the simulation cannot be kept there: {error.strerror}") from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A reset that ended in between has deleted the file that was opened: what it locks, nobody sees.
+            current = os.path.samestat(os.fstat(handle), path.stat())
         except OSError:
+            current = False
+        if not current:
             os.close(handle)
-            raise StateError(f"{self._path}: another command is using this simulation; wait for it") from None
+            raise StateError(f"{self._path}: another command is using this simulation; wait for it")
         self._lock = handle
 
     def unlock(self) -> None:
@@ -129,22 +129,22 @@ class Kept:
     @property
     def _checkpoint(self) -> Path:
         assert self._path is not None
-        return self._path.with_name(self._path.name + ".checkpoint")
+        return statefile.beside(self._path, "checkpoint")
 
     @property
     def _reset(self) -> str:
-        return f"start over with: ktriage simulate reset {self._scenario.name} --seed {self._seed}"
+        assert self._path is not None
+        return f"start over with: {statefile.reset_command(self._path, self._scenario, self._seed)}"
 
     def _read(self) -> dict[str, Any] | None:
-        if self._path is None or not self._path.exists():
+        if self._path is None:
             return None
-        try:
-            state = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise StateError(f"{self._path}: cannot be read ({error}); {self._reset}") from None
-        if not isinstance(state, dict) or state.get("format") != FORMAT:
-            raise StateError(f"{self._path}: not a simulation's state of this version; {self._reset}")
-        if state.get("scenario") != self._scenario.digest or state.get("seed") != self._seed:
+        state = statefile.own(self._path, self._scenario, self._seed)
+        if state is None:
+            return None
+        if state["format"] != FORMAT:
+            raise StateError(f"{self._path}: kept by another version of ktriage; {self._reset}")
+        if state["scenario"] != self._scenario.digest:
             raise StateError(f"{self._path}: the scenario has changed since; {self._reset}")
         return state
 
@@ -179,13 +179,18 @@ class Kept:
             raise StateError(f"{self._path}: the simulation was not kept: {error.strerror}") from None
 
     def reset(self) -> bool:
-        """Forget what was kept; False where nothing was. A checkpoint from before the operator stays good."""
+        """Forget what was kept, and its checkpoint; False where nothing was.
+
+        Raises StateError, and deletes nothing, where the file is not this scenario's and seed's.
+        """
+        if self._path is None or statefile.own(self._path, self._scenario, self._seed) is None:
+            return False
         self.lock()
         try:
-            if self._path is None or not self._path.exists():
-                return False
-            self._path.unlink()
-            return True
+            found = statefile.own(self._path, self._scenario, self._seed) is not None
+            if found:
+                statefile.forget(self._path)
+            return found
         finally:
             self.unlock()
 

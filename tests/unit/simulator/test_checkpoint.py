@@ -89,7 +89,11 @@ async def test_a_checkpoint_of_something_else_or_a_broken_one_is_left_alone(
         assert len(always) == number, broken[:50]
 
 
-async def test_after_a_reset_the_operator_comes_again_without_waiting(
+def _left(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+async def test_after_a_reset_nothing_is_left_and_the_operator_comes_again(
     tmp_path: Path, always: list[int]
 ) -> None:
     state = tmp_path / "state.json"
@@ -100,7 +104,8 @@ async def test_after_a_reset_the_operator_comes_again_without_waiting(
         assert cluster.simulation.offline()
         await cluster.close()
         assert kept.Kept(read("last-replica-standing"), 1, state).reset()
-    assert always == [1]
+        assert _left(tmp_path) == []
+    assert always == [1, 1]
 
 
 def test_a_full_disk_costs_the_checkpoint_and_nothing_else(

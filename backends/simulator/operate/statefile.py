@@ -1,0 +1,71 @@
+"""The file in which a simulation lasts from command to command: whose it is, and what is beside it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from backends.base.errors import Refused
+from backends.simulator.scenario.build import Scenario
+
+FORMAT = 2
+_MARKS = ("format", "scenario", "seed", "now")
+_ELSEWHERE = "give another --state FILE"
+
+
+class StateError(Refused):
+    """The kept state cannot be used: one line for a person, with what to do."""
+
+
+def contents(path: Path) -> dict[str, Any] | None:
+    """What the file holds; None where there is none. Raises StateError where it is no simulation's state."""
+    if path.exists() and not path.is_file():
+        raise StateError(f"{path}: not a file; {_ELSEWHERE}")
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StateError(f"{path}: cannot be read: {error.strerror}; {_ELSEWHERE}") from None
+    except (ValueError, RecursionError):
+        state = None
+    if not isinstance(state, dict) or any(mark not in state for mark in _MARKS):
+        raise StateError(f"{path}: not a simulation's state; move it away, or {_ELSEWHERE}")
+    return state
+
+
+def own(path: Path, scenario: Scenario, seed: int) -> dict[str, Any] | None:
+    """The state of this scenario, which may have changed since, and of this seed. Raises StateError."""
+    state = contents(path)
+    if state is None:
+        return None
+    named = state.get("name", "another scenario")
+    if state["seed"] != seed or (named != scenario.name and state["scenario"] != scenario.digest):
+        whose = f"{named}, seed {state['seed']}"
+        raise StateError(f"{path}: the state of {whose}, not of {scenario.name}, seed {seed}; {_ELSEWHERE}")
+    return state
+
+
+def reset_command(path: Path, scenario: Scenario, seed: int) -> str:
+    """The command that forgets exactly this file."""
+    words = ("ktriage", "simulate", "reset", scenario.name, "--seed", str(seed), "--state", str(path))
+    return shlex.join(words)
+
+
+def beside(path: Path, what: str) -> Path:
+    """The ``checkpoint`` or the ``lock`` of the state in ``path``."""
+    return path.with_name(f"{path.name}.{what}")
+
+
+def forget(path: Path) -> None:
+    """Delete the state and what is beside it. Raises StateError."""
+    try:
+        path.unlink()
+        beside(path, "checkpoint").unlink(missing_ok=True)
+    except OSError as error:
+        raise StateError(f"{path}: cannot be deleted: {error.strerror}") from None
+    with suppress(OSError):
+        beside(path, "lock").unlink(missing_ok=True)
