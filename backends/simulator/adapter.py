@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -120,9 +120,14 @@ class SimulatorBackend:
                 raise
         return await self.cluster()
 
-    def load(self, time: int) -> Simulation:
-        """Open at ``time`` (virtual µs) of a fresh run, before or after the operator comes; nothing is kept."""
+    def load(self, time: int, after_step: Callable[[object], None] | None = None) -> Simulation:
+        """Open at ``time`` (virtual µs) of a fresh run, before or after the operator comes; nothing is kept.
+
+        ``after_step`` is called after every step of the run, and ends it by what it raises.
+        """
         self._simulation = Simulation(self._scenario, self._seed)
+        if after_step is not None:
+            self._simulation.world.loop.after_step.append(after_step)
         self._simulation.advance_to(time)
         return self._simulation
 

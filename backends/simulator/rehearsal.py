@@ -4,7 +4,7 @@ left of the data afterwards. Only a simulation can tell the last: it knows what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from backends.base.answers import Designation, Outcome, SurveyRequest
@@ -23,6 +23,10 @@ from recovery.strategy import Strategy, Verdict, decide
 SURVEY_SECONDS = 30.0
 SETTLE = 60 * SECOND
 """How long the cluster is left alone after a recovery, unless told otherwise."""
+
+
+class Interrupted(Exception):
+    """The run was told to stop before its end."""
 
 
 class Rehearsed(NamedTuple):
@@ -66,18 +70,26 @@ async def rehearse(
     strategy: Strategy | None = None,
     ranking: Ranking = Ranking.LAST_RECORD,
     until: int | None = None,
+    *,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Rehearsed:
     """Run the scenario to ``until`` (virtual µs), with a recovery by ``strategy`` when the operator comes.
 
     Without a strategy nobody does anything. By default the run ends a minute after the operator came.
+    Raises Interrupted once ``stop`` says so, which is asked after every step.
     """
+
+    def after_step(_ran: object) -> None:
+        if stop():
+            raise Interrupted
+
     backend = SimulatorBackend(scenario, seed)
     end = scenario.operator_at + SETTLE if until is None else until
     verdicts: dict[str, int] = {}
     outcomes: dict[str, int] = {}
     problem = ""
     try:
-        simulation = backend.load(min(end, scenario.operator_at))
+        simulation = backend.load(min(end, scenario.operator_at), after_step)
         offline = len(simulation.offline())
         if strategy is not None and end >= scenario.operator_at:
             try:

@@ -11,7 +11,7 @@ from backends.simulator.fuzz import Fuzzed
 from backends.simulator.loop import SECOND
 from backends.simulator.many import fuzzed
 from backends.simulator.operate.kept import Kept
-from backends.simulator.rehearsal import Rehearsed, rehearse
+from backends.simulator.rehearsal import Interrupted, Rehearsed, rehearse
 from backends.simulator.scenario.files import names
 from console.cli.run import Program
 from console.cli.status import Status
@@ -94,7 +94,15 @@ def run(program: Program, name: str, choice: Choice, *, json: bool) -> int:
     """Run one scenario; DONE unless an invariant broke that the scenario does not name."""
     scenario = scenario_of(name)
     until = None if choice.until is None else round(choice.until * SECOND)
-    done = asyncio.run(rehearse(scenario, choice.seed, choice.strategy, choice.ranking, until))
+    stop = program.supervisor.stop
+    running = rehearse(
+        scenario, choice.seed, choice.strategy, choice.ranking, until, stop=lambda: stop.signum is not None
+    )
+    try:
+        done = asyncio.run(running)
+    except Interrupted:
+        assert stop.signum is not None
+        raise Stopped(stop.signum, in_flight=False) from None
     unexpected = [broken for broken in done.broken if broken.name not in scenario.breaks]
     if json:
         program.screen.out(document("simulate run", _fields(done)))

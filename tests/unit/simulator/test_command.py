@@ -131,6 +131,31 @@ def test_stopping_to_fuzz_ends_every_process_and_tells_what_was_found(
     wait_until(lambda: not _group(process.pid), "nobody left behind", 30.0)
 
 
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_takes_long_ends_with_the_first_signal(tmp_path: Path, signum: signal.Signals) -> None:
+    line = command_line("ktriage", "simulate", "run", "last-replica-standing", "--until", "1000000")
+    with subprocess.Popen(
+        line,
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        wait_until(lambda: _working(process.pid), "the run", 30.0)
+        process.send_signal(signum)
+        _out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + signum
+    # Not by the alarm that rings for a process which is stuck.
+    assert f"stopped by {signum.name}; nothing was in flight" in err
+
+
+def _working(process: int) -> bool:
+    """It has used two seconds of CPU, which is more than its start takes."""
+    used = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11]
+    return int(used) > 2 * os.sysconf("SC_CLK_TCK")
+
+
 def _group(leader: int) -> list[int]:
     """The processes of a group that run."""
     found = []
