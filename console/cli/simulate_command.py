@@ -75,7 +75,7 @@ RankingOption = Annotated[
 ]
 Until = Annotated[
     float | None,
-    typer.Option("--until", min=0, metavar="SECONDS", help="run: the virtual time at which it ends."),
+    typer.Option("--until", metavar="SECONDS", help="run: the virtual time at which it ends."),
 ]
 StateFile = Annotated[
     Path | None, typer.Option("--state", metavar="FILE", help="reset: the state that was kept there.")

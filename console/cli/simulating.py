@@ -12,6 +12,7 @@ from backends.simulator.loop import SECOND
 from backends.simulator.many import fuzzed
 from backends.simulator.operate.kept import Kept
 from backends.simulator.rehearsal import Interrupted, Rehearsed, rehearse
+from backends.simulator.scenario.bounds import LONGEST
 from backends.simulator.scenario.files import names
 from console.cli.run import Program
 from console.cli.status import Status
@@ -93,6 +94,8 @@ def show(program: Program, name: str, *, json: bool) -> int:
 def run(program: Program, name: str, choice: Choice, *, json: bool) -> int:
     """Run one scenario; DONE unless an invariant broke that the scenario does not name."""
     scenario = scenario_of(name)
+    if choice.until is not None and not 0 <= choice.until <= LONGEST:  # nor is nan
+        raise InputError(f"simulate run --until: from 0 to {LONGEST:,} seconds, not {choice.until}")
     until = None if choice.until is None else round(choice.until * SECOND)
     stop = program.supervisor.stop
     running = rehearse(

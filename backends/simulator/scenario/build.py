@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from backends.simulator.config import Config
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.network import OPERATOR, Node, Role, Weather
+from backends.simulator.scenario.bounds import PARTITIONS
 from backends.simulator.scenario.errors import Misplaced
 from backends.simulator.scenario.faults import Fault
 from backends.simulator.scenario.model import (
@@ -53,6 +54,10 @@ CONFIGS: dict[str, tuple[str, str]] = {
 }
 
 
+# Nothing would ever be read, or asked, with none.
+_AT_LEAST_ONE = ("replica.fetch.max.records", "max.request.partition.size.limit")
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """``digest`` is of the file's text: a saved state belongs to exactly that. ``operator_at`` in virtual µs."""
@@ -74,6 +79,7 @@ class Scenario:
 def build(model: ScenarioModel, name: str, text: str) -> Scenario:
     """Raises Misplaced for what the file's own parts contradict."""
     brokers = _brokers(model.cluster)
+    _few_enough(model.topics)
     topics = tuple(
         spec
         for index, topic in enumerate(model.topics)
@@ -168,6 +174,20 @@ def _topics(
     ]
 
 
+def _few_enough(topics: tuple[TopicModel, ...]) -> None:
+    """Each topic by itself may be within the bounds, and all of them not. No two have the same name."""
+    known: set[str] = set()
+    partitions = 0
+    for index, topic in enumerate(topics):
+        partitions += topic.count * topic.partitions
+        if partitions > PARTITIONS:
+            raise Misplaced(("topics", index, "partitions"), f"at most {PARTITIONS:,} partitions in all")
+        names = {topic.name.replace("{n}", str(number)) for number in range(topic.count)}
+        if names & known:
+            raise Misplaced(("topics", index, "name"), "a name that no other topic has")
+        known |= names
+
+
 def _rotated(assignments: tuple[tuple[int, ...], ...], by: int) -> tuple[tuple[int, ...], ...]:
     at = by % len(assignments)
     return (*assignments[at:], *assignments[:at])
@@ -180,6 +200,9 @@ def _config(cluster: ClusterModel) -> Config:
         if known is None:
             raise Misplaced(("cluster", "config", name), f"one of {', '.join(CONFIGS)}")
         field, unit = known
+        least = 1 if unit == _MS or name in _AT_LEAST_ONE else 0
+        if value < least or (unit == _MS and isinstance(value, bool)):
+            raise Misplaced(("cluster", "config", name), f"a number, at least {least}")
         values[field] = round(value * MILLISECOND) if unit == _MS else int(value)
     switches = cluster.switches
     rules = replace(_rules(switches), strategy=cluster.strategy)

@@ -6,17 +6,19 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from backends.simulator.scenario.bounds import Seconds, TopicName
+
 
 class Strict(BaseModel):
     """A misspelt key is a mistake, never ignored."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Timed(Strict):
     """``at`` seconds after the start; ``note`` is printed when it happens."""
 
-    at: Annotated[float, Field(ge=0)]
+    at: Seconds
     note: str = ""
 
 
@@ -43,7 +45,7 @@ class Delay(Timed):
     do: Literal["delay"]
     source: str
     target: tuple[str, ...]
-    seconds: Annotated[float, Field(ge=0)]
+    seconds: Seconds
     channel: Literal["", "alter-partition", "heartbeat", "metadata"] = ""
 
 
@@ -52,7 +54,7 @@ class BrokerFault(Timed):
 
     do: Literal["kill", "power-off", "start", "shut-down"]
     nodes: tuple[str, ...]
-    every: Annotated[float, Field(ge=0)] = 0
+    every: Seconds = 0
 
 
 class DiskFault(Timed):
@@ -145,7 +147,7 @@ class Created(Timed):
     """A new topic."""
 
     do: Literal["create-topic"]
-    topic: str
+    topic: TopicName
     replicas: tuple[tuple[int, ...], ...]
     min_isr: int | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,21 +48,60 @@ def parse(text: str, name: str, where: str) -> Scenario:
         mark = error.problem_mark or error.context_mark
         line = 1 if mark is None else mark.line + 1
         raise ScenarioError(f"{where}:{line}: expected YAML: {error.problem}") from None
+    except RecursionError:
+        raise ScenarioError(f"{where}:1: expected YAML that is not nested so deeply") from None
     except yaml.YAMLError as error:
         raise ScenarioError(f"{where}:1: expected YAML: {' '.join(str(error).split())}") from None
     if tree is None or not isinstance(data, dict):
         raise ScenarioError(
             f"{where}:1: expected a mapping with title, about, cluster, topics, operator, expect"
         )
+    _refuse_doubled(tree, where)
     try:
         model = ScenarioModel.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ScenarioError(_line(where, tree, first["loc"], _expected(first))) from None
+        path, expected = _first(error.errors())
+        raise ScenarioError(_line(where, tree, path, expected)) from None
     try:
         return build(model, name, text)
     except Misplaced as error:
         raise ScenarioError(_line(where, tree, error.path, str(error))) from None
+
+
+def _refuse_doubled(tree: yaml.Node, where: str) -> None:
+    """YAML itself would take the last of two equal keys, and say nothing."""
+    waiting, seen = [tree], set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+        if isinstance(node, yaml.MappingNode):
+            keys: set[str] = set()
+            for key, value in node.value:
+                waiting.append(value)
+                if isinstance(key, yaml.ScalarNode) and key.value in keys:
+                    raise ScenarioError(
+                        f"{where}:{key.start_mark.line + 1}: {key.value}: the key is given twice"
+                    )
+                keys.add(str(key.value))
+
+
+def _first(errors: Sequence[Any]) -> tuple[tuple[int | str, ...], str]:
+    """Where the mistake is, and what was expected. A key that nobody knows explains the one that is missing."""
+    unknown = next((error for error in errors if error["type"] == "extra_forbidden"), None)
+    if unknown is None:
+        return errors[0]["loc"], _expected(errors[0])
+    path: tuple[int | str, ...] = unknown["loc"]
+    missing = [
+        str(error["loc"][-1])
+        for error in errors
+        if error["type"] == "missing" and error["loc"][:-1] == path[:-1]
+    ]
+    instead = f"; {', '.join(missing)} is expected" if missing else ""
+    return path, _expected(unknown) + instead
 
 
 def _expected(error: Any) -> str:

@@ -4,28 +4,52 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Discriminator, Field, PositiveInt, Tag, model_validator
 
+from backends.simulator.scenario.bounds import (
+    BROKERS,
+    CONTROLLERS,
+    PARTITIONS,
+    Interval,
+    Milliseconds,
+    Seconds,
+    Setting,
+    TopicName,
+)
 from backends.simulator.scenario.faults import Fault, Strict
 from recovery.controller.rules import UncleanRecoveryStrategy
 
-Number = Annotated[float, Field(gt=0)]
+LogDirs = Annotated[int, Field(gt=0, le=100)]
+Partitions = Annotated[int, Field(gt=0, le=PARTITIONS)]
 
 
 class BrokerModel(Strict):
     id: Annotated[int, Field(ge=0)]
     rack: str | None = None
-    log_dirs: PositiveInt = 1
+    log_dirs: LogDirs = 1
     kraft_versions: tuple[Literal[0], Literal[0, 1]] = (0, 1)
 
 
 class ManyBrokers(Strict):
     """``count`` brokers from id ``first`` on, one rack after the other."""
 
-    count: PositiveInt
+    count: Annotated[int, Field(gt=0, le=BROKERS)]
     first: Annotated[int, Field(ge=0)] = 1
     racks: tuple[str, ...] = ()
-    log_dirs: PositiveInt = 1
+    log_dirs: LogDirs = 1
+
+
+def _written_as(value: object) -> str:
+    return _MANY if isinstance(value, (dict, ManyBrokers)) else _EACH
+
+
+# Not names, so that no key of a file is taken for one of them.
+_MANY, _EACH = "so many", "each one"
+Brokers = Annotated[
+    Annotated[tuple[BrokerModel, ...], Field(min_length=1, max_length=BROKERS), Tag(_EACH)]
+    | Annotated[ManyBrokers, Tag(_MANY)],
+    Discriminator(_written_as),
+]
 
 
 class Switches(Strict):
@@ -48,8 +72,8 @@ class Switches(Strict):
 class NetworkModel(Strict):
     """Each message takes ``latency_ms`` plus up to ``jitter_ms``; ``loss`` is a probability."""
 
-    latency_ms: Annotated[float, Field(ge=0)] = 0.5
-    jitter_ms: Annotated[float, Field(ge=0)] = 0.5
+    latency_ms: Milliseconds = 0.5
+    jitter_ms: Milliseconds = 0.5
     loss: Annotated[float, Field(ge=0, lt=1)] = 0
 
 
@@ -58,14 +82,14 @@ class ClusterModel(Strict):
     leads; ``spare_controllers`` are formatted without initial controllers, and do not run yet.
     """
 
-    brokers: tuple[BrokerModel, ...] | ManyBrokers
-    controllers: Annotated[tuple[int, ...], Field(min_length=1)] = (100, 101, 102)
-    spare_controllers: tuple[int, ...] = ()
+    brokers: Brokers
+    controllers: Annotated[tuple[int, ...], Field(min_length=1, max_length=CONTROLLERS)] = (100, 101, 102)
+    spare_controllers: Annotated[tuple[int, ...], Field(max_length=CONTROLLERS)] = ()
     kraft_version: Literal[0, 1] = 1
     min_isr: PositiveInt = 1
     strategy: UncleanRecoveryStrategy = UncleanRecoveryStrategy.BALANCED
     switches: Switches = Switches()
-    config: dict[str, bool | int | float] = Field(default_factory=dict)
+    config: dict[str, Setting] = Field(default_factory=dict)
     network: NetworkModel = NetworkModel()
 
 
@@ -75,14 +99,14 @@ class TopicModel(Strict):
     With a ``count`` there are that many topics, and ``{n}`` in the name is the number.
     """
 
-    name: Annotated[str, Field(min_length=1)]
-    count: PositiveInt = 1
-    partitions: PositiveInt = 1
+    name: TopicName
+    count: Partitions = 1
+    partitions: Partitions = 1
     replicas: Annotated[tuple[tuple[int, ...], ...], Field(min_length=1)] | None = None
     replication_factor: PositiveInt | None = None
     min_isr: PositiveInt | None = None
     strategy: UncleanRecoveryStrategy | None = None
-    records: Annotated[int, Field(ge=0)] = 0
+    records: Annotated[int, Field(ge=0, le=10**15)] = 0
     configs: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -100,10 +124,10 @@ class WorkloadModel(Strict):
     topic: str
     partitions: tuple[int, ...] | None = None
     acks: Literal["all", 1, 0] = "all"
-    records: PositiveInt = 10
-    every: Number = 0.1
-    start: Annotated[float, Field(ge=0)] = 0
-    stop: Annotated[float, Field(ge=0)] | None = None
+    records: Annotated[int, Field(gt=0, le=10**9)] = 10
+    every: Interval = 0.1
+    start: Seconds = 0
+    stop: Seconds | None = None
 
 
 class ConsumerModel(Strict):
@@ -111,7 +135,7 @@ class ConsumerModel(Strict):
 
     topic: str
     partitions: tuple[int, ...] | None = None
-    every: Number = 0.1
+    every: Interval = 0.1
 
 
 class OperatorModel(Strict):
@@ -119,7 +143,7 @@ class OperatorModel(Strict):
     "READ topic payments", "CLUSTER_ACTION cluster".
     """
 
-    at: Annotated[float, Field(ge=0)]
+    at: Seconds
     cannot_reach: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
 
