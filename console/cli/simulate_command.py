@@ -12,6 +12,7 @@ import typer
 from console.cli.options import OutputFormat
 from console.cli.run import Output, Program
 from console.cli.status import STATUS_HELP
+from console.errors import InputError
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -55,6 +56,17 @@ class Verb(StrEnum):
     FAULT = "fault"
 
 
+# What each takes besides --output; words are what follows it.
+TAKES: dict[Verb, tuple[str, ...]] = {
+    Verb.LIST: (),
+    Verb.SHOW: ("scenario",),
+    Verb.RUN: ("scenario", "seed", "strategy", "ranking", "until"),
+    Verb.FUZZ: ("seed", "seeds", "jobs"),
+    Verb.RESET: ("scenario", "seed", "state"),
+    Verb.SERVE: ("scenario", "seed", "speed", "port_base", "without", "users"),
+    Verb.STEP: ("scenario", "port_base"),
+    Verb.FAULT: ("scenario", "words", "port_base"),
+}
 VerbArgument = Annotated[
     Verb, typer.Argument(metavar="list|show|run|fuzz|reset|serve|step|fault", show_default=False)
 ]
@@ -117,6 +129,7 @@ def simulate(
     output: OutputFormat = Output.TABLE,
 ) -> int:
     program: Program = ctx.obj
+    _refuse_unused(ctx, verb, [*([scenario] if scenario else []), *(words or ())])
     json = output == Output.JSON
     if verb in (Verb.SERVE, Verb.STEP, Verb.FAULT):
         from console.cli import serving  # noqa: PLC0415  # the wire, for those who serve
@@ -135,6 +148,18 @@ def simulate(
         Verb.RUN: lambda: simulating.run(program, simulating.needed(scenario, "run"), choice, json=json),
     }
     return does[verb]()
+
+
+def _refuse_unused(ctx: typer.Context, verb: Verb, words: list[str]) -> None:
+    """Raises InputError: what is given and does nothing was meant to do something."""
+    takes = TAKES[verb]
+    if "words" not in takes and len(words) > ("scenario" in takes):
+        raise InputError(f"simulate {verb.value} does not take {words[-1]!r}")
+    for name in ctx.params:
+        source = ctx.get_parameter_source(name)
+        given = source is not None and source.name == "COMMANDLINE"
+        if given and name not in (*takes, "verb", "scenario", "words", "output"):
+            raise InputError(f"simulate {verb.value} does not take --{name.replace('_', '-')}")
 
 
 simulate.__doc__ = HELP

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -111,9 +112,19 @@ def run(program: Program, name: str, choice: Choice, *, json: bool) -> int:
         program.screen.out(document("simulate run", _fields(done)))
     else:
         program.screen.out(_lines(done))
-    if unexpected:
-        program.screen.say(f"replay: ktriage simulate run {name} --seed {choice.seed}")
+    if done.broken:
+        program.screen.say(f"replay: {replay(name, choice)}")
     return Status.PARTLY if unexpected or done.problem else Status.DONE
+
+
+def replay(name: str, choice: Choice) -> str:
+    """The command that runs exactly this again."""
+    words = ["ktriage", "simulate", "run", name, "--seed", str(choice.seed)]
+    if choice.strategy is not None:
+        words += ["--strategy", choice.strategy.value, "--ranking", choice.ranking.value]
+    if choice.until is not None:
+        words += ["--until", f"{choice.until:.15g}"]
+    return shlex.join(words)
 
 
 def _fields(done: Rehearsed) -> dict[str, object]:

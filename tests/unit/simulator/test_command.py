@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -75,6 +76,18 @@ def test_a_plan_is_made_applied_and_verified_on_a_rehearsed_incident(tmp_path: P
         (("replicas", "--simulate", "nothing-like-it", "--all-offline-partitions"), "no scenario"),
         (("replicas", "--bootstrap-server", "x:1", "--seed", "2", "--all-offline-partitions"), "--simulate"),
         (("simulate", "explode"), "explode"),
+        (("simulate", "fuzz", "nope"), "simulate fuzz does not take 'nope'"),
+        (
+            ("simulate", "fuzz", "last-replica-standing", "--seeds", "2"),
+            "does not take 'last-replica-standing'",
+        ),
+        (("simulate", "list", "foo"), "simulate list does not take 'foo'"),
+        (("simulate", "run", "stale-long-tail", "again"), "simulate run does not take 'again'"),
+        (("simulate", "run", "stale-long-tail", "--state", "foo"), "simulate run does not take --state"),
+        (("simulate", "show", "stale-long-tail", "--speed", "1.0"), "simulate show does not take --speed"),
+        (("simulate", "fuzz", "--until", "3"), "simulate fuzz does not take --until"),
+        (("simulate", "step", "5", "6"), "simulate step does not take '6'"),
+        (("simulate", "serve", "stale-long-tail", "--seeds", "3"), "simulate serve does not take --seeds"),
     ],
 )
 def test_wrong_usage_is_one_line_and_status_2(
@@ -84,6 +97,19 @@ def test_wrong_usage_is_one_line_and_status_2(
     assert ended.status == 2, ended.err
     assert expected in ended.err
     assert len(ended.err.strip().splitlines()) == 1
+
+
+def test_what_broke_is_replayed_by_the_command_that_is_printed(tmp_path: Path) -> None:
+    text = (BUILT_IN / "late-alter-partition-unchecked.yaml").read_text(encoding="utf-8")
+    mine = tmp_path / "my own.yaml"
+    mine.write_text(text)
+    asked = ("--seed", "2", "--strategy", "balanced", "--ranking", "specification", "--until", "90.5")
+    first = _ktriage(tmp_path, "simulate", "run", str(mine), *asked)
+    assert "broken: " in first.out
+    (line,) = (line for line in first.err.splitlines() if line.startswith("replay: "))
+    words = shlex.split(line.removeprefix("replay: "))
+    assert words == ["ktriage", "simulate", "run", str(mine), *asked]
+    assert _ktriage(tmp_path, *words[1:]) == first
 
 
 def test_a_malformed_scenario_gets_one_line_with_file_and_line(tmp_path: Path) -> None:
