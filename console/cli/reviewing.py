@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from backends.base.protocol import Backend
@@ -24,8 +25,11 @@ def review_file(run: Run, path: Path, rows: int, *, markdown_wanted: bool) -> in
         raise InputError(
             f"{path}: it holds leaders only; there is nothing to review. ktriage apply asks its partitions afresh"
         )
-    prepared, native = _compare(run, plan, path) if run.named is not None else (None, None)
-    command = _next_command(run, path)
+    simulated = rehearsed(plan.header.cluster_id)
+    prepared, native = (
+        _compare(run, plan, path) if run.named is not None else (None, simulated is not None or None)
+    )
+    command = _next_command(run, path, simulated)
     if markdown_wanted:
         run.screen.out(markdown(plan, str(path), command).splitlines())
     elif run.json:
@@ -55,7 +59,21 @@ def _compare(run: Run, plan: Plan, path: Path) -> tuple[Prepared, bool]:
     return run.work(job)
 
 
-def _next_command(run: Run, path: Path) -> str:
+def _next_command(run: Run, path: Path, simulated: tuple[str, ...] | None) -> str:
     if run.named is not None:
         return run.named.command("apply", str(path))
-    return f"ktriage apply {path} --bootstrap-server HOST:PORT"
+    return shlex.join(("ktriage", "apply", str(path), *(simulated or ("--bootstrap-server", "HOST:PORT"))))
+
+
+def rehearsed(cluster_id: str) -> tuple[str, ...] | None:
+    """The options that name a simulated cluster again by its id; None: the cluster is a real one.
+
+    Of a scenario that is somebody's own file the id does not tell the whole path.
+    """
+    kind, _, rest = cluster_id.partition(".")
+    scenario, _, seed = rest.rpartition(".")
+    if kind != "simulated" or not scenario or not seed.isdecimal():
+        return None
+    from backends.simulator.scenario.files import names  # noqa: PLC0415  # for a rehearsal's plan only
+
+    return ("--simulate", scenario if scenario in names() else "FILE.yaml", "--seed", seed)

@@ -68,6 +68,24 @@ def test_a_plan_is_made_applied_and_verified_on_a_rehearsed_incident(tmp_path: P
     assert not Path(cluster[-1]).exists()
 
 
+def test_a_rehearsed_plan_is_reviewed_without_its_cluster_for_what_will_be_sent(tmp_path: Path) -> None:
+    plan, seed = str(tmp_path / "my plan.json"), ("--seed", "4")
+    made = _ktriage(
+        tmp_path, "plan", "--simulate", "last-replica-standing", *seed, "--strategy", "aggressive", plan
+    )
+    assert made.status == 0, made.err
+    alone = _ktriage(tmp_path, "review", plan)
+    (line,) = (line for line in alone.err.splitlines() if line.startswith("next: "))
+    words = shlex.split(line.removeprefix("next: "))
+    assert words == ["ktriage", "apply", plan, "--simulate", "last-replica-standing", *seed]
+    asked = _ktriage(tmp_path, "review", plan, *words[3:])
+    for told in (alone, asked):
+        assert "elect the designated leaders" in told.out
+        assert "AlterPartitionReassignments" not in told.out
+    applied = _ktriage(tmp_path, *words[1:], "--yes", "--reason", "rehearsal")
+    assert "1 elected" in applied.out, applied.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
