@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LARGEST = 5
 _NONE = "no partition is offline or under min ISR"
+_NOBODY = "no partition waits for a leader"
 _NOT_SEEN = "not known: nothing was seen of this cluster yet"
 _NOT_YET = Unknown(Why.NOT_ANSWERED, "not asked yet")
 
@@ -39,8 +40,9 @@ def _partitions(desk: Desk) -> None:
     now = session.view.at if session.view.at is not None else session.clock()
     pane = desk.query_one(PartitionsPane)
     # An empty list must not read as good news while nobody could be asked.
-    pane.table.empty = _NONE if session.view.partitions is not None else _NOT_SEEN
-    pane.update(PartitionsView(session.rows.partitions, now, title, session.draft.partitions))
+    known = session.view.partitions is not None
+    pane.table.empty = _NONE if known else _NOT_SEEN
+    pane.update(PartitionsView(session.rows.partitions, now, title, session.draft.partitions, known=known))
 
 
 def _replicas(desk: Desk) -> None:
@@ -63,9 +65,11 @@ def _eligible(desk: Desk) -> None:
     view = desk.session.view
     rules = rules_of(view)
     surveys = sorted(view.surveys.values(), key=lambda s: (not s.state.offline, s.tp))
-    desk.query_one(EligiblePane).update(
-        EligibleView(tuple(EligibleRow(survey, rules, _disks(survey, view)) for survey in surveys))
-    )
+    known = view.partitions is not None and (bool(surveys) or not view.troubled)
+    pane = desk.query_one(EligiblePane)
+    pane.table.empty = _NOBODY if known else _NOT_SEEN
+    rows = tuple(EligibleRow(survey, rules, _disks(survey, view)) for survey in surveys)
+    pane.update(EligibleView(rows, known))
 
 
 def rules_of(view: View) -> Rules:
@@ -110,7 +114,7 @@ def _dirs(desk: Desk) -> None:
     found = view.log_dirs or {}
     rows = [_dir_row(one) for dirs in found.values() if not isinstance(dirs, Unknown) for one in dirs]
     refused = {broker: dirs for broker, dirs in found.items() if isinstance(dirs, Unknown)}
-    desk.query_one(DirsPane).update(DirsView(tuple(rows), refused, desk.dir_shown))
+    desk.query_one(DirsPane).update(DirsView(tuple(rows), refused, desk.dir_shown, view.log_dirs is not None))
 
 
 def _dir_row(one: LogDir) -> DirRow:

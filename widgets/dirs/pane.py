@@ -114,7 +114,7 @@ class DirsPane(Pane):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._view = DirsView(())
+        self._view = DirsView((), known=False)
 
     def compose(self) -> ComposeResult:
         yield Lines(id="dirs-summary", focusable=False).add_class("summary")

@@ -68,8 +68,11 @@ class DirDetail:
 
 @dataclass(frozen=True, slots=True)
 class DirsView:
-    """Every log dir; ``refused`` are the brokers whose dirs are not known, and why."""
+    """Every log dir; ``refused`` are the brokers whose dirs are not known, and why. ``known`` False: nobody was
+    asked yet.
+    """
 
     dirs: Sequence[DirRow]
     refused: Mapping[int, Unknown] = field(default_factory=dict)
     detail: DirDetail | None = None
+    known: bool = True

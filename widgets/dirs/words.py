@@ -59,14 +59,21 @@ def state_tone(row: DirRow) -> Tone:
 
 def summary(view: DirsView, width: int) -> list[Line]:
     """How many dirs there are and have failed, and whose are not known."""
-    failed = sum(1 for row in view.dirs if row.error is not None)
-    brokers = len({row.broker for row in view.dirs})
-    told = Piece(f"  {counted(len(view.dirs), 'log dir')} on {counted(brokers, 'broker')}: ")
-    lines = fold(line(told, Piece(f"{failed:,} failed", Tone.BAD if failed else Tone.GOOD)), width, "  ")
+    lines = _counted(view, width)
     for broker, why in view.refused.items():
         text = f"  broker {broker}: {printable(str(why))}"
         lines += fold(line(Piece(text, Tone.WARN)), width, "    ")
     return lines
+
+
+def _counted(view: DirsView, width: int) -> list[Line]:
+    if not view.dirs:
+        why = "no broker told its log dirs" if view.known else "the log dirs are not known yet"
+        return fold(line(Piece(f"  {why}", Tone.WARN)), width, "  ")
+    failed = sum(1 for row in view.dirs if row.error is not None)
+    brokers = len({row.broker for row in view.dirs})
+    told = Piece(f"  {counted(len(view.dirs), 'log dir')} on {counted(brokers, 'broker')}: ")
+    return fold(line(told, Piece(f"{failed:,} failed", Tone.BAD if failed else Tone.GOOD)), width, "  ")
 
 
 def details(row: DirRow, detail: DirDetail | None, width: int) -> list[Line]:

@@ -13,14 +13,17 @@ from widgets.eligible.words import details, returns, summary
 from widgets.lines import Lines
 from widgets.pane import Pane
 from widgets.table import Column, Grouping, RowTable
-from widgets.text import Line, Tone, either, ids, printable
+from widgets.text import Line, Piece, Tone, either, fold, ids, line, printable
 
 
 @dataclass(frozen=True, slots=True)
 class EligibleView:
-    """The partitions in the order they are to stand."""
+    """The partitions in the order they are to stand. ``known`` False: their logs were not told yet, and no rows is
+    no good news.
+    """
 
     rows: Sequence[EligibleRow]
+    known: bool = True
 
 
 def _ends(row: EligibleRow) -> str:
@@ -74,7 +77,7 @@ class EligiblePane(Pane):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._view = EligibleView(())
+        self._view = EligibleView((), known=False)
         self._returns = returns(())
 
     def compose(self) -> ComposeResult:
@@ -100,8 +103,13 @@ class EligiblePane(Pane):
         self._tell()
 
     def _tell(self) -> None:
-        self.query_one("#eligible-summary", Lines).show(lambda width: summary(self._returns, width))
+        self.query_one("#eligible-summary", Lines).show(self._summary)
         self.query_one("#eligible-details", Lines).show(self._details)
+
+    def _summary(self, width: int) -> list[Line]:
+        if not self._view.known:
+            return fold(line(Piece("  who waits for a leader is not known yet", Tone.WARN)), width, "  ")
+        return summary(self._returns, width)
 
     def _details(self, width: int) -> list[Line]:
         row = self.table.cursor_row

@@ -23,7 +23,7 @@ from widgets.text import Line, Piece, Tone, counted, fold, line
 class PartitionsView:
     """The rows in the order they are to stand, the time of the picture (seconds since the epoch), what the list is
     ("offline and under min ISR", "all partitions"), and what is in the plan. ``tally`` is that of ``rows``, where
-    somebody has counted them already.
+    somebody has counted them already. ``known`` False: nobody has told the partitions yet; no rows is no good news.
     """
 
     rows: Sequence[PartitionRow]
@@ -31,6 +31,7 @@ class PartitionsView:
     title: str
     picked: frozenset[TopicPartition] = frozenset()
     tally: Tally | None = None
+    known: bool = True
 
 
 class PartitionsPane(Pane):
@@ -38,7 +39,7 @@ class PartitionsPane(Pane):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._view = PartitionsView((), 0.0, "")
+        self._view = PartitionsView((), 0.0, "", known=False)
         self._tally = Tally()
 
     def compose(self) -> ComposeResult:
@@ -76,6 +77,8 @@ class PartitionsPane(Pane):
     def _summary(self, width: int) -> list[Line]:
         told, table = self._tally, self.table.counts
         parts = [Piece(self._view.title or "partitions", Tone.HEAD), Piece(": ")]
+        if not self._view.known:
+            return fold((*parts, Piece("not known yet", Tone.WARN)), width, "  ")
         offline, under = told.count(Health.OFFLINE), told.count(Health.UNDER_MIN_ISR)
         parts.append(Piece(f"{offline:,} offline", Tone.BAD if offline else Tone.GOOD))
         parts.append(Piece(f", {under:,} under min ISR", Tone.WARN if under else Tone.PLAIN))

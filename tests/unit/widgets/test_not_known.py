@@ -1,0 +1,50 @@
+"""What nobody told yet is never shown as good news."""
+
+from __future__ import annotations
+
+import pytest
+
+from recovery.model import Unknown, Why
+from tests.unit.widgets.harness import Harness, text_of
+from widgets.dirs import DirsPane, DirsView
+from widgets.eligible import EligiblePane, EligibleView
+from widgets.partitions import PartitionsPane, PartitionsView
+
+
+async def test_partitions_that_nobody_told_are_not_counted_as_well() -> None:
+    pane = PartitionsPane()
+    async with Harness(pane).run_test(size=(80, 24)) as pilot:
+        pane.update(PartitionsView((), 0.0, "Offline", known=False))
+        await pilot.pause()
+        assert "Offline: not known yet" in text_of(pilot.app)
+        assert "0 offline" not in text_of(pilot.app)
+        pane.update(PartitionsView((), 0.0, "Offline"))
+        await pilot.pause()
+        assert "0 offline" in text_of(pilot.app)
+
+
+async def test_whether_anybody_waits_for_a_leader_is_not_known_before_it_was_told() -> None:
+    pane = EligiblePane()
+    async with Harness(pane).run_test(size=(80, 24)) as pilot:
+        pane.update(EligibleView((), known=False))
+        await pilot.pause()
+        assert "is not known yet" in text_of(pilot.app).splitlines()[0]
+        pane.update(EligibleView(()))
+        await pilot.pause()
+        assert "no partition waits" in text_of(pilot.app).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("view", "told"),
+    [
+        (DirsView((), known=False), "the log dirs are not known yet"),
+        (DirsView((), {1: Unknown(Why.NOT_ANSWERED, "broker 1")}), "no broker told its log dirs"),
+    ],
+)
+async def test_log_dirs_that_nobody_told_are_not_counted_as_whole(view: DirsView, told: str) -> None:
+    pane = DirsPane()
+    async with Harness(pane).run_test(size=(80, 24)) as pilot:
+        pane.update(view)
+        await pilot.pause()
+        assert told in text_of(pilot.app)
+        assert "0 failed" not in text_of(pilot.app)
