@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 
 from widgets.lines import Lines
@@ -47,9 +47,9 @@ class HelpScreen(ModalScreen[None]):
 
     DEFAULT_CSS = """
     HelpScreen { align: center middle; }
-    HelpScreen > Vertical {
+    HelpScreen > VerticalScroll {
         width: 96%; max-width: 100; height: auto; max-height: 96%; border: round $primary; padding: 0 1;
-        background: $surface;
+        background: $surface; scrollbar-size-vertical: 1;
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark", "leave", "Close")]
@@ -59,8 +59,8 @@ class HelpScreen(ModalScreen[None]):
         self._sections = sections
 
     def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Lines(lambda width: help_lines(self._sections, width))
+        with VerticalScroll():
+            yield Lines(lambda width: help_lines(self._sections, width), focusable=False)
 
     def action_leave(self) -> None:
         self.dismiss(None)

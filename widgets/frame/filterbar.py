@@ -24,6 +24,7 @@ class FilterBar(Horizontal):
     FilterBar.open { display: block; }
     FilterBar > .prompt { width: 8; }
     FilterBar > Input { width: 1fr; height: 1; border: none; padding: 0; background: $panel; }
+    FilterBar > Input:focus { border: none; }
     FilterBar > .told { width: 2fr; padding: 0 0 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "drop", "No filter", show=False)]

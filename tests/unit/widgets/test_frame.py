@@ -111,6 +111,7 @@ async def test_a_filter_is_typed_kept_and_dropped() -> None:
         await pilot.press("!", "o", "r")
         await pilot.pause()
         assert app.filters[-1] == Filter("or", inverse=True)
+        assert "!or" in text_of(app), "what is typed is seen"
         assert "not text" in text_of(app)
         await pilot.press("enter")
         await pilot.pause()
@@ -158,6 +159,24 @@ async def test_help_lists_the_keys_and_why_one_does_nothing_now() -> None:
         await pilot.press("question_mark")
         await pilot.pause()
         assert "arm" not in text_of(app)
+
+
+async def test_help_that_is_longer_than_the_screen_is_scrolled() -> None:
+    rows = tuple(HelpRow(f"k{number}", f"what key {number} does") for number in range(60))
+    app = Harness(Say())
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(HelpScreen((HelpSection("Keys", rows),)))
+        await pilot.pause()
+        assert "what key 0 does" in text_of(app) and "what key 59 does" not in text_of(app)
+        await pilot.press("pagedown", "down")
+        await pilot.pause()
+        assert "what key 0 does" not in text_of(app) and "what key 25 does" in text_of(app)
+        await pilot.press("end")
+        await pilot.pause()
+        assert "what key 59 does" in text_of(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "what key" not in text_of(app)
 
 
 async def test_the_picker_opens_only_what_can_be_opened() -> None:
