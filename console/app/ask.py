@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
@@ -61,6 +62,9 @@ class AskOne(ModalScreen[str | None]):
     AskOne .question { width: 100%; height: auto; text-style: bold; margin: 0 0 1 0; }
     AskOne OptionList { height: auto; max-height: 12; border: none; background: $surface; padding: 0; }
     AskOne OptionList:focus { border: none; }
+    AskOne OptionList:focus > .option-list--option-highlighted {
+        color: $foreground; background: $surface; text-style: bold;
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]
 
@@ -73,20 +77,24 @@ class AskOne(ModalScreen[str | None]):
         with Vertical():
             yield Label(self._question, markup=False, classes="question")
             yield OptionList(
-                *(
-                    Option(
-                        f"{a.text} ({a.why_not})" if a.why_not else a.text,
-                        id=a.name,
-                        disabled=bool(a.why_not),
-                    )
-                    for a in self._answers
-                ),
+                *(Option(f"  {_text(a)}", id=a.name, disabled=bool(a.why_not)) for a in self._answers),
                 markup=False,
             )
             yield Label("Enter: choose   Esc: cancel", markup=False)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """A sign beside the answer that enter takes: a background is not seen without colour."""
+        for index, answer in enumerate(self._answers):
+            here = index == event.option_list.highlighted
+            prompt = Content.styled(f"► {_text(answer)}", "reverse") if here else f"  {_text(answer)}"
+            event.option_list.replace_option_prompt_at_index(index, prompt)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option.id)
 
     def action_cancel(self) -> None:
         self.dismiss(None)
+
+
+def _text(answer: Answer) -> str:
+    return f"{answer.text} ({answer.why_not})" if answer.why_not else answer.text

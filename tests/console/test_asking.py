@@ -1,0 +1,69 @@
+"""What stands on the screen while something is asked, and before anything was answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from textual.widgets import OptionList
+
+from backends.base.answers import ClusterInfo
+from backends.base.errors import Unreachable
+from backends.simulator.adapter import SimulatorBackend
+from console.app.ask import Answer, AskOne
+from console.app.view import Link
+from console.simulated import scenario
+from console.target import Target
+from tests.console.robot import console
+from tests.unit.widgets.harness import Harness, text_of
+from widgets import theme
+from widgets.lines import Lines
+
+ANSWERS = (
+    Answer("wait", "wait: leave it"),
+    Answer("choose", "choose a leader"),
+    Answer("no", "no", "not now"),
+)
+
+
+class Nobody(SimulatorBackend):
+    """A cluster of which nobody ever answers."""
+
+    async def open(self) -> ClusterInfo:
+        raise Unreachable("nobody answers")
+
+
+def nobody(_target: Target, _say: Callable[[str], None]) -> SimulatorBackend:
+    return Nobody(scenario("last-replica-standing"))
+
+
+async def test_a_cluster_that_never_answered_is_not_told_to_be_well() -> None:
+    async with console("last-replica-standing", make=nobody, looked=False) as robot:
+        await robot.link_is(Link.LOST)
+        await robot.sees("not known yet")
+        assert "0 offline" not in robot.screen
+        await robot.opens("3")
+        await robot.sees("who waits for a leader is not known yet")
+        assert "no partition waits" not in robot.screen
+        await robot.opens("5")
+        await robot.sees("the log dirs are not known yet")
+        assert "0 failed" not in robot.screen
+
+
+@pytest.mark.parametrize("name", [theme.PLAIN, theme.DARK])
+async def test_the_answer_that_enter_takes_carries_a_sign_without_colour_too(name: str) -> None:
+    taken: list[str | None] = []
+    app = Harness(Lines(), theme_name=name)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(AskOne("How much must be known?", ANSWERS), taken.append)
+        await pilot.pause()
+        assert "► wait: leave it" in text_of(app)
+        await pilot.press("down")
+        await pilot.pause()
+        assert "► choose a leader" in text_of(app)
+        assert text_of(app).count("►") == 1
+        strip = app.screen.query_one(OptionList).render_line(1)
+        assert any(segment.style is not None and segment.style.reverse for segment in strip)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert taken == ["choose"]
