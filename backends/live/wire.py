@@ -17,6 +17,8 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from backends.live.lengths import check_lengths
+
 API_VERSIONS = 18
 Versions = Mapping[int, tuple[int, int]]
 """Api key to the lowest and highest version that a broker serves."""
@@ -26,6 +28,7 @@ R = TypeVar("R", bound=ResponsePayload)
 
 def read(response_type: type[R], data: bytes, offset: int) -> tuple[R, int]:
     """The answer that begins at ``offset``, and its size. Raises whatever kio raises where the bytes do not fit."""
+    check_lengths(response_type, data, offset)
     try:
         return entity_reader(response_type)(memoryview(data), offset)
     except ValueError as error:

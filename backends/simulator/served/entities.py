@@ -21,6 +21,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from backends.live import native
+from backends.live.lengths import check_lengths
 
 Values = Mapping[str, Any]
 _Make = Callable[[Any], Any]
@@ -125,6 +126,7 @@ class Undecodable(ValueError):
 def decode(kind: type[RequestPayload], body: memoryview) -> Any:
     """A request, to the last byte of the frame. Raises Undecodable."""
     try:
+        check_lengths(kind, body, 0)
         entity, size = entity_reader(kind)(body, 0)
     except Exception as error:  # kio's readers raise as many kinds of errors as there are formats
         raise Undecodable(f"{kind.__name__}: {type(error).__name__}") from None

@@ -1,0 +1,127 @@
+"""Answers that declare more than they hold are refused, and no others."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from typing import Any, get_args, get_origin
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.index import load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_writer
+
+from backends.live import lengths, native, wire
+from backends.live.lengths import LengthError, check_lengths
+
+CALLS = [
+    (75, 0),
+    (1, 12),
+    (2, 7),
+    (3, 12),
+    (55, 2),
+    (32, 4),
+    (35, 4),
+    (43, 2),
+    (45, 0),
+    (46, 0),
+    (18, 3),
+    (60, 2),
+]
+KINDS = [load_response_schema(key, version) for key, version in CALLS] + list(native.RESPONSES.values())
+
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "bool": st.booleans(),
+    "int8": st.sampled_from([-1, 0, 127]),
+    "int16": st.sampled_from([-1, 0, 7]),
+    "uint16": st.sampled_from([0, 9092]),
+    "error_code": st.sampled_from([ErrorCode.none, ErrorCode.unknown_server_error]),
+    "int32": st.sampled_from([-1, 0, 15, 2**31 - 1]),
+    "int64": st.sampled_from([-1, 0, 15, 2**63 - 1]),
+    "float64": st.just(-1.0),
+    "uuid": st.uuids(),
+    "string": st.sampled_from(["", "orders", "\u00ff" * 20]),
+    "bytes": st.binary(max_size=9),
+    "records": st.binary(max_size=9),
+    "timedelta_i32": st.just(timedelta(milliseconds=15)),
+    "timedelta_i64": st.just(timedelta(milliseconds=15)),
+    "datetime_i64": st.just(datetime(2026, 1, 1, tzinfo=UTC)),
+}
+
+
+def messages(kind: Any) -> st.SearchStrategy[Any]:
+    return st.builds(kind, **{held.name: values(held) for held in fields(kind)})
+
+
+def values(held: Any) -> st.SearchStrategy[Any]:
+    annotation = held.type
+    parts = get_args(annotation)
+    nullable = type(None) in parts
+    if nullable:
+        annotation = next(part for part in parts if part is not type(None))
+    many = get_origin(annotation) is tuple
+    inner: Any = get_args(annotation)[0] if many else annotation
+    nested: bool = is_dataclass(inner)
+    one = messages(inner) if nested else VALUES[held.metadata["kafka_type"]]
+    found = st.lists(one, max_size=2).map(tuple) if many else one
+    return st.none() | found if nullable else found
+
+
+def encoded(message: Any) -> bytes:
+    buffer = BytesIO()
+    entity_writer(type(message))(buffer, message)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_answer_that_can_be_written_is_walked_to_its_last_byte(kind: Any) -> None:
+    @settings(max_examples=40, deadline=None)
+    @given(messages(kind))
+    def walked(message: Any) -> None:
+        data = encoded(message)
+        walker = lengths._Walker(data, 0)
+        lengths._message(kind)(walker)
+        assert walker._at == len(data)
+
+    walked()
+
+
+@pytest.mark.parametrize(
+    ("call", "body"),
+    [
+        ((75, 0), "0000000000ffffffff0f"),
+        ((45, 0), "00000000000000ffffffff0f"),
+        ((43, 2), "00000000000000ffffffff0f"),
+        ((55, 2), "000000ffffffff0f"),
+    ],
+)
+def test_an_array_of_billions_in_a_few_bytes_is_an_error_and_not_the_end_of_the_process(
+    call: tuple[int, int], body: str
+) -> None:
+    kind = load_response_schema(*call)
+    with pytest.raises(LengthError):
+        wire.read(kind, bytes.fromhex(body), 0)
+
+
+def test_numbers_that_look_like_a_long_length_are_none() -> None:
+    kind: Any = load_response_schema(75, 0)
+    topic = next(held for held in fields(kind) if held.name == "topics")
+    inner = get_args(topic.type)[0]
+    partition = get_args(next(held for held in fields(inner) if held.name == "partitions").type)[0]
+    row = partition(error_code=ErrorCode.none, partition_index=0, leader_id=-1, leader_epoch=0x0F000000)
+    told = inner(
+        error_code=ErrorCode.none,
+        name="orders",
+        topic_id=uuid.uuid4(),
+        is_internal=False,
+        partitions=(row,),
+        topic_authorized_operations=-1,
+    )
+    data = encoded(kind(throttle_time=timedelta(0), topics=(told,)))
+    assert lengths._LONG.search(data) is not None
+    check_lengths(kind, data, 0)
+    assert wire.read(kind, data, 0)[1] == len(data)
