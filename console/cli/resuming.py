@@ -10,6 +10,7 @@ from console.cli.planning import designations_for
 from console.cli.recording import open_journal
 from console.cli.run import Run
 from console.cli.status import Status
+from console.errors import InputError
 from console.journal.unfinished import unfinished
 from console.output.settled import settled_document, settled_lines, unfinished_lines
 from console.replacements import any_replacement, is_replacement_file
@@ -33,6 +34,8 @@ def finish(run: Run, plan: Path | None) -> int:
     replaced = _replacement(run, plan)
     if replaced is not None:
         return replaced
+    if run.target.kind == "controllers":
+        return _through_controllers(run, plan)
     rows_of = designations_for(plan) if plan is not None else None
 
     async def job(backend: Backend, stop: StopRequest) -> Settled:
@@ -47,11 +50,25 @@ def finish(run: Run, plan: Path | None) -> int:
             others = await restore(backend, [row for row in rows if row.tp not in known], journal)
         return Settled((*settled.rows, *others.rows), settled.entries)
 
-    settled = run.work(job)
+    status = _told(run, run.work(job))
+    if plan is not None:
+        run.next("apply", str(plan))
+    return status
+
+
+def _through_controllers(run: Run, plan: Path | None) -> int:
+    from console.cli.resuming_quorum import settle_voters  # noqa: PLC0415  # for such a target only
+
+    if plan is not None:
+        raise InputError(f"{plan}: elections are finished through the brokers: give --bootstrap-server")
+    settled, closed = settle_voters(run)
+    status = _told(run, settled)
+    return status if closed else Status.PARTLY
+
+
+def _told(run: Run, settled: Settled) -> int:
     run.screen.out(settled_document(settled) if run.json else settled_lines(settled))
     open_rows = settled.of(Fate.LEFT, Fate.FOREIGN)
     for row in open_rows:
         run.screen.say(f"not restored: {row.tp}: {row.why}")
-    if plan is not None:
-        run.next("apply", str(plan))
     return Status.PARTLY if open_rows else Status.DONE

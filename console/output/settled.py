@@ -38,9 +38,9 @@ def settled_lines(settled: Settled) -> Iterator[str]:
     if not settled.rows and not settled.entries:
         yield "nothing is unfinished, as far as this host's journal tells (--plan FILE finishes another host's run)"
         return
-    yield f"{counted_as(len(settled.rows), 'assignment')}: " + (
-        ", ".join(f"{counts[fate]:,} {fate}" for fate in Fate if counts[fate]) or "none"
-    )
+    if settled.rows:
+        named = ", ".join(f"{counts[fate]:,} {fate}" for fate in Fate if counts[fate])
+        yield f"{counted_as(len(settled.rows), 'assignment')}: {named}"
     if settled.entries:
         yield f"{counted_as(settled.entries, 'request')} of earlier runs closed"
     open_rows = settled.of(Fate.LEFT, Fate.FOREIGN)

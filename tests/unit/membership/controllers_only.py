@@ -1,0 +1,38 @@
+"""A simulated quorum reached through its controllers alone, as ``--bootstrap-controller`` reaches a real one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from backends.base.membership import Membership
+from backends.simulator.adapter import SimulatorBackend
+from console import controllers
+from console.journal.journal import Journal
+from tests.unit.journal.runs import Clock, run
+
+BC = ("--bootstrap-controller", "controller-100:9093")
+
+
+class Only:
+    """What such a target has: a quorum, and nothing else of the cluster."""
+
+    def __init__(self, backend: SimulatorBackend) -> None:
+        self.membership: Membership = backend.membership
+
+    async def close(self) -> None:
+        """The simulation goes on for the next command."""
+
+
+def reached(monkeypatch: pytest.MonkeyPatch, backend: SimulatorBackend) -> str:
+    """From now on BC names the quorum of ``backend``; returns the cluster's id."""
+    monkeypatch.setattr(controllers, "backend", lambda _target, _say: Only(backend))
+    return asyncio.run(backend.membership.open())
+
+
+def killed(home: Path, cluster_id: str, action: str, detail: dict[str, object]) -> None:
+    """A run that was killed before it recorded how what it sent ended."""
+    with Journal.open(cluster_id, run(f"killed-{action}"), Clock(), home / "state" / "ktriage") as journal:
+        journal.before(action, detail)
