@@ -19,6 +19,7 @@ from backends.base.protocol import Progress
 from backends.live import logquery
 from backends.live.connection import BrokerConnection
 from backends.live.errors import BrokerError
+from backends.live.errors import Trouble as BrokerTrouble
 from backends.live.logquery import CALL, LogEnd, Trouble
 from backends.live.nativequery import LogEnds
 from backends.live.survey_row import Row
@@ -31,6 +32,9 @@ REQUEST_TIMEOUT = 3.0
 
 PAUSES = (0.1, 0.2, 0.5, 1.0)
 """Seconds between attempts at a broker that should be up."""
+
+GARBLED = 2
+"""How often a broker is asked again after an answer that cannot be understood: the next will hardly be better."""
 
 CHANGES = 3
 """How often a log may change while it is asked before it is given up."""
@@ -143,6 +147,7 @@ class SurveyRun:
     async def _work(self, broker: int) -> None:
         pauses: Iterator[float] = iter(PAUSES)
         pause = 0.0
+        garbled = 0
         while True:
             try:
                 connection = await self._connections.connection(broker)
@@ -151,7 +156,8 @@ class SurveyRun:
                 self._note(broker, error.unknown)
                 self._start_over(broker)
                 await self._refresh_view()
-                if not self._should_be_up(broker):
+                garbled += error.trouble is BrokerTrouble.UNDECODABLE
+                if not self._should_be_up(broker) or garbled > GARBLED:
                     self._settle_all(broker, error.unknown)
                     return
             pause = next(pauses, pause)

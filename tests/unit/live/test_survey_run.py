@@ -45,6 +45,7 @@ class Player:
     returns: int | None = None
     asked: int = 0
     dialled: int = 0
+    garbled: bool = False
 
     @property
     def dead(self) -> bool:
@@ -60,6 +61,8 @@ class Player:
         self.asked += 1
         for _ in range(next(self.delays)):
             await asyncio.sleep(0)
+        if self.garbled:
+            raise BrokerError(Trouble.UNDECODABLE, "broker", "answer not understood", sent=True)
         if self.dead:
             raise BrokerError(Trouble.CLOSED, "broker", "connection closed by peer", sent=True)
 
@@ -188,6 +191,16 @@ def test_a_survey_ends_by_itself_and_whoever_lived_told_everything(cast_of: Cast
                 assert replica.log.lineage.last_epoch == truth.epochs[-1]
             if depth is Depth.FULL:
                 assert replica.log.lineage.spans == truth.spans()
+
+
+def test_a_broker_that_answers_garbage_is_not_asked_until_the_time_is_over() -> None:
+    logs = {TopicPartition("t", 0): WholeLog((0, 1, 2))}
+    players = tuple(Player(logs, _round_and_round([0]), garbled=broker == 1) for broker in BROKERS)
+    survey = play(Cast(players), Depth.LAST)
+    (row,) = survey.rows.values()
+    assert "not understood" in row.unknown[1].detail
+    assert set(row.settled()) == {0, 2}
+    assert players[1].asked <= 5
 
 
 def test_what_another_log_asks_of_a_broker_that_is_gone_is_not_waited_for() -> None:
