@@ -13,7 +13,8 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.history import Line
 from backends.simulator.invariants.names import Broken, Lost
 from backends.simulator.loop import SECOND
-from backends.simulator.scenario.build import Scenario
+from backends.simulator.scenario.build import Scenario, nodes
+from backends.simulator.scenario.faults import BrokerFault, Fault
 from backends.simulator.simulation import Simulation
 from recovery.controller.metrics import Counts, count, views
 from recovery.model import Lineage, ReplicaLog, Survey
@@ -22,7 +23,7 @@ from recovery.strategy import Strategy, Verdict, decide
 
 SURVEY_SECONDS = 30.0
 SETTLE = 60 * SECOND
-"""How long the cluster is left alone after a recovery, unless told otherwise."""
+"""How long the cluster is left alone after everything that happens, unless told otherwise."""
 
 
 class Interrupted(Exception):
@@ -32,9 +33,9 @@ class Interrupted(Exception):
 class Rehearsed(NamedTuple):
     """``offline`` are the partitions without a leader when the operator came, and ``offline_after`` at the end.
 
-    ``verdicts`` and ``outcomes`` count the strategy's decisions and the elections; ``problem`` says why nothing
-    could be asked. ``lost`` is what was acknowledged with acks=all and went, ``broken`` the invariants that did
-    not hold.
+    ``unmet`` says what the scenario expects of that moment and was not so. ``verdicts`` and ``outcomes`` count the
+    strategy's decisions and the elections; ``problem`` says why nothing could be asked. ``lost`` is what was
+    acknowledged with acks=all and went, ``broken`` the invariants that did not hold.
     """
 
     scenario: str
@@ -52,6 +53,7 @@ class Rehearsed(NamedTuple):
     digest: str
     history: tuple[Line, ...]
     problem: str = ""
+    unmet: tuple[str, ...] = ()
 
 
 class _Nothing:
@@ -62,6 +64,40 @@ class _Nothing:
 
     def after(self, entry: str, result: Mapping[str, object]) -> None:
         """Nothing is kept."""
+
+
+def end_of(scenario: Scenario) -> int:
+    """Virtual µs: a minute after the operator came and the last fault happened."""
+    last = max((_last_of(fault, scenario) for fault in scenario.faults), default=0)
+    return max(scenario.operator_at, last) + SETTLE
+
+
+def _last_of(fault: Fault, scenario: Scenario) -> int:
+    if not isinstance(fault, BrokerFault):
+        return round(fault.at * SECOND)
+    turns = len(nodes(fault.nodes, scenario.topology, ())) - 1
+    return round((fault.at + turns * fault.every) * SECOND)
+
+
+def unmet(scenario: Scenario, simulation: Simulation) -> tuple[str, ...]:
+    """What the scenario expects of the operator's first moment, which is now, and is not so: a line each."""
+    offline, quorum = len(simulation.offline()), simulation.world.quorum
+    found = []
+    if offline != scenario.offline:
+        found.append(f"{scenario.offline:,} partitions offline expected, {offline:,} are")
+    if (quorum.leader is not None) != scenario.led:
+        found.append(
+            "a leader of the quorum expected, there is none"
+            if scenario.led
+            else "no leader of the quorum expected"
+        )
+    if scenario.voters is not None and quorum.leader is not None:
+        voters = sorted(key.id for key in quorum.leader.voters.keys)
+        if voters != sorted(scenario.voters):
+            found.append(f"the voters {sorted(scenario.voters)} expected, they are {voters}")
+    broken = {row.name for row in simulation.checker.broken}
+    found += [f"{name} expected to break, and did not" for name in scenario.breaks if name not in broken]
+    return tuple(found)
 
 
 async def rehearse(
@@ -75,7 +111,7 @@ async def rehearse(
 ) -> Rehearsed:
     """Run the scenario to ``until`` (virtual µs), with a recovery by ``strategy`` when the operator comes.
 
-    Without a strategy nobody does anything. By default the run ends a minute after the operator came.
+    Without a strategy nobody does anything. By default it goes to :func:`end_of` the scenario.
     Raises Interrupted once ``stop`` says so, which is asked after every step.
     """
 
@@ -84,13 +120,14 @@ async def rehearse(
             raise Interrupted
 
     backend = SimulatorBackend(scenario, seed)
-    end = scenario.operator_at + SETTLE if until is None else until
+    end = end_of(scenario) if until is None else until
     verdicts: dict[str, int] = {}
     outcomes: dict[str, int] = {}
     problem = ""
     try:
         simulation = backend.load(min(end, scenario.operator_at), after_step)
         offline = len(simulation.offline())
+        missed = unmet(scenario, simulation) if end >= scenario.operator_at else ()
         if strategy is not None and end >= scenario.operator_at:
             try:
                 await _recover(backend, strategy, ranking, verdicts, outcomes)
@@ -114,6 +151,7 @@ async def rehearse(
             world.history.digest(),
             tuple(world.history.lines),
             problem,
+            missed,
         )
     finally:
         await backend.close()

@@ -12,7 +12,7 @@ from backends.simulator.fuzz import Fuzzed
 from backends.simulator.loop import SECOND
 from backends.simulator.many import fuzzed
 from backends.simulator.operate.kept import Kept
-from backends.simulator.rehearsal import Interrupted, Rehearsed, rehearse
+from backends.simulator.rehearsal import Interrupted, Rehearsed, end_of, rehearse
 from backends.simulator.scenario.bounds import LONGEST
 from backends.simulator.scenario.files import names
 from console.cli.run import Program
@@ -73,6 +73,7 @@ def show(program: Program, name: str, *, json: bool) -> int:
             "controllers": len(topology.every_controller),
             "partitions": partitions,
             "operator_at_s": scenario.operator_at / SECOND,
+            "ends_at_s": end_of(scenario) / SECOND,
             "offline": scenario.offline,
             "events": [{"at_s": at, "what": what} for at, what in events],
         }
@@ -84,7 +85,8 @@ def show(program: Program, name: str, *, json: bool) -> int:
         "",
         f"{len(topology.brokers)} brokers, {len(topology.every_controller)} controllers, {partitions:,} partitions",
         *(f"{at:9.1f} s  {what}" for at, what in events),
-        f"{scenario.operator_at / SECOND:9.1f} s  the operator comes: {scenario.offline:,} partitions are offline",
+        f"{scenario.operator_at / SECOND:9.1f} s  the operator comes; offline should be {scenario.offline:,}",
+        f"{end_of(scenario) / SECOND:9.1f} s  a run ends, unless --until says otherwise",
     ]
     program.screen.out(lines)
     look = "replicas --all-offline-partitions" if scenario.offline else "status"
@@ -93,7 +95,7 @@ def show(program: Program, name: str, *, json: bool) -> int:
 
 
 def run(program: Program, name: str, choice: Choice, *, json: bool) -> int:
-    """Run one scenario; DONE unless an invariant broke that the scenario does not name."""
+    """Run one scenario; DONE unless it is not as the scenario expects."""
     scenario = scenario_of(name)
     if choice.until is not None and not 0 <= choice.until <= LONGEST:  # nor is nan
         raise InputError(f"simulate run --until: from 0 to {LONGEST:,} seconds, not {choice.until}")
@@ -112,9 +114,15 @@ def run(program: Program, name: str, choice: Choice, *, json: bool) -> int:
         program.screen.out(document("simulate run", _fields(done)))
     else:
         program.screen.out(_lines(done))
+    after = [fault for fault in scenario.faults if round(fault.at * SECOND) > done.now]
+    if after:
+        first = f"{after[0].at:.1f} s, {after[0].note or after[0].do}"
+        program.screen.say(
+            f"ended before {len(after):,} of {len(scenario.faults):,} faults, the first at {first}"
+        )
     if done.broken:
         program.screen.say(f"replay: {replay(name, choice)}")
-    return Status.PARTLY if unexpected or done.problem else Status.DONE
+    return Status.PARTLY if unexpected or done.problem or done.unmet else Status.DONE
 
 
 def replay(name: str, choice: Choice) -> str:
@@ -142,6 +150,7 @@ def _fields(done: Rehearsed) -> dict[str, object]:
         "steps": done.steps,
         "digest": done.digest,
         "problem": done.problem,
+        "unmet": list(done.unmet),
     }
 
 
@@ -149,6 +158,7 @@ def _lines(done: Rehearsed) -> Iterator[str]:
     yield f"{done.scenario}, seed {done.seed}: {done.now / SECOND:.1f} s of virtual time, {done.steps:,} steps"
     yield from (str(line) for line in done.history[-SHOWN:])
     yield f"offline when the operator came: {done.offline:,}; at the end: {done.offline_after:,}"
+    yield from (f"not as the scenario expects: {line}" for line in done.unmet)
     if done.verdicts:
         yield f"decisions: {_counted(done.verdicts.items())}"
     if done.outcomes:

@@ -117,6 +117,30 @@ def test_wrong_usage_is_one_line_and_status_2(
     assert len(ended.err.strip().splitlines()) == 1
 
 
+def test_a_run_goes_on_until_the_last_fault_and_says_what_it_leaves_out(tmp_path: Path) -> None:
+    shown = _ktriage(tmp_path, "simulate", "show", "last-replica-standing")
+    assert "    660.0 s  a run ends" in shown.out
+    whole = _ktriage(tmp_path, "simulate", "run", "last-replica-standing")
+    assert "660.0 s of virtual time" in whole.out
+    assert "T4: broker 2 is back" in whole.out
+    short = _ktriage(tmp_path, "simulate", "run", "last-replica-standing", "--until", "120")
+    assert "ended before 1 of 5 faults, the first at 600.0 s, T4: broker 2 is back" in short.err
+
+
+def test_a_scenario_that_expects_something_else_is_told_so(tmp_path: Path) -> None:
+    text = (BUILT_IN / "last-replica-standing.yaml").read_text(encoding="utf-8")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(
+        text.replace("expect: {offline: 1}", "expect: {offline: 5, led: false, breaks: [no-such]}")
+    )
+    ended = _ktriage(tmp_path, "simulate", "run", str(mine))
+    assert ended.status == 1
+    assert "not as the scenario expects: 5 partitions offline expected, 1 are" in ended.out
+    assert "not as the scenario expects: no leader of the quorum expected" in ended.out
+    assert "not as the scenario expects: no-such expected to break, and did not" in ended.out
+    assert "offline should be 5" in _ktriage(tmp_path, "simulate", "show", str(mine)).out
+
+
 def test_what_broke_is_replayed_by_the_command_that_is_printed(tmp_path: Path) -> None:
     text = (BUILT_IN / "late-alter-partition-unchecked.yaml").read_text(encoding="utf-8")
     mine = tmp_path / "my own.yaml"
