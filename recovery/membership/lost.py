@@ -65,15 +65,32 @@ class Lost:
         if not self.hosts:
             return "nobody leads, and no controller is known from here: name one with --bootstrap-controller"
         if not self.missing:
-            return (
-                f"{len(self.up)} of {len(self.hosts)} controllers answer and nobody leads: an election is under"
-                " way, or they cannot reach each other"
-            )
+            return self._enough_answer
         down = ", ".join(f"{host.key.id} ({host.address})" for host in self.down)
         which = "all of" if self.missing == len(self.down) else f"{self.missing} of"
         return (
             f"a majority is lost: {len(self.up)} of {len(self.hosts)} voters answer and {self.majority} are needed."
             f" No change can be committed, a change of the voters neither. Bring back {which}: {down}"
+        )
+
+    @property
+    def without_metadata(self) -> tuple[Host, ...]:
+        """Those that answer and tell no metadata, where another tells some: a new disk, or a start since then."""
+        if not any(host.metadata > NOT_KNOWN for host in self.hosts):
+            return ()
+        return tuple(host for host in self.up if host.metadata <= NOT_KNOWN)
+
+    @property
+    def _enough_answer(self) -> str:
+        told = f"{len(self.up)} of {len(self.hosts)} controllers answer and nobody leads: an election is under way"
+        empty, left = self.without_metadata, len(self.up) - len(self.without_metadata)
+        if not empty or left >= self.majority:
+            return f"{told}, or they cannot reach each other"
+        which = ", ".join(str(host.key.id) for host in empty)
+        return (
+            f"{told}, they cannot reach each other, or a majority is lost: {which} tells no metadata, and with a"
+            f" new disk is no voter any more. Then {left} of {len(self.hosts)} voters answer and {self.majority} are"
+            " needed: bring back the others with the disks that they had"
         )
 
 

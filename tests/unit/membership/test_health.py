@@ -38,6 +38,16 @@ def test_a_former_disk_of_a_voter_is_a_ghost_at_once_and_no_trouble() -> None:
     assert found.well
 
 
+def test_a_broker_that_died_does_not_fetch_and_is_no_dead_voter_and_no_ghost() -> None:
+    of = quorum(1, 2, 3)
+    rows = (*of.progress, progress(key(7), silent_ms=60_000))
+    found = health(replace(of, progress=rows), Limits(), {1, 2, 3})
+    assert [m.key for m in found.dead_brokers] == [key(7)]
+    assert not found.ghosts
+    assert not found.dead_voters
+    assert found.well
+
+
 def test_an_observer_is_a_broker_only_where_the_controllers_do_not_list_it() -> None:
     of = quorum(1, 2, 3, observers=(key(7),))
     assert health(of, Limits(), {1, 2, 3}).members[-1].role == "broker"
@@ -121,3 +131,17 @@ def test_an_estimate_needs_something_that_shrinks() -> None:
     assert Pace().seen(0, 100).seconds_left is None
     assert Pace().seen(0, 100).seen(1, 100).seconds_left is None
     assert Pace().seen(0, 100).seen(2, 60).seconds_left == 3.0
+
+
+def test_a_controller_on_a_new_disk_may_be_no_voter_though_enough_answer() -> None:
+    """No call tells which disk a controller has: that it tells no metadata is all that is seen."""
+    up = Host(key(1), "h1:9093", True, "", -1, 42)
+    new = Host(key(2), "h2:9093", True, "", -1, -1)
+    down = Host(key(3), "h3:9093", False, "refused", -1, -1)
+    doubtful = Lost("c", (up, new, down), False, "").sentence
+    assert "or a majority is lost: 2 tells no metadata" in doubtful
+    assert "Then 1 of 3 voters answer and 2 are needed" in doubtful
+    enough = Lost("c", (up, up._replace(key=key(4)), new), False, "").sentence
+    assert "a majority is lost" not in enough
+    # Where nobody tells any metadata, that one does not is no sign of anything.
+    assert "a majority is lost" not in Lost("c", (new, new, down), False, "").sentence
