@@ -89,8 +89,8 @@ class Lost:
         which = ", ".join(str(host.key.id) for host in empty)
         return (
             f"{told}, they cannot reach each other, or a majority is lost: {which} tells no metadata, and with a"
-            f" new disk is no voter any more. Then {left} of {len(self.hosts)} voters answer and {self.majority} are"
-            " needed: bring back the others with the disks that they had"
+            f" new disk is no voter any more. Then {left} of {len(self.hosts)} voters answer, and {self.majority}"
+            " are needed: bring back the others with the disks that they had"
         )
 
 

@@ -140,7 +140,7 @@ def test_a_controller_on_a_new_disk_may_be_no_voter_though_enough_answer() -> No
     down = Host(key(3), "h3:9093", False, "refused", -1, -1)
     doubtful = Lost("c", (up, new, down), False, "").sentence
     assert "or a majority is lost: 2 tells no metadata" in doubtful
-    assert "Then 1 of 3 voters answer and 2 are needed" in doubtful
+    assert "Then 1 of 3 voters answer, and 2 are needed" in doubtful
     enough = Lost("c", (up, up._replace(key=key(4)), new), False, "").sentence
     assert "a majority is lost" not in enough
     # Where nobody tells any metadata, that one does not is no sign of anything.
