@@ -13,7 +13,7 @@ from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.actions.quorum_change import Changed, Prepared
-from console.actions.replace import Gone
+from console.actions.replace import Gone, standing
 from console.actions.replace_plan import Choice, plan_replacement
 from console.cli.quorum_replacing import Planned, read_plan, recorded, refuse_other_cluster, save
 from console.cli.recording import now, open_journal, user
@@ -25,7 +25,7 @@ from console.signals import StopRequest
 from console.version import version
 from recovery.membership.choosing import NotChosen
 from recovery.membership.replacement import Header, ReplacementError, Step
-from recovery.membership.replacement_course import Situation
+from recovery.membership.replacement_course import Situation, situation
 
 
 class Told(NamedTuple):
@@ -120,6 +120,13 @@ async def planned(backend: Backend, choice: Choice) -> Planned:
     file = save(plan, None, keep=True)
     assert file is not None
     return Planned.of(plan, file)
+
+
+async def stands(backend: Backend, wanted: Planned) -> Told:
+    """Where the replacement is now, nothing being begun; without a step where all is done. Raises BackendError."""
+    plan = wanted.plan
+    picture, step = await standing(membership_of(backend), plan, wanted.confirmed)
+    return Told(step, None if step is None else situation(plan, step, picture))
 
 
 def half_done(cluster_id: str) -> Planned | None:

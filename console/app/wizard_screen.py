@@ -40,14 +40,18 @@ class WizardScreen(ModalScreen[None]):
     WizardScreen { background: $surface; }
     WizardScreen > WizardView { height: 1fr; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave", show=False),
+        # The steps know it too, but only once one of them is the present one.
+        Binding("enter", "go", "Go on", show=False, priority=True),
+    ]
 
     def __init__(self, desk: Desk, planned: Planned) -> None:
         super().__init__()
         self._desk = desk
         self._planned = planned
         self._told = Told()
-        self._gone: Gone | None = None
+        self._done = False
         self._bridge: Bridge | None = None
         self._halt: Halt | None = None
         self._worker: Worker[None] | None = None
@@ -70,12 +74,23 @@ class WizardScreen(ModalScreen[None]):
         self.query_one(WizardView).focus_first()
         self._draw()
         self._say(f"the plan is in {self._planned.file}; Enter begins", Tone.INFO)
+        self.run_worker(self._look(), name="standing")
+
+    async def _look(self) -> None:
+        """The steps as the cluster shows them, before anything is begun: some may be done already."""
+        try:
+            told = await self._desk.session.run(lambda backend: wizard.stands(backend, self._planned))
+        except (ConsoleError, BackendError) as error:
+            self._say(f"where it stands is not known ({error}); Enter begins", Tone.WARN)
+            return
+        if self._worker is None:  # else the run tells it better
+            self._told, self._done = told, told.step is None
+            self._draw()
 
     def _say(self, text: str, tone: Tone) -> None:
         self.query_one(Say).say(text, tone)
 
-    @on(WizardView.Go)
-    def _go(self) -> None:
+    def action_go(self) -> None:
         """Begins, says that a step on a host is done, or answers what is to be allowed."""
         if self._bridge is None:
             self._begin()
@@ -112,17 +127,17 @@ class WizardScreen(ModalScreen[None]):
             return await wizard.run(backend, program, self._planned, halt, self._bridge)
 
         try:
-            self._gone = await session.run(job)
+            gone = await session.run(job)
         except (ConsoleError, BackendError) as error:
             self._say(str(error), Tone.BAD)
         else:
-            self._ended(self._gone)
+            self._ended(gone)
         finally:
             self._bridge = self._halt = None
             session.poller.ask()
 
     def _ended(self, gone: Gone) -> None:
-        done = gone.course is Course.DONE
+        done = self._done = gone.course is Course.DONE
         if done:
             self._desk.owner.program.resume = ""
         said = (
@@ -184,14 +199,13 @@ class WizardScreen(ModalScreen[None]):
             self._say(told.said, Tone.INFO)
 
     def _draw(self) -> None:
-        done = self._gone is not None and self._gone.course is Course.DONE
-        self.query_one(WizardView).update(shown(self._planned, self._told, done=done))
+        self.query_one(WizardView).update(shown(self._planned, self._told, done=self._done))
 
 
 def shown(planned: Planned, told: Told, *, done: bool) -> Wizard:
-    """The plan's steps, those before the present one done."""
+    """The plan's steps, those before the present one done; none is where nobody has looked yet."""
     plan = planned.plan
-    now = plan.steps[0].number if told.step is None else told.step.number
+    now = 0 if told.step is None else told.step.number
     steps = tuple(_step(step, now, told, done=done) for step in plan.steps)
     kind = plan.wanted.kind
     return Wizard(

@@ -89,7 +89,16 @@ async def test_a_replacement_that_was_left_is_gone_on_with(home: Path) -> None:
         await robot.until(lambda: not robot.app.stop.flights, "the end of the run")
         await robot.press("M")
         await robot.asked(WizardScreen)
+        await robot.sees("4. done", "5. NOW")
         await robot.press("enter")
         await allows(robot)
         await robot.sees("the replacement is done")
     assert len(records(home)) == 2
+
+
+async def test_steps_that_are_done_are_shown_as_done_before_anything_is_begun(home: Path) -> None:
+    """The new disk runs and has caught up: the removal of the old voter is what comes now."""
+    async with console(SCENARIO, size=(120, 60)) as robot:
+        await opens_the_wizard(robot)
+        await robot.sees("3. done", "4. NOW")
+    assert records(home) == []
