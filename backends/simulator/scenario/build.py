@@ -11,6 +11,7 @@ from backends.simulator.network import OPERATOR, Node, Role, Weather
 from backends.simulator.scenario.bounds import PARTITIONS
 from backends.simulator.scenario.errors import Misplaced
 from backends.simulator.scenario.faults import Fault
+from backends.simulator.scenario.kinds import check_kind, check_log_dir
 from backends.simulator.scenario.model import (
     ClusterModel,
     ConsumerModel,
@@ -112,7 +113,7 @@ def build(model: ScenarioModel, name: str, text: str) -> Scenario:
         model.expect.led,
     )
     for index, fault in enumerate(model.faults):
-        _check(fault, topology, ("faults", index))
+        check_fault(fault, topology, ("faults", index))
     return scenario
 
 
@@ -319,12 +320,17 @@ def partition(text: str, topology: Topology, path: tuple[int | str, ...]) -> Top
     return TopicPartition(topic, int(number))
 
 
-def _check(fault: Fault, topology: Topology, path: tuple[int | str, ...]) -> None:
-    """Whether the fault names what exists."""
+def check_fault(fault: Fault, topology: Topology, path: tuple[int | str, ...]) -> None:
+    """Whether the fault names what exists, and what it can happen to. Raises Misplaced."""
     for key in ("nodes", "others", "node", "target", "source"):
         given = getattr(fault, key, None)
         if given and given != ("others",):
-            nodes((given,) if isinstance(given, str) else given, topology, (*path, key))
+            one = isinstance(given, str)
+            found = nodes((given,) if one else given, topology, (*path, key))
+            check_kind(fault, found, (*path, key))
+            if one and len(found) != 1:
+                raise Misplaced((*path, key), f"one node, and {given} are {len(found)}")
+            check_log_dir(fault, found, topology, (*path, "log_dir"))
     named = getattr(fault, "partition", None)
     if named is not None:
         partition(named, topology, (*path, "partition"))

@@ -7,23 +7,25 @@ from typing import Any
 
 from backends.simulator.controller.requests import ELR_FEATURE
 from backends.simulator.loop import SECOND
-from backends.simulator.messages import CreateTopic, ElectLeaders, Reassign, SetConfig, UpdateFeature
+from backends.simulator.messages import CreateTopic, Done, ElectLeaders, Reassign, SetConfig, UpdateFeature
 from backends.simulator.network import Node
 from backends.simulator.quorum.metadata import KRAFT_VERSION
 from backends.simulator.scenario import faults as happens
 from backends.simulator.scenario.build import Scenario, nodes, others, partition
 from backends.simulator.scenario.faults import Fault
 from backends.simulator.world import World
+from recovery.controller.errors import Refusal
 from recovery.controller.targets import Election
 from recovery.model import NO_LEADER
 
 
 class Timeline:
-    """Puts every fault of the scenario into the world's loop."""
+    """Puts every fault of the scenario into the world's loop. ``refused``: what a controller did not do, why."""
 
     def __init__(self, world: World, scenario: Scenario) -> None:
         self._world = world
         self._topology = scenario.topology
+        self.refused: list[str] = []
         self._does: dict[type, Callable[[Any], None]] = {
             happens.Cut: self._cut,
             happens.Heal: self._heal,
@@ -42,9 +44,10 @@ class Timeline:
             happens.Created: self._create,
         }
         for fault in scenario.faults:
-            world.loop.call_at(round(fault.at * SECOND), self._happen, fault)
+            world.loop.call_at(round(fault.at * SECOND), self.happen, fault)
 
-    def _happen(self, fault: Fault) -> None:
+    def happen(self, fault: Fault) -> None:
+        """Now. Raises ValueError for what the world cannot do in its state, such as a running broker's new disk."""
         self._world.history.add("scenario", fault.note or fault.do)
         self._does[type(fault)](fault)
 
@@ -127,8 +130,15 @@ class Timeline:
         active = self._world.active
         if active is None or active.active is None:
             self._world.history.add("scenario", "nobody acts: refused")
+            self.refused.append("no controller acts at present")
             return
-        active.active.handle(body, lambda reply: self._world.history.add("scenario", f"answered {reply}"))
+        active.active.handle(body, self._answered)
+
+    def _answered(self, reply: Any) -> None:
+        self._world.history.add("scenario", f"answered {reply}")
+        refusal = reply.refusal if isinstance(reply, Done) else reply
+        if isinstance(refusal, Refusal):
+            self.refused.append(str(refusal))
 
     def _configure(self, fault: happens.Configure) -> None:
         self._tell(SetConfig(fault.topic, fault.name, fault.value))

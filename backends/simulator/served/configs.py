@@ -224,21 +224,25 @@ def _refused(call: Call, kind: int, name: str) -> ErrorCode | None:
 
 
 def _wrong(change: Any) -> str | None:
-    if change.name == STRATEGY:
+    return wrong_config(change.name, None if change.config_operation == DELETE else change.value or "")
+
+
+def wrong_config(name: str, value: str | None) -> str | None:
+    """What Kafka says of a topic's configuration that cannot be, or of its value; None removes it."""
+    if name == STRATEGY:
         return None
-    config = TOPIC_CONFIGS.get(change.name)
+    config = TOPIC_CONFIGS.get(name)
     if config is None:
-        return f"Unknown topic config name: {change.name}"
-    if change.config_operation == DELETE:
+        return f"Unknown topic config name: {name}"
+    if value is None:
         return None
-    value = change.value or ""
     numeric = config.kind in (Kind.INT, Kind.SHORT, Kind.LONG)
     number = value.removeprefix("-").isdecimal()
     if numeric and not number:
         word = {Kind.INT: "INT", Kind.SHORT: "SHORT"}.get(config.kind, "LONG")
-        return f"Invalid value {value} for configuration {change.name}: Not a number of type {word}"
+        return f"Invalid value {value} for configuration {name}: Not a number of type {word}"
     if config.kind is Kind.BOOLEAN and value.lower() not in ("true", "false"):
-        return f"Invalid value {value} for configuration {change.name}: Expected value to be either true or false"
+        return f"Invalid value {value} for configuration {name}: Expected value to be either true or false"
     return None
 
 

@@ -15,11 +15,13 @@ import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from backends.simulator.loop import SECOND
-from backends.simulator.scenario.build import nodes, partition
+from backends.simulator.scenario.build import check_fault, partition
 from backends.simulator.scenario.errors import Misplaced
-from backends.simulator.scenario.faults import Fault
+from backends.simulator.scenario.faults import Configure, Fault
 from backends.simulator.scenario.timeline import Timeline
 from backends.simulator.served.cluster import ServedCluster
+from backends.simulator.served.configs import ACTED_UPON, BROKER, TOPIC, wrong_config
+from backends.simulator.served.metadata import rows_of
 
 LONGEST_STEP = 24 * 3600.0
 _LIMIT = 64 * 1024
@@ -155,24 +157,43 @@ class Control:
 
 
 def inject(cluster: ServedCluster, fault: Fault) -> None:
-    """Let it happen now. Raises ControlError for what names nothing in the scenario."""
+    """Let it happen now. Raises ControlError for what cannot happen, and for what a controller refuses."""
     topology = cluster.scenario.topology
     try:
-        for key in ("nodes", "others", "node", "target", "source"):
-            given = getattr(fault, key, None)
-            if given and given != ("others",):
-                nodes((given,) if isinstance(given, str) else given, topology, (key,))
-        for name in (getattr(fault, "partition", None), *getattr(fault, "partitions", ())):
-            if name is not None:
-                partition(name, topology, ("partition",))
+        check_fault(fault, topology, ())
+        for name in getattr(fault, "partitions", ()):
+            partition(name, topology, ("partitions",))
     except Misplaced as error:
-        raise ControlError(str(error)) from None
-    now = cluster.clock.now / SECOND
-    Timeline(cluster.world, replace(cluster.scenario, faults=(fault.model_copy(update={"at": now}),)))
+        raise ControlError(f"{fault.do}: {error}") from None
+    if isinstance(fault, Configure) and _only_kept(cluster, fault):
+        return
+    cluster.clock.step(0)
+    timeline = Timeline(cluster.world, replace(cluster.scenario, faults=()))
     try:
-        cluster.clock.step(0)
+        timeline.happen(fault)
     except ValueError as error:  # what a fault cannot be made to, such as a running broker's disk replaced
-        raise ControlError(str(error)) from None
+        raise ControlError(f"{fault.do}: {error}") from None
+    finally:
+        cluster.clock.step(0)
+    if timeline.refused:
+        raise ControlError(f"{fault.do}: {timeline.refused[0]}")
+
+
+def _only_kept(cluster: ServedCluster, fault: Configure) -> bool:
+    """Checked as a client's request is; True where nothing is decided by the configuration, so it is only kept."""
+    if fault.topic and fault.topic not in rows_of(cluster.world.image):
+        raise ControlError(f"{fault.do}: The topic '{fault.topic}' does not exist.")
+    wrong = wrong_config(fault.name, fault.value)
+    if wrong is not None:
+        raise ControlError(f"{fault.do}: {wrong}")
+    if fault.name in ACTED_UPON:
+        return False
+    held = cluster.beside.configs[(TOPIC, fault.topic) if fault.topic else (BROKER, "")]
+    if fault.value is None:
+        held.pop(fault.name, None)
+    else:
+        held[fault.name] = fault.value
+    return True
 
 
 async def tell(path: Path, asked: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,75 @@
+"""What somebody asks of a served cluster happens whole, or is refused in one line and nothing happens."""
+
+from __future__ import annotations
+
+import pytest
+
+from backends.simulator.network import Node
+from backends.simulator.scenario.files import read
+from backends.simulator.served.cluster import Options, ServedCluster
+from backends.simulator.served.control import ControlError, checked, inject, read_fault
+from tests.wire.faults import SCENARIO
+
+
+def happen(served: ServedCluster, words: str) -> None:
+    inject(served, checked(read_fault(words.split())))
+
+
+def answering(served: ServedCluster) -> set[Node]:
+    return {node for node in served.ports if served.listener(node).answers}
+
+
+@pytest.mark.parametrize("speed", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("kill controllers", "for a controller: kill-controller"),
+        ("kill broker-1 controller-100", "controller-100"),
+        ("start brokers controllers", "for a controller: start-controller"),
+        ("power-off controllers", "for a controller: kill-controller"),
+        ("shut-down operator", "operator"),
+        ("kill-controller broker-1", "a controller, which broker-1 is not"),
+        ("break-disk controller-100", "for a controller: break-controller-disk"),
+        ("break-disk broker-1 log_dir=7", "log dir of broker-1"),
+        ("break-disk brokers", "one node"),
+        ("add-voter broker-1", "a controller"),
+    ],
+)
+async def test_a_fault_of_the_wrong_kind_is_refused_and_nothing_happens(
+    words: str, said: str, speed: float
+) -> None:
+    async with ServedCluster(read(str(SCENARIO)), Options(speed=speed)) as served:
+        before = answering(served)
+        with pytest.raises(ControlError, match=said):
+            happen(served, words)
+        served.clock.step(5)
+        assert answering(served) == before
+        happen(served, "kill broker-1")
+        assert before - answering(served) == {node for node in before if str(node) == "broker-1"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("set-config topic=orders name=min.insync.replicas value=banana", "Not a number of type INT"),
+        ("set-config topic=orders name=no.such.thing value=1", "Unknown topic config name"),
+        ("set-config topic=nope name=min.insync.replicas value=1", "does not exist"),
+        ("set-config topic=orders name=unclean.recovery.strategy value=banana", "is none of"),
+        ("set-config name=no.such.thing value=1", "Unknown topic config name"),
+        ("set-config topic=orders name=retention.ms value=soon", "Not a number of type LONG"),
+        ("create-topic orders replicas=[[1,2]]", "orders"),
+    ],
+)
+async def test_what_the_controller_refuses_is_not_told_as_done(words: str, said: str) -> None:
+    async with ServedCluster(read(str(SCENARIO)), Options(speed=0)) as served:
+        with pytest.raises(ControlError, match=said):
+            happen(served, words)
+
+
+async def test_a_configuration_that_can_be_is_made() -> None:
+    async with ServedCluster(read(str(SCENARIO)), Options(speed=0)) as served:
+        happen(served, "set-config topic=orders name=min.insync.replicas value=1")
+        happen(served, "set-config topic=orders name=retention.ms value=1000")
+        served.clock.step(1)
+        assert served.world.image.min_isr.topics["orders"] == 1
+        assert "1000" in {value for held in served.beside.configs.values() for value in held.values()}
