@@ -28,6 +28,7 @@ from backends.simulator.messages import Error, NotController
 from backends.simulator.network import broker as node
 from backends.simulator.network import controller
 from backends.simulator.operate.asking import Asking, denied, silence
+from backends.simulator.operate.calls import NATIVE_ELECTIONS, NATIVE_LOGS
 from backends.simulator.operate.checkpoint import undisturbed
 from backends.simulator.operate.elections import Elections
 from backends.simulator.operate.kept import Kept
@@ -155,7 +156,7 @@ class SimulatorBackend:
         return ClusterInfo(self.cluster_id, brokers, asked, told.elr_enabled, "simulated")
 
     async def capabilities(self) -> Capabilities:
-        """What the recovery tool's specification adds is offered natively."""
+        """What the recovery tool's specification adds is offered natively, whichever release the scenario is of."""
         calls = (
             Offered("GetReplicaLogInfo", (0, 0), "replica logs"),
             Offered("ElectLeaders", (0, 3), "designated elections"),
@@ -165,9 +166,7 @@ class SimulatorBackend:
             Offered("DescribeQuorum", (0, 2), "the metadata quorum"),
         )
         features = {ELR_FEATURE: int(self._cluster().elr_enabled is True)}
-        return await self._done(
-            Capabilities(calls, features, "GetReplicaLogInfo (native)", "ElectLeaders v3 (native)")
-        )
+        return await self._done(Capabilities(calls, features, NATIVE_LOGS, NATIVE_ELECTIONS))
 
     async def check(self) -> Checked:
         """Who answers the operator, and what the scenario denies, for ``ktriage check``."""

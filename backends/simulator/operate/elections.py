@@ -17,6 +17,7 @@ from backends.simulator.messages import (
 )
 from backends.simulator.network import broker as node
 from backends.simulator.operate.asking import Asking, check
+from backends.simulator.operate.calls import NATIVE_ELECTIONS
 from backends.simulator.operate.kept import Kept
 from backends.simulator.questions import (
     GetReplicaLogInfo,
@@ -303,7 +304,7 @@ def _ended(row: Designation, refusal: Refusal | None, state: PartitionState | No
             row.tp, Outcome.ALREADY_ONLINE if needless else Outcome.FAILED, leader, epoch, str(refusal)
         )
     if leader == row.leader:
-        return Election(row.tp, Outcome.ELECTED, leader, epoch, "ElectLeaders v3 (native)")
+        return Election(row.tp, Outcome.ELECTED, leader, epoch, NATIVE_ELECTIONS)
     outcome = Outcome.FAILED if leader == NO_LEADER else Outcome.OTHER_LEADER
     return Election(row.tp, outcome, leader, epoch, f"{row.leader} was elected, and {leader} leads now")
 

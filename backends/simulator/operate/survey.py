@@ -11,6 +11,7 @@ from backends.simulator.loop import SECOND
 from backends.simulator.messages import Error
 from backends.simulator.network import broker as node
 from backends.simulator.operate.asking import TIMEOUT, Asking, denied, silence
+from backends.simulator.operate.calls import NATIVE_LOGS
 from backends.simulator.questions import (
     GetReplicaLogInfo,
     LineageRead,
@@ -32,7 +33,7 @@ from recovery.model import (
 )
 from recovery.standing import standing
 
-CALL = "GetReplicaLogInfo (native), epochs by Fetch"
+CALL = f"{NATIVE_LOGS}, epochs by Fetch"
 LIMIT = 1000
 BYTES_A_RECORD = 100
 RETRY = SECOND // 2

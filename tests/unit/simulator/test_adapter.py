@@ -62,7 +62,7 @@ async def test_replica_logs_are_told_natively_with_their_epochs() -> None:
     contact = surveyed.contact(2)
     assert contact is not None
     assert "GetReplicaLogInfo (native)" in contact.call
-    assert (await cluster.capabilities()).replica_logs == "GetReplicaLogInfo (native)"
+    assert (await cluster.capabilities()).replica_logs == "GetReplicaLogInfo (native), simulator only"
     dead = one.replica(3)
     assert dead is not None
     assert isinstance(dead.log, Unknown)

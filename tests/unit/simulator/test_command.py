@@ -54,6 +54,9 @@ def test_a_plan_is_made_applied_and_verified_on_a_rehearsed_incident(tmp_path: P
     assert made.status == 0, made.err
     applied = _ktriage(tmp_path, "apply", *cluster, plan, "--yes", "--reason", "rehearsal")
     assert "1 elected" in applied.out, applied.err
+    looked = _ktriage(tmp_path, "check", *cluster)
+    assert "GetReplicaLogInfo (native), simulator only" in looked.out
+    assert "ElectLeaders v3 (native), simulator only" in looked.out
     verified = _ktriage(tmp_path, "verify", *cluster, plan)
     assert "1 led by the right leader" in verified.out
     again = _ktriage(tmp_path, "apply", *cluster, plan, "--yes", "--reason", "rehearsal")
