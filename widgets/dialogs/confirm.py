@@ -44,7 +44,8 @@ class Confirmed:
 
 class Confirmation(ModalScreen[Confirmed | None]):
     """Ends with :class:`Confirmed`, or with None. Cancel has the focus; the key that opened it presses nothing
-    before another key was seen, and never confirms.
+    before another key was seen, and never confirms. What is typed while a button has the focus goes into the field
+    that misses something.
     """
 
     DEFAULT_CSS = """
@@ -62,6 +63,9 @@ class Confirmation(ModalScreen[Confirmed | None]):
     }
     Confirmation GuardedButton:focus { text-style: bold reverse; }
     Confirmation GuardedButton:disabled { color: $foreground 60%; text-style: none; }
+    Confirmation GuardedButton:ansi.-style-default:disabled {
+        border: none !important; color: $foreground; text-style: dim;
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel")]
     AUTO_FOCUS = "#cancel"
@@ -77,14 +81,14 @@ class Confirmation(ModalScreen[Confirmed | None]):
             yield Lines(self._told, focusable=False).add_class("told")
             if request.expected is not None:
                 yield Lines(self._asks, focusable=False)
-                yield Input(id="expected")
+                yield Input(id="expected", select_on_focus=False)
             if request.needs_reason:
                 yield Lines(_reason, focusable=False)
-                yield Input(id="reason", max_length=500)
+                yield Input(id="reason", max_length=500, select_on_focus=False)
             yield Lines(self._missing, focusable=False, id="missing")
             with Horizontal():
-                yield GuardedButton(Content("[ Cancel ]"), id="cancel", compact=True)
                 yield GuardedButton(Content(f"[ {request.confirm_label} ]"), id="confirm", compact=True)
+                yield GuardedButton(Content("[ Cancel ]"), id="cancel", compact=True)
 
     def on_mount(self) -> None:
         self._look()
@@ -92,24 +96,43 @@ class Confirmation(ModalScreen[Confirmed | None]):
     @property
     def missing(self) -> str:
         """What has still to be typed before it can be confirmed; "" when nothing has."""
+        return {
+            "#expected": f"type {self.request.expected_what}",
+            "#reason": "give a reason: it goes into the journal",
+        }.get(self._lacking, "")
+
+    @property
+    def _lacking(self) -> str:
+        """The first field that misses something."""
         request = self.request
         if request.expected is not None and self._typed("#expected") != request.expected:
-            return f"type {request.expected_what}"
-        if request.needs_reason and not self._typed("#reason"):
-            return "give a reason: it goes into the journal"
-        return ""
+            return "#expected"
+        return "#reason" if request.needs_reason and not self._typed("#reason") else ""
 
     def on_key(self, event: events.Key) -> None:
         if event.key != self.request.opened_by:
             self._another_key = True
+        button = self.focused
+        if not isinstance(button, GuardedButton) or not event.is_printable:
+            return
+        if button.id == "confirm" and event.key == "space":
+            return
+        event.stop()
+        if self._another_key and self._lacking:
+            field = self.query_one(self._lacking, Input)
+            field.focus()
+            field.insert_text_at_cursor(event.character or "")
 
     def on_input_changed(self) -> None:
         self._look()
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
-        """Enter in a field goes on to the next; it confirms nothing."""
+        """Enter in a field goes on to the one that misses something; it leads to no button, which a second Enter
+        would press.
+        """
         message.stop()
-        self.focus_next()
+        if self._lacking:
+            self.query_one(self._lacking, Input).focus()
 
     def on_guarded_button_pressed_by(self, message: GuardedButton.PressedBy) -> None:
         message.stop()

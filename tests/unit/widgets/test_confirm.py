@@ -10,6 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.unit.widgets.harness import Harness, text_of
+from widgets import theme
 from widgets.dialogs.confirm import Confirmation, Confirmed, ConfirmRequest
 from widgets.lines import Lines
 
@@ -28,9 +29,11 @@ ENDED: list[Confirmed | None] = []
 
 
 @asynccontextmanager
-async def opened(request: ConfirmRequest, size: tuple[int, int] = (80, 24)) -> AsyncIterator[Pilot[None]]:
+async def opened(
+    request: ConfirmRequest, size: tuple[int, int] = (80, 24), theme_name: str = theme.DARK
+) -> AsyncIterator[Pilot[None]]:
     ENDED.clear()
-    app = Harness(Lines())
+    app = Harness(Lines(), theme_name=theme_name)
     async with app.run_test(size=size) as pilot:
         app.push_screen(Confirmation(request), ENDED.append)
         await pilot.pause()
@@ -94,7 +97,7 @@ async def test_a_loss_wants_the_number_typed_and_a_reason() -> None:
         await pilot.press("tab", "3")
         await pilot.pause()
         assert "not yet: give a reason" in text_of(pilot.app)
-        await pilot.press("tab", *"disk", "tab", "tab")
+        await pilot.press("tab", *"disk", "tab")
         assert focused(pilot) == "confirm"
         await pilot.press("enter")
         await pilot.pause()
@@ -103,9 +106,40 @@ async def test_a_loss_wants_the_number_typed_and_a_reason() -> None:
 
 async def test_enter_in_a_field_confirms_nothing() -> None:
     async with opened(REQUEST) as pilot:
-        await pilot.press("tab", "3", "enter", *"disk", "enter")
+        await pilot.press("tab", "3", "enter", *"disk", "enter", "enter", "enter")
         await pilot.pause()
         assert ENDED == []
+        assert focused(pilot) == "reason"
+
+
+async def test_what_is_typed_on_cancel_goes_into_the_field_and_closes_nothing() -> None:
+    async with opened(REQUEST) as pilot:
+        await pilot.press("3", "enter", *"disk", "space", *"lost")
+        await pilot.pause()
+        assert ENDED == []
+        assert "disk lost" in text_of(pilot.app)
+        await pilot.press("tab", "enter")
+        await pilot.pause()
+        assert [Confirmed("disk lost")] == ENDED
+
+
+async def test_a_space_is_no_cancel() -> None:
+    async with opened(PLAIN) as pilot:
+        await pilot.press("space", "x", "space")
+        await pilot.pause()
+        assert ENDED == []
+        await pilot.press("enter")
+        await pilot.pause()
+        assert ENDED == [None]
+
+
+@pytest.mark.parametrize("name", [theme.PLAIN, theme.DARK])
+async def test_a_button_that_cannot_be_pressed_yet_can_be_read_and_the_focus_is_seen(name: str) -> None:
+    async with opened(REQUEST, theme_name=name) as pilot:
+        assert "[ Elect 5 leaders ]" in text_of(pilot.app)
+        assert pilot.app.screen.query_one("#confirm").size.height == 1
+        strip = pilot.app.screen.query_one("#cancel").render_line(0)
+        assert any(segment.style is not None and segment.style.reverse for segment in strip)
 
 
 async def test_escape_leaves() -> None:
