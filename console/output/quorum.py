@@ -70,6 +70,7 @@ def trouble_lines(found: Health) -> Iterator[str]:
     for members, text in (
         (found.dead_voters, "voters that do not fetch"),
         (found.behind, "behind"),
+        (found.dead_brokers, "brokers that do not fetch"),
         (found.ghosts, "ghosts (removed or dead, listed for some minutes more)"),
     ):
         if members:

@@ -13,7 +13,7 @@ from recovery.membership.quorum import Progress, Quorum
 from recovery.membership.voters import Endpoint, ReplicaKey, high_watermark
 
 GHOST_MS = 10_000
-"""An observer that has not fetched for so long is gone; the leader lists it for some minutes more."""
+"""An observer that has not fetched for so long is gone, a broker dead; the leader lists it for minutes more."""
 BEHIND_MS = 3_000
 COMMITTING_MS = 1_500
 """An idle leader appends every 500 ms: a majority that was caught up within this time has committed something."""
@@ -75,7 +75,13 @@ class Health:
 
     @property
     def dead_voters(self) -> tuple[Member, ...]:
-        return tuple(m for m in self.members if m.state is MemberState.SILENT)
+        return tuple(
+            m for m in self.members if m.state is MemberState.SILENT and m.role is not MemberRole.BROKER
+        )
+
+    @property
+    def dead_brokers(self) -> tuple[Member, ...]:
+        return tuple(m for m in self.members if m.state is MemberState.SILENT and m.role is MemberRole.BROKER)
 
     @property
     def ghosts(self) -> tuple[Member, ...]:
@@ -170,6 +176,9 @@ def _member(
     if role is not MemberRole.LEADER:
         state = _state(voter is not None, fetch, caught, lag, limits)
         # The former disk of a node that has a new one: it cannot come back beside it.
+        if role is MemberRole.BROKER and state is MemberState.GHOST:
+            # It was not removed: it comes back when it is started again.
+            state = MemberState.SILENT
         if twice and voter is None and (fetch is None or fetch > limits.fetch_age_ms):
             state = MemberState.GHOST
     return Member(
