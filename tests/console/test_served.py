@@ -100,3 +100,33 @@ def test_a_port_that_cannot_be_is_refused(home: Path) -> None:
     )
     assert ended.returncode == 2
     assert "--port 80" in ended.stderr
+
+
+async def test_another_sites_page_and_another_name_are_turned_away(port: int) -> None:
+    async with asyncio.timeout(LIMIT), aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{port}"
+        while not listening(port):  # noqa: ASYNC110  # another process
+            await asyncio.sleep(0.05)
+        for foreign in ({"Origin": "http://evil.example"}, {"Host": f"evil.example:{port}"}):
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await session.ws_connect(f"{url}/ws", headers=foreign)
+            assert refused.value.status == 403
+        async with session.ws_connect(f"{url}/ws", headers={"Origin": f"http://localhost:{port}"}) as page:
+            assert not page.closed
+
+
+def test_a_port_that_somebody_has_is_one_line(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        number = other.getsockname()[1]
+        ended = subprocess.run(
+            command_line("ktriage", "--serve", "--port", str(number)),
+            env=environment(home),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1
+    assert f"--port {number}" in ended.stderr
+    assert not list(home.rglob("crashes"))
