@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from console.actions.keys import PANES, KeyAction
-from console.app.safety import Safety
+from console.app.safety import NO_FILES, SERVED, Safety
 from console.app.view import Link
 from recovery.model import Unknown
 
 
 class Standing(NamedTuple):
     """What decides: the pane, and how the console stands. ``planned`` counts the rows that the plan elects,
-    ``elections`` is how the cluster holds designated ones, or why it cannot; ``busy`` what is under way.
+    ``elections`` is how the cluster holds designated ones, or why it cannot; ``busy`` what is under way; ``led``
+    tells that a leader of the metadata quorum was seen.
     """
 
     pane: str
@@ -23,12 +24,16 @@ class Standing(NamedTuple):
     rows: int
     busy: str
     elections: str | Unknown | None
+    led: bool
 
 
 NEED_PLAN = frozenset({"edit", "write", "requests", "compare", "verify", "drop", "apply"})
 NEED_CLUSTER = frozenset({"compare", "verify", "apply", "choose", "journal", "replace"})
 NEED_ROW = frozenset({"choose", "open", "copy", "mark_all", "range", "sort", "reverse", "group", "export"})
 WORK = frozenset({"apply", "replace", "choose", "compare", "verify", "load", "clusters"})
+
+FILES = frozenset({"write", "export", "copy", "copy_command", "replace"})
+"""Those that write a file, a copy too: it is kept for terminals that take none."""
 
 
 def why_not(action: KeyAction, now: Standing) -> str:
@@ -37,18 +42,29 @@ def why_not(action: KeyAction, now: Standing) -> str:
         names = ", ".join(f"{pane} ({PANES[pane]})" for pane in action.panes)
         return f"only in pane {names}"
     if action.name == "arm":
-        return "" if now.safety.forbidden is None else f"this console stays read-only: {now.safety.forbidden}"
+        return _why_not_armed(now)
     return _why_nothing_to_do(action, now) or (_why_no_change(action, now) if action.changes else "")
+
+
+def _why_not_armed(now: Standing) -> str:
+    if now.safety.forbidden is not None:
+        return f"this console stays read-only: {now.safety.forbidden}"
+    return "" if now.seen or now.safety.armed else "no cluster was seen yet: there is nothing to arm for"
 
 
 def _why_nothing_to_do(action: KeyAction, now: Standing) -> str:
     reasons = (
+        (action.name in FILES and now.safety.forbidden == SERVED, NO_FILES),
         (action.name in WORK and bool(now.busy), f"wait: {now.busy}"),
         (
             action.name in NEED_PLAN and not now.planned,
             "the plan is empty: choose a candidate in pane 1 or 2 first",
         ),
         (action.name in NEED_CLUSTER and not now.seen, "nothing was seen of the cluster yet"),
+        (
+            action.name == "replace" and not now.led,
+            "no leader of the quorum was seen: without one no controller can be replaced",
+        ),
         (action.name in NEED_ROW and not now.rows, "there is no row"),
     )
     return next((why for holds, why in reasons if holds), "")

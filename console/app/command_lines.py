@@ -44,8 +44,8 @@ def _plan(target: Target, choosing: Choosing, draft: Draft) -> str:
     if draft.file is not None:
         return target.command("apply", str(draft.file))
     if draft.edited:
-        # No option makes a choice by hand again: the file does, under the name that saving proposes.
-        return target.command("apply", unused())
+        # No option makes a choice by hand again, and the file that does is not there yet: a shell skips this.
+        return "# save the plan first (w): a leader in it is designated by hand"
     partitions = [] if draft.plan is None else [row.tp for row in draft.plan.rows]
     which = _named(partitions) or ("--all-offline-partitions",)
     made = choosing if draft.plan is None else draft.plan.header

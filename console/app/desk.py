@@ -21,6 +21,7 @@ from console.app.availability import Standing, why_not
 from console.app.command_lines import command_line
 from console.app.controllers import Controllers
 from console.app.dirs_detail import dir_detail
+from console.app.draft import Draft
 from console.app.footer import Footer
 from console.app.help import sections
 from console.app.moves import Moves, Place
@@ -31,6 +32,7 @@ from console.app.tables import Tables
 from console.app.takeaway import Takeaway
 from console.app.view import Wanted
 from console.errors import ConsoleError
+from recovery.membership.quorum import Quorum
 from recovery.model import TopicPartition
 from recovery.plan.values import PlanError
 from widgets.dialogs.help import HelpScreen
@@ -184,6 +186,7 @@ class Desk(Screen[None]):
             self.table.counts.shown,
             self.busy,
             capabilities.designated_elections if isinstance(capabilities, Capabilities) else capabilities,
+            isinstance(session.view.quorum, Quorum),
         )
 
     def actions(self) -> Iterator[tuple[KeyAction, str]]:
@@ -311,6 +314,15 @@ class Desk(Screen[None]):
         now = self.session.view.cluster_id
         self.say(f"another cluster answers: {now}, it was {before}; marks and plan are gone", Tone.BAD)
 
+    def reconnected(self, dropped: Draft) -> None:
+        marked = sum(len(self.pane_of(pane).table.marks) for pane in PANES)
+        for pane in PANES:
+            self.pane_of(pane).table.clear_marks()
+        self.redraw()
+        if marked or dropped.plan is not None:
+            kept = "" if dropped.file is None else f"; o loads it again from {dropped.file}"
+            self.say(f"the cluster was lost and is back: marks and plan are gone{kept}", Tone.WARN)
+
     def failed(self, error: Exception) -> str:
         return self.owner.report(error)
 
@@ -369,7 +381,8 @@ class Desk(Screen[None]):
     async def _detail(self, broker: int, path: str) -> None:
         session, view = self.session, self.session.view
         try:
-            found = await session.run(lambda backend: dir_detail(backend, view, broker, path))
+            how = session.choosing.ranking
+            found = await session.run(lambda backend: dir_detail(backend, view, broker, path, how))
         except BackendError as error:
             self.say(str(error), Tone.BAD)
             return

@@ -9,7 +9,11 @@ from console.remembered import recall
 from recovery.disks.failed import Left, Lost
 from recovery.disks.failing import Fate, if_places_fail
 from recovery.disks.values import DiskError, Place
+from recovery.model import Survey
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy, decide
 from widgets.dirs import DirDetail, PartitionOutcome, What
+from widgets.text import counted
 
 _NOTE = "predicted by the controller's rules from the state of now, if nothing else fails"
 _STOPS = "the broker would stop altogether: its metadata log, or its last log dir, is there"
@@ -23,8 +27,12 @@ _LEFT = {
 }
 
 
-async def dir_detail(backend: Backend, view: View, broker: int, path: str) -> DirDetail:
-    """On the backend's thread, for a dir may hold thousands. Raises BackendError."""
+async def dir_detail(
+    backend: Backend, view: View, broker: int, path: str, ranking: Ranking = Ranking.LAST_RECORD
+) -> DirDetail:
+    """On the backend's thread, for a dir may hold thousands. ``ranking`` tells which log is the best. Raises
+    BackendError.
+    """
     assert view.cluster is not None
     assert view.partitions is not None
     kept = kept_from(recall(view.cluster_id, KEPT))
@@ -39,12 +47,33 @@ async def dir_detail(backend: Backend, view: View, broker: int, path: str) -> Di
     except DiskError as error:
         return DirDetail(broker, path, False, (), str(error))
     note = _STOPS if broker in reckoned.stopped else _NOTE
-    return DirDetail(broker, path, False, tuple(_fate(fate, broker) for fate in reckoned.fates), note)
+    here = disks.held.get(broker, {}).get(path, frozenset())
+    outcomes = (
+        _copy_lost(fate, view.surveys.get(fate.tp), broker, ranking)
+        if fate.state.offline and fate.tp in here
+        else _fate(fate, broker)
+        for fate in reckoned.fates
+    )
+    return DirDetail(broker, path, False, tuple(outcomes), note)
 
 
 def _lost(lost: Lost) -> PartitionOutcome:
     note = str(lost.left) if lost.sure else f"{lost.left}; it may have been on another failed dir"
     return PartitionOutcome(lost.tp, _LEFT[lost.left], lost.state.leader, lost.state.leader, note=note)
+
+
+def _copy_lost(fate: Fate, survey: Survey | None, broker: int, ranking: Ranking) -> PartitionOutcome:
+    """Nobody leads it, so the controller would do nothing; what can be recovered is another thing."""
+    state = fate.state
+    if fate.last_copy_lost:
+        return _fate(fate, broker)
+    which = "a surviving copy is lost"
+    if survey is not None and decide(survey, ranking, Strategy.AGGRESSIVE).leader == broker:
+        which = "the best surviving copy is lost"
+    left = counted(fate.copies, "copy", "copies")
+    return PartitionOutcome(
+        fate.tp, What.OFFLINE, state.leader, fate.leader, fate.unclean, note=f"{which}; {left} left"
+    )
 
 
 def _fate(fate: Fate, broker: int) -> PartitionOutcome:

@@ -15,9 +15,12 @@ from recovery.plan.edit import with_leader
 from recovery.plan.values import Header, Plan, PlanRow
 from recovery.plan.verify import RowState
 from recovery.plan.write import digest
+from recovery.strategy import Strategy
 from widgets.plan import RowOutcome
 
 V = TypeVar("V")
+_CAREFUL = list(Strategy)
+"""The least careful first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +54,18 @@ def loaded(plan: Plan, path: Path | None) -> Draft:
 
 
 def with_choices(draft: Draft, chosen: Plan, edited: Iterable[TopicPartition] = ()) -> Draft:
-    """The draft with the rows of ``chosen``, in place of older ones of the same partitions, and with its header."""
+    """The draft with the rows of ``chosen``, in place of older ones of the same partitions, and with its header.
+
+    Where older rows stay, the header names the least careful of the strategies that rows were chosen by.
+    """
     fresh = {row.tp for row in chosen.rows} | {row.tp for row in chosen.not_elected}
     old = draft.plan
     kept = () if old is None else tuple(row for row in old.rows if row.tp not in fresh)
     left = () if old is None else tuple(row for row in old.not_elected if row.tp not in fresh)
-    plan = replace(chosen, rows=(*kept, *chosen.rows), not_elected=(*left, *chosen.not_elected))
+    header = chosen.header
+    if old is not None and (kept or left):
+        header = replace(header, strategy=min(old.header.strategy, header.strategy, key=_CAREFUL.index))
+    plan = Plan(header, (*kept, *chosen.rows), (*left, *chosen.not_elected))
     return _changed(draft, plan, fresh, (draft.edited - fresh) | frozenset(edited))
 
 
@@ -80,15 +89,21 @@ def without(draft: Draft, partitions: Collection[TopicPartition], header: Header
 
 
 def compared(draft: Draft, checks: Iterable[RowCheck]) -> Draft:
+    if draft.plan is None:  # it was given up while it was compared
+        return draft
     return replace(draft, checks={check.tp: check for check in checks})
 
 
 def verified(draft: Draft, states: Iterable[RowState]) -> Draft:
+    if draft.plan is None:
+        return draft
     return replace(draft, states={state.tp: state for state in states})
 
 
 def applied(draft: Draft, checks: Iterable[RowCheck], elected: Elected | None) -> Draft:
     """What came of applying it: what was refused, and how each election ended."""
+    if draft.plan is None:
+        return draft
     states = {} if elected is None else {r.row.tp: r.state for r in elected.results if r.state is not None}
     return replace(
         draft,

@@ -10,10 +10,15 @@ from typing import TypeVar
 
 from backends.base.answers import Contact, Depth, SurveyRequest
 from backends.base.errors import BackendError, NotAllowed, NotOffered
-from backends.base.membership import Membership
+from backends.base.membership import Membership, NoLeader
 from backends.base.protocol import Backend
 from console.actions.examine import Configs, is_under_min_isr
+from console.actions.quorum import lost
 from console.app.view import View, Wanted
+from console.cli.quorum_looking import KEPT
+from console.remembered import recall
+from recovery.membership.lost import Lost
+from recovery.membership.quorum import Quorum
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.plan.marks import marks
 
@@ -132,7 +137,8 @@ class Looker:
         membership: Membership | None = getattr(backend, "membership", None)
         if membership is None:
             return replace(view, quorum=Unknown(Why.NOT_OFFERED, "the metadata quorum"))
-        return replace(view, quorum=_kept(view.quorum, await _value(membership.describe())))
+        found = await _value(_quorum_or_lost(membership, view.cluster_id))
+        return replace(view, quorum=_kept(view.quorum, found))
 
     async def _dirs(self, backend: Backend, view: View, wanted: Wanted) -> View:
         if not wanted.log_dirs and _recent(view.dirs_at, self.clock()):
@@ -140,6 +146,13 @@ class Looker:
         asked = await _value(backend.log_dirs())
         found = dict.fromkeys(view.brokers, asked) if isinstance(asked, Unknown) else asked
         return replace(view, log_dirs=_kept(view.log_dirs, found), dirs_at=self.clock())
+
+
+async def _quorum_or_lost(membership: Membership, cluster_id: str) -> Quorum | Lost:
+    try:
+        return await membership.describe()
+    except NoLeader:
+        return await lost(membership, cluster_id, recall(cluster_id, KEPT))
 
 
 async def _value(asking: Awaitable[T]) -> T | Unknown:

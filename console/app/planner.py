@@ -23,7 +23,7 @@ from console.planfile import write_new
 from recovery.model import Survey, TopicPartition
 from recovery.plan.make import make_plan
 from recovery.plan.review import candidate_harm
-from recovery.plan.values import BarePlan, Plan
+from recovery.plan.values import BarePlan, Header, Plan
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, Verdict, decide
@@ -122,7 +122,7 @@ class Planner:
 
     async def _by_hand(self, survey: Survey, broker: int) -> None:
         session, view = self._session, self._session.view
-        header = session.header()
+        header = self._header_of_plan()
         plan, decision = await session.run(
             lambda backend: planning.choose_by_hand(backend, view, survey, broker, header)
         )
@@ -130,6 +130,13 @@ class Planner:
             raise NotDone(f"{survey.tp}: {broker} cannot be chosen: {decision.reason}")
         session.plan_is(draft.with_choices(session.draft, plan, [survey.tp]))
         self._said(plan)
+
+    def _header_of_plan(self) -> Header:
+        """For a change by hand: what the other rows were chosen by stays as it is."""
+        plan, header = self._session.draft.plan, self._session.header()
+        if plan is None:
+            return header
+        return replace(header, ranking=plan.header.ranking, strategy=plan.header.strategy)
 
     async def _choose_many(self, surveys: Sequence[Survey]) -> None:
         how = self._session.choosing
@@ -179,13 +186,14 @@ class Planner:
         broker = await self._desk.app.push_screen_wait(CandidatePicker(row, ranking))
         if broker is None or broker == row.leader:
             return
-        header = replace(session.header(), ranking=ranking, strategy=session.draft.plan.header.strategy)
-        session.plan_is(draft.led_by(session.draft, tp, broker, header))
+        if session.draft.row(tp) is not row:
+            raise NotDone(f"{tp}: the plan is another one by now; nothing was changed")
+        session.plan_is(draft.led_by(session.draft, tp, broker, self._header_of_plan()))
         self._desk.say(f"{tp}: {broker} is designated by hand", Tone.GOOD)
 
     def _drop(self) -> None:
         gone = self._partitions()
-        self._session.plan_is(draft.without(self._session.draft, gone, self._session.header()))
+        self._session.plan_is(draft.without(self._session.draft, gone, self._header_of_plan()))
         self._desk.table.clear_marks()
         self._desk.say(f"{len(gone):,} rows are out of the plan")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from recovery.membership.health import Health, MemberRole, MemberState, committing, health
+from recovery.membership.lost import ADVICE, Lost
 from recovery.membership.preflight import Limits, before_removing
 from recovery.membership.quorum import Quorum
+from recovery.model import NO_LEADER
 from widgets.quorum import Change, Member, QuorumView, Role
 
 _ROLES = {
@@ -17,8 +19,10 @@ _ROLES = {
 }
 
 
-def quorum_view(quorum: Quorum, brokers: Collection[int]) -> QuorumView:
+def quorum_view(quorum: Quorum | Lost, brokers: Collection[int]) -> QuorumView:
     """``brokers`` are the ids of the cluster's brokers: as observers they can never be voters."""
+    if isinstance(quorum, Lost):
+        return _without_leader(quorum)
     controllers = {held.key.id for held in quorum.progress} - set(brokers)
     found = health(quorum, Limits(), controllers)
     return QuorumView(
@@ -33,6 +37,27 @@ def quorum_view(quorum: Quorum, brokers: Collection[int]) -> QuorumView:
         changes=tuple(_changes(found)),
         notes=tuple(_notes(found)),
     )
+
+
+def _without_leader(lost: Lost) -> QuorumView:
+    """Each voter that is known, whether it answers, and what must come back."""
+    members = tuple(
+        Member(
+            Role.VOTER if lost.certain else Role.CONTROLLER,
+            host.key.id,
+            host.key.directory_id,
+            host.offset,
+            None,
+            None,
+            None,
+            host.address,
+            "answers" if host.answers else f"DOWN: {host.why}",
+        )
+        for host in lost.hosts
+    )
+    known = f"voters as last seen {lost.seen_at}" if lost.certain else "controllers that have registered"
+    notes = (f"below: {known}", *(ADVICE if lost.missing else ())) if members else ()
+    return QuorumView(NO_LEADER, NO_LEADER, None, None, None, members, lost.sentence, False, (), notes)
 
 
 def _members(found: Health) -> Iterator[Member]:

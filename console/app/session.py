@@ -44,6 +44,8 @@ class Listener(Protocol):
 
     def cluster_changed(self, before: str) -> None: ...
 
+    def reconnected(self, dropped: Draft) -> None: ...
+
     def failed(self, error: Exception) -> str: ...
 
 
@@ -171,11 +173,14 @@ class Session:
         self._listener.view_changed()
 
     def _stood(self) -> None:
-        link = self.poller.state.link
-        if self._was is Link.LOST and link is Link.UP:
+        was, self._was = self._was, self.poller.state.link
+        back = was is Link.LOST and self._was is Link.UP
+        if back:
             self.safety = self.safety.reconnected()
-        self._was = link
         self._listener.state_changed()
+        if back:
+            dropped, self.draft = self.draft, Draft()
+            self._listener.reconnected(dropped)
 
     async def _move_time(self) -> None:
         """Virtual time follows real time while the console is open, at leisure where a second takes long."""

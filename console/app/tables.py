@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from console.app.desk import Desk
 
 
+GROUPED_BY = ("topic", "broker")
+
+
 class Tables:
     """Acts on the table of the open pane. Each table keeps its own filter."""
 
@@ -32,7 +35,7 @@ class Tables:
             "range": self._table.mark_range,
             "sort": lambda: self._table.sort_next(1),
             "reverse": self._table.reverse_sort,
-            "group": self._table.toggle_group,
+            "group": self._group,
         }
 
     def filter_by(self, wanted: Filter | None) -> None:
@@ -55,6 +58,16 @@ class Tables:
 
     def _open_filter(self) -> None:
         self._desk.query_one(FilterBar).open()
+
+    def _group(self) -> None:
+        """By topic, by broker, not at all, and so on."""
+        table = self._table
+        known = {g.id: g.title for g in table.groupings if g.id in GROUPED_BY}
+        ways = (None, *known)
+        now = ways[(ways.index(table.grouping) + 1) % len(ways)] if table.grouping in ways else None
+        table.group_by(now)
+        said = "not grouped any more" if now is None else f"grouped {known[now]}: left folds, right unfolds"
+        self._desk.say(f"{said}; t goes on to the next", Tone.INFO)
 
     def _mark_all(self) -> None:
         self._table.mark_all_shown()

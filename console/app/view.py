@@ -14,6 +14,7 @@ from backends.base.answers import (
     Partitions,
     Reassignment,
 )
+from recovery.membership.lost import Lost
 from recovery.membership.quorum import Quorum
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.marks import Mark
@@ -45,9 +46,10 @@ class View:
     """The cluster as it was seen by one look, or by as much of one as has come.
 
     ``at`` is when the look ended (seconds of the console's clock), None while the first is under way. A part that
-    was not asked yet is None or empty, one that could not be had is Unknown. ``since`` is when a partition was
-    first seen in trouble. ``surveyed`` is when the logs of a partition were asked; ``configs_at`` and ``dirs_at``
-    when those parts were. A look that found a part as it was keeps the very same object.
+    was not asked yet is None or empty, one that could not be had is Unknown; a quorum that nobody leads is Lost.
+    ``since`` is when a partition was first seen in trouble. ``surveyed`` is when the logs of a partition were
+    asked; ``configs_at`` and ``dirs_at`` when those parts were. A look that found a part as it was keeps the very
+    same object.
     """
 
     generation: int = 0
@@ -61,7 +63,7 @@ class View:
     surveyed: Mapping[TopicPartition, float] = field(default_factory=dict)
     contacts: Mapping[int, Contact] = field(default_factory=dict)
     marks: Mapping[str, tuple[Mark, ...]] = field(default_factory=dict)
-    quorum: Quorum | Unknown | None = None
+    quorum: Quorum | Lost | Unknown | None = None
     log_dirs: Mapping[int, tuple[LogDir, ...] | Unknown] | None = None
     reassignments: tuple[Reassignment, ...] | Unknown | None = None
     since: Mapping[TopicPartition, float] = field(default_factory=dict)

@@ -91,3 +91,27 @@ async def test_only_the_topics_own_name_lets_records_go(wrong: str) -> None:
         await robot.press("tab", "tab", "enter", "escape")
         await robot.until(lambda: robot.app.screen is robot.desk, "the desk")
         assert not robot.session.draft.outcomes
+
+
+async def test_a_cluster_that_was_never_seen_is_not_armed_for() -> None:
+    async with console(resolve("127.0.0.1:9", None, None, None), looked=False) as robot:
+        await robot.sees("CLUSTER LOST")
+        await robot.press("A")
+        await robot.hears("no cluster was seen yet")
+        assert not robot.session.safety.armed
+
+
+@pytest.mark.parametrize("key", ["w", "E", "Y"])
+async def test_a_served_console_writes_no_file(home: Path, key: str) -> None:
+    async with console("last-replica-standing", served=True) as robot:
+        await robot.chooses(1)
+        if key == "w":
+            await robot.opens("6")
+        await robot.press(key)
+        await robot.hears("a served console writes no files")
+    assert written(home) == {"simulations"}
+
+
+def written(home: Path) -> set[str]:
+    """Kinds of what was kept."""
+    return {path.name for path in (home / "state" / "ktriage").iterdir()}

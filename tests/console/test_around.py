@@ -230,3 +230,16 @@ async def test_a_mistake_in_the_profiles_is_a_line_with_its_place_and_the_scenar
     async with console(None, size=(200, 40)) as robot:
         await robot.asked(PlacePicker)
         await robot.sees("clusters.yaml:2", "there is no such setting", "last-replica-standing")
+
+
+async def test_rows_are_grouped_by_topic_then_by_broker_then_not() -> None:
+    async with console("zone-power-loss", size=(120, 30)) as robot:
+        for said, grouping in (
+            ("grouped by topic", "topic"),
+            ("by broker", "broker"),
+            ("not grouped", None),
+        ):
+            await robot.press("t")
+            await robot.hears(said)
+            assert robot.desk.table.grouping == grouping
+            await robot.settled()

@@ -19,3 +19,13 @@ async def test_a_failed_dir_stands_out_and_a_healthy_one_is_reckoned_with() -> N
         shown = robot.desk.dir_shown
         assert shown is not None
         assert shown.outcomes
+
+
+async def test_the_disk_of_the_best_surviving_log_is_never_called_unchanged() -> None:
+    async with console("last-replica-standing", size=(160, 40)) as robot:
+        await robot.opens("5")
+        await robot.until(lambda: robot.desk.table.counts.rows, "log dirs")
+        mine = next(row for row in robot.desk.table.shown_rows if row.broker == 1)
+        await robot.puts_the_cursor_on(mine.key)
+        await robot.sees("1 OFFLINE", "the best surviving copy is lost", "left")
+        assert "unchanged" not in robot.screen

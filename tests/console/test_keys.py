@@ -14,7 +14,7 @@ from recovery.model import Unknown, Why
 
 
 def standing(**changes: object) -> Standing:
-    usual = Standing(PLAN, Safety().arm(0.0), Link.UP, True, 1, 1, "", "ElectLeaders v3 (native)")
+    usual = Standing(PLAN, Safety().arm(0.0), Link.UP, True, 1, 1, "", "ElectLeaders v3 (native)", True)
     return usual._replace(**changes)  # type: ignore[arg-type]  # fields by name
 
 

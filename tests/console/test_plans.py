@@ -161,3 +161,29 @@ async def test_a_directory_without_a_pipelines_result_is_refused_in_one_line(hom
         await robot.hears("results")
         assert robot.session.draft.plan is None
         assert robot.desk.pane == "1"
+
+
+async def test_one_leader_by_hand_leaves_what_the_other_rows_were_chosen_by() -> None:
+    async with console("zone-power-loss", size=(120, 30)) as robot:
+        await robot.press("a", "c")
+        await robot.sees("How much must be known")
+        await robot.press("down", "down", "enter")
+        await robot.until(lambda: len(robot.session.draft.partitions) > 1, "a plan")
+        await robot.idle()
+        await robot.press("u")
+        key = next(iter(sorted(robot.session.draft.partitions)))
+        row = robot.session.draft.row(key)
+        assert row is not None
+        await robot.puts_the_cursor_on(key)
+        await robot.chooses(row.leader)
+        assert robot.session.draft.edited == {key}
+        assert robot.session.draft.plan is not None
+        assert robot.session.draft.plan.header.strategy is Strategy.AGGRESSIVE
+
+
+async def test_the_command_of_a_plan_that_is_not_saved_names_no_file_that_is_not_there(home: Path) -> None:
+    async with console("last-replica-standing", size=(120, 30)) as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.sees("$ # save the plan first (w)")
+        assert "apply" not in robot.desk.command_line()

@@ -9,6 +9,7 @@ from console.target import resolve
 from recovery.model import TopicPartition, Unknown, Why
 from tests.console.faults import answers_again, hangs, happens, passes, scenario
 from tests.console.robot import console
+from widgets.plan import CandidatePicker
 
 PAYMENTS = TopicPartition("payments", 0)
 
@@ -134,3 +135,61 @@ async def test_it_survives_a_terminal_of_any_size() -> None:
         await robot.pilot.resize_terminal(80, 24)
         await robot.opens("1")
         await robot.sees("payments-0", "READ-ONLY")
+
+
+async def test_a_cluster_that_was_lost_comes_back_without_marks_and_without_a_plan(home: Path) -> None:
+    async with console("last-replica-standing", size=(140, 40)) as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.press("w")
+        await robot.answers("mine.json")
+        await robot.hears("the plan is in")
+        await robot.opens("1")
+        await robot.press("a")
+        await robot.until(lambda: robot.desk.table.marks, "a mark")
+        await hangs(robot, 0, 1, 2)
+        await robot.press("r")
+        await robot.link_is(Link.LOST)
+        assert robot.session.draft.plan is not None
+        await answers_again(robot, 0, 1, 2)
+        await robot.press("r")
+        await robot.link_is(Link.UP)
+        await robot.hears("marks and plan are gone; o loads it again from")
+        assert robot.session.draft.plan is None
+        assert not robot.desk.table.marks
+    assert (home / "mine.json").exists()  # a file of this test
+
+
+async def test_a_leader_that_is_picked_while_the_cluster_comes_back_changes_nothing() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.press("e")
+        await robot.asked(CandidatePicker)
+        await hangs(robot, 0, 1, 2)
+        robot.session.poller.ask()
+        await robot.link_is(Link.LOST)
+        await answers_again(robot, 0, 1, 2)
+        robot.session.poller.ask()
+        await robot.link_is(Link.UP)
+        await robot.picks(0)
+        await robot.idle()
+        await robot.hears("the plan is another one by now")
+        assert robot.session.draft.plan is None
+
+
+async def test_of_a_quorum_that_nobody_leads_each_controller_is_named_and_nothing_is_replaced() -> None:
+    async with console("two-of-three-voters-lost", size=(200, 40)) as robot:
+        await robot.opens("4")
+        await robot.sees("NO LEADER", "controllers that have registered", "controller  100", "DOWN")
+        await robot.press("M")
+        await robot.hears("no leader of the quorum was seen")
+
+
+async def test_a_broker_that_died_is_no_ghost() -> None:
+    async with console("last-replica-standing", size=(140, 40)) as robot:
+        await passes(robot, 20)
+        await robot.opens("4")
+        await robot.looks_again()
+        await robot.sees("broker; does not fetch")
+        assert "ghost" not in robot.screen

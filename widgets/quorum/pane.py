@@ -35,7 +35,7 @@ def _lag_tone(member: Member) -> Tone:
 
 
 def _role_tone(member: Member) -> Tone:
-    return {Role.LEADER: Tone.GOOD, Role.VOTER: Tone.STRONG, Role.OBSERVER: Tone.DIM}[member.role]
+    return {Role.LEADER: Tone.GOOD, Role.OBSERVER: Tone.DIM}.get(member.role, Tone.STRONG)
 
 
 def _note(member: Member) -> str:
@@ -121,6 +121,8 @@ class QuorumPane(Pane):
         version = "not known" if view.kraft_version is None else str(view.kraft_version)
         told = f" (epoch {view.leader_epoch}) · high watermark {known} · kraft.version {version}"
         verdict = Piece(f"  {view.verdict}", Tone.GOOD if view.healthy else Tone.BAD)
+        if view.leader < 0:
+            told = ""
         lines = [*fold(line(leader, Piece(told)), width, "  "), *fold(line(verdict), width, "  ")]
         for note in view.notes:
             lines += fold(line(Piece(f"  {printable(note)}", Tone.WARN)), width, "  ")

@@ -13,6 +13,8 @@ class Role(StrEnum):
     LEADER = "leader"
     VOTER = "voter"
     OBSERVER = "observer"
+    CONTROLLER = "controller"
+    """It has registered, and nobody tells whether it votes."""
 
 
 class Member(NamedTuple):
