@@ -4,6 +4,7 @@ left of the data afterwards. Only a simulation can tell the last: it knows what 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from backends.simulator.loop import SECOND
 from backends.simulator.scenario.build import Scenario, nodes
 from backends.simulator.scenario.faults import BrokerFault, Fault
 from backends.simulator.simulation import Simulation
-from recovery.controller.metrics import Counts, count, views
+from recovery.controller.metrics import Counts, count, electable_leaders, views
 from recovery.model import Lineage, ReplicaLog, Survey
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, Verdict, decide
@@ -35,7 +36,8 @@ class Rehearsed(NamedTuple):
 
     ``unmet`` says what the scenario expects of that moment and was not so. ``verdicts`` and ``outcomes`` count the
     strategy's decisions and the elections; ``problem`` says why nothing could be asked. ``lost`` is what was
-    acknowledged with acks=all and went, ``broken`` the invariants that did not hold.
+    acknowledged with acks=all and went, ``broken`` the invariants that did not hold. ``electable`` is how many
+    partitions have so many electable leaders (KIP-966, "Metrics": ISR and ELR) at the end, from 0 on.
     """
 
     scenario: str
@@ -54,6 +56,7 @@ class Rehearsed(NamedTuple):
     history: tuple[Line, ...]
     problem: str = ""
     unmet: tuple[str, ...] = ()
+    electable: tuple[tuple[int, int], ...] = ()
 
 
 class _Nothing:
@@ -152,6 +155,7 @@ async def rehearse(
             tuple(world.history.lines),
             problem,
             missed,
+            tuple(sorted(Counter(map(electable_leaders, world.image.partitions.values())).items())),
         )
     finally:
         await backend.close()

@@ -146,7 +146,11 @@ def _fields(done: Rehearsed) -> dict[str, object]:
         "outcomes": dict(done.outcomes),
         "lost": [{**row._asdict(), "time": row.time / SECOND} for row in done.lost],
         "broken": [{**row._asdict(), "time": row.time / SECOND} for row in done.broken],
-        "metrics": {**done.counts._asdict(), "unclean_recovery_finished": done.recoveries_finished},
+        "metrics": {
+            **done.counts._asdict(),
+            "unclean_recovery_finished": done.recoveries_finished,
+            "electable_leaders": {str(leaders): partitions for leaders, partitions in done.electable},
+        },
         "steps": done.steps,
         "digest": done.digest,
         "problem": done.problem,
@@ -167,7 +171,10 @@ def _lines(done: Rehearsed) -> Iterator[str]:
         yield f"not recovered: {done.problem}"
     lost = sum(row.records for row in done.lost)
     yield f"acknowledged with acks=all and lost: {lost:,} records"
-    yield f"metrics: {_counted(done.counts._asdict().items())}"
+    gauges = {**done.counts._asdict(), "unclean_recovery_finished": done.recoveries_finished}
+    yield f"metrics: {_counted(gauges.items())}"
+    electable = ", ".join(f"{leaders} in {partitions:,}" for leaders, partitions in done.electable)
+    yield f"electable leaders (ISR and ELR), in so many partitions: {electable}"
     yield from (f"broken: {broken}" for broken in done.broken)
     yield f"history: {done.digest}"
 
