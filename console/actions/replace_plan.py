@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 from backends.base.membership import Membership, Node, NodeSettings, Probe, Role
 from recovery.membership.choosing import voter_of
+from recovery.membership.preflight import Limits
 from recovery.membership.quorum import Quorum
-from recovery.membership.replacement import Header, Kind, ReplacementPlan, Wanted
+from recovery.membership.replacement import Header, Kind, ReplacementError, ReplacementPlan, Wanted
 from recovery.membership.replacement_file import make
+from recovery.membership.replacement_judged import refusal
 from recovery.membership.voters import Endpoint, ReplicaKey
 from recovery.model import Unknown
+
+SECOND_LOOK = 1.0
+"""Seconds to a second look where the first found somebody late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,14 @@ async def plan_replacement(membership: Membership, choice: Choice, header: Heade
     cluster_id = await membership.open()
     quorum = await membership.describe()
     nodes = await membership.nodes()
-    return make(header, wanted(choice, cluster_id, quorum, nodes, add_first=membership.rules.duplicate_ids))
+    asked = wanted(choice, cluster_id, quorum, nodes, add_first=membership.rules.duplicate_ids)
+    plan = make(header, asked)
+    if refusal(plan, quorum, Limits()):
+        await membership.pause(SECOND_LOOK)  # one late fetch is no failure
+        why = refusal(plan, await membership.describe(), Limits())
+        if why:
+            raise ReplacementError(why)
+    return plan
 
 
 def wanted(

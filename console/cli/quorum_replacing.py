@@ -109,8 +109,8 @@ async def _made(
 
 
 async def _review(run: Run, membership: Membership, plan: ReplacementPlan) -> None:
-    _, step = await standing(membership, plan)
-    lines = review_lines(plan, step)
+    picture, step = await standing(membership, plan)
+    lines = review_lines(plan, step, picture.quorum)
     if run.json:
         run.screen.say(*lines)
     else:

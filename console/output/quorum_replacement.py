@@ -8,12 +8,17 @@ from console.actions.replace import Course, Gone
 from console.output.document import document
 from console.output.quorum import key_json
 from console.output.screen import printable
+from recovery.membership.preflight import Limits
+from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import ReplacementPlan, Step
 from recovery.membership.replacement_file import digest
+from recovery.membership.replacement_judged import after
 
 
-def review_lines(plan: ReplacementPlan, current: Step | None) -> Iterator[str]:
-    """The whole plan: steps with what is run, sent, waited for, what can go wrong and the way back."""
+def review_lines(plan: ReplacementPlan, current: Step | None, quorum: Quorum) -> Iterator[str]:
+    """The whole plan: steps with what is run, sent, waited for, what can go wrong and the way back; what the voters
+    then stand with those down that are down in ``quorum``.
+    """
     wanted = plan.wanted
     yield f"replacement plan {plan.header.plan_id} for cluster {wanted.cluster_id}: {wanted.kind}"
     yield f"voters now: {', '.join(map(str, (v.key for v in wanted.voters)))}"
@@ -21,7 +26,12 @@ def review_lines(plan: ReplacementPlan, current: Step | None) -> Iterator[str]:
         yield f"note: {note}"
     for step in plan.steps:
         yield ""
-        yield from step_lines(step, done=current is None or step.number < current.number)
+        done = current is None or step.number < current.number
+        yield from step_lines(step, done=done)
+        if step.kind.sends:
+            voters = ", ".join(map(str, step.voters))
+            now = "" if done else f": {after(plan, step, quorum, Limits())}"
+            yield f"   then: voters {voters}{now}"
     yield ""
     yield f"digest {digest(plan)}"
 
@@ -37,8 +47,6 @@ def step_lines(step: Step, *, done: bool = False) -> Iterator[str]:
     for risk in step.risks:
         yield f"   can go wrong: {printable(risk)}"
     yield f"   back: {printable(step.back)}"
-    if step.kind.sends:
-        yield f"   then: {step.stands}"
 
 
 def gone_line(gone: Gone) -> str:

@@ -11,6 +11,7 @@ from recovery.membership.health import BEHIND_MS
 from recovery.membership.preflight import Limits, before_removing, strength
 from recovery.membership.quorum import Progress, Quorum
 from recovery.membership.replacement import ReplacementPlan, Step, StepKind
+from recovery.membership.replacement_judged import restart_stops
 from recovery.membership.voters import ReplicaKey, VoterSet
 
 STOPPED_MS = 3_000
@@ -191,8 +192,12 @@ def _not_yet(plan: ReplacementPlan, step: Step, picture: Picture) -> tuple[str, 
 def _servers(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
     if step.number in picture.confirmed:
         return DONE
+    found = strength(picture.quorum, picture.quorum.voters, Limits())
+    named = ", ".join(str(key.id) for key in found.down)
+    held = (f"restarting a controller would stop the quorum ({found}; down or behind: {named})",)
+    held = held if restart_stops(found) else ()
     if not picture.servers:
-        return Situation(False, "nobody tells what it runs with: confirm when it is done everywhere")
+        return Situation(False, "nobody tells what it runs with: confirm when it is done everywhere", held)
     wanted = set(servers_now(plan, picture.quorum))
     other = [name for name, held in picture.servers.items() if held is not None and set(held) != wanted]
     silent = [name for name, held in picture.servers.items() if held is None]
@@ -200,7 +205,9 @@ def _servers(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
         return DONE
     said = f"{', '.join(other)} run with another value" if other else ""
     unasked = f"{', '.join(silent)} would not tell" if silent else ""
-    return Situation(False, "; ".join(part for part in (said, unasked) if part))
+    # Brokers may be restarted all the same.
+    restarts = [name for name in (*other, *silent) if "controller" in name]
+    return Situation(False, "; ".join(part for part in (said, unasked) if part), held if restarts else ())
 
 
 def servers_now(plan: ReplacementPlan, quorum: Quorum) -> tuple[str, ...]:
