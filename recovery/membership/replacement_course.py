@@ -194,7 +194,9 @@ def _servers(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
         return DONE
     found = strength(picture.quorum, picture.quorum.voters, Limits())
     named = ", ".join(str(key.id) for key in found.down)
-    held = (f"restarting a controller would stop the quorum ({found}; down or behind: {named})",)
+    held: tuple[str, ...] = (
+        f"restarting a controller would stop the quorum ({found}; down or behind: {named})",
+    )
     held = held if restart_stops(found) else ()
     if not picture.servers:
         return Situation(False, "nobody tells what it runs with: confirm when it is done everywhere", held)
