@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from textual.events import AppBlur, AppFocus
+from textual.widgets import Input
+
 from console.planfile import read
 from recovery.model import TopicPartition
 from recovery.plan.compare import Now
@@ -187,3 +190,26 @@ async def test_the_command_of_a_plan_that_is_not_saved_names_no_file_that_is_not
         await robot.opens("6")
         await robot.sees("$ # save the plan first (w)")
         assert "apply" not in robot.desk.command_line()
+
+
+async def test_what_is_typed_stays_while_the_row_comes_online_behind_the_question(home: Path) -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.arms()
+        confirmation = await robot.asks_to_apply()
+        confirmation.query_one("#reason").focus()
+        await robot.types("host")
+        await passes(robot, 600)
+        robot.session.poller.ask()
+        await robot.until(lambda: not robot.session.view.offline, "nothing offline")
+        robot.app.post_message(AppBlur())
+        robot.app.post_message(AppFocus())
+        await robot.pilot.pause()
+        await robot.types(" 2 is lost")
+        assert confirmation.query_one("#reason", Input).value == "host 2 is lost"
+        await robot.confirms("payments", "host 2 is lost")
+        await robot.idle()
+        await robot.hears("online already")
+    (lines,) = records(home)
+    assert lines[0]["reason"] == "host 2 is lost"
