@@ -45,7 +45,8 @@ def _without_leader(lost: Lost) -> QuorumView:
         Member(
             Role.VOTER if lost.certain else Role.CONTROLLER,
             host.key.id,
-            host.key.directory_id,
+            # Several may be known by their addresses only; rows are told apart by id and directory.
+            host.key.directory_id or (host.address if host.key.id < 0 else ""),
             host.offset,
             None,
             None,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from console.app.quorum_view import quorum_view
 from console.app.view import Link
 from console.target import resolve
+from recovery.membership.lost import Host, Lost
+from recovery.membership.voters import ReplicaKey
 from recovery.model import TopicPartition, Unknown, Why
 from tests.console.faults import answers_again, hangs, happens, passes, scenario
 from tests.console.robot import console
@@ -193,3 +196,10 @@ async def test_a_broker_that_died_is_no_ghost() -> None:
         await robot.looks_again()
         await robot.sees("broker; does not fetch")
         assert "ghost" not in robot.screen
+
+
+def test_controllers_that_are_known_by_their_addresses_only_are_rows_of_their_own() -> None:
+    hosts = tuple(Host(ReplicaKey(-1), f"kafka-{n}:9093", False, "refused", -1, -1) for n in (1, 2))
+    shown = quorum_view(Lost("c", hosts, False, ""), ())
+    assert len({member.key for member in shown.members}) == 2
+    assert not shown.healthy
