@@ -20,6 +20,8 @@ BETWEEN_READINGS = 3.0
 POLL = 0.1
 FETCHING = 1.5
 """Seconds in which a follower that is alive fetches: it waits for at most 0.5 s with each fetch."""
+UNLOADED = "Direct-to-controller communication is not supported"
+"""What a controller without any metadata answers to DescribeCluster (Kafka's ControllerApis)."""
 SETTLING = 4.0
 """Seconds in which a healthy quorum has committed what it had written: an idle leader appends twice a second."""
 
@@ -148,7 +150,9 @@ def _host(key: ReplicaKey, address: str, nodes: Iterable[Node], held: int) -> Ho
     answer = next((n.answer for n in mine if isinstance(n.answer, Probe)), mine[0].answer if mine else None)
     if isinstance(answer, Probe):
         return Host(key, address or answer.address, True, "", held, answer.metadata_offset)
-    return Host(key, address, False, str(answer or "not asked"), held, NOT_KNOWN)
+    # A controller that has loaded no features does not let itself be asked which cluster it is of.
+    runs = isinstance(answer, Unknown) and UNLOADED in str(answer)
+    return Host(key, address, runs, str(answer or "not asked"), held, NOT_KNOWN)
 
 
 def without_leader(error: BackendError) -> bool:

@@ -12,7 +12,7 @@ from console.output.table import Column, table
 from console.output.words import counted_as
 from recovery.membership.directory import directory_uuid
 from recovery.membership.health import Health, Member, MemberRole, MemberState
-from recovery.membership.lost import ADVICE, Lost
+from recovery.membership.lost import ADVICE, Host, Lost
 from recovery.membership.preflight import Strength, Verdict
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown
@@ -116,7 +116,7 @@ def lost_lines(lost: Lost) -> Iterator[str]:
             (
                 str(host.key.id),
                 "answers" if host.answers else "DOWN",
-                f"at least {host.offset:,}" if host.offset >= 0 else "not known",
+                _held(lost, host),
                 host.key.directory_id,
                 host.address,
                 printable(host.why),
@@ -128,6 +128,12 @@ def lost_lines(lost: Lost) -> Iterator[str]:
         if lost.missing:
             yield ""
             yield from (f"  {line}" for line in ADVICE)
+
+
+def _held(lost: Lost, host: Host) -> str:
+    if host in lost.without_metadata:
+        return "none told"  # what is known of it was on the disk that it had
+    return f"at least {host.offset:,}" if host.offset >= 0 else "not known"
 
 
 def status_document(look: Look, command: str = "quorum-status") -> Iterator[str]:
@@ -168,7 +174,7 @@ def lost_document(lost: Lost, command: str = "quorum-status") -> Iterator[str]:
             "lost": {
                 "sentence": lost.sentence,
                 "majority": lost.majority,
-                "missing": lost.missing,
+                "missing": lost.missing if lost.certain else None,
                 "votersKnown": lost.certain,
                 "seenAt": lost.seen_at,
             },

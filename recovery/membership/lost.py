@@ -67,10 +67,36 @@ class Lost:
         if not self.missing:
             return self._enough_answer
         down = ", ".join(f"{host.key.id} ({host.address})" for host in self.down)
+        stuck = "No change can be committed, a change of the voters neither"
+        if not self.certain:
+            return (
+                f"a majority is lost: {len(self.up)} of the {len(self.hosts)} controllers that have registered"
+                " answer, and which of them are voters is not known from here (one that was removed stays"
+                f" registered). {stuck}. Bring back as many as it takes, at most {self.at_most} of:"
+                f" {down}{self._new}"
+            )
         which = "all of" if self.missing == len(self.down) else f"{self.missing} of"
         return (
             f"a majority is lost: {len(self.up)} of {len(self.hosts)} voters answer and {self.majority} are needed."
-            f" No change can be committed, a change of the voters neither. Bring back {which}: {down}"
+            f" {stuck}. Bring back {which}: {down}{self._new}"
+        )
+
+    @property
+    def at_most(self) -> int:
+        """How many must come back at worst, where those that answer may be no voters at all."""
+        down = len(self.down)
+        return min(down, max(self.missing, down // 2 + 1))
+
+    @property
+    def _new(self) -> str:
+        """What it means for the count that one runs on a new disk."""
+        empty = self.without_metadata
+        if not empty:
+            return ""
+        which = ", ".join(str(host.key.id) for host in empty)
+        return (
+            f". {which} tells no metadata: with a new disk it holds nothing and does not count, so that"
+            f" {len(empty)} more must come back"
         )
 
     @property
