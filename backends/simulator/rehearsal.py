@@ -37,7 +37,7 @@ class Rehearsed(NamedTuple):
     ``unmet`` says what the scenario expects of that moment and was not so. ``verdicts`` and ``outcomes`` count the
     strategy's decisions and the elections; ``problem`` says why nothing could be asked. ``lost`` is what was
     acknowledged with acks=all and went, ``broken`` the invariants that did not hold. ``electable`` is how many
-    partitions have so many electable leaders (KIP-966, "Metrics": ISR and ELR) at the end, from 0 on.
+    partitions have so many electable leaders (KIP-966, "Other behaviors": ISR and ELR) at the end, from 0 on.
     """
 
     scenario: str
@@ -127,38 +127,44 @@ async def rehearse(
     verdicts: dict[str, int] = {}
     outcomes: dict[str, int] = {}
     problem = ""
+    missed: tuple[str, ...] = ()
     try:
         simulation = backend.load(min(end, scenario.operator_at), after_step)
         offline = len(simulation.offline())
-        missed = unmet(scenario, simulation) if end >= scenario.operator_at else ()
-        if strategy is not None and end >= scenario.operator_at:
+        if end >= scenario.operator_at:
+            missed = unmet(scenario, simulation)
             try:
-                await _recover(backend, strategy, ranking, verdicts, outcomes)
+                if strategy is not None:
+                    await _recover(backend, strategy, ranking, verdicts, outcomes)
             except BackendError as error:
                 problem = str(error)
         simulation.advance_to(end)
-        world, checker = simulation.world, simulation.checker
-        return Rehearsed(
-            scenario.name,
-            seed,
-            world.loop.now,
-            offline,
-            len(simulation.offline()),
-            verdicts,
-            outcomes,
-            tuple(checker.lost),
-            tuple(checker.broken),
-            count(views(world.image)),
-            _finished(simulation),
-            world.loop.steps,
-            world.history.digest(),
-            tuple(world.history.lines),
-            problem,
-            missed,
-            tuple(sorted(Counter(map(electable_leaders, world.image.partitions.values())).items())),
-        )
+        found = _left(simulation)._replace(offline=offline, unmet=missed, problem=problem)
+        return found._replace(verdicts=verdicts, outcomes=outcomes)
     finally:
         await backend.close()
+
+
+def _left(simulation: Simulation) -> Rehearsed:
+    """What is left now, without what the operator met and did."""
+    world, checker = simulation.world, simulation.checker
+    return Rehearsed(
+        scenario=simulation.scenario.name,
+        seed=simulation.seed,
+        now=world.loop.now,
+        offline=0,
+        offline_after=len(simulation.offline()),
+        verdicts={},
+        outcomes={},
+        lost=tuple(checker.lost),
+        broken=tuple(checker.broken),
+        counts=count(views(world.image)),
+        recoveries_finished=_finished(simulation),
+        steps=world.loop.steps,
+        digest=world.history.digest(),
+        history=tuple(world.history.lines),
+        electable=tuple(sorted(Counter(map(electable_leaders, world.image.partitions.values())).items())),
+    )
 
 
 def _finished(simulation: Simulation) -> int:
