@@ -125,6 +125,9 @@ def _usage(error: TyperException, program: Program) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else program.name
     message = printable(" ".join(error.format_message().split()))
+    option = getattr(error, "option_name", None) or ""
+    if option.startswith("-") and option[1:2].isdecimal():
+        message = f"{option}: a number below 0 is taken nowhere here"
     program.screen.say(f"{path}: {message} (see {path} --help)")
     return Status.USAGE
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +14,7 @@ import yaml
 from backends.simulator.network import Role
 from backends.simulator.served.access import Principal, principals
 from backends.simulator.served.apis import NoSuchCall, hidden
-from backends.simulator.served.cluster import Options, ServedCluster
+from backends.simulator.served.cluster import Options, ServedCluster, cluster_id_of
 from backends.simulator.served.control import Control, ControlError, read_fault, tell
 from console.cli.run import Program
 from console.cli.simulating import needed
@@ -24,16 +26,20 @@ from console.signals import StopRequest
 from console.simulated import scenario as scenario_of
 
 LAST_PORT = 65_535
+FASTEST = 1_000
+"""Virtual seconds a second."""
+_CLUSTER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}")
 
 
 class Serving(NamedTuple):
-    """How a scenario is served; ``speed`` in virtual seconds a second."""
+    """How a scenario is served; ``speed`` in virtual seconds a second; ``cluster_id`` empty: a new one."""
 
     seed: int
     speed: float
     port_base: int
     without: str
     users: Path | None
+    cluster_id: str
 
 
 def control_path(port_base: int) -> Path:
@@ -56,14 +62,8 @@ def act(program: Program, verb: str, words: Sequence[str], serving: Serving, *, 
 def serve(program: Program, name: str, serving: Serving, *, json: bool) -> int:
     """Until a signal ends it."""
     scenario = scenario_of(name)
-    try:
-        without = hidden(serving.without)
-    except NoSuchCall as error:
-        raise InputError(f"--without: {error}") from None
     nodes = len(scenario.topology.brokers) + len(scenario.topology.every_controller)
-    if not 0 <= serving.port_base <= LAST_PORT - nodes:
-        raise InputError(f"--port-base: between 1 and {LAST_PORT - nodes}, or 0 for any free ports")
-    options = Options(serving.seed, serving.speed, serving.port_base, without, _users(serving.users))
+    options = _options(serving, LAST_PORT - nodes)
 
     async def job(_stop: StopRequest) -> int:
         cluster = ServedCluster(scenario, options)
@@ -86,6 +86,24 @@ def serve(program: Program, name: str, serving: Serving, *, json: bool) -> int:
     return program.supervisor.run(job)
 
 
+def _options(serving: Serving, last: int) -> Options:
+    """``last`` is the highest first port. Raises InputError."""
+    try:
+        without = hidden(serving.without)
+    except NoSuchCall as error:
+        raise InputError(f"--without: {error}") from None
+    if not 0 <= serving.speed <= FASTEST:  # nor is nan
+        raise InputError(f"--speed: from 0 to {FASTEST:,} virtual seconds a second, not {serving.speed}")
+    if not 0 <= serving.port_base <= last:
+        raise InputError(f"--port-base: between 1 and {last}, or 0 for any free ports")
+    if serving.cluster_id and not _CLUSTER_ID.fullmatch(serving.cluster_id):
+        raise InputError("--cluster-id: 22 letters, digits, '_' and '-', as Kafka's are; no '-' in front")
+    # What is served next is another cluster: an earlier one's journal and warnings are not about it.
+    cluster_id = serving.cluster_id or cluster_id_of(secrets.token_bytes(16))
+    users = _users(serving.users)
+    return Options(serving.seed, serving.speed, serving.port_base, without, users, cluster_id)
+
+
 def _ready(program: Program, cluster: ServedCluster, *, json: bool) -> None:
     base = min(cluster.ports.values())
     if json:
@@ -102,8 +120,8 @@ def _ready(program: Program, cluster: ServedCluster, *, json: bool) -> None:
         brokers = sum(1 for node in cluster.ports if node.role is Role.BROKER)
         program.screen.out(
             [
-                f"ready: {cluster.scenario.name}, {brokers} brokers at {cluster.bootstrap},"
-                f" controllers at {cluster.bootstrap_controllers}"
+                f"ready: {cluster.scenario.name}, cluster {cluster.cluster_id},"
+                f" {brokers} brokers at {cluster.bootstrap}, controllers at {cluster.bootstrap_controllers}"
             ]
         )
     at = "" if base == DEFAULT_PORT else f" --port-base {base}"

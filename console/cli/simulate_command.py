@@ -29,6 +29,11 @@ Rehearses incidents on a simulated cluster. The same scenario and seed give the 
   step    let SECONDS of virtual time go by in what is served
   fault   let something happen in what is served: kill broker-1, cut broker-2, set-config topic=… name=… value=…
 
+\b
+A --users FILE is YAML, one entry a user; what is not denied is allowed:
+  alice: {{password: wonder}}
+  bob: {{password: builder, denied: ["ALTER cluster", "READ topic payments", "DESCRIBE topic *"]}}
+
 Every other command takes --simulate SCENARIO in place of --bootstrap-server; what it does lasts until reset.
 
 \b
@@ -63,7 +68,7 @@ TAKES: dict[Verb, tuple[str, ...]] = {
     Verb.RUN: ("scenario", "seed", "strategy", "ranking", "until"),
     Verb.FUZZ: ("seed", "seeds", "jobs"),
     Verb.RESET: ("scenario", "seed", "state"),
-    Verb.SERVE: ("scenario", "seed", "speed", "port_base", "without", "users"),
+    Verb.SERVE: ("scenario", "seed", "speed", "port_base", "without", "users", "cluster_id"),
     Verb.STEP: ("scenario", "port_base"),
     Verb.FAULT: ("scenario", "words", "port_base"),
 }
@@ -101,11 +106,15 @@ PortBase = Annotated[
 ]
 Without = Annotated[
     str,
-    typer.Option("--without", metavar="CALL[:VERSION],…", help="serve: calls that are not offered."),
+    typer.Option("--without", metavar="CALL[:VERSION],…", help="serve: calls not offered, from VERSION on."),
 ]
 Users = Annotated[
     Path | None,
     typer.Option("--users", metavar="FILE", help="serve: SASL PLAIN users, and what each is denied."),
+]
+ClusterId = Annotated[
+    str,
+    typer.Option("--cluster-id", metavar="ID", help="serve: this id, not a new one each time it is served."),
 ]
 
 
@@ -126,6 +135,7 @@ def simulate(
     port_base: PortBase = 19_092,
     without: Without = "",
     users: Users = None,
+    cluster_id: ClusterId = "",
     output: OutputFormat = Output.TABLE,
 ) -> int:
     program: Program = ctx.obj
@@ -134,7 +144,7 @@ def simulate(
     if verb in (Verb.SERVE, Verb.STEP, Verb.FAULT):
         from console.cli import serving  # noqa: PLC0415  # the wire, for those who serve
 
-        wanted = serving.Serving(seed, speed, port_base, without, users)
+        wanted = serving.Serving(seed, speed, port_base, without, users, cluster_id)
         given = [scenario, *(words or ())] if scenario else []
         return serving.act(program, verb.value, given, wanted, json=json)
     from console.cli import simulating  # noqa: PLC0415  # not for --help

@@ -26,7 +26,7 @@ URI is a directory, or s3://, gs:// or hdfs:// and what else the file systems he
 Examples:
   ktriage snapshot --bootstrap-server kafka-1:9092 --out /var/lib/ktriage/lake
   ktriage snapshot --cluster production --out s3://ops/lake --every 60s --keep 48
-  ktriage snapshot --simulate zone-power-loss --out lake
+  ktriage snapshot --simulate zone-power-loss --out lake --every 60s --count 30
   ktriage snapshot compact --out lake
 
 {STATUS_HELP}"""
@@ -48,7 +48,10 @@ def snapshot(
     every: Annotated[
         str | None,
         typer.Option(
-            "--every", metavar="TIME", help="take: go on at this interval, 30s or 5m, until stopped."
+            "--every",
+            metavar="TIME",
+            help="take: go on at this interval, 30s or 5m, until stopped. With --simulate it is virtual time,"
+            " which goes by at once: give --count too.",
         ),
     ] = None,
     count: Annotated[

@@ -66,7 +66,11 @@ def told() -> Iterator[None]:
 
 
 def take(run: Run, wanted: Wanted) -> int:
-    """Takes one snapshot, or a series of them; returns the exit status."""
+    """Takes one snapshot, or a series of them; returns the exit status. Raises InputError."""
+    if run.target.kind == "simulated" and wanted.every is not None and wanted.count is None:
+        raise InputError(
+            "--every with --simulate needs --count: virtual time goes by at once, without waiting"
+        )
     with told():
         root = place(wanted.out)
 

@@ -95,8 +95,11 @@ def mark_lines(rows: Iterable[PlanRow]) -> Iterator[str]:
 
 def request_lines(plan: Plan, *, bodies: bool, native: bool | None = None) -> Iterator[str]:
     """The requests in the order they go out, with their ``bodies`` or without."""
-    elsewhere = " (a cluster that offers ElectLeaders v3 gets that alone: name it)" if native is None else ""
-    yield f"requests that will be sent, each batch checked again right before{elsewhere}:"
+    where = elsewhere = ""
+    if native is None:
+        where = " on a cluster without native elections"
+        elsewhere = " (one that offers ElectLeaders v3 gets that alone: name it)"
+    yield f"requests that will be sent{where}, each batch checked again right before{elsewhere}:"
     for request in requests(plan, native=bool(native)):
         lines = request.text().splitlines()
         yield f"  {lines[0]}"

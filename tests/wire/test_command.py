@@ -162,6 +162,31 @@ def test_each_refusal_can_be_seen_by_a_user_who_lacks_the_permission(terminal: T
         assert allowed.status == 0, allowed.out + allowed.err
 
 
+def test_each_time_it_is_served_it_is_another_cluster_unless_its_id_is_given(terminal: Terminal) -> None:
+    given = "MkU3OEVBNTcwNTJENDM2Qg"
+    with (
+        terminal.serving(SCENARIO, "--speed", "0") as (_, one),
+        terminal.serving(SCENARIO, "--speed", "0") as (_, other),
+        terminal.serving(SCENARIO, "--speed", "0", "--cluster-id", given) as (_, named),
+    ):
+        assert len({one["cluster_id"], other["cluster_id"], given}) == 3
+        assert named["cluster_id"] == given
+        seen = terminal.run("status", "--bootstrap-server", one["bootstrap_servers"], "--output", "json")
+        assert one["cluster_id"] in seen.out
+
+
+def test_a_review_says_which_clusters_get_the_requests_that_it_shows(terminal: Terminal) -> None:
+    plan = str(terminal.home / "plan.json")
+    with terminal.serving(SCENARIO) as (_, ready):
+        server = ("--bootstrap-server", ready["bootstrap_servers"])
+        made = terminal.run("plan", *server, plan, "--strategy", "aggressive")
+        assert made.status in (0, 1), made.err
+        unnamed, named = terminal.run("review", plan), terminal.run("review", plan, *server)
+    assert "requests that will be sent on a cluster without native elections" in unnamed.out
+    assert "requests that will be sent, each batch" in named.out
+    assert "AlterPartitionReassignments" in unnamed.out and "AlterPartitionReassignments" not in named.out
+
+
 def test_the_control_socket_is_for_this_user_only(terminal: Terminal) -> None:
     with terminal.serving(SCENARIO, "--speed", "0") as (_, ready):
         socket = terminal.home / "state" / "ktriage" / "served" / f"{ready['port_base']}.sock"

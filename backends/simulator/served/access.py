@@ -79,8 +79,12 @@ def _bits(operations: Iterable[str]) -> int:
 
 
 def principals(text: object) -> dict[str, Principal]:
-    """From ``{name: {password: …, denied: […]}}``. Raises ValueError, one line."""
-    if not isinstance(text, Mapping) or not all(isinstance(told, Mapping) for told in text.values()):
+    """From ``{name: {password: …, denied: […]}}``, ``denied`` as in Principal. Raises ValueError, one line."""
+    if (
+        not isinstance(text, Mapping)
+        or not text
+        or not all(isinstance(told, Mapping) for told in text.values())
+    ):
         raise ValueError("give NAME: {password: …, denied: […]} for each user")
     found = {}
     for name, told in text.items():
@@ -88,5 +92,18 @@ def principals(text: object) -> dict[str, Principal]:
         password, denied = told.get("password"), told.get("denied", ())
         if unknown or not isinstance(password, str) or not isinstance(denied, (list, tuple)):
             raise ValueError(f"user {name}: give a password, and what is denied as a list")
-        found[name] = Principal(name, password, frozenset(map(str, denied)))
+        wrong = next((permission for permission in denied if not _is_permission(permission)), None)
+        if wrong is not None:
+            raise ValueError(
+                f"user {name}: denied: {wrong!r} is neither OPERATION cluster nor OPERATION topic NAME (* is any);"
+                f" of the cluster {', '.join(_OF_CLUSTER)}; of topics {', '.join(_OF_TOPICS)}"
+            )
+        found[str(name)] = Principal(str(name), password, frozenset(denied))
     return found
+
+
+def _is_permission(text: object) -> bool:
+    words = text.split(" ") if isinstance(text, str) else []
+    if len(words) == 2:
+        return words[0] in _OF_CLUSTER and words[1] == "cluster"
+    return len(words) == 3 and words[0] in _OF_TOPICS and words[1] == "topic" and bool(words[2])

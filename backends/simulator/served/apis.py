@@ -83,13 +83,22 @@ class NoSuchCall(ValueError):
 
 
 def hidden(text: str) -> frozenset[tuple[int, int | None]]:
-    """``--without``: calls by name, with ``:VERSION`` for that version and all above it. Raises NoSuchCall."""
+    """``--without``: calls by name, with ``:VERSION`` for that version and all above it.
+
+    Raises NoSuchCall, also for a version that nobody serves, and for ApiVersions, by which every client begins.
+    """
     found: set[tuple[int, int | None]] = set()
     for name in filter(None, (part.strip() for part in text.split(","))):
         call, _, version = name.partition(":")
         if call not in Api.__members__ or (version and not version.isdecimal()):
             raise NoSuchCall(f"{name!r} is no call that is served: one of {', '.join(Api.__members__)}")
-        found.add((Api[call], int(version) if version else None))
+        key = Api[call]
+        highest = max(versions[key][1] for versions in (_BROKER, _CONTROLLER) if key in versions)
+        if version and int(version) > highest:
+            raise NoSuchCall(f"{name!r}: {call} is served up to version {highest}")
+        if key is Api.ApiVersions and not (version and int(version)):
+            raise NoSuchCall(f"{name!r}: every client begins with it, it cannot be hidden")
+        found.add((key, int(version) if version else None))
     return frozenset(found)
 
 

@@ -26,7 +26,7 @@ class Options:
     """``speed`` in virtual seconds a second, 0: time stands still. ``port_base`` 0: any ports that are free.
 
     ``without`` are calls that are hidden, with a version: from that one on. With ``users`` every listener wants
-    SASL PLAIN.
+    SASL PLAIN. ``cluster_id`` empty: one that is the same for a scenario and seed.
     """
 
     seed: int = 1
@@ -34,6 +34,7 @@ class Options:
     port_base: int = 0
     without: frozenset[tuple[int, int | None]] = frozenset()
     users: Mapping[str, Principal] = field(default_factory=dict)
+    cluster_id: str = ""
 
 
 class ServedCluster:
@@ -53,7 +54,7 @@ class ServedCluster:
         self.world = self.simulation.world
         if simulation is None:
             self.simulation.advance_to(scenario.operator_at)
-        self.cluster_id = _cluster_id(scenario.name, self.options.seed)
+        self.cluster_id = self.options.cluster_id or _cluster_id(scenario.name, self.options.seed)
         self.clock = Clock(self.simulation, self.options.speed, self._look)
         self.beside = Beside()
         self.ports: dict[Node, int] = {}
@@ -132,5 +133,10 @@ class ServedCluster:
 
 def _cluster_id(name: str, seed: int) -> str:
     """As Kafka prints one: 22 characters of URL-safe base64, the same for a scenario and seed."""
-    digest = hashlib.sha256(f"cluster {name} {seed}".encode()).digest()[:16]
-    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    return cluster_id_of(hashlib.sha256(f"cluster {name} {seed}".encode()).digest()[:16])
+
+
+def cluster_id_of(sixteen: bytes) -> str:
+    """16 bytes as Kafka prints an id; never with a dash in front, which a command would take for an option."""
+    text = base64.urlsafe_b64encode(sixteen).decode().rstrip("=")
+    return f"A{text[1:]}" if text.startswith("-") else text
