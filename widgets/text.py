@@ -6,6 +6,7 @@ has a word or a sign in its text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 _KIB = 1024
+_DIRECTORIES = re.compile(r"(?<![^\s(])(?:~|\.{1,2})?/(?:[^\s/]+/)*")
 
 
 class Tone(StrEnum):
@@ -135,6 +137,18 @@ def fit(text: str, width: int) -> str:
     keep = width - 1
     tail = min(keep // 2, max(keep // 3, 4))
     return set_cell_size(text[: keep - tail] + "…" + text[-tail:], width)
+
+
+def cut(text: str, width: int) -> str:
+    """At most ``width`` columns; what is too long loses its end, since a sentence tells most at its beginning."""
+    if cell_len(text) <= width:
+        return text
+    return f"{set_cell_size(text, width - 1).rstrip()}…" if width > 0 else ""
+
+
+def without_directories(text: str) -> str:
+    """The text with its paths as bare names: what happened matters more than where."""
+    return _DIRECTORIES.sub("", text)
 
 
 def ids(brokers: Iterable[int]) -> str:

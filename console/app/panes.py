@@ -134,7 +134,8 @@ def _dir_row(one: LogDir) -> DirRow:
 
 
 def _plan(desk: Desk) -> None:
-    desk.query_one(PlanPane).update(plan_view(desk.session, desk.planner.batches))
+    under_way = desk.planner.batches if desk.busy else None
+    desk.query_one(PlanPane).update(plan_view(desk.session, under_way))
 
 
 _DRAW: Mapping[str, Callable[[Desk], None]] = {

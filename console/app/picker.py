@@ -29,7 +29,10 @@ def _profiles() -> tuple[Place, ...]:
     try:
         settings = load(path)
     except InputError as error:
-        return (Place(Kind.PROFILE, path.name, "", problem=str(error)),)
+        # The line and the mistake first: the whole path stands below the list.
+        problem = str(error).removeprefix(f"{path}:").strip()
+        problem = f"line {problem}" if problem[:1].isdigit() else problem
+        return (Place(Kind.PROFILE, path.name, f"in {path}", problem=problem),)
     return tuple(
         Place(Kind.PROFILE, name, "", profile.bootstrap, profile.read_only)
         for name, profile in settings.clusters.items()

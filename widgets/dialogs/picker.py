@@ -111,9 +111,9 @@ class PlacePicker(ModalScreen[Place | None]):
         place = self.query_one(RowTable).cursor_row
         if not isinstance(place, Place):
             return []
-        problem = Piece(f" {printable(place.problem)}" if place.problem else "", Tone.BAD)
+        problem = Piece(f"{printable(place.problem)} " if place.problem else "", Tone.BAD)
         return fold(
-            line(Piece(f"{place.name}: ", Tone.STRONG), Piece(printable(place.about)), problem), width
+            line(Piece(f"{place.name}: ", Tone.STRONG), problem, Piece(printable(place.about))), width
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.timer import Timer
 
 from widgets.lines import Lines
-from widgets.text import Line, Piece, Tone, fit, line, printable
+from widgets.text import Line, Piece, Tone, cut, fit, fold, line, plain, printable, without_directories
 
 
 class CommandLine(Lines):
@@ -26,12 +26,15 @@ class CommandLine(Lines):
 
 
 class Say(Lines):
-    """One line for what happened; an error stays until something else is said or it is cleared."""
+    """What happened, in as many lines as it takes, to three; an error stays until something else is said or it is
+    cleared.
+    """
 
     DEFAULT_CSS = """
-    Say { height: 1; }
+    Say { height: auto; min-height: 1; max-height: 3; }
     """
     SECONDS = 8.0
+    LINES = 3
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, focusable=False)
@@ -43,7 +46,7 @@ class Say(Lines):
         self._stop()
         self.text = printable(text)
         sign = {Tone.BAD: "ERROR ", Tone.WARN: "! "}.get(tone, "")
-        self.show(lambda width: [_said(sign + self.text, tone, width)])
+        self.show(lambda width: _said(sign + self.text, tone, width))
         if tone is not Tone.BAD:
             self._timer = self.set_timer(self.SECONDS, self.clear_said)
 
@@ -59,5 +62,10 @@ class Say(Lines):
             self._timer = None
 
 
-def _said(text: str, tone: Tone, width: int) -> Line:
-    return line(Piece(fit(text, width).rstrip(), tone))
+def _said(text: str, tone: Tone, width: int) -> list[Line]:
+    lines = fold(line(Piece(text, tone)), width)
+    if len(lines) > Say.LINES:
+        lines = fold(line(Piece(without_directories(text), tone)), width)
+    return [*lines[: Say.LINES - 1], line(Piece(cut(" ".join(map(plain, lines[2:])), width), tone))][
+        : len(lines)
+    ]

@@ -10,7 +10,19 @@ from textual.color import Color, ColorParseError
 from textual.strip import Strip
 
 from widgets.lines import Lines, strip_of
-from widgets.text import Line, Piece, Tone, age, fit, lasting, line, printable, width_of
+from widgets.text import (
+    Line,
+    Piece,
+    Tone,
+    age,
+    cut,
+    fit,
+    lasting,
+    line,
+    printable,
+    width_of,
+    without_directories,
+)
 from widgets.theme import PLAIN, styles
 
 WIDE = 120
@@ -56,7 +68,7 @@ def title_lines(title: Title, width: int) -> list[Line]:
         gap = " " * max(width - width_of(left) - width_of(fresh) - 1, 1)
         return [_cropped((*left, Piece(gap), *fresh), width)]
     # What went wrong may be long: it stands where there is room, above.
-    note = Piece(f"  {printable(title.note)}" if title.note else "", Tone.WARN)
+    note = Piece(f"  {_note(title)}" if title.note else "", Tone.WARN)
     fresh = _fresh(replace(title, note=""))
     gap = " " * max(width - width_of((ident,)) - width_of(fresh) - 1, 1)
     return [_cropped(line(*first, note), width), _cropped(line(ident, Piece(gap), *fresh), width)]
@@ -73,8 +85,12 @@ def _fresh(title: Title) -> tuple[Piece, ...]:
     old = Piece("no picture yet" if title.age_s is None else f"picture {age(title.age_s)} old")
     lost = title.refresh in (RefreshState.LOST, RefreshState.PAUSED)
     state = Piece(f" · {title.refresh.value}", Tone.BAD if lost else Tone.PLAIN)
-    note = Piece(f" · {printable(title.note)}" if title.note else "", Tone.WARN)
+    note = Piece(f" · {_note(title)}" if title.note else "", Tone.WARN)
     return line(old, state, note)
+
+
+def _note(title: Title) -> str:
+    return without_directories(printable(title.note))
 
 
 def _cropped(pieces: Line, width: int) -> Line:
@@ -83,7 +99,9 @@ def _cropped(pieces: Line, width: int) -> Line:
         room = width - width_of(kept)
         if room <= 0:
             break
-        kept.append(piece if width_of((piece,)) <= room else Piece(fit(piece.text, room), piece.tone))
+        # A note is a sentence, and its cause stands first; a name tells most at its end.
+        short = cut if piece.tone is Tone.WARN else fit
+        kept.append(piece if width_of((piece,)) <= room else Piece(short(piece.text, room), piece.tone))
     return tuple(kept)
 
 

@@ -48,7 +48,7 @@ def columns(
             "FOR",
             lambda r: "" if r.since is None else lasting(now() - r.since),
             sort=lambda r: 0.0 if r.since is None else -r.since,
-            export=lambda r: r.since,
+            export=lambda r: None if r.since is None else max(0, round(now() - r.since)),
             right=True,
             priority=5,
             width=6,

@@ -149,6 +149,33 @@ async def test_an_error_is_one_line_and_stays() -> None:
         assert "ERROR" not in text_of(pilot.app)
 
 
+async def test_a_long_error_keeps_its_cause_and_its_end() -> None:
+    say = Say()
+    where = "/home/somebody/.local/state/ktriage/simulations/last-replica-standing-1.json"
+    async with Harness(say).run_test(size=(80, 24)) as pilot:
+        say.say(f"{where}: another command is using this simulation; wait for it", Tone.BAD)
+        await pilot.pause()
+        told = text_of(pilot.app)
+        assert "another command is using this simulation; wait for it" in told
+        say.say(
+            f"{where}: another command is using this simulation; wait for it {where} " * 3 + "end", Tone.BAD
+        )
+        await pilot.pause()
+        first, _, third, below, *_ = text_of(pilot.app).splitlines()
+        assert first.startswith("ERROR last-replica-standing-1.json: another command")
+        assert third.endswith("…") and not below
+        say.say("short")
+        await pilot.pause()
+        assert say.size.height == 1
+
+
+def test_a_title_tells_the_cause_before_the_place() -> None:
+    note = "/home/somebody/.local/state/ktriage/x.json: another command is using this; asked again in 7 s"
+    lost = Title("last", "x", False, age_s=125.0, refresh=RefreshState.LOST, note=note)
+    assert "x.json: another command is using this" in told(lost, 80)
+    assert "x.json: another command" in told(lost, 120)
+
+
 async def test_help_lists_the_keys_and_why_one_does_nothing_now() -> None:
     sections = (HelpSection("Changes", (HelpRow("A", "arm", "this profile is read-only"),)),)
     app = Harness(Say())
@@ -182,7 +209,7 @@ async def test_help_that_is_longer_than_the_screen_is_scrolled() -> None:
 async def test_the_picker_opens_only_what_can_be_opened() -> None:
     places = (
         Place(Kind.PROFILE, "prod-eu", "production", read_only=True),
-        Place(Kind.PROFILE, "broken", "", problem="clusters.yaml:12: expected a list"),
+        Place(Kind.PROFILE, "broken", "in /home/clusters.yaml", problem="clusters.yaml:12: expected a list"),
         Place(Kind.SCENARIO, "stale-long-tail", "a choice by length destroys"),
     )
     chosen: list[Place | None] = []
@@ -193,7 +220,8 @@ async def test_the_picker_opens_only_what_can_be_opened() -> None:
         assert "SIMULATOR scenarios: nothing real" in text_of(app)
         await pilot.press("down", "enter")
         await pilot.pause()
-        assert chosen == [] and "clusters.yaml:12" in text_of(app)
+        assert chosen == []
+        assert "broken: clusters.yaml:12: expected a list in /home/clusters.yaml" in text_of(app)
         await pilot.press("end", "enter")
         await pilot.pause()
         assert chosen == [places[2]]

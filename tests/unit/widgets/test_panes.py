@@ -70,6 +70,15 @@ async def test_what_is_in_the_plan_is_marked_by_a_word() -> None:
         assert "in plan" not in line_of(pilot, "orders-7")
 
 
+async def test_how_long_it_lasts_is_exported_in_seconds() -> None:
+    pane = PartitionsPane()
+    async with Harness(pane).run_test(size=SIZE) as pilot:
+        pane.update(rows())
+        await pilot.pause()
+        exported = json.loads("".join(pane.export("json")))
+        assert {row["for"] for row in exported} == {61}
+
+
 async def test_partitions_whose_logs_were_not_asked_suggest_nothing() -> None:
     pane = PartitionsPane()
     led = examples.state("quiet", 1, leader=1, isr=(1, 2, 3), offline=())
