@@ -33,6 +33,7 @@ from console.paths import state_dir
 from console.signals import LIMIT_SECONDS, StopRequest, status_of_signal
 from console.target import Target
 from widgets import theme
+from widgets.dialogs.confirm import Confirmation
 from widgets.dialogs.picker import Place, PlacePicker
 
 FLIGHT_LOOKS = 0.05
@@ -49,13 +50,15 @@ def steady_clock() -> float:
 @dataclass(frozen=True, slots=True)
 class Options:
     """How the console is opened. ``make`` gives the backend of a target; ``clock`` gives seconds that only move
-    forward; ``beats``: simulated time moves by itself.
+    forward; ``beats``: simulated time moves by itself. ``hush``: keys that follow a cancelled confirmation's last
+    one without a pause of so many seconds were meant for it, and run no command.
     """
 
     read_only: bool = False
     served: bool = False
     guide: bool = False
     beats: bool = True
+    hush: float = 0.5
     clock: Callable[[], float] = steady_clock
     make: Callable[[Target, Callable[[str], None]], Backend] = field(default=backends.backend)
 
@@ -87,6 +90,7 @@ class Console(App[int], inherit_bindings=False):
         self.warnings: list[str] = []
         self.last_line = ""
         self._first = target
+        self._typed: tuple[float, bool] = (float("-inf"), False)
         self._leaving: asyncio.Task[None] | None = None
 
     @property
@@ -174,7 +178,17 @@ class Console(App[int], inherit_bindings=False):
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key | events.MouseDown):
             self._somebody_is_there()
+        if isinstance(event, events.Key) and self._meant_for_what_closed(event):
+            return
         await super().on_event(event)
+
+    def _meant_for_what_closed(self, event: events.Key) -> bool:
+        """Somebody still types into a confirmation that is gone, until a pause. Who pressed Apply typed it all."""
+        at, there = self._typed
+        here = isinstance(self.screen, Confirmation) and not self.screen.on_apply
+        meant = there and self.screen is self.desk and event.time - at < self.options.hush
+        self._typed = (event.time, here or meant)
+        return meant
 
     def _somebody_is_there(self) -> None:
         """What is armed stays armed; and a cursor that blinks sends twice a second over ssh, for nothing."""

@@ -60,6 +60,8 @@ class Applier:
     async def _apply(self) -> None:
         session, plan = self._desk.session, self._desk.session.draft.plan
         assert plan is not None
+        # What was said of an earlier question must not stand behind this one.
+        self._desk.say("")
         prepared = await self._checked(plan)
         if not prepared.holding.rows:
             session.plan_is(draft.applied(session.draft, prepared.checks, None))

@@ -243,7 +243,7 @@ async def console(
 ) -> AsyncIterator[Robot]:
     """A console on a target, or on the scenario of that name, with somebody at it."""
     where = resolve(None, None, target, None) if isinstance(target, str) else target
-    more = dict(options, beats=options.get("beats", False))
+    more = dict(options, beats=options.get("beats", False), hush=options.get("hush", 0.0))
     chosen = Options(**more) if make is None else Options(**more, make=make)  # type: ignore[arg-type]  # by name
     app = Console(program(), where, chosen)
     async with app.run_test(size=size) as pilot:

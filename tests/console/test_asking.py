@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from textual.widgets import OptionList
@@ -67,3 +68,53 @@ async def test_the_answer_that_enter_takes_carries_a_sign_without_colour_too(nam
         await pilot.press("enter")
         await pilot.pause()
         assert taken == ["choose"]
+
+
+async def test_a_broken_settings_file_says_its_line_first(home: Path) -> None:
+    file = home / "config" / "ktriage" / "clusters.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("clusters:\n  prod: [\n", encoding="utf-8")
+    async with console(None) as robot:
+        await robot.until(lambda: "clusters.yaml" in robot.screen, "the picker")
+        (row,) = [line for line in robot.screen.splitlines() if "LIVE  " in line]
+        assert "line 3: not YAML" in row
+
+
+async def test_a_bar_is_gone_when_its_work_is_over() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.press("m")
+        await robot.hears("beside the cluster of now")
+        assert robot.desk.planner.batches is not None
+        await robot.settled()
+        assert "█" not in robot.screen
+
+
+async def test_what_is_typed_on_when_a_confirmation_closes_runs_no_command() -> None:
+    async with console("last-replica-standing", hush=1e9) as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.arms()
+        await robot.asks_to_apply()
+        await robot.press("enter")
+        await robot.until(lambda: robot.app.screen is robot.desk, "the desk")
+        await robot.hears("not confirmed")
+        await robot.press("d", "1", "A")
+        assert robot.session.draft.partitions and robot.session.safety.armed
+        assert robot.desk.pane == "6"
+
+
+async def test_what_was_said_of_one_question_does_not_stand_behind_the_next() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.chooses(1)
+        await robot.opens("6")
+        await robot.arms()
+        await robot.asks_to_apply()
+        await robot.press("escape")
+        await robot.hears("not confirmed")
+        await robot.idle()
+        await robot.asks_to_apply()
+        assert "not confirmed" not in robot.screen
+        await robot.press("escape")
+        await robot.hears("not confirmed")

@@ -51,7 +51,6 @@ def test_a_partition_is_recovered_over_a_real_terminal(home: Path, size: tuple[i
         terminal.types("drill")
         terminal.sees("enter confirms")
         terminal.moves_on()
-        terminal.moves_on()
         terminal.types("Enter")
         terminal.sees("1 recovered")
         terminal.types("q")

@@ -102,6 +102,11 @@ class Confirmation(ModalScreen[Confirmed | None]):
         }.get(self._lacking, "")
 
     @property
+    def on_apply(self) -> bool:
+        """Whether the button that confirms has the focus."""
+        return self.focused is not None and self.focused.id == "confirm"
+
+    @property
     def _lacking(self) -> str:
         """The first field that misses something."""
         request = self.request
