@@ -53,7 +53,7 @@ class Checker:
         self._events: list[Event] = []
         replication = Replication(world, self.known, self.lost)
         consumers = Consumers(world, self.known, replication)
-        quorum = QuorumPromises(world)
+        quorum = QuorumPromises(world, self.known)
         self._looks: dict[type, Callable[[Any], list[tuple[str, str]]]] = {
             LogChanged: replication.log_changed,
             HighWatermarkMoved: replication.high_watermark_moved,

@@ -41,6 +41,8 @@ class Consumers:
         unclean = self._replication.elected_uncleanly(tp) == event.epoch
         if unclean or not self._known.elr_always or (tp, event.broker) in self._known.left_behind:
             return []
+        if tp in self._known.rewound:
+            return []  # metadata was lost
         return [
             (Promise.READ_KEPT, f"{tp}: leader {event.broker} lacks {lacking}, which consumers have read")
         ]

@@ -19,6 +19,9 @@ class Known:
     What shipped Kafka does to the ELR beside its rules: ``emptied`` are partitions whose ELR a change of min ISR
     took away while the ISR was under it, ``left_behind`` replicas that were reassigned away and stayed in the ELR,
     with their logs gone, or that a leader went on without which had not heard of a raised min ISR.
+
+    ``rewound`` are partitions whose committed metadata went back with the disk of a static voter: who is in the ISR
+    again may be short, and leader epochs are given out a second time. Nothing is promised of their data any more.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -31,6 +34,7 @@ class Known:
         self.lowest_min_isr: dict[str, int] = {}
         self.emptied: dict[TopicPartition, None] = {}
         self.left_behind: dict[tuple[TopicPartition, int], None] = {}
+        self.rewound: dict[TopicPartition, None] = {}
         self.elr_always = topology.config.rules.elr
 
     def acknowledged(self, tp: TopicPartition) -> tuple[EpochSpan, ...]:
@@ -62,6 +66,7 @@ class Known:
         self._acknowledged[tp] = ()
         self._high_watermarks[tp] = 0
         self.emptied.pop(tp, None)
+        self.rewound.pop(tp, None)
 
     def high_watermark(self, tp: TopicPartition) -> int:
         """The highest that any leader showed since the last unclean election."""
@@ -91,6 +96,12 @@ class Known:
         for member in (*before.elr, *before.isr):
             if member not in after.elr and member not in after.isr:
                 self.left_behind.pop((tp, member), None)
+
+    def rewind(self, lost: ClusterImage, left: ClusterImage) -> None:
+        """The committed state ``lost`` is gone, and the new active controller goes on with ``left``."""
+        for tp in (*lost.partitions, *left.partitions):
+            if lost.partitions.get(tp) != left.partitions.get(tp):
+                self.rewound[tp] = None
 
     def suspects(self, tp: TopicPartition, replicas: tuple[int, ...]) -> int:
         """How many of ``replicas`` shut down uncleanly and have not been in the ISR since."""

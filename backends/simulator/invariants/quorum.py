@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from backends.simulator.invariants.known import Known
 from backends.simulator.invariants.names import QuorumPromise
+from backends.simulator.messages import MetadataUpdate
 from backends.simulator.quorum.disk import MetadataDisk
 from backends.simulator.quorum.entries import Body, Entry, Voters
 from backends.simulator.watch import (
@@ -15,6 +17,7 @@ from backends.simulator.watch import (
     QuorumTruncated,
     QuorumWritten,
 )
+from recovery.controller.image import ClusterImage
 from recovery.membership.voters import ReplicaKey, VoterSet, majorities_overlap
 
 if TYPE_CHECKING:
@@ -32,8 +35,9 @@ class QuorumPromises:
     epoch of every committed record. Both forget what is long past.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, known: Known) -> None:
         self._world = world
+        self._known = known
         self._leaders: dict[int, ReplicaKey] = {}
         self._written: dict[tuple[int, int], tuple[Body, int | None]] = {}
         self._epochs: dict[int, int] = {}
@@ -59,7 +63,14 @@ class QuorumPromises:
         log = self._world.quorum.disks[event.controller].log
         newest = self._end - 1
         epoch = self._epochs.get(newest)
-        if not self._lost_static and (log.end < self._end or log.epoch_of(newest) not in (epoch, None)):
+        lacks = log.end < self._end or log.epoch_of(newest) not in (epoch, None)
+        if lacks and self._lost_static:
+            newest_payload = log.newest_payload(log.end)[1]
+            left = (
+                newest_payload.image if isinstance(newest_payload, MetadataUpdate) else ClusterImage({}, {})
+            )
+            self._known.rewind(self._world.image, left)
+        elif lacks:
             detail = f"leader {event.key} of epoch {event.epoch} ends at {log.end} and lacks {newest}"
             found.append((QuorumPromise.COMMITTED_KEPT, detail))
         return found

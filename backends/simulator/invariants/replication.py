@@ -49,7 +49,7 @@ class Replication:
     def log_changed(self, event: LogChanged) -> Found:
         """Every epoch begins at one offset and follows one epoch, in whichever log: by induction the logs match."""
         log = self._log(event.broker, event.tp)
-        if log is None or not log.spans:
+        if log is None or not log.spans or event.tp in self._known.rewound:
             return []
         origins = self._origins.setdefault(event.tp, {})
         # What lies further down was checked when it was written.
@@ -72,7 +72,8 @@ class Replication:
             detail = f"{event.tp} to {event.offset} with ISR {event.isr}, min ISR {event.min_isr}"
             found.append((Promise.HIGH_WATERMARK_NEEDS_MIN_ISR, detail))
         epoch, offset = self._moved.get(event.tp, (NO_EPOCH, 0))
-        if epoch == event.epoch and event.offset <= offset:
+        rewound = event.tp in self._known.rewound
+        if epoch == event.epoch and event.offset <= offset and not rewound:
             detail = f"{event.tp}: from {offset} to {event.offset} in epoch {epoch}"
             found.append((Promise.HIGH_WATERMARK_RISES, detail))
         self._moved[event.tp] = (event.epoch, event.offset)
@@ -93,6 +94,8 @@ class Replication:
     def acknowledged(self, event: Acknowledged) -> Found:
         if event.acks != -1 or self._known.acknowledge(event.tp, event.span):
             return []
+        if event.tp in self._known.rewound:
+            return []  # two leaders may have had the epoch
         return [(Promise.LOG_MATCHING, f"{event.tp}: {event.span} is acknowledged twice in its epoch")]
 
     def _note(self, event: MetadataCommitted) -> None:
@@ -146,7 +149,7 @@ class Replication:
     def _members(self, tp: TopicPartition, image: ClusterImage) -> Found:
         """ISR and ELR hold what consumers have seen; who lost its data and has not registered yet is not blamed."""
         partition = image.partitions.get(tp)
-        if partition is None:
+        if partition is None or tp in self._known.rewound:
             return []
         visible = self._known.high_watermark(tp)
         # Once the ELR was off, what is left of it in a partition's record promises nothing.
@@ -171,16 +174,17 @@ class Replication:
     def leadership_taken(self, event: LeadershipTaken) -> Found:
         found: Found = []
         epoch, leader = self._leaders.get(event.tp, (NO_EPOCH, event.broker))
-        if event.epoch == epoch and event.broker != leader:
+        rewound = event.tp in self._known.rewound
+        if event.epoch == epoch and event.broker != leader and not rewound:
             found.append((Promise.ONE_LEADER_AN_EPOCH, f"{event.tp}: {leader} and {event.broker} in {epoch}"))
-        if event.epoch < epoch:
+        if event.epoch < epoch and not rewound:
             return found
         self._leaders[event.tp] = (event.epoch, event.broker)
         log = self._log(event.broker, event.tp)
         if log is None:
             return found
         clean = self._uncleanly.get(event.tp, (NO_EPOCH, ""))[0] != event.epoch
-        clean = clean and (event.tp, event.broker) not in self._known.left_behind
+        clean = clean and not rewound and (event.tp, event.broker) not in self._known.left_behind
         visible = self._known.high_watermark(event.tp)
         if clean and log.end < visible and not self._known.elr_always:
             self._known.set_high_watermark(event.tp, log.end)
@@ -214,6 +218,8 @@ class Replication:
             return "the ELR is off"
         if image.strategies.of(tp.topic) is UncleanRecoveryStrategy.AGGRESSIVE:
             return "the strategy is Aggressive"
+        if tp in self._known.rewound:
+            return "metadata was lost with a static voter's disk"
         epoch, why = self._uncleanly.get(tp, (NO_EPOCH, ""))
         if epoch == event.epoch and why in ("unclean election", "designated election"):
             return "an operator elected uncleanly"

@@ -270,9 +270,9 @@ class Leading:
     def _committed(self, before: int, reached: int) -> None:
         replica = self.replica
         for offset in replica.log.payload_offsets(before - 1, reached):
-            body = replica.log.at(offset).body
-            assert isinstance(body, Metadata)
-            replica.shared.committed(offset, replica.id, body.payload)
+            entry = replica.log.at(offset)
+            assert isinstance(entry.body, Metadata)
+            replica.shared.committed(LogEnd(entry.epoch, offset + 1), replica.id, entry.body.payload)
         while self._waiting and self._waiting[0].offset < reached:
             self._waiting.popleft().done(True)
         if not self.announced:

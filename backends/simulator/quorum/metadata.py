@@ -33,6 +33,7 @@ from backends.simulator.topology import Topology, cluster_id
 from backends.simulator.watch import Watch
 from recovery.membership.quorum import RaftError, Refusal
 from recovery.membership.voters import ReplicaKey, VoterSet
+from recovery.membership.votes import LogEnd
 from recovery.model import Unknown, Why
 
 KRAFT_VERSION = "kraft.version"
@@ -63,7 +64,7 @@ class QuorumLog:
     ) -> None:
         self._loop = loop
         self._topology = topology
-        self._committed_to = 0
+        self._told = LogEnd(0, 0)
         self._tell = committed
         self._generations: dict[int, int] = {}
         everybody = topology.every_controller
@@ -116,7 +117,7 @@ class QuorumLog:
             disk = self.disks[number]
             disk.epoch, disk.leader = FIRST_EPOCH, self._topology.controllers[0]
             disk.log.append(entries)
-        self._committed_to = len(entries)
+        self._told = LogEnd(FIRST_EPOCH, len(entries))
 
     # The seam.
 
@@ -206,9 +207,10 @@ class QuorumLog:
             return Unknown(Why.FAILED, f"controller {controller} does not lead")
         return describe(replica)
 
-    def _was_committed(self, offset: int, controller: int, payload: Any) -> None:
-        if offset >= self._committed_to:
-            self._committed_to = offset + 1
+    def _was_committed(self, at: LogEnd, controller: int, payload: Any) -> None:
+        # Static voters may lose what they committed: then a newer epoch commits anew, at lower offsets.
+        if at > self._told:
+            self._told = at
             self._tell(controller, payload)
 
     # What happens to controllers.

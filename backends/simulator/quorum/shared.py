@@ -14,14 +14,15 @@ from backends.simulator.quorum.disk import LISTENER, Host
 from backends.simulator.watch import Watch
 from recovery.membership.quorum import MembershipRules
 from recovery.membership.voters import Endpoint
+from recovery.membership.votes import LogEnd
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
     """``hosts`` is each controller's configuration, which an operator may change; ``bootstrap`` are the controllers
-    of ``controller.quorum.bootstrap.servers``. ``committed`` is told (offset, who committed it, payload); of one
-    payload more than one leader may tell it. ``brokers_without`` names the registered brokers that do not support
-    a level of kraft.version: the controller tells the quorum (KIP-853).
+    of ``controller.quorum.bootstrap.servers``. ``committed`` is told (where a log that ends with it ends, who
+    committed it, payload); of one payload more than one leader may tell it. ``brokers_without`` names the
+    registered brokers that do not support a level of kraft.version: the controller tells the quorum (KIP-853).
     """
 
     loop: Loop
@@ -29,7 +30,7 @@ class Shared:
     cluster_id: str
     history: History
     watch: Watch
-    committed: Callable[[int, int, Any], None]
+    committed: Callable[[LogEnd, int, Any], None]
     hosts: dict[int, Host]
     bootstrap: tuple[int, ...]
     brokers_without: Callable[[int], list[int]]
