@@ -136,7 +136,7 @@ def half_done(cluster_id: str) -> Planned | None:
         return None
     plan = read_plan(found.file)
     refuse_other_cluster(plan, cluster_id)
-    return Planned.of(plan, Path(found.file))
+    return Planned.of(plan, Path(found.file), found.confirmed)
 
 
 async def run(backend: Backend, program: Program, wanted: Planned, stop: StopRequest, bridge: Bridge) -> Gone:
@@ -144,5 +144,8 @@ async def run(backend: Backend, program: Program, wanted: Planned, stop: StopReq
     with open_journal(program, wanted.cluster_id, "in the console") as journal:
         other = open_replacement(unfinished(wanted.cluster_id))
         if other is not None and Path(other.file) != wanted.file:
-            raise NotDone(f"another replacement is half done ({other.file}): go on with that one first")
+            raise NotDone(
+                f"another replacement is half done ({other.file}): go on with that one first, or give it up:"
+                " ktriage resume --give-up"
+            )
         return await recorded(membership_of(backend), wanted, journal, bridge, stop)

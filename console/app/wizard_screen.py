@@ -19,7 +19,6 @@ from console.app.wizard import Bridge, Told
 from console.cli.quorum_replacing import Planned
 from console.errors import ConsoleError
 from recovery.membership.replacement import Step as PlannedStep
-from recovery.membership.replacement import StepKind
 from widgets.dialogs.confirm import Confirmation, ConfirmRequest
 from widgets.frame.bottom import Say
 from widgets.lines import Lines
@@ -28,9 +27,6 @@ from widgets.wizard import Progress, Step, StepState, Wizard, WizardView
 
 if TYPE_CHECKING:
     from console.app.desk import Desk
-
-SAID_TO_BE_DONE = (StepKind.SERVERS, StepKind.SWAP, StepKind.STAY_OUT)
-"""Steps that the cluster may not show: Enter says that they are done."""
 
 
 class WizardScreen(ModalScreen[None]):
@@ -98,7 +94,7 @@ class WizardScreen(ModalScreen[None]):
         step, question = self._told.step, self._told.question
         if question is not None:
             self.run_worker(self._ask(), name="asking", exclusive=True, group="asking")
-        elif step is not None and step.kind in SAID_TO_BE_DONE:
+        elif step is not None and step.kind.said:  # Enter says that it is done
             self._bridge.confirm(step.number)
             self._say(f"step {step.number} is taken for done; it is looked at once more", Tone.INFO)
         else:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from backends.base.membership import Membership, NoLeader
 from console.actions.replace import Course, Gone, Watcher, go_through, standing
+from console.actions.replace_keeping import Keeping
 from console.actions.replace_plan import Choice, plan_replacement
 from console.cli.quorum_changing import Request, leaderless
 from console.cli.quorum_running import given_directory, given_endpoints, work
@@ -77,7 +78,10 @@ def replace(
             made = plan or await _made(membership, request, kind, joining)
             refuse_other_cluster(made, cluster_id)
             path = file if there else save(made, file, keep=not request.dry_run)
-            await _review(run, membership, made)
+            confirmed = request.confirmed | unfinished(cluster_id).confirmed.get(
+                made.header.plan_id, frozenset()
+            )
+            await _review(run, membership, made, confirmed)
             if request.dry_run:
                 return made, path, None
             assert path is not None
@@ -108,8 +112,8 @@ async def _made(
     return await plan_replacement(membership, choice, header)
 
 
-async def _review(run: Run, membership: Membership, plan: ReplacementPlan) -> None:
-    picture, step = await standing(membership, plan)
+async def _review(run: Run, membership: Membership, plan: ReplacementPlan, confirmed: frozenset[int]) -> None:
+    picture, step = await standing(membership, plan, confirmed)
     lines = review_lines(plan, step, picture.quorum)
     if run.json:
         run.screen.say(*lines)
@@ -127,7 +131,8 @@ async def _recorded(
         if half_done is not None and half_done.file != plan.file:
             raise NotDone(
                 f"another replacement is half done ({half_done.file}); nothing was sent. Go on with it first:"
-                f" {run.program.resume}"
+                f" {run.program.resume}; or give it up, with the voters as they are:"
+                f" {run.target.command('resume', '--give-up')}"
             )
         if request.ask and await run.ask("Go through these steps now? Type yes:") != "yes":
             raise NotDone(f"not confirmed; nothing was sent. The plan is {plan.file}")
@@ -152,8 +157,10 @@ async def recorded(
     plan = planned.plan
     found = unfinished(planned.cluster_id)
     entry = journal.before(REPLACE, {"file": str(planned.file), "planId": plan.header.plan_id})
+    kept = found.confirmed.get(plan.header.plan_id, frozenset())
+    keeping = Keeping(watcher, plan.header.plan_id, journal, kept)
     with stop.in_flight():
-        gone = await go_through(membership, plan, journal, watcher, stop, patience=PATIENCE)
+        gone = await go_through(membership, plan, journal, keeping, stop, patience=PATIENCE)
     if gone.course is Course.DONE:
         journal.after(entry, {"course": str(gone.course)})
         earlier = [e.entry for e in (*found.replacements, *found.entries)]
@@ -176,7 +183,8 @@ def conclude(run: Run, plan: ReplacementPlan, path: Path | None, gone: Gone | No
         run.screen.out([gone_line(gone)])
     if gone.course is not Course.DONE:
         run.screen.say(f"not done: {gone_line(gone)}")
-        run.next("resume")
+        said = ("--confirmed", str(gone.step.number)) if gone.step is not None and gone.step.kind.said else ()
+        run.next("resume", *said)
         return Status.PARTLY
     run.next("quorum", "status")
     return Status.DONE
@@ -213,13 +221,17 @@ def refuse_other_cluster(plan: ReplacementPlan, cluster_id: str) -> None:
         raise InputError(f"the plan is for cluster {plan.wanted.cluster_id}, and this is {cluster_id}")
 
 
-def go_on(run: Run, file: Path | None) -> int | None:
+def go_on(
+    run: Run, file: Path | None, confirmed: frozenset[int] = frozenset(), *, give_up: bool = False
+) -> int | None:
     """Goes on with the replacement that the journal shows half done, or with that of ``file``.
 
     None where there is none. Raises InputError, NotDone, BackendError.
     """
 
-    async def job(membership: Membership, stop: StopRequest) -> tuple[ReplacementPlan, Path, Gone] | None:
+    async def job(
+        membership: Membership, stop: StopRequest
+    ) -> tuple[ReplacementPlan, Path, Gone] | int | None:
         cluster_id = await membership.open()
         if file is None and open_replacement(unfinished(cluster_id)) is None:
             return None
@@ -230,19 +242,23 @@ def go_on(run: Run, file: Path | None) -> int | None:
             path = file or (half_done.file if half_done is not None else None)
             if path is None:
                 return None
+            if give_up:
+                _give_up(run, journal, found)
+                return Status.DONE
             plan = read_plan(path)
             refuse_other_cluster(plan, cluster_id)
             ask = run.screen.interactive
             if ask and not await _wants(run, journal, found, path):
                 return None
             try:
-                gone = await course(run, membership, Planned.of(plan, path), journal, stop, ask=ask)
+                planned = Planned.of(plan, path, confirmed)
+                gone = await course(run, membership, planned, journal, stop, ask=ask)
             except NoLeader as error:
                 raise await leaderless(membership, cluster_id, error) from None
             return plan, path, gone
 
     ended = work(run, job)
-    return None if ended is None else conclude(run, *ended)
+    return conclude(run, *ended) if isinstance(ended, tuple) else ended
 
 
 async def _wants(run: Run, journal: Journal, found: Unfinished, path: Path) -> bool:
@@ -250,9 +266,13 @@ async def _wants(run: Run, journal: Journal, found: Unfinished, path: Path) -> b
     question = f"a controller replacement is half done ({path}). Type go to go on, give up to forget it:"
     answer = await run.ask(question)
     if answer == "give up":
-        journal.settle("given up by the operator", entries=[e.entry for e in found.replacements])
-        run.screen.say("given up: the voters stay as they are; look with ktriage quorum status")
+        _give_up(run, journal, found)
         return False
     if answer != "go":
         raise NotDone("not confirmed; nothing was sent")
     return True
+
+
+def _give_up(run: Run, journal: Journal, found: Unfinished) -> None:
+    journal.settle("given up by the operator", entries=[e.entry for e in found.replacements])
+    run.screen.say("given up: the voters stay as they are; look with ktriage quorum status")

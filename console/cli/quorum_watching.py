@@ -14,7 +14,7 @@ from console.output.quorum import preflight_lines
 from console.output.quorum_change import changed_lines
 from console.output.quorum_replacement import step_lines
 from console.output.screen import printable
-from recovery.membership.replacement import Step, StepKind
+from recovery.membership.replacement import Step
 from recovery.membership.replacement_course import Situation
 
 CONFIRM = "done"
@@ -37,9 +37,14 @@ class CommandLine:
     def begins(self, step: Step, seen: Situation) -> None:
         self._tell(*step_lines(step))
         self._said = ""
-        if self._ask and step.kind in (StepKind.SERVERS, StepKind.SWAP, StepKind.STAY_OUT):
+        if self._ask and step.kind.said:
             self._run.screen.say(f"type {CONFIRM} when it is done, or let the cluster show it:")
             self._reader = asyncio.ensure_future(self._read(step))
+        elif step.kind.said:
+            command = self._run.target.command("resume", "--confirmed", str(step.number))
+            self._run.screen.say(
+                f"the cluster may not show it: end this with Ctrl-C when it is done, then {command}"
+            )
 
     def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:
         text = "; ".join(seen.held) or seen.waits_for

@@ -17,10 +17,16 @@ stand in the order that an election needed are put back in their own. An assignm
 exactly the one that the run wrote; whatever somebody else has changed since is left alone and told. The journal
 of this host says what is open; with --plan that of another host is made up for by the plan it was applying.
 
+A controller replacement that is half done is gone on with from where the cluster is. Steps that the cluster cannot
+show are said to be done by --confirmed, and kept. --give-up forgets the replacement: nothing is sent, the voters
+stay as they are. Through --bootstrap-controller changes of the voters are finished, through brokers the rest too.
+
 \b
 Examples:
   ktriage resume --bootstrap-server kafka-1:9092
   ktriage resume --bootstrap-server kafka-1:9092 --plan recovery.json
+  ktriage resume --bootstrap-controller kafka-101:9093 --confirmed 4
+  ktriage resume --bootstrap-controller kafka-101:9093 --give-up
 
 {STATUS_HELP}"""
 
@@ -34,10 +40,21 @@ def resume(
             "--plan", metavar="FILE", help="The plan that was being applied, from another host, say."
         ),
     ] = None,
+    confirmed: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--confirmed",
+            metavar="STEP",
+            help="That step of a controller replacement is done on the hosts. May be repeated.",
+        ),
+    ] = None,
+    give_up: Annotated[
+        bool, typer.Option("--give-up", help="Forget a controller replacement that is half done.")
+    ] = False,
 ) -> int:
     from console.cli.resuming import finish  # noqa: PLC0415  # not for --help
 
-    return finish(run, plan)
+    return finish(run, plan, frozenset(confirmed or ()), give_up=give_up)
 
 
 resume.__doc__ = HELP

@@ -10,14 +10,14 @@ from console.cli.planning import designations_for
 from console.cli.recording import open_journal
 from console.cli.run import Run
 from console.cli.status import Status
-from console.errors import InputError
+from console.errors import InputError, NotDone
 from console.journal.unfinished import unfinished
 from console.output.settled import settled_document, settled_lines, unfinished_lines
 from console.replacements import any_replacement, is_replacement_file
 from console.signals import StopRequest
 
 
-def _replacement(run: Run, plan: Path | None) -> int | None:
+def _replacement(run: Run, plan: Path | None, confirmed: frozenset[int], *, give_up: bool) -> int | None:
     """Goes on with a controller replacement, where one is half done or the file is one's plan."""
     if plan is not None and not is_replacement_file(plan):
         return None
@@ -25,15 +25,19 @@ def _replacement(run: Run, plan: Path | None) -> int | None:
         return None
     from console.cli.quorum_replacing import go_on  # noqa: PLC0415  # few have one
 
-    return go_on(run, plan)
+    return go_on(run, plan, confirmed, give_up=give_up)
 
 
-def finish(run: Run, plan: Path | None) -> int:
+def finish(
+    run: Run, plan: Path | None, confirmed: frozenset[int] = frozenset(), *, give_up: bool = False
+) -> int:
     """Puts back what the journal, or the plan of another host, says may still be reordered."""
     run.refuse_if_read_only()
-    replaced = _replacement(run, plan)
+    replaced = _replacement(run, plan, confirmed, give_up=give_up)
     if replaced is not None:
         return replaced
+    if give_up:
+        raise NotDone("no controller replacement is half done, as far as this host's journal tells")
     if run.target.kind == "controllers":
         return _through_controllers(run, plan)
     rows_of = designations_for(plan) if plan is not None else None

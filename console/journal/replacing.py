@@ -9,11 +9,14 @@ from console.journal.unfinished import Unfinished
 
 
 class OpenReplacement(NamedTuple):
-    """A replacement that was begun and not ended; ``file`` is its plan."""
+    """A replacement that was begun and not ended; ``file`` is its plan, ``confirmed`` the steps that an operator
+    said are done.
+    """
 
     entry: str
     at: str
     file: Path
+    confirmed: frozenset[int] = frozenset()
 
 
 def open_replacement(found: Unfinished) -> OpenReplacement | None:
@@ -21,4 +24,5 @@ def open_replacement(found: Unfinished) -> OpenReplacement | None:
     if not found.replacements:
         return None
     newest = found.replacements[-1]
-    return OpenReplacement(newest.entry, newest.at, Path(str(newest.detail.get("file", ""))))
+    confirmed = found.confirmed.get(str(newest.detail.get("planId", "")), frozenset())
+    return OpenReplacement(newest.entry, newest.at, Path(str(newest.detail.get("file", ""))), confirmed)

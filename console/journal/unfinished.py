@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,8 @@ from recovery.model import TopicPartition
 REORDER, RESTORE = "reorder", "restore"
 REPLACE = "replace-controller"
 """One entry around a whole controller replacement: open until its last step is done."""
+CONFIRM = "confirm-steps"
+"""An operator said that steps of a replacement are done, which the cluster cannot show."""
 
 
 class OpenOrder(NamedTuple):
@@ -42,11 +44,15 @@ class OpenEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What is open. Whoever reads it holds the lock, or a run that is still going is among it."""
+    """What is open. Whoever reads it holds the lock, or a run that is still going is among it.
+
+    ``confirmed`` are the steps that an operator said are done, by a replacement's plan.
+    """
 
     orders: tuple[OpenOrder, ...]
     entries: tuple[OpenEntry, ...]
     replacements: tuple[OpenEntry, ...] = ()
+    confirmed: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     @property
     def nothing(self) -> bool:
@@ -80,12 +86,13 @@ class _Book:
         self._orders: dict[TopicPartition, list[OpenOrder]] = {}
         self._entries: dict[str, OpenEntry] = {}
         self._restoring: dict[str, tuple[Designation, ...]] = {}
+        self._confirmed: dict[str, frozenset[int]] = {}
 
     def open(self) -> Unfinished:
         orders = tuple(order for orders in self._orders.values() for order in orders)
         entries = tuple(entry for entry in self._entries.values() if entry.action != REPLACE)
         half_done = tuple(entry for entry in self._entries.values() if entry.action == REPLACE)
-        return Unfinished(orders, entries, half_done)
+        return Unfinished(orders, entries, half_done, self._confirmed)
 
     def before(self, run_id: str, event: Before) -> None:
         if event.action == REORDER:
@@ -94,6 +101,9 @@ class _Book:
                 self._orders.setdefault(row.tp, []).append(order)
         elif event.action == RESTORE:
             self._restoring[event.entry] = event.rows
+        elif event.action == CONFIRM:
+            plan, steps = str(event.detail.get("planId", "")), event.detail.get("steps", ())
+            self._confirmed[plan] = self._confirmed.get(plan, frozenset()) | frozenset(steps)
         else:
             self._entries[event.entry] = OpenEntry(run_id, event.entry, event.at, event.action, event.detail)
 

@@ -39,6 +39,11 @@ class StepKind(StrEnum):
         return self in (StepKind.ADD, StepKind.REMOVE)
 
     @property
+    def said(self) -> bool:
+        """Whether an operator may have to say that it is done: the cluster does not always show it."""
+        return self in (StepKind.SERVERS, StepKind.SWAP, StepKind.STAY_OUT)
+
+    @property
     def on_host(self) -> bool:
         """Whether somebody has to do something on a host."""
         return self in (

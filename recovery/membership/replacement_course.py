@@ -206,7 +206,9 @@ def _servers(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
     if not other and not silent:
         return DONE
     said = f"{', '.join(other)} run with another value" if other else ""
-    unasked = f"{', '.join(silent)} would not tell" if silent else ""
+    unasked = f"{', '.join(silent)} would not tell, or were not asked" if silent else ""
+    if unasked:
+        unasked += ": confirm when it is done there"
     # Brokers may be restarted all the same.
     restarts = [name for name in (*other, *silent) if "controller" in name]
     return Situation(False, "; ".join(part for part in (said, unasked) if part), held if restarts else ())

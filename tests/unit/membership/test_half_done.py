@@ -1,0 +1,117 @@
+"""A replacement that was begun and is not done: it is gone on with, or given up, without a terminal too."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from backends.simulator.adapter import SimulatorBackend
+from console.actions.replace_plan import Choice, plan_replacement
+from console.cli import quorum_replacing
+from console.cli.quorum_replacing import Planned, recorded, save
+from console.journal.journal import Journal
+from console.journal.replacing import open_replacement
+from console.journal.unfinished import unfinished
+from console.signals import StopRequest
+from recovery.membership.replacement import Kind, ReplacementPlan, Step, StepKind
+from recovery.membership.replacement_course import Situation
+from tests.unit.cli.invoking import Caller
+from tests.unit.journal.runs import Clock, run
+from tests.unit.membership.controllers_only import BC, reached
+from tests.unit.membership.rehearsing import HEADER, Killed, Operator, cluster
+
+YES = ("--yes", "--reason", "a test")
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
+    return Caller(monkeypatch, tmp_path)
+
+
+class Dies(Operator):
+    """An operator of a tool that is killed when a step of this kind begins."""
+
+    at = StepKind.REMOVE
+
+    def begins(self, step: Step, seen: Situation) -> None:
+        if step.kind is self.at:
+            raise Killed
+        super().begins(step, seen)
+
+
+class DiesAtTheServers(Dies):
+    at = StepKind.SERVERS
+
+
+def half_done(backend: SimulatorBackend, killed: type[Dies] = Dies) -> int:
+    """Node 103 takes the place of 100 as far as that; returns the number of the step that has to be confirmed."""
+
+    async def go() -> ReplacementPlan:
+        cluster_id = await backend.membership.open()
+        plan = await plan_replacement(backend.membership, Choice(Kind.PLANNED, (100,), (103,)), HEADER)
+        file = save(plan, None, keep=True)
+        assert file is not None
+        watcher = killed(backend.simulation.world, plan)
+        with pytest.raises(Killed), Journal.open(cluster_id, run("half"), Clock()) as journal:
+            await recorded(backend.membership, Planned.of(plan, file), journal, watcher, StopRequest())
+        return plan
+
+    plan = asyncio.run(go())
+    return next(step.number for step in plan.steps if step.kind is StepKind.SERVERS)
+
+
+@pytest.fixture
+def backend(call: Caller, monkeypatch: pytest.MonkeyPatch) -> SimulatorBackend:  # sets the home
+    found = cluster((100, 101, 102), (103,))
+    reached(monkeypatch, found)
+    monkeypatch.setattr(quorum_replacing, "PATIENCE", 5.0)
+    return found
+
+
+def test_what_was_confirmed_is_not_asked_again(call: Caller, backend: SimulatorBackend) -> None:
+    number = half_done(backend)
+    found = open_replacement(unfinished(backend.cluster_id))
+    assert found is not None
+    assert found.confirmed == {number}
+    ended = call("ktriage", "resume", *BC)
+    assert "take voter 100" in ended.out
+    assert "bootstrap.servers everywhere" not in ended.out
+
+
+def test_the_next_command_says_that_a_step_is_done_where_nobody_can_be_asked(
+    call: Caller, backend: SimulatorBackend
+) -> None:
+    number = half_done(backend, DiesAtTheServers)
+    ended = call("ktriage", "resume", *BC)
+    assert ended.status == 1
+    named = ("resume", *BC, "--confirmed", str(number))
+    (following,) = [line for line in ended.err.splitlines() if line.startswith("next: ")]
+    assert set(named) <= set(following.split())
+    ended = call("ktriage", *named)
+    assert f"{number}. done" in ended.out or "take voter 100" in ended.out
+    assert "removed: 100" in ended.out
+
+
+def test_a_replacement_in_the_way_is_given_up_by_the_command_that_is_named(
+    call: Caller, backend: SimulatorBackend
+) -> None:
+    half_done(backend)
+    other = ("quorum", "replace", "102", "--why", "disk", *YES, *BC)
+    ended = call("ktriage", *other)
+    assert ended.status == 1
+    assert "another replacement is half done" in ended.err
+    assert "resume" in ended.err
+    assert "--give-up" in ended.err
+    ended = call("ktriage", "resume", "--give-up", *BC)
+    assert ended.status == 0, ended
+    assert "given up: the voters stay as they are" in ended.err
+    assert "another replacement" not in call("ktriage", *other).err
+    assert call("ktriage", "resume", "--give-up", "--simulate", "controller-disk-failure").status == 1
+
+
+def test_help_of_resume_tells_of_replacements(call: Caller) -> None:
+    said = call("ktriage", "resume", "--help").out
+    assert "controller replacement" in said
+    assert "--give-up" in said
