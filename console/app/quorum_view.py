@@ -6,8 +6,16 @@ from collections.abc import Collection, Iterator
 
 from recovery.membership.health import Health, MemberRole, MemberState, committing, health
 from recovery.membership.lost import ADVICE, Lost
-from recovery.membership.preflight import Limits, before_removing
-from recovery.membership.quorum import Quorum
+from recovery.membership.preflight import (
+    EndpointProbe,
+    Identity,
+    Limits,
+    Verdict,
+    before_adding,
+    before_removing,
+)
+from recovery.membership.quorum import MembershipRules, Quorum
+from recovery.membership.voters import Endpoint, ReplicaKey, Voter
 from recovery.model import NO_LEADER
 from widgets.quorum import Change, Member, QuorumView, Role
 
@@ -91,10 +99,20 @@ def _changes(found: Health) -> Iterator[Change]:
         if member.role is not MemberRole.CONTROLLER:
             continue
         gone = member.state is MemberState.GHOST
-        why = "it does not fetch any more" if gone else "it catches up" if member.lag else "it is caught up"
+        verdict = _adding(found.quorum, member.key)
+        why = "; ".join(verdict.refused or verdict.warnings) or f"then: {verdict.after}"
         yield Change(
-            f"add observer {member.key.id}", not gone and found.dynamic, why if found.dynamic else _STATIC
+            f"add observer {member.key.id}",
+            not gone and verdict.allowed,
+            "it does not fetch any more" if gone and found.dynamic else why,
         )
+
+
+def _adding(quorum: Quorum, key: ReplicaKey) -> Verdict:
+    """The preflight as far as it goes without contacting the node, which is done before anything is sent."""
+    itself = Endpoint(quorum.default_listener, "", 0)
+    answer = EndpointProbe(itself, Identity(quorum.cluster_id, key.id, (0, quorum.kraft_version)))
+    return before_adding(quorum, Voter(key, (itself,)), [answer], MembershipRules(), Limits())
 
 
 _STATIC = "the voters are static (kraft.version 0): upgrade the feature first"
@@ -106,6 +124,11 @@ def _notes(found: Health) -> Iterator[str]:
     if found.strength.commits and not committing(found.quorum):
         yield "a majority was not caught up a moment ago: look again to see whether it commits"
     for node in found.duplicates:
-        yield f"node {node} is listed with more than one directory: an old disk of it is still a voter"
+        mine = [m for m in found.members if m.key.id == node]
+        votes = any(m.role is MemberRole.VOTER and m.state is MemberState.SILENT for m in mine)
+        which = (
+            "an old disk of it is still a voter" if votes else "the former one is gone from here in a while"
+        )
+        yield f"node {node} is listed with more than one directory: {which}"
     if not found.strength.commits:
         yield "a majority of the voters is down: nothing can be committed, no leader elected, no broker unfenced"

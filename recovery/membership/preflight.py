@@ -128,7 +128,10 @@ def before_removing(
     comes_back = "it is running: with controller.quorum.auto.join.enable it adds itself again, stop it first"
     if auto_join:
         return verdict._replace(refused=(*verdict.refused, comes_back), warnings=tuple(warnings))
-    return verdict._replace(warnings=(*warnings, comes_back))
+    perhaps = (
+        "it is running: if controller.quorum.auto.join.enable is on there (not known), it adds itself again"
+    )
+    return verdict._replace(warnings=(*warnings, perhaps))
 
 
 def before_replacing(quorum: Quorum, old: ReplicaKey, limits: Limits) -> Verdict:

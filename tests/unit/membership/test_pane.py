@@ -1,0 +1,38 @@
+"""What the console's quorum pane says of the voters: the same as the preflight of the command."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from console.app.quorum_view import quorum_view
+from recovery.membership.quorum import Quorum
+from tests.unit.membership.quorums import key, progress, quorum
+from widgets.quorum import Change
+
+
+def change(of: Quorum, name: str) -> Change:
+    return next(c for c in quorum_view(of, ()).changes if c.name == name)
+
+
+def test_a_node_is_not_offered_beside_itself_and_another_is() -> None:
+    new = key(3, "new")
+    offered = change(quorum(1, 2, 3, down=(3,), observers=(new,)), "add observer 3")
+    assert not offered.possible
+    assert "DUPLICATE_VOTER" in offered.why
+    assert change(quorum(1, 2, 3, observers=(key(4),)), "add observer 4").possible
+
+
+def test_a_second_directory_is_an_old_voter_or_one_that_was_removed() -> None:
+    old_votes = quorum(1, 2, 3, down=(3,), observers=(key(3, "new"),))
+    assert any("still a voter" in note for note in quorum_view(old_votes, ()).notes)
+    healthy = quorum(1, 2, 3)
+    ghost = progress(key(3, "old"), silent_ms=60_000)
+    notes = quorum_view(replace(healthy, progress=(*healthy.progress, ghost)), ()).notes
+    assert not any("still a voter" in note for note in notes)
+    assert any("former one" in note for note in notes)
+
+
+def test_auto_join_is_not_claimed_where_it_is_not_known() -> None:
+    assert (
+        "if controller.quorum.auto.join.enable is on there" in change(quorum(1, 2, 3), "remove voter 2").why
+    )
