@@ -229,7 +229,7 @@ async def test_a_mistake_in_the_profiles_is_a_line_with_its_place_and_the_scenar
     settings.write_text("clusters:\n  production: {bootstrap: 'kafka:9092', colur: red}\n", encoding="utf-8")
     async with console(None, size=(200, 40)) as robot:
         await robot.asked(PlacePicker)
-        await robot.sees("clusters.yaml:2", "there is no such setting", "last-replica-standing")
+        await robot.sees("clusters.yaml", "line 2: ", "there is no such setting", "last-replica-standing")
 
 
 async def test_rows_are_grouped_by_topic_then_by_broker_then_not() -> None:
