@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from backends.testbed import ClusterSpec, KafkaCluster, wait_until
+from backends.testbed.errors import TimedOut
 from backends.testbed.incidents import failed_disk
 from backends.testbed.observe import PartitionState
-from backends.testbed.waits import TimedOut
 from tests.live.commanding import Console
 from tests.unit.cli.invoking import Ended
 
