@@ -22,7 +22,7 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        spec = ClusterSpec(given.version, given.controllers, given.brokers, given.log_dirs)
+        spec = ClusterSpec(given.version, given.controllers, given.brokers, log_dirs=given.log_dirs)
         with KafkaCluster(spec, say=to_stderr) as cluster:
             print(f"--bootstrap-server {cluster.bootstrap()}")
             print(f"--bootstrap-controller {cluster.bootstrap_controllers}", flush=True)

@@ -47,6 +47,9 @@ def predict(run: Run, places: list[Place], rows: int) -> int:
 
     async def job(backend: Backend, _stop: object) -> IfFails:
         disks = await looked(backend)
+        already = next((where for where in places if where in disks.failed), None)
+        if already is not None:
+            raise InputError(f"{already} has failed already: see log-dirs --swap {already}")
         try:
             return if_places_fail(await reckon(backend, disks), places)
         except DiskError as error:

@@ -18,7 +18,8 @@ from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
 
 class Fate(NamedTuple):
     """One partition before and after. ``unclean``: by an unclean election. ``copies`` is how many replicas are
-    left on disks that work, fenced brokers' among them; ``under`` tells that the ISR falls under min ISR.
+    left on disks that work, fenced brokers' among them, and ``had`` how many there are now. ``under`` tells that
+    the ISR falls under min ISR.
     """
 
     state: PartitionState
@@ -29,6 +30,7 @@ class Fate(NamedTuple):
     under: bool
     was_under: bool
     copies: int
+    had: int
 
     @property
     def tp(self) -> TopicPartition:
@@ -48,7 +50,7 @@ class Fate(NamedTuple):
 
     @property
     def last_copy_lost(self) -> bool:
-        return self.copies == 0
+        return self.copies == 0 < self.had
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,10 @@ def _fate(
     after = if_fails(view, hit)
     # A broker that stops keeps what is on its other disks.
     on_disk = (p.broker for p in places if state.tp in cluster.held[p.broker].get(p.path, frozenset()))
-    gone = frozenset(on_disk) | _without_copy(view.standings)
+    without = _without_copy(view.standings)
+    gone = frozenset(on_disk) | without
     copies = sum(1 for broker in state.replicas if broker not in gone)
+    had = sum(1 for broker in state.replicas if broker not in without)
     partition = after.partition
     return Fate(
         state,
@@ -129,6 +133,7 @@ def _fate(
         after.under_min_isr,
         len(state.isr) < view.min_isr,
         copies,
+        had,
     )
 
 

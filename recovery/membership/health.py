@@ -108,10 +108,9 @@ def health(
     wedged: bool | None = None,
 ) -> Health:
     """The verdict. ``controllers`` are the ids that have registered as such, None where they are not known."""
-    counts = Counter(held.key.id for held in quorum.progress)
-    members = tuple(
-        _member(quorum, held, limits, controllers, counts[held.key.id] > 1) for held in quorum.progress
-    )
+    listed = [held for held in quorum.progress if not _unnamed(quorum, held)]
+    counts = Counter(held.key.id for held in listed)
+    members = tuple(_member(quorum, held, limits, controllers, counts[held.key.id] > 1) for held in listed)
     order = list(MemberRole)
     ranked = sorted(members, key=lambda m: (order.index(m.role), m.key))
     return Health(quorum, tuple(ranked), strength(quorum, quorum.voters, limits), wedged)
@@ -161,6 +160,13 @@ def all_fetched(earlier: Quorum, later: Quorum) -> bool:
 def held_by_majority(quorum: Quorum) -> int:
     """The offset below which a majority of the voters holds everything, as far as they have fetched."""
     return high_watermark(quorum.voters, {held.key: held.log_end_offset for held in quorum.progress})
+
+
+def _unnamed(quorum: Quorum, held: Progress) -> bool:
+    """Whether a row is what the leader knew of a static voter before its first fetch told its directory."""
+    if held.key.directory_id or held.last_fetch_ms > 0 or held.key == quorum.leader:
+        return False
+    return quorum.voters.find(held.key) is None and quorum.voters.has_id(held.key.id)
 
 
 def _member(

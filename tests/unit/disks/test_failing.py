@@ -97,3 +97,11 @@ def test_a_fenced_broker_still_holds_a_copy_and_a_failed_disk_does_not() -> None
 def test_a_place_that_is_not_there_is_refused_with_what_is(place: Place, said: str) -> None:
     with pytest.raises(DiskError, match=said):
         if_places_fail(cluster(state(0)), [place])
+
+
+def test_a_copy_that_was_lost_before_is_not_lost_by_what_fails_next() -> None:
+    """Replica 1 is on a disk that has failed already; nothing else holds the partition."""
+    gone = state(0, (1,), leader=-1, isr=(1,), offline_replicas=(1,))
+    found = if_places_fail(cluster(gone, failed=(Place(1, A),)), [Place(1, WHOLE_BROKER)])
+    assert [fate.tp for fate in found.fates] == [tp(0)]
+    assert found.last_copies == ()

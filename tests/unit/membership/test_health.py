@@ -12,6 +12,7 @@ from recovery.membership.health import MemberState, all_fetched, committing, hea
 from recovery.membership.lost import Host, Lost
 from recovery.membership.pace import Pace
 from recovery.membership.preflight import Limits
+from recovery.membership.quorum import Progress
 from recovery.membership.voters import ReplicaKey
 from tests.unit.membership.quorums import NOW, key, progress, quorum, voters
 
@@ -145,3 +146,14 @@ def test_a_controller_on_a_new_disk_may_be_no_voter_though_enough_answer() -> No
     assert "a majority is lost" not in enough
     # Where nobody tells any metadata, that one does not is no sign of anything.
     assert "a majority is lost" not in Lost("c", (new, new, down), False, "").sentence
+
+
+def test_static_voters_that_are_also_listed_without_a_directory_are_no_ghosts() -> None:
+    """The leader lists a static voter by its id alone until the first fetch tells its directory, and after that."""
+    of = quorum(1, 2, 3, kraft_version=0)
+    bare = tuple(Progress(ReplicaKey(node), 0) for node in (2, 3))
+    found = health(replace(of, progress=(*of.progress, *bare)), Limits(), {1, 2, 3})
+    assert found.well
+    assert (found.ghosts, found.duplicates) == ((), ())
+    removed = replace(of, voters=voters(1, 2), progress=(*of.progress, Progress(ReplicaKey(9), 0)))
+    assert [m.key.id for m in health(removed, Limits(), {1, 2, 3, 9}).ghosts] == [9]
