@@ -31,6 +31,7 @@ class Controllers:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._last: WizardScreen | None = None
 
     def handlers(self) -> dict[str, Callable[[], None]]:
         return {"replace": lambda: self._desk.work("planning a replacement", self._replace())}
@@ -38,6 +39,7 @@ class Controllers:
     async def _replace(self) -> None:
         session = self._desk.session
         planned = await asyncio.to_thread(wizard.half_done, session.view.cluster_id)
+        planned = planned or self._unbegun(session.view.cluster_id)
         if planned is None:
             choice = await self._choice()
             if choice is None:
@@ -46,7 +48,18 @@ class Controllers:
         await self._open(planned)
 
     async def _open(self, planned: Planned) -> None:
-        await self._desk.app.push_screen(WizardScreen(self._desk, planned))
+        self._last = WizardScreen(self._desk, planned)
+        await self._desk.app.push_screen(self._last)
+
+    def _unbegun(self, cluster_id: str) -> Planned | None:
+        """The plan that was left only to arm the console: it is come back to, and not made once more."""
+        last = self._last
+        if last is None or not last.waits_for_arming or last.planned.cluster_id != cluster_id:
+            return None
+        key = self._desk.table.cursor_key
+        leaving = [key.id for key in last.planned.plan.wanted.leaving]
+        meant = isinstance(key, tuple) and (not leaving or key[0] in leaving)
+        return last.planned if meant else None
 
     async def _choice(self) -> Choice | None:
         key = self._desk.table.cursor_key

@@ -45,7 +45,8 @@ class WizardScreen(ModalScreen[None]):
     def __init__(self, desk: Desk, planned: Planned) -> None:
         super().__init__()
         self._desk = desk
-        self._planned = planned
+        self.planned = planned
+        self.waits_for_arming = False
         self._told = Told()
         self._done = False
         self._bridge: Bridge | None = None
@@ -69,13 +70,13 @@ class WizardScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         self.query_one(WizardView).focus_first()
         self._draw()
-        self._say(f"the plan is in {self._planned.file}; Enter begins", Tone.INFO)
+        self._say(f"the plan is in {self.planned.file}; Enter begins", Tone.INFO)
         self.run_worker(self._look(), name="standing")
 
     async def _look(self) -> None:
         """The steps as the cluster shows them, before anything is begun: some may be done already."""
         try:
-            told = await self._desk.session.run(lambda backend: wizard.stands(backend, self._planned))
+            told = await self._desk.session.run(lambda backend: wizard.stands(backend, self.planned))
         except (ConsoleError, BackendError) as error:
             self._say(f"where it stands is not known ({error}); Enter begins", Tone.WARN)
             return
@@ -102,6 +103,7 @@ class WizardScreen(ModalScreen[None]):
 
     def _begin(self) -> None:
         why = self._why_not()
+        self.waits_for_arming = bool(why) and self._desk.session.safety.forbidden is None
         if why:
             self._say(why, Tone.WARN)
             return
@@ -119,8 +121,8 @@ class WizardScreen(ModalScreen[None]):
         program.resume = session.target.command("resume")
 
         async def job(backend: Backend) -> Gone:
-            self._bridge = Bridge(lambda told: session.from_thread(self._show, told), self._planned.confirmed)
-            return await wizard.run(backend, program, self._planned, halt, self._bridge)
+            self._bridge = Bridge(lambda told: session.from_thread(self._show, told), self.planned.confirmed)
+            return await wizard.run(backend, program, self.planned, halt, self._bridge)
 
         try:
             gone = await session.run(job)
@@ -195,7 +197,7 @@ class WizardScreen(ModalScreen[None]):
             self._say(told.said, Tone.INFO)
 
     def _draw(self) -> None:
-        self.query_one(WizardView).update(shown(self._planned, self._told, done=self._done))
+        self.query_one(WizardView).update(shown(self.planned, self._told, done=self._done))
 
 
 def shown(planned: Planned, told: Told, *, done: bool) -> Wizard:

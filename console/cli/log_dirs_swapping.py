@@ -47,22 +47,27 @@ def course(run: Run, where: Place, rows: int, *, wait: bool) -> int:
     else:
         run.screen.out(swap_lines(found, disks, rows))
     if wait:
-        return _waited(run, left)
+        return _waited(run, where, left)
     first = [danger.tp for danger in found.dangers if danger.others]
     if first:
         run.next("plan", *_named(first), "--strategy", "aggressive", unused())
     return Status.PARTLY if left or found.dangers else Status.DONE
 
 
-def _waited(run: Run, left: list[PartitionState]) -> int:
-    """What is left without a leader does not come back by itself: somebody has to elect one."""
+def _waited(run: Run, where: Place, left: list[PartitionState]) -> int:
+    """What is left without a leader does not come back by itself: somebody has to elect one that has a copy."""
     stuck = leaderless(left)
+    elect = []
     for state in stuck:
-        run.screen.say(
-            f"not back: {state.tp}: it has no leader, and none of its replicas copies from another"
-        )
-    if stuck:
-        run.next("plan", *_named([state.tp for state in stuck]), "--strategy", "aggressive", unused())
+        others = set(state.replicas) - {where.broker} - set(state.offline_replicas)
+        why = "none of its replicas copies from another"
+        if others:
+            elect.append(state.tp)
+        else:
+            why = "no other replica has a copy: what it held is on the old disk, or in a backup"
+        run.screen.say(f"not back: {state.tp}: it has no leader, and {why}")
+    if elect:
+        run.next("plan", *_named(elect), "--strategy", "aggressive", unused())
     return Status.PARTLY if left else Status.DONE
 
 

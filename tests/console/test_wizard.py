@@ -102,3 +102,23 @@ async def test_steps_that_are_done_are_shown_as_done_before_anything_is_begun(ho
         await opens_the_wizard(robot)
         await robot.sees("3. done", "4. NOW")
     assert records(home) == []
+
+
+async def test_a_plan_that_was_left_to_arm_the_console_is_come_back_to(home: Path) -> None:
+    async with console(SCENARIO, size=(120, 60)) as robot:
+        first = await opens_the_wizard(robot)
+        await robot.press("enter")
+        await robot.sees("then M comes back here")
+        await robot.press("escape")
+        await robot.until(lambda: robot.app.screen is robot.desk, "the desk")
+        await robot.arms()
+        await robot.press("M")
+        await robot.asked(WizardScreen)
+        again = robot.app.screen
+        assert isinstance(again, WizardScreen)
+        assert again.planned == first.planned
+    assert len(plans(home)) == 1
+
+
+def plans(home: Path) -> list[Path]:
+    return list(home.rglob("replace-disk-*.json"))
