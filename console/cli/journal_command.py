@@ -13,7 +13,7 @@ from console.cli.status import STATUS_HELP
 HELP = f"""\
 Shows what was sent to a cluster from this host: who, when, why, with which command, and how each part of it
 ended. The newest runs come last. Without a cluster: every cluster that has a journal here. Only what --cluster or
---bootstrap-server names is contacted, to learn its cluster id; --cluster-id does without.
+--bootstrap-server or --bootstrap-controller names is contacted, to learn its id; --cluster-id does without.
 
 \b
 Examples:
@@ -40,4 +40,4 @@ def journal(
 
 
 journal.__doc__ = HELP
-command = connected(journal, needed=False)
+command = connected(journal, needed=False, controllers=True)

@@ -111,6 +111,8 @@ def quorum(
     if yes and not (reason or "").strip():
         raise InputError("--yes needs --reason TEXT: the journal has to say why nobody was asked")
     if verb in (Verb.STATUS, Verb.REPLICATION):
+        if node is not None:
+            raise InputError(f"quorum {verb} shows the whole quorum and takes no node ({node})")
         from console.cli.quorum_looking import show  # noqa: PLC0415  # not for --help
 
         return show(run, everything=verb is Verb.REPLICATION)

@@ -64,6 +64,8 @@ def replace(
             if there
             else "quorum replace needs --why disk|host|planned|grow|shrink, or --plan FILE with a plan that exists"
         )
+    if kind in (Kind.HOST, Kind.PLANNED, Kind.GROW) and not joining:
+        raise InputError(f"--why {kind} needs --with NODE, the controller that comes; nothing was sent")
     if not request.dry_run:
         run.refuse_if_read_only()
         if request.ask:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
+from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.cli.run import Run
 from console.cli.status import Status
@@ -18,7 +19,7 @@ from console.signals import StopRequest
 def show(run: Run, cluster_id: str | None, last: int) -> int:
     """Prints the journal; returns the exit status."""
     if cluster_id is None and run.named is not None:
-        cluster_id = run.work(_cluster_id)
+        cluster_id = _through_controllers(run) if run.named.kind == "controllers" else run.work(_cluster_id)
     ids = [cluster_id] if cluster_id is not None else _recorded()
     journals = []
     for known in ids:
@@ -31,6 +32,15 @@ def show(run: Run, cluster_id: str | None, last: int) -> int:
                 run.next("resume")
     run.screen.out(journal_document(journals) if run.json else journal_lines(journals))
     return Status.DONE
+
+
+def _through_controllers(run: Run) -> str:
+    from console.cli.quorum_running import work  # noqa: PLC0415  # for such a target only
+
+    async def opened(membership: Membership, _stop: StopRequest) -> str:
+        return await membership.open()
+
+    return work(run, opened)
 
 
 async def _cluster_id(backend: Backend, _stop: StopRequest) -> str:

@@ -10,6 +10,7 @@ from console.journal.reading import After, Before, RunRecord, Settled
 from console.output.document import document
 from console.output.screen import printable
 from console.output.words import counted_as
+from recovery.membership.voters import ReplicaKey
 
 
 class ClusterJournal(NamedTuple):
@@ -51,11 +52,26 @@ def _run_lines(run: RunRecord) -> Iterator[str]:
 def _event_text(event: Before | After | Settled) -> str:
     if isinstance(event, Before):
         count = f" of {counted_as(len(event.rows), 'partition')}" if event.rows else ""
-        return f"{event.action}{count}"
+        return f"{event.action}{count}{_about(event)}"
     if isinstance(event, After):
         parts = (("applied", event.applied), ("refused", event.refused), ("not known", event.unknown))
-        return "  " + (", ".join(f"{len(rows):,} {name}" for name, rows in parts if rows) or "done")
-    return f"settled: {event.why} ({len(event.rows):,} partitions, {len(event.entries):,} requests)"
+        ended = str(event.result.get("answer", "")) or "done"
+        return "  " + (", ".join(f"{len(rows):,} {name}" for name, rows in parts if rows) or ended)
+    counts = ((len(event.rows), "partition"), (len(event.entries), "request"))
+    what = ", ".join(counted_as(count, name) for count, name in counts if count)
+    return f"settled: {event.why}{f' ({what})' if what else ''}"
+
+
+def _about(event: Before) -> str:
+    """What else an intention was about: a voter with its directory, a replacement's plan, a feature's level."""
+    detail = event.detail
+    if "voter" in detail:
+        return f" {ReplicaKey(int(detail['voter']), str(detail.get('directoryId', '')))}"
+    if "feature" in detail:
+        return f" {detail['feature']} to {detail.get('level', '?')}"
+    if "steps" in detail:
+        return f" {', '.join(map(str, detail['steps']))}"
+    return f" by {detail['file']}" if "file" in detail else ""
 
 
 def journal_document(journals: Iterable[ClusterJournal]) -> Iterator[str]:

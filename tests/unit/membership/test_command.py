@@ -146,6 +146,8 @@ def test_static_voters_are_upgraded_first_and_only_once(call: Caller, tmp_path: 
         (("add", "1", "--endpoint", "host:9093"), "LISTENER://HOST:PORT"),
         (("add", "1", "--why", "disk"), "for quorum replace"),
         (("replace", "1"), "needs --why"),
+        (("replace", "1", "--why", "host"), "needs --with"),
+        (("status", "5"), "takes no node"),
         (("update-endpoint", "1"), "needs --endpoint"),
     ],
 )

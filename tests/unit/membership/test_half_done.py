@@ -115,3 +115,15 @@ def test_help_of_resume_tells_of_replacements(call: Caller) -> None:
     said = call("ktriage", "resume", "--help").out
     assert "controller replacement" in said
     assert "--give-up" in said
+
+
+def test_the_journal_names_the_voter_and_is_found_through_controllers(
+    call: Caller, backend: SimulatorBackend
+) -> None:
+    half_done(backend)
+    call("ktriage", "resume", *BC)
+    ended = call("ktriage", "journal", *BC)
+    assert ended.status == 0, ended
+    assert "add-voter 103-" in ended.out
+    assert "remove-voter 100-" in ended.out
+    assert "0 partitions" not in ended.out
