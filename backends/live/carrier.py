@@ -125,7 +125,7 @@ def explain(error: BaseException, hint: str = "") -> tuple[Trouble, str]:
         return Trouble.TLS, f"TLS: {_tls_words(error)}"
     if isinstance(error, OSError):
         return _explain_os(error, hint)
-    return Trouble.UNDECODABLE, f"answer not understood: {_said(error)}"
+    return Trouble.UNDECODABLE, f"answer not understood: {_said(error)}{hint}"
 
 
 def _explain_os(error: OSError, hint: str) -> tuple[Trouble, str]:

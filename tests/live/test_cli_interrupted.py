@@ -121,6 +121,7 @@ def test_killed_before_the_order_is_restored_resume_restores_it(
 def test_what_somebody_else_has_changed_since_is_left_alone(disaster: KafkaCluster, console: Console) -> None:
     killed(console, "elect", *apply_words(plan(console, "kill-changed")))
     stage.assign(disaster, 2, "kill-changed", 0, [2, 3])
+    wait_until(lambda: order(disaster, "kill-changed") != WRITTEN, "the other assignment to be seen")
     before = order(disaster, "kill-changed")
     resumed = console("resume")
     assert resumed.status == 1, resumed
