@@ -34,11 +34,11 @@ def fill(cluster: KafkaCluster) -> None:
     """Make the topic, and write under several leader epochs, to each partition a number of records of its own."""
     replicas = [assignment(number) for number in range(PARTITIONS)]
     cluster.traffic.create_topic(TOPIC, replicas, TOPIC_CONFIG, timeout=WAIT_SECONDS)
-    _write(cluster, lambda number: 5 + number % 97)
+    _write(cluster, lambda number: 5 + number % 13)
     for broker in (1, 3):
         cluster.node(broker).pause()
         cluster.observe.wait_fenced(broker)
-        _write(cluster, lambda number: 2 + number % 7)
+        _write(cluster, lambda number: 2 + number % 3)
         cluster.node(broker).resume()
         _wait_whole(cluster)
 
@@ -104,8 +104,9 @@ async def _send(bootstrap: str, records: Callable[[int], int]) -> None:
     # librdkafka sends a request for each partition, and a broker takes one at a time: minutes, where this needs
     # seconds.
     async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", linger_ms=100) as producer:
-        most = max(records(number) for number in range(PARTITIONS))
-        for sent_before in range(most):
-            wanted = [number for number in range(PARTITIONS) if records(number) > sent_before]
-            sent = [await producer.send(TOPIC, b"x" * 100, partition=number) for number in wanted]
-            await asyncio.gather(*sent)
+        sent = [
+            await producer.send(TOPIC, b"x" * 100, partition=number)
+            for number in range(PARTITIONS)
+            for _ in range(records(number))
+        ]
+        await asyncio.gather(*sent)
