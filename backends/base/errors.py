@@ -26,3 +26,7 @@ class NotOffered(BackendError):
 
 class Refused(BackendError):
     """The request may not be sent: a precondition does not hold. Nothing was sent."""
+
+
+class NoLeader(BackendError):
+    """Controllers answer, and none of them leads: nothing can be committed now."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
 from recovery.membership.preflight import Identity
 from recovery.membership.quorum import MembershipRules, Quorum
@@ -20,10 +19,6 @@ from recovery.model import Unknown
 KRAFT_VERSION = "kraft.version"
 CHANGE_TIMEOUT = 30.0
 """Seconds that the leader may take for a change of the voters."""
-
-
-class NoLeader(BackendError):
-    """Controllers answer, and none of them leads: nothing can be committed now."""
 
 
 class Role(StrEnum):

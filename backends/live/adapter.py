@@ -25,13 +25,11 @@ from backends.live.batchtimes import Record, batch_times
 from backends.live.configs import describe_topic_configs
 from backends.live.connection import BrokerConnection
 from backends.live.control import LiveControls
-from backends.live.controllers import Controllers
 from backends.live.designate import designate, restore_orders
 from backends.live.errors import as_unknown
 from backends.live.fleet import Fleet
 from backends.live.held import hold_elections
 from backends.live.listing import Listing
-from backends.live.membership import LiveMembership
 from backends.live.nativequery import LogEnds
 from backends.live.partitions import describe_partitions
 from backends.live.quorum import describe_quorum
@@ -45,6 +43,7 @@ from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 
 if TYPE_CHECKING:
     from backends.live.check import Checked
+    from backends.live.membership import LiveMembership
 
 T = TypeVar("T")
 
@@ -65,7 +64,17 @@ class LiveBackend:
         self._controls = LiveControls(self._fleet)
         self._listing = Listing(self._fleet)
         self._ends = LogEnds()
-        self.membership = LiveMembership(self.title, self._fleet, Controllers(settings))
+        self._membership: LiveMembership | None = None
+
+    @property
+    def membership(self) -> LiveMembership:
+        """The voters of the metadata quorum, for those who change them."""
+        from backends.live.controllers import Controllers
+        from backends.live.membership import LiveMembership
+
+        if self._membership is None:
+            self._membership = LiveMembership(self.title, self._fleet, Controllers(self._settings))
+        return self._membership
 
     @property
     def title(self) -> str:
@@ -79,7 +88,8 @@ class LiveBackend:
 
     async def close(self) -> None:
         """Let go of every connection."""
-        await self.membership.close()
+        if self._membership is not None:
+            await self._membership.close()
         await self._fleet.close()
 
     async def cluster(self) -> ClusterInfo:

@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from backends.base.answers import Quorum
-from backends.base.errors import BackendError, NotAllowed
-from backends.base.membership import NoLeader
+from backends.base.errors import BackendError, NoLeader, NotAllowed
 from backends.live.addresses import Address
 from backends.live.connection import BrokerConnection
 from backends.live.errors import BrokerError, NobodyReached, Trouble

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from backends.base.answers import Quorum as Described
 from backends.base.answers import QuorumReplica
-from backends.base.errors import BackendError
+from backends.base.errors import BackendError, NoLeader
 from backends.base.membership import (
     CHANGE_TIMEOUT,
     KRAFT_VERSION,
@@ -16,7 +16,6 @@ from backends.base.membership import (
     Controller,
     Ended,
     Node,
-    NoLeader,
     Probe,
     Role,
 )

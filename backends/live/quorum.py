@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from backends.base.answers import Quorum, QuorumReplica, VoterEndpoint
-from backends.base.errors import BackendError
-from backends.base.membership import NoLeader
+from backends.base.errors import BackendError, NoLeader
 from backends.live.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
 from backends.live.ids import kafka_id

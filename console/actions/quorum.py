@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from backends.base.errors import BackendError
-from backends.base.membership import Controller, Membership, Node, NoLeader, Probe, Role
+from backends.base.errors import BackendError, NoLeader
+from backends.base.membership import Controller, Membership, Node, Probe, Role
 from recovery.membership.health import Health, all_fetched, committing, health, with_change_known
 from recovery.membership.lost import NOT_KNOWN, Host, Lost
 from recovery.membership.preflight import Limits, wedged

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from backends.base.answers import Contact, Depth, SurveyRequest
-from backends.base.errors import BackendError, NotAllowed, NotOffered
-from backends.base.membership import Membership, NoLeader
+from backends.base.errors import BackendError, NoLeader, NotAllowed, NotOffered
+from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.actions.examine import Configs, is_under_min_isr
 from console.actions.quorum import lost

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from backends.base.membership import Membership, NoLeader
+from backends.base.errors import NoLeader
+from backends.base.membership import Membership
 from console.actions.quorum_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
 from console.cli.quorum_looking import KEPT
 from console.cli.quorum_recording import recorded

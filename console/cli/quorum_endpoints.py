@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from backends.base.errors import BackendError
-from backends.base.membership import Membership, NoLeader
+from backends.base.errors import BackendError, NoLeader
+from backends.base.membership import Membership
 from console.actions.quorum_change import probe_endpoint
 from console.cli.quorum_changing import Request, leaderless
 from console.cli.quorum_running import given_endpoints, work

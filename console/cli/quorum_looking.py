@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from backends.base.membership import Membership, NoLeader
+from backends.base.errors import NoLeader
+from backends.base.membership import Membership
 from console.actions.quorum import Look, look, lost, reading
 from console.cli.quorum_running import work
 from console.cli.reminding import remind

@@ -7,7 +7,8 @@ import uuid
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.base.membership import Membership, NoLeader
+from backends.base.errors import NoLeader
+from backends.base.membership import Membership
 from console.actions.replace import Course, Gone, Watcher, go_through, standing
 from console.actions.replace_keeping import Keeping
 from console.actions.replace_plan import Choice, plan_replacement

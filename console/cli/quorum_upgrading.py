@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from backends.base.membership import Answer, Membership, NoLeader
+from backends.base.errors import NoLeader
+from backends.base.membership import Answer, Membership
 from console.actions.quorum_upgrade import UpgradeCheck, check_upgrade
 from console.actions.quorum_upgrade import upgrade as send
 from console.cli.quorum_changing import Request, leaderless

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from backends.base.membership import Membership, NoLeader
+from backends.base.errors import NoLeader
+from backends.base.membership import Membership
 from console.actions.resume import Fate, Row, Settled
 from console.actions.resume_quorum import look_for
 from console.cli.quorum_changing import leaderless

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from backends.base.membership import Answer, Ended, Membership, NoLeader
+from backends.base.errors import NoLeader
+from backends.base.membership import Answer, Ended, Membership
 from backends.base.protocol import Backend
 from backends.live.adapter import LiveBackend
 from backends.simulator.adapter import SimulatorBackend

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from backends.base.errors import NotAllowed, Unreachable
+from backends.base.errors import NoLeader, NotAllowed, Unreachable
 from backends.base.membership import (
     CHANGE_TIMEOUT,
     KRAFT_VERSION,
@@ -14,7 +14,6 @@ from backends.base.membership import (
     Ended,
     Node,
     NodeSettings,
-    NoLeader,
     Probe,
     Role,
 )

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from backends.base.errors import NotAllowed, Unreachable
-from backends.base.membership import Ended, HasMembership, Membership, NoLeader, Probe
+from backends.base.errors import NoLeader, NotAllowed, Unreachable
+from backends.base.membership import Ended, HasMembership, Membership, Probe
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.network import OPERATOR, controller
 from backends.simulator.operate.membership import SimulatedMembership
