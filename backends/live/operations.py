@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-_NOT_ASKED = -(2**31)
-_CODES = {
+NOT_ASKED = -(2**31)
+"""The bit field where authorized operations were not asked for."""
+CODES = {
     "READ": 3,
     "WRITE": 4,
     "CREATE": 5,
@@ -17,6 +18,7 @@ _CODES = {
     "ALTER_CONFIGS": 11,
     "IDEMPOTENT_WRITE": 12,
 }
+"""Kafka's AclOperation codes: the bit positions."""
 
 
 class Operations(NamedTuple):
@@ -27,9 +29,9 @@ class Operations(NamedTuple):
     @classmethod
     def of(cls, bits: int) -> Operations | None:
         """Read the bit field; None where the broker left it out (not asked for, or not told)."""
-        if bits == _NOT_ASKED:
+        if bits == NOT_ASKED:
             return None
-        return cls(frozenset(name for name, code in _CODES.items() if bits >> code & 1))
+        return cls(frozenset(name for name, code in CODES.items() if bits >> code & 1))
 
     def allows(self, operation: str) -> bool:
         """True where ``operation`` is allowed."""

@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
+from backends.live.operations import CODES
 from backends.simulator.context import Denied
 
-_CODES = {
-    "READ": 3,
-    "WRITE": 4,
-    "CREATE": 5,
-    "DELETE": 6,
-    "ALTER": 7,
-    "DESCRIBE": 8,
-    "CLUSTER_ACTION": 9,
-    "DESCRIBE_CONFIGS": 10,
-    "ALTER_CONFIGS": 11,
-    "IDEMPOTENT_WRITE": 12,
-}
 _OF_TOPICS = ("READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
 _OF_CLUSTER = (
     "CREATE",
@@ -29,8 +18,6 @@ _OF_CLUSTER = (
     "ALTER_CONFIGS",
     "IDEMPOTENT_WRITE",
 )
-NOT_ASKED = -(2**31)
-"""The bit field where authorized operations were not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +62,7 @@ class Rights(Denied):
 
 
 def _bits(operations: Iterable[str]) -> int:
-    return sum(1 << _CODES[operation] for operation in operations)
+    return sum(1 << CODES[operation] for operation in operations)
 
 
 def principals(text: object) -> dict[str, Principal]:

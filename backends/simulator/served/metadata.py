@@ -8,12 +8,12 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from backends.live.ids import kafka_id
+from backends.live.operations import NOT_ASKED
 from backends.simulator.broker.describe import describe_page, id_of
 from backends.simulator.broker.process import BrokerProcess
 from backends.simulator.messages import Error
 from backends.simulator.network import Role, broker
 from backends.simulator.questions import DescribeTopicPartitions
-from backends.simulator.served.access import NOT_ASKED
 from backends.simulator.served.call import Call
 from backends.simulator.served.entities import Values
 from backends.simulator.served.packing import Described, pack_described
