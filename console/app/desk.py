@@ -28,6 +28,7 @@ from console.app.moves import Moves, Place
 from console.app.owner import Owner
 from console.app.planner import Planner
 from console.app.session import Session
+from console.app.showing import is_up
 from console.app.tables import Tables
 from console.app.takeaway import Takeaway
 from console.app.view import Wanted
@@ -147,7 +148,7 @@ class Desk(Screen[None]):
 
     def redraw(self) -> None:
         """Everything that is seen now; widgets repaint what changed."""
-        if not self.is_mounted or self._session is None:
+        if not is_up(self) or self._session is None:
             return
         panes.update(self)
         self.draw_frame()
@@ -170,7 +171,8 @@ class Desk(Screen[None]):
 
     def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         """One line at the bottom."""
-        self.query_one(Say).say(text, tone)
+        if is_up(self):
+            self.query_one(Say).say(text, tone)
 
     # What can be done
 
@@ -291,11 +293,11 @@ class Desk(Screen[None]):
     def view_changed(self) -> None:
         self.redraw()
         warnings, self.owner.warnings = self.owner.warnings, []
-        if warnings and self.is_mounted:
+        if warnings and is_up(self):
             self.say("; ".join(warnings), Tone.WARN)
 
     def state_changed(self) -> None:
-        if not self.is_mounted:
+        if not is_up(self):
             return
         self.draw_frame()
         state, lapsed = self.session.poller.state, self.session.safety.lapsed

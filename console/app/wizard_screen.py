@@ -14,6 +14,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.actions.replace import Course, Gone
 from console.app import wizard
+from console.app.showing import is_up
 from console.app.stopping import Halt
 from console.app.wizard import Bridge, Told
 from console.cli.quorum_replacing import Planned
@@ -85,7 +86,8 @@ class WizardScreen(ModalScreen[None]):
             self._draw()
 
     def _say(self, text: str, tone: Tone) -> None:
-        self.query_one(Say).say(text, tone)
+        if is_up(self):
+            self.query_one(Say).say(text, tone)
 
     def action_go(self) -> None:
         """Begins, says that a step on a host is done, or answers what is to be allowed."""
@@ -186,8 +188,6 @@ class WizardScreen(ModalScreen[None]):
         self.dismiss(None)
 
     def _show(self, told: Told) -> None:
-        if not self.is_mounted:
-            return
         asks = told.question is not None and self._told.question is None
         self._told = told
         self._draw()
@@ -197,7 +197,8 @@ class WizardScreen(ModalScreen[None]):
             self._say(told.said, Tone.INFO)
 
     def _draw(self) -> None:
-        self.query_one(WizardView).update(shown(self.planned, self._told, done=self._done))
+        if is_up(self):
+            self.query_one(WizardView).update(shown(self.planned, self._told, done=self._done))
 
 
 def shown(planned: Planned, told: Told, *, done: bool) -> Wizard:

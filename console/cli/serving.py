@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,6 +49,26 @@ def control_path(port_base: int) -> Path:
     return state_dir() / "served" / f"{port_base}.sock"
 
 
+@contextmanager
+def reserved(ports: Iterable[int]) -> Iterator[None]:
+    """Nobody else serves at any of those ports meanwhile: a node that is down does not listen, and the system lets a
+    second process bind its port. Raises InputError, and OSError where that cannot be written down.
+    """
+    with ExitStack() as held:
+        for port in ports:
+            path = control_path(port).with_suffix(".lock")
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = held.enter_context(path.open("w"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    f"cannot listen: a simulator is served at port {port}; give another --port-base"
+                ) from None
+            held.callback(path.unlink, missing_ok=True)
+        yield
+
+
 def act(program: Program, verb: str, words: Sequence[str], serving: Serving, *, json: bool) -> int:
     """One of the three verbs."""
     if verb == "fault":
@@ -66,24 +88,28 @@ def serve(program: Program, name: str, serving: Serving, *, json: bool) -> int:
     options = _options(serving, LAST_PORT - nodes)
 
     async def job(_stop: StopRequest) -> int:
-        cluster = ServedCluster(scenario, options)
-        try:
-            await cluster.start()
-        except OSError as error:
-            raise InputError(f"cannot listen: {error.strerror or error}; give another --port-base") from None
-        control = Control(cluster, control_path(min(cluster.ports.values())), program.screen.say)
-        try:
+        return await _serving(program, ServedCluster(scenario, options), json=json)
+
+    return program.supervisor.run(job)
+
+
+async def _serving(program: Program, cluster: ServedCluster, *, json: bool) -> int:
+    try:
+        await cluster.start()
+    except OSError as error:
+        raise InputError(f"cannot listen: {error.strerror or error}; give another --port-base") from None
+    control = Control(cluster, control_path(min(cluster.ports.values())), program.screen.say)
+    try:
+        with reserved(cluster.ports.values()):
             await control.start()
             _ready(program, cluster, json=json)
             await asyncio.Event().wait()
-        except OSError as error:
-            raise InputError(f"cannot be stepped: {error.strerror or error}") from None
-        finally:
-            await control.close()
-            await cluster.close()
-        return Status.DONE
-
-    return program.supervisor.run(job)
+    except OSError as error:
+        raise InputError(f"cannot be stepped: {error.strerror or error}") from None
+    finally:
+        await control.close()
+        await cluster.close()
+    return Status.DONE
 
 
 def _options(serving: Serving, last: int) -> Options:

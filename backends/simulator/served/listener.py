@@ -49,7 +49,8 @@ class Listener:
         """Take the port. Raises OSError where it is taken."""
         held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
-            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # Any free port must not be that of another simulator's node that is down: that one is bound for reuse.
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(port != 0))
             held.setblocking(False)
             held.bind((host, port))
         except OSError:
