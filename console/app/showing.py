@@ -9,8 +9,8 @@ from textual.types import NoActiveAppError
 
 
 def is_up(screen: Screen[Any]) -> bool:
-    """Mounted, and not closed: one that is off the stack counts as mounted while its widgets go one by one, and what
-    the backend's thread tells just then would look for them in vain.
+    """Mounted, and not closed: one that is off the stack counts as mounted while its widgets go one by one, and
+    what the backend's thread tells just then would look for them in vain.
     """
     if not screen.is_mounted:
         return False

@@ -51,8 +51,8 @@ def control_path(port_base: int) -> Path:
 
 @contextmanager
 def reserved(ports: Iterable[int]) -> Iterator[None]:
-    """Nobody else serves at any of those ports meanwhile: a node that is down does not listen, and the system lets a
-    second process bind its port. Raises InputError, and OSError where that cannot be written down.
+    """Nobody else serves at any of those ports meanwhile: a node that is down does not listen, and the system lets
+    a second process bind its port. Raises InputError, and OSError where that cannot be written down.
     """
     with ExitStack() as held:
         for port in ports:
