@@ -14,7 +14,7 @@ from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Recorder, Stop
 from console.actions.quorum_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
-from console.actions.replace_plan import joins_of, servers_of
+from console.actions.replace_plan import joins_of, mute_of, servers_of
 from recovery.membership.choosing import NotChosen
 from recovery.membership.pace import Pace
 from recovery.membership.quorum import Quorum
@@ -69,6 +69,7 @@ class Course(StrEnum):
     STOPPED = "stopped"
     DECLINED = "declined"
     TOO_LONG = "waited too long"
+    UNSAID = "nobody said that it is done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +90,15 @@ async def go_through(
     stop: Stop,
     *,
     patience: float,
+    attended: bool = True,
 ) -> Gone:
     """Takes the steps from where the cluster is. ``patience`` is how many seconds may pass without a step
-    that was not reached before.
+    that was not reached before. Unless it is ``attended`` by somebody who can say that a step is done, it ends
+    where the cluster will never show that.
 
     Raises BackendError only from the first look: later the quorum is looked at again until ``patience`` is over.
     """
-    run = _Run(membership, plan, recorder, watcher, patience)
+    run = _Run(membership, plan, recorder, watcher, patience, attended=attended)
     await run.look()
     while not stop:
         gone = await run.on()
@@ -120,12 +123,15 @@ class _Run:
         recorder: Recorder,
         watcher: Watcher,
         patience: float,
+        *,
+        attended: bool,
     ) -> None:
         self._membership = membership
         self._plan = plan
         self._recorder = recorder
         self._watcher = watcher
         self._patience = patience
+        self._attended = attended
         self._waited = 0.0
         self._furthest = 0
         self._pace = Pace()
@@ -159,6 +165,8 @@ class _Run:
         self._turn(step, seen)
         if step.kind.sends and not seen.held and not await self._send(step):
             return Gone(Course.DECLINED, step, seen, self.picture.quorum)
+        if seen.unseen and not self._attended:
+            return Gone(Course.UNSAID, step, seen, self.picture.quorum)
         if self._waited >= self._patience:
             return Gone(Course.TOO_LONG, step, seen, self.picture.quorum)
         await self._wait(step, seen)
@@ -238,5 +246,5 @@ async def _picture(
     if step is not None and step.kind in (StepKind.SERVERS, StepKind.STAY_OUT):
         nodes = await membership.nodes()
         servers = servers_of(nodes, quorum, plan.wanted.leaving)
-        return replace(picture, servers=servers, joins=joins_of(nodes))
+        return replace(picture, servers=servers, joins=joins_of(nodes), mute=mute_of(nodes))
     return picture

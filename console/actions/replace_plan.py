@@ -13,8 +13,10 @@ from recovery.membership.replacement import Header, Kind, ReplacementError, Repl
 from recovery.membership.replacement_file import make
 from recovery.membership.replacement_judged import refusal
 from recovery.membership.voters import Endpoint, ReplicaKey
-from recovery.model import Unknown
+from recovery.model import Unknown, Why
 
+BROKERS = "the brokers"
+"""What all of them are called where none is asked: through the controllers."""
 SECOND_LOOK = 1.0
 """Seconds to a second look where the first found somebody late."""
 
@@ -109,5 +111,15 @@ def servers_of(
         settings = settings_of(node)
         found[f"{node.role} {node.id}"] = None if settings is None else settings.bootstrap_servers
     if not any(node.role is not Role.CONTROLLER for node in nodes):
-        found["the brokers"] = None
+        found[BROKERS] = None
     return found
+
+
+def mute_of(nodes: Sequence[Node]) -> frozenset[str]:
+    """Those of :func:`servers_of` that will not tell: brokers that are not asked, and who does not allow it."""
+    return frozenset((BROKERS, *(f"{node.role} {node.id}" for node in nodes if _refuses(node.answer))))
+
+
+def _refuses(answer: Probe | Unknown) -> bool:
+    told = answer.settings if isinstance(answer, Probe) else answer
+    return isinstance(told, Unknown) and told.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED)

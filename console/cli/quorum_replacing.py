@@ -147,14 +147,21 @@ async def course(
 ) -> Gone:
     """Goes through the plan under the open journal, as the command line shows it."""
     watcher = CommandLine(run, ask=ask, confirmed=planned.confirmed)
+    attended = run.screen.interactive
     try:
-        return await recorded(membership, planned, journal, watcher, stop)
+        return await recorded(membership, planned, journal, watcher, stop, attended=attended)
     finally:
         watcher.quiet()
 
 
 async def recorded(
-    membership: Membership, planned: Planned, journal: Journal, watcher: Watcher, stop: StopRequest
+    membership: Membership,
+    planned: Planned,
+    journal: Journal,
+    watcher: Watcher,
+    stop: StopRequest,
+    *,
+    attended: bool = True,
 ) -> Gone:
     """Goes through the plan; what earlier runs left of it is closed when it is done."""
     plan = planned.plan
@@ -163,7 +170,9 @@ async def recorded(
     kept = found.confirmed.get(plan.header.plan_id, frozenset())
     keeping = Keeping(watcher, plan.header.plan_id, journal, kept)
     with stop.in_flight():
-        gone = await go_through(membership, plan, journal, keeping, stop, patience=PATIENCE)
+        gone = await go_through(
+            membership, plan, journal, keeping, stop, patience=PATIENCE, attended=attended
+        )
     if gone.course is Course.DONE:
         journal.after(entry, {"course": str(gone.course)})
         earlier = [e.entry for e in (*found.replacements, *found.entries)]

@@ -37,13 +37,15 @@ class CommandLine:
     def begins(self, step: Step, seen: Situation) -> None:
         self._tell(*step_lines(step))
         self._said = ""
-        if self._ask and step.kind.said:
+        if not step.kind.said:
+            return
+        if self._run.screen.interactive:
             self._run.screen.say(f"type {CONFIRM} when it is done, or let the cluster show it:")
             self._reader = asyncio.ensure_future(self._read(step))
-        elif step.kind.said:
+        else:
             command = self._run.target.command("resume", "--confirmed", str(step.number))
             self._run.screen.say(
-                f"the cluster may not show it: end this with Ctrl-C when it is done, then {command}"
+                f"nobody can be asked here. Where the cluster does not show that it is done: {command}"
             )
 
     def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:

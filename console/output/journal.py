@@ -94,7 +94,8 @@ def journal_document(journals: Iterable[ClusterJournal]) -> Iterator[str]:
 def _event_json(event: Before | After | Settled) -> dict[str, object]:
     if isinstance(event, Before):
         rows = [[row.tp.topic, row.tp.partition] for row in event.rows]
-        return {"kind": "before", "at": event.at, "entry": event.entry, "action": event.action, "rows": rows}
+        told = {"kind": "before", "at": event.at, "entry": event.entry, "action": event.action, "rows": rows}
+        return {**told, "detail": dict(event.detail)}
     if isinstance(event, After):
         return {
             "kind": "after",
@@ -103,6 +104,7 @@ def _event_json(event: Before | After | Settled) -> dict[str, object]:
             "applied": sorted(list(tp) for tp in event.applied),
             "refused": [[*tp, why] for tp, why in event.refused.items()],
             "unknown": [[*tp, why] for tp, why in event.unknown.items()],
+            "result": dict(event.result),
         }
     return {
         "kind": "settled",

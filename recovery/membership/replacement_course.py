@@ -26,13 +26,15 @@ class Picture:
     by "broker 1" or "controller 100"; None for a node that would not tell. ``joins`` is what the controllers that
     tell it run with as controller.quorum.auto.join.enable. ``since_ms`` is when a run first looked at this leader,
     by the leader's clock; 0 for a single look. ``quiet`` are the numbers of steps whose controller it has seen
-    stopped. ``confirmed`` are the numbers of steps
-    that an operator said are done, where the cluster cannot show it.
+    stopped. ``confirmed`` are the numbers of steps that an operator said are done, where the cluster cannot show it.
+    ``mute`` are those of ``servers`` that will not tell however long they are waited for: they were not asked, or do
+    not let themselves be asked.
     """
 
     quorum: Quorum
     servers: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     joins: Mapping[int, bool] = field(default_factory=dict)
+    mute: frozenset[str] = frozenset()
     since_ms: int = 0
     quiet: frozenset[int] = frozenset()
     confirmed: frozenset[int] = frozenset()
@@ -41,7 +43,8 @@ class Picture:
 class Situation(NamedTuple):
     """A step now: ``done``; or what it ``waits_for``, or what it ``held`` back by, which must change first.
 
-    ``caught`` of ``target`` offsets are there, for a progress bar; -1 where the step has none.
+    ``caught`` of ``target`` offsets are there, for a progress bar; -1 where the step has none. ``unseen``: no look
+    at the cluster will ever show that it is done, somebody has to say so.
     """
 
     done: bool
@@ -49,6 +52,7 @@ class Situation(NamedTuple):
     held: tuple[str, ...] = ()
     caught: int = -1
     target: int = -1
+    unseen: bool = False
 
 
 DONE = Situation(True)
@@ -199,7 +203,8 @@ def _servers(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
     )
     held = held if restart_stops(found) else ()
     if not picture.servers:
-        return Situation(False, "nobody tells what it runs with: confirm when it is done everywhere", held)
+        why = "nobody tells what it runs with: confirm when it is done everywhere"
+        return Situation(False, why, held, unseen=True)
     wanted = set(servers_now(plan, picture.quorum))
     other = [name for name, held in picture.servers.items() if held is not None and set(held) != wanted]
     silent = [name for name, held in picture.servers.items() if held is None]
@@ -211,7 +216,8 @@ def _servers(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
         unasked += ": confirm when it is done there"
     # Brokers may be restarted all the same.
     restarts = [name for name in (*other, *silent) if "controller" in name]
-    return Situation(False, "; ".join(part for part in (said, unasked) if part), held if restarts else ())
+    why = "; ".join(part for part in (said, unasked) if part)
+    return Situation(False, why, held if restarts else (), unseen=not picture.mute.isdisjoint(silent))
 
 
 def servers_now(plan: ReplacementPlan, quorum: Quorum) -> tuple[str, ...]:

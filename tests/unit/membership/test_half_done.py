@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,10 @@ def test_the_next_command_says_that_a_step_is_done_where_nobody_can_be_asked(
     number = half_done(backend, DiesAtTheServers)
     ended = call("ktriage", "resume", *BC)
     assert ended.status == 1
+    # It says so and ends: no broker is asked through the controllers, and nobody is there to type it.
+    assert f"nobody said that it is done at step {number}" in ended.err
+    assert "nobody can be asked here" in ended.err
+    assert "waiting:" not in ended.err
     named = ("resume", *BC, "--confirmed", str(number))
     (following,) = [line for line in ended.err.splitlines() if line.startswith("next: ")]
     assert set(named) <= set(following.split())
@@ -127,3 +132,12 @@ def test_the_journal_names_the_voter_and_is_found_through_controllers(
     assert "add-voter 103-" in ended.out
     assert "remove-voter 100-" in ended.out
     assert "0 partitions" not in ended.out
+    document = json.loads(call("ktriage", "journal", "--output", "json", *BC).out)
+    events = [event for told in document["runs"] for event in told["events"]]
+    (removed,) = [event for event in events if event.get("action") == "remove-voter"]
+    assert removed["detail"]["voter"] == 100
+    assert removed["detail"]["directoryId"]
+    (added,) = [event for event in events if event.get("action") == "add-voter"]
+    assert added["detail"]["endpoints"]
+    answers = {event["entry"]: event["result"] for event in events if event["kind"] == "after"}
+    assert answers[removed["entry"]] == {"answer": "done"}
