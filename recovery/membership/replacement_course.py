@@ -26,9 +26,9 @@ class Picture:
     by "broker 1" or "controller 100"; None for a node that would not tell. ``joins`` is what the controllers that
     tell it run with as controller.quorum.auto.join.enable. ``since_ms`` is when a run first looked at this leader,
     by the leader's clock; 0 for a single look. ``quiet`` are the numbers of steps whose controller it has seen
-    stopped. ``confirmed`` are the numbers of steps that an operator said are done, where the cluster cannot show it.
-    ``mute`` are those of ``servers`` that will not tell however long they are waited for: they were not asked, or do
-    not let themselves be asked.
+    stopped. ``confirmed`` are the numbers of steps that an operator said are done, where the cluster cannot show
+    it. ``mute`` are those of ``servers`` that will not tell however long they are waited for: they were not asked,
+    or do not let themselves be asked.
     """
 
     quorum: Quorum
