@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 
+from benchmarks.soak import Asked
 from tests.unit.membership.rehearsing import rehearsed
 
 ROUNDS = 5_000
 
 
-def run(rounds: int | None) -> int:
+def run(asked: Asked) -> int:
     """So many seeds; prints a summary, and each seed that went wrong. 0 where none did."""
-    count = ROUNDS if rounds is None else rounds
+    seeds = asked.seeds(ROUNDS)
+    count = len(seeds)
     kinds: Counter[str] = Counter()
     faults = sent = runs = wrong = 0
-    for seed in range(count):
+    for seed in seeds:
         told = rehearsed(seed)
         kinds[str(told.kind)] += 1
         faults, sent, runs = faults + len(told.faults), sent + len(told.sent), runs + told.runs

@@ -7,6 +7,7 @@ from collections import Counter
 from backends.simulator.fuzz import OF_THE_QUORUM, prepare
 from backends.simulator.fuzz import run as happen
 from backends.simulator.history import Line
+from benchmarks.soak import Asked
 
 ROUNDS = 5_000
 SECONDS = 60
@@ -21,9 +22,10 @@ COUNTED = {
 """What a line of the history says: what it counts as."""
 
 
-def run(rounds: int | None) -> int:
+def run(asked: Asked) -> int:
     """So many seeds; prints a summary, and each seed that broke a promise. 0 where none did."""
-    count = ROUNDS if rounds is None else rounds
+    seeds = asked.seeds(ROUNDS)
+    count = len(seeds)
     seen: Counter[str] = Counter()
     steps = wrong = unled = 0
 
@@ -31,7 +33,7 @@ def run(rounds: int | None) -> int:
         for words, what in COUNTED.items():
             seen[what] += words in line.what
 
-    for seed in range(count):
+    for seed in seeds:
         world, checker = prepare(seed)
         world.history.listeners.append(heard)
         happen(world, seed, SECONDS, OF_THE_QUORUM)

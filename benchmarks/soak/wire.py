@@ -6,19 +6,20 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+from benchmarks.soak import Asked
 from tests.wire.incidents import Told, incident
 
 ROUNDS = 5_000
 AT_ONCE = 2
 
 
-def run(rounds: int | None) -> int:
+def run(asked: Asked) -> int:
     """So many seeds; prints a summary, and each seed in which something was wrong. 0 where nothing was."""
-    return asyncio.run(_run(ROUNDS if rounds is None else rounds))
+    return asyncio.run(_run(asked.seeds(ROUNDS, first=1), asked.jobs or AT_ONCE))
 
 
-async def _run(rounds: int) -> int:
-    seeds = iter(range(1, rounds + 1))
+async def _run(wanted: range, at_once: int) -> int:
+    seeds = iter(wanted)
     told: list[Told] = []
 
     async def work() -> None:
@@ -29,7 +30,7 @@ async def _run(rounds: int) -> int:
             if one.wrong:
                 print(f"wire: seed {seed}: {'; '.join(one.wrong)}", flush=True)
 
-    await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+    await asyncio.gather(*(work() for _ in range(at_once)))
     wrong = sum(bool(one.wrong) for one in told)
     print(
         f"wire: {len(told):,} incidents, {sum(one.offline for one in told):,} offline partitions,"
