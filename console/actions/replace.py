@@ -19,7 +19,15 @@ from recovery.membership.choosing import NotChosen
 from recovery.membership.pace import Pace
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import ReplacementPlan, Step, StepKind
-from recovery.membership.replacement_course import Picture, Situation, current, key_of, silent, situation
+from recovery.membership.replacement_course import (
+    Picture,
+    Situation,
+    current,
+    key_of,
+    silent,
+    situation,
+    told,
+)
 
 POLL = 0.5
 """Seconds between looks at the cluster."""
@@ -180,7 +188,7 @@ class _Run:
             # A newcomer that comes and goes must not keep the run going for ever.
             self._waited = 0.0 if step.number > self._furthest else self._waited
             self._furthest, self._pace = max(self._furthest, step.number), Pace()
-            self._watcher.begins(step, seen)
+            self._watcher.begins(told(self._plan, step, self.picture.quorum), seen)
         self.step = step
 
     async def _send(self, step: Step) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from backends.base.errors import NoLeader
 from backends.base.membership import Membership
 from console.actions.quorum_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
-from console.cli.quorum_looking import KEPT
+from console.cli.quorum_looking import KEPT, keep_new_voters
 from console.cli.quorum_recording import recorded
 from console.cli.quorum_running import given_directory, given_endpoints, work
 from console.cli.run import Run
@@ -79,7 +79,9 @@ def _change_voters(run: Run, request: Request) -> int:
                 if request.ask:
                     await _confirm(run, prepared)
                 with stop.in_flight():
-                    return await carry_out(membership, prepared, journal)
+                    changed = await carry_out(membership, prepared, journal)
+                    await keep_new_voters(membership)
+                    return changed
         except NotChosen as error:
             raise NotDone(f"{error}; nothing was sent") from None
         except NoLeader as error:
@@ -103,7 +105,8 @@ async def leaderless(membership: Membership, cluster_id: str, error: NoLeader) -
     from console.actions.quorum import lost  # noqa: PLC0415  # where it has come to that
 
     found = await lost(membership, cluster_id, recall(cluster_id, KEPT))
-    return NotDone(f"{found.sentence}; nothing was sent ({error})")
+    seen = f" (voters as last seen {found.seen_at})" if found.certain else ""
+    return NotDone(f"{found.sentence}{seen}; nothing was sent ({error})")
 
 
 def _shown(run: Run, prepared: Prepared) -> Prepared:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime
 
-from backends.base.errors import NoLeader
+from backends.base.errors import BackendError, NoLeader
 from backends.base.membership import Membership
 from console.actions.quorum import Look, look, lost, reading
 from console.cli.quorum_running import work
@@ -20,6 +21,8 @@ from console.output.quorum import (
 )
 from console.remembered import recall, remember
 from recovery.membership.lost import Lost
+from recovery.membership.preflight import Limits, strength
+from recovery.membership.quorum import Quorum
 
 KEPT = "quorum"
 
@@ -57,6 +60,18 @@ async def look_or_lost(membership: Membership) -> Look | Lost:
 
 def keep(seen: Look) -> None:
     """Keeps the voters of a quorum that commits."""
-    if seen.health.strength.commits and not seen.health.wedged:
+    if not seen.health.wedged:
+        keep_voters(seen.quorum)
+
+
+def keep_voters(quorum: Quorum) -> None:
+    """The same of a quorum that was looked at by the way: whoever changes its voters knows the new ones."""
+    if strength(quorum, quorum.voters, Limits()).commits:
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        remember(seen.cluster_id, KEPT, reading(seen.quorum, at))
+        remember(quorum.cluster_id, KEPT, reading(quorum, at))
+
+
+async def keep_new_voters(membership: Membership) -> None:
+    """After a change: a leader that has removed itself may have to be followed by another first."""
+    with contextlib.suppress(BackendError):
+        keep_voters(await membership.describe())

@@ -13,6 +13,7 @@ from console.actions.replace import Course, Gone, Watcher, go_through, standing
 from console.actions.replace_keeping import Keeping
 from console.actions.replace_plan import Choice, plan_replacement
 from console.cli.quorum_changing import Request, leaderless
+from console.cli.quorum_looking import keep_voters
 from console.cli.quorum_running import given_directory, given_endpoints, work
 from console.cli.quorum_watching import CommandLine
 from console.cli.recording import now, open_journal, user
@@ -173,12 +174,14 @@ async def recorded(
         gone = await go_through(
             membership, plan, journal, keeping, stop, patience=PATIENCE, attended=attended
         )
+    if gone.quorum is not None:
+        keep_voters(gone.quorum)
     if gone.course is Course.DONE:
         journal.after(entry, {"course": str(gone.course)})
         earlier = [e.entry for e in (*found.replacements, *found.entries)]
         journal.settle("the replacement was gone through to its end", entries=earlier)
-    else:
-        # The newest entry is the one that resume finds; it replaces those of earlier runs.
+    # The newest entry is the one that resume finds; it replaces those of earlier runs.
+    elif found.replacements:
         journal.settle("a later run went on with it", entries=[e.entry for e in found.replacements])
     return gone
 

@@ -38,7 +38,8 @@ def status_lines(look: Look) -> Iterator[str]:
     yield from table(_COLUMNS, [_row(m) for m in members])
     left = len(look.health.members) - len(members)
     if left:
-        yield f"… and {counted_as(left, 'observer')} that keep up (quorum replication shows all)"
+        keep = "keeps" if left == 1 else "keep"
+        yield f"… and {counted_as(left, 'observer')} that {keep} up (quorum replication shows all)"
 
 
 def replication_lines(look: Look) -> Iterator[str]:

@@ -201,6 +201,11 @@ def _versions(quorum: Quorum, probes: tuple[EndpointProbe, ...]) -> VersionsProb
 
 def _endpoint_faults(quorum: Quorum, voter: Voter, probes: tuple[EndpointProbe, ...]) -> Iterable[str]:
     answered = {probe.endpoint: probe.answer for probe in probes}
+    if not voter.endpoints:
+        yield (
+            f"no controller lists node {voter.key.id} as one: a broker cannot vote; a controller that has just"
+            " started is listed within some seconds, or is told by --endpoint"
+        )
     for endpoint in voter.endpoints:
         answer = answered.get(endpoint)
         if answer is None:

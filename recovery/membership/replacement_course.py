@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from recovery.membership import replacement_words as words
 from recovery.membership.choosing import fetches
 from recovery.membership.health import BEHIND_MS
 from recovery.membership.preflight import Limits, before_removing, strength
 from recovery.membership.quorum import Progress, Quorum
-from recovery.membership.replacement import ReplacementPlan, Step, StepKind
+from recovery.membership.replacement import ReplacementPlan, Step, StepKind, Wanted
 from recovery.membership.replacement_judged import restart_stops
 from recovery.membership.voters import ReplicaKey, VoterSet
 
@@ -222,13 +223,20 @@ def _servers(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
 
 def servers_now(plan: ReplacementPlan, quorum: Quorum) -> tuple[str, ...]:
     """controller.quorum.bootstrap.servers as it is to be, with hosts that were not known when it was planned."""
+    return _with_hosts(plan.wanted, quorum).servers
+
+
+def told(plan: ReplacementPlan, step: Step, quorum: Quorum) -> Step:
+    """The step as it is to be shown when its turn has come: its commands name hosts that are known by now."""
+    wanted = _with_hosts(plan.wanted, quorum)
+    return step._replace(commands=words.of(wanted, step.kind, step.node, step.key).commands)
+
+
+def _with_hosts(wanted: Wanted, quorum: Quorum) -> Wanted:
+    """What is wanted, with the endpoints of those who came and had none when it was planned."""
     known = {v.key.id: v.endpoints for v in quorum.voters.voters if v.endpoints}
-    found = []
-    for server in plan.wanted.servers:
-        node = server.removeprefix("HOST-OF-").removesuffix(":PORT")
-        at = known.get(int(node), ()) if server.startswith("HOST-OF-") else ()
-        found.append(f"{at[0].host}:{at[0].port}" if at else server)
-    return tuple(found)
+    came = tuple((n, known[n]) for n in wanted.joining if n in known and not wanted.endpoints_of(n))
+    return replace(wanted, endpoints=(*wanted.endpoints, *came))
 
 
 def _checked(plan: ReplacementPlan, quorum: Quorum) -> Situation:

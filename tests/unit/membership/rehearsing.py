@@ -97,6 +97,7 @@ class Operator:
         self.stopped: set[int] = {k.id for k in plan.wanted.leaving if k.id not in world.controllers}
         self.swapped: set[int] = set()
         self.said: list[str] = []
+        self.typed: list[str] = []
         self.waited = 0
 
     @property
@@ -105,6 +106,8 @@ class Operator:
 
     def begins(self, step: Step, seen: Situation) -> None:
         self.said.append(f"begins {step.number} {step.kind}")
+        if step.kind is StepKind.SERVERS:
+            self.typed += step.commands
         self.waited = 0
         self.act(step, seen)
 

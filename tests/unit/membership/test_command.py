@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from console.cli.quorum_looking import KEPT
+from console.remembered import recall
 from tests.live.commanding import documented
 from tests.unit.cli.invoking import Caller, Ended
 
@@ -68,6 +70,20 @@ def test_the_same_node_is_not_added_beside_itself_nor_anything_removed_that_a_ma
     found = told(call("ktriage", "quorum", "remove", "101", "--dry-run", "--output", "json", *DISK))
     assert found["sent"] is False
     assert found["preflight"]["allowed"] is False
+
+
+def test_a_broker_is_told_from_a_controller_that_has_no_endpoint(call: Caller) -> None:
+    ended = call("ktriage", "quorum", "add", "1", *YES, *DISK)
+    assert ended.status == 1
+    assert "a broker cannot vote" in ended.err
+
+
+def test_once_a_voter_is_removed_it_is_not_one_that_has_to_come_back(call: Caller) -> None:
+    """Its removal is the last that this host hears of the quorum before a majority is lost."""
+    cluster_id = told(call("ktriage", "quorum", "status", "--output", "json", *DISK))["clusterId"]
+    assert [v["id"] for v in (recall(cluster_id, KEPT) or {})["voters"]] == [100, 101, 102]
+    assert call("ktriage", "quorum", "remove", "102", *YES, *DISK).status == 0
+    assert [v["id"] for v in (recall(cluster_id, KEPT) or {})["voters"]] == [100, 101]
 
 
 def test_nobody_is_asked_without_a_terminal(call: Caller) -> None:

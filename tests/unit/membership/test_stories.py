@@ -116,6 +116,7 @@ async def test_the_steps_lead_to_what_was_wanted(name: str) -> None:
     assert gone.course is Course.DONE, operator.said
     assert tuple(notes.actions) == story.sent
     await as_wanted(backend, story, plan)
+    assert not any("HOST-OF" in line for line in operator.typed), operator.typed
     _, step = await standing(backend.membership, plan, operator.confirmed)
     assert step is None or plan.wanted.static
 
