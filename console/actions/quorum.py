@@ -77,12 +77,12 @@ class Settled(NamedTuple):
     limits: Limits
 
 
-async def settled_quorum(membership: Membership) -> Settled:
+async def settled_quorum(membership: Membership, newcomer: int | None = None) -> Settled:
     """A reading that tells whether a change of the voters is under way, and who is up at this moment.
 
-    A voter that died a second ago has fetched lately: every one is given :data:`FETCHING` seconds to fetch once
-    more. A quorum that does not commit within :data:`SETTLING` seconds is returned as it is last seen, with
-    ``change_pending`` None.
+    A voter that died a second ago has fetched lately: every one, and ``newcomer``, is given :data:`FETCHING`
+    seconds to fetch once more. A quorum that does not commit within :data:`SETTLING` seconds is returned as it is
+    last seen, with ``change_pending`` None.
     """
     earlier = await membership.describe()
     waited = 0.0
@@ -90,7 +90,7 @@ async def settled_quorum(membership: Membership) -> Settled:
         later = await membership.describe()
         known = with_change_known(earlier, later)
         limits = Limits(fetch_age_ms=max(0, later.now_ms - earlier.now_ms))
-        if known is not None and (all_fetched(earlier, later) or waited >= FETCHING):
+        if known is not None and (all_fetched(earlier, later, newcomer) or waited >= FETCHING):
             return Settled(known, limits)
         if later.leader_epoch != earlier.leader_epoch:
             earlier = later

@@ -108,7 +108,7 @@ async def carry_out(membership: Membership, prepared: Prepared, recorder: Record
 async def _prepare_add(
     membership: Membership, node_id: int, directory_id: str | None, endpoints: Sequence[Endpoint]
 ) -> Prepared:
-    quorum, limits = await settled_quorum(membership)
+    quorum, limits = await settled_quorum(membership, node_id)
     voter = Voter(_newcomer(quorum, node_id, directory_id), tuple(endpoints))
     if not endpoints:
         seen = await look_endpoints(membership, quorum, node_id)

@@ -148,13 +148,11 @@ def with_change_known(earlier: Quorum, later: Quorum) -> Quorum | None:
     return None
 
 
-def all_fetched(earlier: Quorum, later: Quorum) -> bool:
-    """Whether every voter but the leader has fetched since the earlier reading."""
-    return all(
-        key == later.leader
-        or ((held := later.progress_of(key)) is not None and held.last_fetch_ms >= earlier.now_ms)
-        for key in later.voters.keys
-    )
+def all_fetched(earlier: Quorum, later: Quorum, newcomer: int | None = None) -> bool:
+    """Whether every voter but the leader has fetched since the earlier reading, and any replica of ``newcomer``."""
+    since = {held.key for held in later.progress if held.last_fetch_ms >= earlier.now_ms}
+    came = newcomer is None or any(key.id == newcomer and key not in later.voters.keys for key in since)
+    return came and all(key == later.leader or key in since for key in later.voters.keys)
 
 
 def held_by_majority(quorum: Quorum) -> int:

@@ -7,9 +7,12 @@ from typing import Any
 
 from console.actions.quorum import look, settled_quorum
 from console.output.quorum import status_lines
+from recovery.membership.preflight import strength
 from recovery.membership.quorum import Quorum
+from recovery.membership.voters import Voter, VoterSet
 from recovery.model import Unknown, Why
 from tests.unit.membership.quorums import CLUSTER, NOW, quorum
+from tests.unit.membership.rehearsing import cluster
 
 
 class Readings:
@@ -60,3 +63,17 @@ async def test_a_quorum_that_does_not_commit_is_not_waited_for_for_ever() -> Non
     found = await settled_quorum(membership)
     assert found.quorum.change_pending is None
     assert membership.paused < 6
+
+
+async def test_who_is_to_join_a_single_voter_is_given_the_time_to_fetch_once_more() -> None:
+    """A leader alone waits for nobody: a newcomer that fetches twice a second would seem down most of the time."""
+    backend = cluster((100,), (110,))
+    await backend.open()
+    backend.simulation.world.start_controller(110)
+    await backend.advance(5)
+    for _ in range(10):
+        await backend.advance(0.13)
+        quorum, limits = await settled_quorum(backend.membership, 110)
+        (new,) = [held.key for held in quorum.progress if held.key.id == 110]
+        both = VoterSet((*quorum.voters.voters, Voter(new)))
+        assert strength(quorum, both, limits).commits
