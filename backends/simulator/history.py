@@ -29,16 +29,16 @@ class _Digest:
 
     def __init__(self) -> None:
         self._digest = b""
-        self._lines: list[bytes] = []
+        self._lines: list[str] = []
 
-    def add(self, line: bytes) -> None:
+    def add(self, line: str) -> None:
         self._lines.append(line)
         if len(self._lines) == FOLD:
             self._digest = self._folded()
             self._lines = []
 
     def _folded(self) -> bytes:
-        return hashlib.sha256(self._digest + b"".join(self._lines)).digest()
+        return hashlib.sha256(self._digest + "".join(self._lines).encode()).digest()
 
     def hexdigest(self) -> str:
         return self._folded().hex()
@@ -61,7 +61,7 @@ class History:
     def add(self, node: object, what: str) -> None:
         """Record an event at the present time."""
         line = Line(self._loop.now, str(node), what)
-        written = f"{line.time} {line.node} {line.what}\n".encode()
+        written = f"{line.time} {line.node} {line.what}\n"
         self._steps.add(written)
         self._events.add(written)
         self.lines.append(line)
@@ -79,4 +79,4 @@ class History:
         return self._events.hexdigest()
 
     def _stepped(self, callback: Callable[..., None]) -> None:
-        self._steps.add(f"{self._loop.now} {callback.__qualname__}\n".encode())
+        self._steps.add(f"{self._loop.now} {callback.__qualname__}\n")

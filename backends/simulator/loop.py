@@ -7,8 +7,8 @@ such a set differs from process to process.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
+from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
@@ -17,24 +17,22 @@ MILLISECOND = 1_000
 SECOND = 1_000_000
 
 
-class Timer:
-    """A callback to come; ``cancel`` may be called in any state, and twice."""
+class Timer(list[Any]):
+    """A callback to come; ``cancel`` may be called in any state, and twice.
 
-    __slots__ = ("args", "callback", "time")
+    It is the queue's entry itself, [time, order, callback, arguments]: the queue compares no Python objects.
+    """
 
-    def __init__(self, time: int, callback: Callable[..., None], args: tuple[Any, ...]) -> None:
-        self.time = time
-        self.callback: Callable[..., None] | None = callback
-        self.args = args
+    __slots__ = ()
 
     def cancel(self) -> None:
-        self.callback = None
-        self.args = ()
+        self[2] = None
+        self[3] = ()
 
     @property
     def pending(self) -> bool:
         """False once it ran or was cancelled."""
-        return self.callback is not None
+        return self[2] is not None
 
 
 class Loop:
@@ -51,33 +49,49 @@ class Loop:
         # One seeded generator, so that a seed replays: this is not for secrets.
         self.random = Random(seed)  # noqa: S311
         self.after_step: list[Callable[[Callable[..., None]], None]] = []
-        self._queue: list[tuple[int, int, Timer]] = []
+        self._queue: list[Timer] = []
         self._asked = 0
 
     def call_at(self, time: int, callback: Callable[..., None], *args: Any) -> Timer:
         """Run ``callback(*args)`` at ``time``; what is past runs now, after what is already due."""
-        timer = Timer(max(time, self.now), callback, args)
+        now = self.now
         self._asked += 1
-        heapq.heappush(self._queue, (timer.time, self._asked, timer))
+        timer = Timer((time if time > now else now, self._asked, callback, args))
+        heappush(self._queue, timer)
         return timer
 
     def call_later(self, delay: int, callback: Callable[..., None], *args: Any) -> Timer:
-        return self.call_at(self.now + delay, callback, *args)
+        # As call_at, which is one call less for half of all timers.
+        now = self.now
+        self._asked += 1
+        timer = Timer((now + delay if delay > 0 else now, self._asked, callback, args))
+        heappush(self._queue, timer)
+        return timer
+
+    def draw(self, below: int) -> int:
+        """A random number of at least 0 and below ``below``; as ``random.randrange``, without its checks."""
+        bits = below.bit_length()
+        drawn = self.random.getrandbits(bits)
+        while drawn >= below:
+            drawn = self.random.getrandbits(bits)
+        return drawn
 
     def step(self) -> bool:
         """Run the next callback; False where there is none."""
         timer = self._next()
         if timer is None:
             return False
-        heapq.heappop(self._queue)
+        heappop(self._queue)
         self._run(timer)
         return True
 
     def run_until(self, time: int) -> None:
         """Run everything due up to and at ``time``; afterwards it is that time."""
-        while (timer := self._next()) is not None and timer.time <= time:
-            heapq.heappop(self._queue)
-            self._run(timer)
+        queue, run = self._queue, self._run
+        while queue and queue[0][0] <= time:
+            timer = heappop(queue)
+            if timer[2] is not None:
+                run(timer)
         self.now = max(self.now, time)
 
     def run_for(self, duration: int) -> None:
@@ -88,10 +102,10 @@ class Loop:
         deadline = self.now + limit
         while waiting():
             timer = self._next()
-            if timer is None or timer.time > deadline:
+            if timer is None or timer[0] > deadline:
                 self.now = max(self.now, deadline)
                 return not waiting()
-            heapq.heappop(self._queue)
+            heappop(self._queue)
             self._run(timer)
         return True
 
@@ -99,7 +113,7 @@ class Loop:
     def due(self) -> int | None:
         """When the next callback runs; None where there is none."""
         timer = self._next()
-        return None if timer is None else timer.time
+        return None if timer is None else int(timer[0])
 
     @property
     def pending(self) -> int:
@@ -109,17 +123,16 @@ class Loop:
     def _next(self) -> Timer | None:
         queue = self._queue
         while queue:
-            timer = queue[0][2]
-            if timer.callback is not None:
+            timer = queue[0]
+            if timer[2] is not None:
                 return timer
-            heapq.heappop(queue)
+            heappop(queue)
         return None
 
     def _run(self, timer: Timer) -> None:
-        callback, args = timer.callback, timer.args
-        assert callback is not None
-        timer.cancel()
-        self.now = timer.time
+        self.now, _, callback, args = timer
+        timer[2] = None
+        timer[3] = ()
         self.steps += 1
         callback(*args)
         for hook in self.after_step:

@@ -65,6 +65,19 @@ class _Attached(NamedTuple):
     incarnation: int
 
 
+class _Stream:
+    """One channel from one node to another. ``last`` is when its newest message arrives; nothing is drawn for a
+    ``fixed`` one: what an operator asks must not change what happens.
+    """
+
+    __slots__ = ("fixed", "last", "link")
+
+    def __init__(self, link: tuple[Node, Node]) -> None:
+        self.link = link
+        self.last = 0
+        self.fixed = OPERATOR in link
+
+
 class Network:
     """Carries messages between attached nodes. Links are directed; ``cut`` and ``heal`` take both directions."""
 
@@ -77,7 +90,7 @@ class Network:
         self._incarnations = 0
         self._cut: set[tuple[Node, Node]] = set()
         self._delay: dict[tuple[Node, Node, str], int] = {}
-        self._last: dict[tuple[Node, Node, str], int] = {}
+        self._streams: dict[tuple[Node, Node, str], _Stream] = {}
 
     def attach(self, node: Node, receive: Receive) -> int:
         """``node`` is up; what was sent to an earlier incarnation of it is lost. Returns this one's number."""
@@ -95,30 +108,32 @@ class Network:
     def send(self, source: Node, target: Node, message: Any, channel: str = "") -> None:
         """Send one message; whether it arrives is not told."""
         self.sent += 1
-        link = (source, target)
+        key = (source, target, channel)
+        stream = self._streams.get(key)
+        if stream is None:
+            stream = self._streams[key] = _Stream((source, target))
         attached = self._attached.get(target)
-        if attached is None or link in self._cut or self._is_lost(link):
+        if attached is None or (self._cut and stream.link in self._cut):
             self.lost += 1
             return
-        weather = self.weather
-        stream = (source, target, channel)
-        delay = weather.latency + self._delay.get(stream, 0)
-        if weather.jitter and OPERATOR not in link:
-            # What an operator asks must not change what happens: it draws nothing from the run's randomness.
-            delay += self.loop.random.randrange(weather.jitter)
-        arrival = max(self.loop.now + delay, self._last.get(stream, 0))
-        self._last[stream] = arrival
-        self.loop.call_at(arrival, self._deliver, link, attached.incarnation, message)
-
-    def _is_lost(self, link: tuple[Node, Node]) -> bool:
-        if self.weather.loss <= 0 or OPERATOR in link:
-            return False
-        return self.loop.random.random() < self.weather.loss
+        weather, loop = self.weather, self.loop
+        arrival = loop.now + weather.latency
+        if not stream.fixed:
+            if weather.loss > 0 and loop.random.random() < weather.loss:
+                self.lost += 1
+                return
+            if weather.jitter:
+                arrival += loop.draw(weather.jitter)
+        if self._delay:
+            arrival += self._delay.get(key, 0)
+        arrival = max(arrival, stream.last)
+        stream.last = arrival
+        loop.call_at(arrival, self._deliver, stream.link, attached.incarnation, message)
 
     def _deliver(self, link: tuple[Node, Node], incarnation: int, message: Any) -> None:
         source, target = link
         attached = self._attached.get(target)
-        if attached is None or attached.incarnation != incarnation or link in self._cut:
+        if attached is None or attached.incarnation != incarnation or (self._cut and link in self._cut):
             self.lost += 1
             return
         attached.receive(source, message)

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from backends.simulator.loop import Loop, Timer
 from backends.simulator.network import Network, Node
 
-
-class Request(NamedTuple):
-    """``body`` with the caller's correlation id."""
-
-    correlation: int
-    body: Any
-
-
-class Reply(NamedTuple):
-    """The answer to the request of that correlation id."""
-
-    correlation: int
-    body: Any
-
+Message = tuple[bool, int, Any]
+"""Whether it is an answer, the caller's correlation id, the body: a plain tuple, since a run makes many."""
 
 Answer = Callable[[Any], None]
 """Sends the answer to one request; may be called later than the handler, and at most once."""
@@ -67,31 +55,31 @@ class Endpoint:
         correlation = self._correlation
         timer = self._loop.call_later(timeout, self._expire, correlation)
         self._pending[correlation] = (then, timer)
-        self._network.send(self.node, target, Request(correlation, body), channel)
+        self._network.send(self.node, target, (False, correlation, body), channel)
 
     def tell(self, target: Node, body: Any) -> None:
         """Send a request whose answer nobody waits for."""
         if not self.closed:
-            self._network.send(self.node, target, Request(0, body))
+            self._network.send(self.node, target, (False, 0, body))
 
     def _expire(self, correlation: int) -> None:
         then, _ = self._pending.pop(correlation)
         then(None)
 
-    def _receive(self, source: Node, message: Any) -> None:
-        if isinstance(message, Reply):
-            waiting = self._pending.pop(message.correlation, None)
+    def _receive(self, source: Node, message: Message) -> None:
+        answered, correlation, body = message
+        if answered:
+            waiting = self._pending.pop(correlation, None)
             if waiting is not None:
                 then, timer = waiting
                 timer.cancel()
-                then(message.body)
+                then(body)
             return
-        request: Request = message
-        self._handle(source, request.body, self._answering(source, request.correlation))
+        self._handle(source, body, self._answering(source, correlation))
 
     def _answering(self, source: Node, correlation: int) -> Answer:
         def answer(body: Any) -> None:
             if correlation and not self.closed:
-                self._network.send(self.node, source, Reply(correlation, body))
+                self._network.send(self.node, source, (True, correlation, body))
 
         return answer

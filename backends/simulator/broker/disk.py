@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from backends.simulator.broker.log import Log, after_crash, flushed
+from backends.simulator.broker.log import Log, after_crash, checkpointed, flushed
 from recovery.model import TopicPartition
 
 
@@ -55,7 +55,7 @@ class Disk:
         for tp in list(self.unchecked):
             if self.works(tp):
                 log = self.logs[tp]
-                self.logs[tp] = log._replace(checkpoint=log.high_watermark)
+                self.logs[tp] = checkpointed(log)
                 del self.unchecked[tp]
 
     def works(self, tp: TopicPartition) -> bool:

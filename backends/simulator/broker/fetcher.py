@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from backends.simulator.broker.log import appended, restarted_at, truncated, truncation, without_head
+from backends.simulator.broker.log import appended, marked, restarted_at, truncated, truncation, without_head
 from backends.simulator.broker.sessions import WARM
 from backends.simulator.messages import Error, Fetch, Fetched, FetchedPartition, Position
 from backends.simulator.network import broker as node
@@ -119,7 +119,7 @@ class Fetcher:
             if result.spans[0].start == log.end:
                 log = appended(log, result.spans)
         high_watermark = min(result.high_watermark, log.end)
-        log = log._replace(high_watermark=high_watermark)
+        log = marked(log, high_watermark)
         self._process.storage.write(tp, without_head(log, min(result.start, high_watermark)))
 
     def _retry(self, tp: TopicPartition) -> None:

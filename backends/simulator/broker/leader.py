@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from backends.simulator.broker.isr import IsrChanges
 from backends.simulator.broker.leadership import UNKNOWN, Follower, Leadership, Waiting
-from backends.simulator.broker.log import Log, appended, without_head
+from backends.simulator.broker.log import Log, appended, marked, without_head
 from backends.simulator.broker.sessions import FetchSessions
 from backends.simulator.messages import (
     DeleteRecords,
@@ -148,7 +148,7 @@ class Leader:
         min_isr = self.process.image.effective_min_isr(tp.topic)
         if self._config.high_watermark_needs_min_isr and len(lead.isr) < min_isr:
             return
-        if not self.process.storage.write(tp, log._replace(high_watermark=offset)):
+        if not self.process.storage.write(tp, marked(log, offset)):
             return
         self.process.context.watch(HighWatermarkMoved(self.id, tp, lead.epoch, offset, lead.isr, min_isr))
         done = [produce for produce in lead.waiting if produce.end <= offset]

@@ -80,9 +80,10 @@ class Checker:
         """Check what happened outside the loop: faults between two steps."""
         if not self._events:
             return
-        events, self._events[:] = list(self._events), []
+        events = self._events.copy()
+        self._events.clear()
         for event in events:
-            for name, detail in self._check(event):
+            for name, detail in self._looks[type(event)](event):
                 broken = Broken(self.world.loop.now, name, detail)
                 self.broken.append(broken)
                 self.world.history.add("invariants", f"broken: {name}: {detail}")
@@ -90,10 +91,8 @@ class Checker:
                     raise InvariantBroken(broken, self.world.loop.seed)
 
     def _after_step(self, _callback: Callable[..., None]) -> None:
-        self.settle()
-
-    def _check(self, event: Event) -> list[tuple[str, str]]:
-        return self._looks[type(event)](event)
+        if self._events:
+            self.settle()
 
     def _stopped(self, event: BrokerStopped | DiskLost) -> list[tuple[str, str]]:
         self.known.stopped(event, self.world.loop.now)

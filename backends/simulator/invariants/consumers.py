@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from backends.simulator.broker.log import kept, missing
-from backends.simulator.invariants.known import Known
+from backends.simulator.invariants.known import Known, with_span
 from backends.simulator.invariants.names import Promise
 from backends.simulator.invariants.replication import Found, Replication
 from backends.simulator.watch import LeadershipTaken, RecordsRead
 from backends.simulator.world import World
-from recovery.loss import union
 from recovery.model import EpochSpan, TopicPartition
 
 
@@ -24,7 +23,10 @@ class Consumers:
     def read(self, event: RecordsRead) -> Found:
         """A leader that has not heard of an unclean election shows what is lost already."""
         if self._replication.elected_uncleanly(event.tp) <= event.epoch:
-            self._read[event.tp] = union((*self._read.get(event.tp, ()), *event.spans))
+            read = self._read.get(event.tp, ())
+            for span in event.spans:
+                read = with_span(read, span)
+            self._read[event.tp] = read
         return []
 
     def leadership_taken(self, event: LeadershipTaken) -> Found:

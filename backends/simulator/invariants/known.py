@@ -51,10 +51,7 @@ class Known:
         again = any(
             old.epoch == span.epoch and old.start < span.end and span.start < old.end for old in held[-2:]
         )
-        if held and held[-1].epoch == span.epoch and held[-1].end == span.start:
-            self._acknowledged[tp] = (*held[:-1], held[-1]._replace(end=span.end))
-        else:
-            self._acknowledged[tp] = union((*held, span))
+        self._acknowledged[tp] = with_span(held, span)
         return not again
 
     def forget(self, tp: TopicPartition, kept: tuple[EpochSpan, ...]) -> None:
@@ -115,3 +112,12 @@ class Known:
         lowest = min(now, self.lowest_min_isr.get(tp.topic, now))
         self.lowest_min_isr[tp.topic] = lowest
         return lowest
+
+
+def with_span(held: tuple[EpochSpan, ...], span: EpochSpan) -> tuple[EpochSpan, ...]:
+    """The union with one span more, which mostly goes on where the last one ended."""
+    if held:
+        epoch, start, end = held[-1]
+        if epoch == span.epoch and start <= span.start <= end:
+            return held if span.end <= end else (*held[:-1], EpochSpan(epoch, start, span.end))
+    return union((*held, span))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from io import BytesIO
-from typing import Any, get_args
+from typing import Any
 from uuid import UUID
 
 from kio.index import load_request_schema, load_response_schema
@@ -22,6 +22,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from backends.live import native
 from backends.live.lengths import check_lengths
+from backends.live.schema import shapes
 
 Values = Mapping[str, Any]
 _Make = Callable[[Any], Any]
@@ -69,16 +70,14 @@ def _plan(kind: type[Any]) -> _Plan:
     if kind in _PLANS:
         return _PLANS[kind]
     plan = []
-    for field in fields(kind):
-        nested = _nested(field.type)
-        many = _is_tuple(field.type)
+    for shape in shapes(kind):
         make: _Make | None
-        if nested is not None:
-            make = _many(nested) if many else _one(nested)
+        if shape.nested is not None:
+            make = _many(shape.nested) if shape.many else _one(shape.nested)
         else:
-            make = _MAKERS.get(field.metadata.get("kafka_type", ""))
-        absent = MISSING if field.default is not MISSING else _ABSENT.get(field.name, MISSING)
-        plan.append((field.name, make, absent))
+            make = _MAKERS.get(shape.primitive)
+        absent = MISSING if shape.default is not MISSING else _ABSENT.get(shape.name, MISSING)
+        plan.append((shape.name, make, absent))
     return _PLANS.setdefault(kind, tuple(plan))
 
 
@@ -88,16 +87,6 @@ def _one(nested: type[Any]) -> _Make:
 
 def _many(nested: type[Any]) -> _Make:
     return lambda values: tuple(build(nested, value) for value in values)
-
-
-def _nested(annotation: Any) -> type[Any] | None:
-    if isinstance(annotation, type) and is_dataclass(annotation):
-        return annotation
-    return next((found for part in get_args(annotation) if (found := _nested(part)) is not None), None)
-
-
-def _is_tuple(annotation: Any) -> bool:
-    return getattr(annotation, "__origin__", None) is tuple or any(map(_is_tuple, get_args(annotation)))
 
 
 def uuid(text: str | None) -> UUID | None:
