@@ -33,11 +33,14 @@ def main() -> int:
     parser.add_argument(
         "--jobs", type=_whole, metavar="J", help="processes at the most, where a run uses several"
     )
+    parser.add_argument(
+        "--seconds", type=_whole, metavar="S", help="end the run of the simulator's seeds after so long"
+    )
     asked = parser.parse_args()
     unknown = [name for name in asked.names if name not in known]
     if unknown:
         parser.error(f"no such run: {', '.join(unknown)}; there are {', '.join(known)}")
-    wanted = Asked(asked.rounds, asked.first, asked.jobs)
+    wanted = Asked(asked.rounds, asked.first, asked.jobs, asked.seconds)
     worst = 0
     for name in asked.names or known:
         worst = max(worst, importlib.import_module(f"benchmarks.soak.{name}").run(wanted))

@@ -21,9 +21,11 @@ def run(asked: Asked) -> int:
     seeds = asked.seeds(ROUNDS)
     jobs = asked.jobs or len(os.sched_getaffinity(0))
     began = time.monotonic()
-    steps = wrong = 0
+    limit = float("inf") if asked.seconds is None else began + asked.seconds
+    steps = wrong = done = 0
     excuses: Counter[str] = Counter()
-    for result in fuzzed(seeds, jobs, seconds=SECONDS):
+    for result in fuzzed(seeds, jobs, lambda: time.monotonic() >= limit, seconds=SECONDS):
+        done += 1
         steps += result.steps
         excuses.update(lost.excuse for lost in result.lost)
         if result.failed:
@@ -32,7 +34,7 @@ def run(asked: Asked) -> int:
     took = time.monotonic() - began
     spent = sum(os.times()[:4])
     print(
-        f"simulator: {len(seeds):,} seeds from {seeds.start:,} on, {SECONDS} s of virtual time each,"
+        f"simulator: {done:,} seeds from {seeds.start:,} on, {SECONDS} s of virtual time each,"
         f" {steps:,} steps, {took:.0f} s in {jobs} processes, {spent:.0f} s of CPU: {wrong:,} broke an invariant"
     )
     for excuse, number in excuses.most_common():
