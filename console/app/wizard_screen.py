@@ -8,7 +8,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
-from textual.worker import Worker
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
@@ -21,6 +20,7 @@ from console.cli.quorum_replacing import Planned
 from console.errors import ConsoleError
 from recovery.membership.replacement import Step as PlannedStep
 from widgets.dialogs.confirm import Confirmation, ConfirmRequest
+from widgets.dialogs.once import Once
 from widgets.frame.bottom import Say
 from widgets.lines import Lines
 from widgets.text import Piece, Tone, line
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from console.app.desk import Desk
 
 
-class WizardScreen(ModalScreen[None]):
+class WizardScreen(Once[None], ModalScreen[None]):
     """Goes through a plan. Esc leaves it where it is: the plan is kept, and is gone on with later."""
 
     DEFAULT_CSS = """
@@ -52,7 +52,7 @@ class WizardScreen(ModalScreen[None]):
         self._done = False
         self._bridge: Bridge | None = None
         self._halt: Halt | None = None
-        self._worker: Worker[None] | None = None
+        self._begun = False
 
     def compose(self) -> ComposeResult:
         yield WizardView(id="wizard")
@@ -70,8 +70,8 @@ class WizardScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self.query_one(WizardView).focus_first()
-        self._draw()
-        self._say(f"the plan is in {self.planned.file}; Enter begins", Tone.INFO)
+        self.call_later(self._draw)
+        self.call_later(self._say, f"the plan is in {self.planned.file}; Enter begins", Tone.INFO)
         self.run_worker(self._look(), name="standing")
 
     async def _look(self) -> None:
@@ -81,7 +81,7 @@ class WizardScreen(ModalScreen[None]):
         except (ConsoleError, BackendError) as error:
             self._say(f"where it stands is not known ({error}); Enter begins", Tone.WARN)
             return
-        if self._worker is None:  # else the run tells it better
+        if not self._begun:  # else the run tells it better
             self._told, self._done = told, told.step is None
             self._draw()
 
@@ -109,7 +109,12 @@ class WizardScreen(ModalScreen[None]):
         if why:
             self._say(why, Tone.WARN)
             return
-        self._worker = self.run_worker(self._run(), name="replacement")
+        if self._desk.busy:
+            self._say(f"wait: {self._desk.busy}", Tone.WARN)
+            return
+        self._begun = True
+        # It is the desk's: it outlives this screen, and ends what it has in flight.
+        self._desk.work("replacing a controller", self._run())
 
     def _why_not(self) -> str:
         safety = self._desk.session.safety
@@ -119,22 +124,24 @@ class WizardScreen(ModalScreen[None]):
 
     async def _run(self) -> None:
         session, program = self._desk.session, self._desk.owner.program
-        halt = self._halt = Halt(program.supervisor.stop, self._desk.owner.is_leaving)
-        program.resume = session.target.command("resume")
+        with self._desk.tasks.sending() as halt:
+            self._halt = halt
 
-        async def job(backend: Backend) -> Gone:
-            self._bridge = Bridge(lambda told: session.from_thread(self._show, told), self.planned.confirmed)
-            return await wizard.run(backend, program, self.planned, halt, self._bridge)
+            async def job(backend: Backend) -> Gone:
+                self._bridge = Bridge(
+                    lambda told: session.from_thread(self._show, told), halt, self.planned.confirmed
+                )
+                return await wizard.run(backend, program, self.planned, halt, self._bridge)
 
-        try:
-            gone = await session.run(job)
-        except (ConsoleError, BackendError) as error:
-            self._say(str(error), Tone.BAD)
-        else:
-            self._ended(gone)
-        finally:
-            self._bridge = self._halt = None
-            session.poller.ask()
+            try:
+                gone = await session.send(job, halt)
+            except (ConsoleError, BackendError) as error:
+                self._say(str(error), Tone.BAD)
+            else:
+                self._ended(gone)
+            finally:
+                self._bridge = self._halt = None
+                session.poller.ask()
 
     def _ended(self, gone: Gone) -> None:
         done = self._done = gone.course is Course.DONE
@@ -171,7 +178,7 @@ class WizardScreen(ModalScreen[None]):
         elif self._told.question is not question:
             self._say("the cluster has changed meanwhile: nothing was sent; look again", Tone.WARN)
         else:
-            bridge.answer(allowed=True)
+            bridge.allow(question)
 
     @on(WizardView.CopyCommand)
     def _copy(self, event: WizardView.CopyCommand) -> None:
@@ -181,9 +188,7 @@ class WizardScreen(ModalScreen[None]):
     def action_leave(self) -> None:
         """Nothing is begun any more; what was sent stays sent, and the journal knows where it is."""
         if self._halt is not None:
-            self._halt.asked = True
-        if self._bridge is not None:
-            self._bridge.answer(allowed=False)
+            self._desk.session.halt(self._halt)
         self._desk.say("the replacement stands where it is; M goes on with it", Tone.WARN)
         self.dismiss(None)
 
