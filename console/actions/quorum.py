@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from backends.base.errors import BackendError, NoLeader
 from backends.base.membership import Controller, Membership, Node, Probe, Role
+from recovery.membership.choosing import fetches
 from recovery.membership.health import Health, all_fetched, committing, health, with_change_known
 from recovery.membership.lost import NOT_KNOWN, Host, Lost
 from recovery.membership.preflight import Limits, wedged
@@ -106,6 +107,7 @@ async def lost(membership: Membership, cluster_id: str, kept: Mapping[str, Any] 
     if kept is None:
         hosts = [_host(ReplicaKey(node.id), node.address, nodes, NOT_KNOWN) for node in nodes]
         return Lost(cluster_id, tuple(hosts), False, "")
+    others = dict(kept.get("others", ()))
     at = {f"{e[1]}:{e[2]}" for v in kept["voters"] for e in v["endpoints"]}
     missing = [address for address in at if address not in {node.address for node in nodes}]
     nodes += [await _asked(membership, address) for address in missing]
@@ -115,7 +117,7 @@ async def lost(membership: Membership, cluster_id: str, kept: Mapping[str, Any] 
             next((f"{e[1]}:{e[2]}" for e in v["endpoints"]), ""),
             nodes,
             v["logEndOffset"],
-        )
+        )._replace(other=others.get(v["id"], ""))
         for v in kept["voters"]
     ]
     return Lost(cluster_id, tuple(hosts), True, str(kept["at"]))
@@ -134,6 +136,15 @@ def reading(quorum: Quorum, at: str) -> dict[str, object]:
                 "logEndOffset": ends.get(v.key, NOT_KNOWN),
             }
             for v in quorum.voters.voters
+        ],
+        "others": [
+            [held.key.id, held.key.directory_id]
+            for held in quorum.progress
+            if quorum.voters.has_id(held.key.id)
+            and held.key not in quorum.voters.keys
+            and held.key.directory_id
+            and quorum.kraft_version >= 1
+            and fetches(quorum, held)
         ],
     }
 

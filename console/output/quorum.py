@@ -116,11 +116,11 @@ def lost_lines(lost: Lost) -> Iterator[str]:
         rows = [
             (
                 str(host.key.id),
-                "answers" if host.answers else "DOWN",
+                _state(host),
                 _held(lost, host),
                 host.key.directory_id,
                 host.address,
-                printable(host.why),
+                printable(host.why or (f"last seen with {host.other}: no voter" if host.other else "")),
             )
             for host in lost.hosts
         ]
@@ -129,6 +129,12 @@ def lost_lines(lost: Lost) -> Iterator[str]:
         if lost.missing:
             yield ""
             yield from (f"  {line}" for line in ADVICE)
+
+
+def _state(host: Host) -> str:
+    if not host.answers:
+        return "DOWN"
+    return "NEW DISK" if host.other else "answers"
 
 
 def _held(lost: Lost, host: Host) -> str:
@@ -187,6 +193,7 @@ def lost_document(lost: Lost, command: str = "quorum-status") -> Iterator[str]:
                     "why": host.why,
                     "logEndOffset": host.held,
                     "metadataOffset": host.metadata,
+                    "otherDirectoryId": host.other,
                 }
                 for host in lost.hosts
             ],

@@ -15,6 +15,7 @@ class Host(NamedTuple):
 
     ``held`` is the log end offset that the leader last saw of it, ``metadata`` what it says itself that it has
     loaded: both are lower bounds for what its log holds, NOT_KNOWN where nobody told. ``why`` it does not answer.
+    ``other`` is the directory id that its node was last seen with, where that is not the voter's: a new disk.
     """
 
     key: ReplicaKey
@@ -23,6 +24,12 @@ class Host(NamedTuple):
     why: str
     held: int
     metadata: int
+    other: str = ""
+
+    @property
+    def votes(self) -> bool:
+        """Whether it answers, and is not known to run with a disk that has no vote."""
+        return self.answers and not self.other
 
     @property
     def offset(self) -> int:
@@ -47,12 +54,12 @@ class Lost:
 
     @property
     def up(self) -> tuple[Host, ...]:
-        return tuple(host for host in self.hosts if host.answers)
+        return tuple(host for host in self.hosts if host.votes)
 
     @property
     def down(self) -> tuple[Host, ...]:
-        """Those that do not answer, what is known to hold most first."""
-        return tuple(sorted((h for h in self.hosts if not h.answers), key=lambda h: -h.offset))
+        """Those that do not answer, or not with their own disk; what is known to hold most first."""
+        return tuple(sorted((h for h in self.hosts if not h.votes), key=lambda h: -h.offset))
 
     @property
     def missing(self) -> int:
@@ -95,8 +102,8 @@ class Lost:
             return ""
         which = ", ".join(str(host.key.id) for host in empty)
         return (
-            f". {which} tells no metadata: with a new disk it holds nothing and does not count, so that"
-            f" {len(empty)} more must come back"
+            f". {which} tells no metadata: started since then, or with a new disk; with a new disk it does not"
+            f" count, and {len(empty)} more must come back"
         )
 
     @property
@@ -110,14 +117,18 @@ class Lost:
     def _enough_answer(self) -> str:
         told = f"{len(self.up)} of {len(self.hosts)} controllers answer and nobody leads: an election is under way"
         empty, left = self.without_metadata, len(self.up) - len(self.without_metadata)
-        if not empty or left >= self.majority:
-            return f"{told}, or they cannot reach each other"
-        which = ", ".join(str(host.key.id) for host in empty)
-        return (
-            f"{told}, they cannot reach each other, or a majority is lost: {which} tells no metadata, and with a"
-            f" new disk is no voter any more. Then {left} of {len(self.hosts)} voters answer, and {self.majority}"
-            " are needed: bring back the others with the disks that they had"
+        causes = (
+            f"{told}, they cannot reach each other, or one of them has a new disk and is no voter any more"
         )
+        which = ", ".join(str(host.key.id) for host in empty)
+        if empty and left < self.majority:
+            causes += (
+                f" ({which} tells no metadata: started since then, or with a new disk; with a new disk, {left} of"
+                f" {len(self.hosts)} voters answer and {self.majority} are needed)"
+            )
+        compare = "directory.id in meta.properties of its metadata log dir"
+        against = "the directory id below" if self.certain else "that of the voters, if it was noted"
+        return f"{causes}. Compare {compare} with {against}; the others must come back with the disks that they had"
 
 
 ADVICE = (

@@ -140,12 +140,13 @@ def test_a_controller_on_a_new_disk_may_be_no_voter_though_enough_answer() -> No
     new = Host(key(2), "h2:9093", True, "", -1, -1)
     down = Host(key(3), "h3:9093", False, "refused", -1, -1)
     doubtful = Lost("c", (up, new, down), False, "").sentence
-    assert "or a majority is lost: 2 tells no metadata" in doubtful
-    assert "Then 1 of 3 voters answer, and 2 are needed" in doubtful
+    assert "2 tells no metadata: started since then, or with a new disk" in doubtful
+    assert "with a new disk, 1 of 3 voters answer and 2 are needed" in doubtful
+    assert "Compare directory.id in meta.properties" in doubtful
     enough = Lost("c", (up, up._replace(key=key(4)), new), False, "").sentence
-    assert "a majority is lost" not in enough
+    assert "2 tells no metadata" not in enough
     # Where nobody tells any metadata, that one does not is no sign of anything.
-    assert "a majority is lost" not in Lost("c", (new, new, down), False, "").sentence
+    assert "2 tells no metadata" not in Lost("c", (new, new, down), False, "").sentence
 
 
 def test_static_voters_that_are_also_listed_without_a_directory_are_no_ghosts() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from backends.base.membership import Node, Probe, Role
-from console.actions.quorum import UNLOADED, lost
+from console.actions.quorum import UNLOADED, lost, reading
 from console.output.quorum import lost_lines
 from recovery.membership.lost import Host, Lost
 from recovery.model import Unknown, Why
 from tests.unit.membership.quorums import key
+from tests.unit.membership.rehearsing import cluster
 
 
 def test_without_the_voters_known_no_count_is_claimed() -> None:
@@ -30,7 +31,42 @@ def test_one_on_a_new_disk_is_not_counted_among_those_that_are_enough() -> None:
     )
     said = Lost("c", hosts, True, "then").sentence
     assert "Bring back 1 of: 3" in said
-    assert "2 tells no metadata: with a new disk it holds nothing and does not count, so that 1 more" in said
+    assert (
+        "2 tells no metadata: started since then, or with a new disk; with a new disk it does not count"
+        in said
+    )
+
+
+def test_one_that_was_seen_with_a_new_disk_is_no_voter_though_it_answers() -> None:
+    hosts = (
+        Host(key(1), "h1:9093", True, "", 90, 120, other="another"),
+        Host(key(2), "h2:9093", True, "", 90, 80),
+        Host(key(3), "h3:9093", False, "refused", 80, -1),
+    )
+    found = Lost("c", hosts, True, "then")
+    assert "1 of 3 voters answer and 2 are needed" in found.sentence
+    assert "Bring back 1 of: 1 (h1:9093), 3 (h3:9093)" in found.sentence
+    row = next(line for line in lost_lines(found) if line.startswith("  1 "))
+    assert "NEW DISK" in row
+    assert "last seen with another: no voter" in row
+
+
+async def test_a_new_disk_that_was_seen_beside_its_voter_is_remembered() -> None:
+    backend = cluster((100, 101, 102))
+    await backend.open()
+    world = backend.simulation.world
+    world.kill_controller(101)
+    world.replace_controller_disk(101)
+    world.start_controller(101)
+    await backend.advance(5)
+    kept = reading(await backend.membership.describe(), "now")
+    for node in (100, 102):
+        world.kill_controller(node)
+    world.start_controller(102)
+    await backend.advance(10)
+    found = await lost(backend.membership, "c", kept)
+    assert [host.key.id for host in found.hosts if host.other] == [101]
+    assert "1 of 3 voters answer and 2 are needed" in found.sentence
 
 
 class Unloaded:
