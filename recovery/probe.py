@@ -53,12 +53,14 @@ class Probe(NamedTuple):
 
     ``asks`` is the epoch to ask next: NO_EPOCH to ask without one, and when nothing is left to ask. ``known``
     holds (epoch, end offset) of the epochs found without a gap, newest first; ``above`` is the lowest epoch known
-    to be out of range, ``below`` the highest that answered with an end short of the log end (-1 none). Below
-    ``forgotten`` the broker remembers no epochs, although it may still hold records.
+    to be out of range, ``below`` the highest that answered with an end short of the log end (-1 none), and
+    ``short`` that answer. ``top`` is the newest epoch that anybody may have written under when the search began.
+    Below ``forgotten`` the broker remembers no epochs, although it may still hold records.
     """
 
     log_end_offset: int
     asks: int
+    top: int = NO_EPOCH
     log_start_offset: int = UNKNOWN_OFFSET
     high_watermark: int = UNKNOWN_OFFSET
     known: tuple[tuple[int, int], ...] = ()
@@ -67,6 +69,7 @@ class Probe(NamedTuple):
     step: int = 1
     bottom: bool = False
     forgotten: int = UNKNOWN_OFFSET
+    short: tuple[int, int] | None = None
 
     @property
     def floor(self) -> int:
@@ -87,15 +90,16 @@ class Probe(NamedTuple):
 def start(log_end_offset: int, leader_epoch: int, offline: bool) -> Probe:
     """The first question about a log, given the partition's current leader epoch.
 
-    Raises ProbeError where that epoch is not known. Nobody writes under the epoch of an offline partition, so
-    there the search begins one below.
+    Raises ProbeError where that epoch is not known. The search begins one below it: nobody writes under the epoch
+    of an offline partition, often nobody has yet under a new leader's, and where somebody has, that epoch's start
+    is learnt first instead of last.
     """
-    first = leader_epoch - 1 if offline and leader_epoch > 0 else leader_epoch
     if log_end_offset == 0:
         return Probe(0, NO_EPOCH, log_start_offset=0, high_watermark=0, bottom=True)
-    if first < 0:
+    if leader_epoch < 0:
         raise ProbeError("the broker knows no leader epoch of the partition")
-    return Probe(log_end_offset, first)
+    below = max(0, leader_epoch - 1)
+    return Probe(log_end_offset, below, top=below if offline else leader_epoch)
 
 
 @lru_cache(_SHARED)
@@ -119,7 +123,9 @@ def advance(probe: Probe, answer: Answer | OutOfRange) -> Probe:
         return _down(probe, epoch, end)
     if end == probe.log_end_offset and not probe.emptied:
         return _known(probe, epoch, end)
-    return _between(probe._replace(below=max(probe.below, probe.asks)))
+    if probe.asks > probe.below:
+        probe = probe._replace(below=probe.asks, short=(epoch, end))
+    return _between(probe)
 
 
 def _too_high(probe: Probe) -> Probe:
@@ -148,10 +154,12 @@ def _between(probe: Probe) -> Probe:
     In a log that was emptied every epoch below the newest answers alike, so the newest is searched for.
     """
     never_above = probe.above == UNBOUNDED
+    if probe.emptied and never_above and probe.below < probe.top:
+        return probe._replace(asks=probe.top)
     if probe.emptied and (never_above or probe.above - probe.below <= 1):
         return _known(probe, probe.below, probe.log_end_offset)
     if never_above:
-        # The epoch below the offline partition's ends short of the log's end: there is a later one.
+        # The epoch below the leader's ends short of the log's end: there is a later one.
         return probe._replace(asks=probe.asks + probe.step, step=probe.step * 2)
     if probe.above - probe.below <= 1:
         raise ProbeError(f"no epoch of the log reaches its end {probe.log_end_offset}")
@@ -175,13 +183,17 @@ def _forgotten(probe: Probe, end: int) -> Probe:
     """The broker remembers no epoch below ``end``: what answered for the last epoch asked was a phantom too."""
     if end < probe.log_end_offset:
         return probe._replace(known=probe.known[:-1], forgotten=end, bottom=True, asks=NO_EPOCH)
-    return _between(probe._replace(known=(), forgotten=end, below=probe.known[0][0]))
+    return _between(probe._replace(known=(), forgotten=end, below=probe.known[0][0], short=None))
 
 
 def _known(probe: Probe, epoch: int, end: int) -> Probe:
     bottom = epoch == 0 or end <= probe.floor
     asks = NO_EPOCH if bottom else epoch - 1
-    return probe._replace(known=(*probe.known, (epoch, end)), asks=asks, bottom=bottom)
+    short = probe.short
+    probe = probe._replace(known=(*probe.known, (epoch, end)), asks=asks, bottom=bottom, short=None)
+    if short is not None and probe.below == asks != NO_EPOCH:
+        return _down(probe, *short)  # that was asked on the way up
+    return probe
 
 
 @lru_cache(_SHARED)
