@@ -12,6 +12,7 @@ from backends.base.protocol import Recorder
 from console.actions.quorum import settled_quorum
 from recovery.membership.choosing import NotChosen, newcomer, voter_of
 from recovery.membership.preflight import (
+    STATIC,
     EndpointProbe,
     Verdict,
     before_adding,
@@ -119,13 +120,12 @@ async def _prepare_add(
 
 
 def _newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> ReplicaKey:
-    try:
-        return newcomer(quorum, node_id, directory_id)
-    except NotChosen:
-        # A static quorum answers for itself; the preflight says so first.
-        if quorum.kraft_version < 1 and directory_id is not None:
-            return ReplicaKey(node_id, directory_id)
-        raise
+    if quorum.kraft_version < 1:
+        # Its voters have no directories to choose by; the preflight says the same of one that is given.
+        if directory_id is None:
+            raise NotChosen(STATIC)
+        return ReplicaKey(node_id, directory_id)
+    return newcomer(quorum, node_id, directory_id)
 
 
 async def _prepare_remove(membership: Membership, node_id: int, directory_id: str | None) -> Prepared:

@@ -28,6 +28,11 @@ def refusal(plan: ReplacementPlan, quorum: Quorum, limits: Limits) -> str:
     """Why the plan cannot be gone through while those are down that are down now; empty where it can."""
     for step in plan.steps:
         found = after(plan, step, quorum, limits)
+        if step.kind is StepKind.SWAP and (others := _others_down(found, step.node)):
+            return (
+                f"step {step.number} ({step.title}) takes a voter away while another is down or behind: {others}."
+                " Bring that one back first"
+            )
         if step.kind in (StepKind.ADD, StepKind.REMOVE, StepKind.JOIN) and not found.commits:
             when = f"after step {step.number} ({step.title})"
             return f"{when} nothing could be committed: {found}; {_first(plan, found)}"
@@ -37,6 +42,10 @@ def refusal(plan: ReplacementPlan, quorum: Quorum, limits: Limits) -> str:
                 f" {_first(plan, found)}"
             )
     return ""
+
+
+def _others_down(found: Strength, node: int) -> str:
+    return ", ".join(str(key.id) for key in found.down if key.id != node)
 
 
 def restart_stops(found: Strength) -> bool:

@@ -83,3 +83,13 @@ async def test_an_old_disk_beside_the_new_one_counts_as_the_one_that_is_down() -
     found = after(plan, added, quorum(1, 2, 3, down=(3,)), Limits())
     assert str(found) == "3 of 4 up, majority 3, stands 0 more failures"
     assert found.down == (ReplicaKey(3, "dir3"),)
+
+
+async def test_no_static_voter_is_taken_away_while_another_is_down() -> None:
+    backend = cluster((100, 101, 102), kraft_version=0)
+    await backend.open()
+    backend.simulation.world.kill_controller(102)
+    await backend.advance(5)
+    with pytest.raises(ReplacementError, match=r"takes a voter away while another is down or behind: 102"):
+        await plan_replacement(backend.membership, Choice(Kind.DISK, (101,)), HEADER)
+    assert await plan_replacement(backend.membership, Choice(Kind.DISK, (102,)), HEADER)
