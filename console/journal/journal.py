@@ -105,9 +105,10 @@ class Journal:
         """Records how an entry ended.
 
         Does not raise on a full disk, for what was sent was sent and something may have to be undone: the line
-        goes out before the next one. Until then the entry reads as unfinished.
+        goes out before the next one. Until then the entry reads as unfinished; so it does after a power loss, for
+        the disk is waited for only with the next intention, or at the end.
         """
-        self._write_or_keep(encode("after", self._clock(), after_members(entry, result)))
+        self._write_or_keep(encode("after", self._clock(), after_members(entry, result)), sync=False)
 
     def settle(self, why: str, entries: Iterable[str] = (), rows: Iterable[TopicPartition] = ()) -> None:
         """Records that entries, and reorders of ``rows``, of earlier runs have no open end any more."""
@@ -143,15 +144,15 @@ class Journal:
             with contextlib.suppress(JournalError):
                 self.close()
 
-    def _write_or_keep(self, line: bytes) -> None:
+    def _write_or_keep(self, line: bytes, *, sync: bool = True) -> None:
         self._unwritten += line
         with contextlib.suppress(JournalError):
-            self._file.append(self._unwritten)
+            self._file.append(self._unwritten, sync=sync)
             self._unwritten = b""
 
 
 class _LineFile:
-    """A file that only grows by whole lines, each on disk when :meth:`append` returns."""
+    """A file that only grows by whole lines, each on disk when :meth:`append` returns, but for ``sync`` False."""
 
     def __init__(self, path: Path) -> None:
         """Creates the file. Raises JournalError."""
@@ -169,7 +170,7 @@ class _LineFile:
     def closed(self) -> bool:
         return self._descriptor is None
 
-    def append(self, lines: bytes) -> None:
+    def append(self, lines: bytes, *, sync: bool = True) -> None:
         """Writes whole lines and waits for the disk. Raises JournalError; then the file is as it was."""
         if self._descriptor is None or self._torn:
             raise JournalError(f"{self.path}: cannot be written: {self._torn or 'it is closed'}")
@@ -179,7 +180,8 @@ class _LineFile:
             self._cut(self._descriptor)
             raise JournalError(f"{self.path}: cannot be written: {error.strerror}") from None
         try:
-            os.fsync(self._descriptor)
+            if sync:
+                os.fsync(self._descriptor)
         except OSError as error:
             # After a failed fsync nobody knows what is on disk, and a second one would claim success.
             self._torn = f"the disk failed ({error.strerror})"

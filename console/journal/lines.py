@@ -9,6 +9,8 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
+
 from backends.base.answers import Designation
 from console.crash import redact
 from console.journal.errors import JournalError
@@ -26,7 +28,10 @@ ROW_LISTS = ("applied", "refused", "unknown")
 def encode(kind: str, at: datetime, members: Mapping[str, object]) -> bytes:
     """The line, with its newline."""
     line = {"v": FORMAT_VERSION, "kind": kind, "at": moment(at), **members}
-    return json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+    try:
+        return orjson.dumps(line, default=tuple, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # half of a surrogate pair, which a file name may hold
+        return json.dumps(line, separators=(",", ":")).encode() + b"\n"
 
 
 def moment(at: datetime) -> str:

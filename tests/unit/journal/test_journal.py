@@ -50,7 +50,7 @@ def test_an_intention_is_in_the_file_when_before_returns(tmp_path: Path) -> None
     written.close()
 
 
-def test_every_line_is_on_disk_before_its_call_returns(
+def test_an_intention_is_on_disk_before_its_call_returns_and_an_end_with_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A power loss cannot be had in a test: the order of the calls stands for it."""
@@ -61,7 +61,9 @@ def test_every_line_is_on_disk_before_its_call_returns(
     entry = written.before("elect", {})
     assert calls == ["write", "fsync"]
     written.after(entry, {})
-    assert calls == ["write", "fsync"] * 2
+    assert calls == ["write", "fsync", "write"]
+    written.before("restore", {})
+    assert calls == ["write", "fsync", "write", "write", "fsync"]
     monkeypatch.undo()
     written.close()
 
