@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.command import CommandPalette
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -34,10 +35,8 @@ from console.signals import LIMIT_SECONDS, StopRequest, status_of_signal
 from console.target import Target
 from widgets import theme
 from widgets.dialogs.confirm import Confirmation
+from widgets.dialogs.once import Once
 from widgets.dialogs.picker import Place, PlacePicker
-
-FLIGHT_LOOKS = 0.05
-
 
 _EPOCH = time.time() - time.monotonic()
 
@@ -61,6 +60,10 @@ class Options:
     hush: float = 0.5
     clock: Callable[[], float] = steady_clock
     make: Callable[[Target, Callable[[str], None]], Backend] = field(default=backends.backend)
+
+
+class Palette(Once[Any], CommandPalette):
+    """Textual's, whose second Enter would take the screen below."""
 
 
 class Console(App[int], inherit_bindings=False):
@@ -92,6 +95,8 @@ class Console(App[int], inherit_bindings=False):
         self._first = target
         self._typed: tuple[float, bool] = (float("-inf"), False)
         self._leaving: asyncio.Task[None] | None = None
+        self._opening = asyncio.Lock()
+        self._letting_go = False
 
     @property
     def stop(self) -> StopRequest:
@@ -112,7 +117,11 @@ class Console(App[int], inherit_bindings=False):
 
     async def open(self, target: Target) -> None:
         """Opens that cluster in place of the present one."""
-        await self.close_session()
+        async with self._opening:
+            await self.close_session()
+            await self._open(target)
+
+    async def _open(self, target: Target) -> None:
         why = forbidden(
             read_only_option=self.options.read_only, profile=target.read_only, served=self.options.served
         )
@@ -120,18 +129,25 @@ class Console(App[int], inherit_bindings=False):
         say = self.warnings.append
         make = self.options.make
         opening = Opening(target, lambda: make(target, say), self.options.clock, why, self.options.beats)
-        self.session = Session(opening, desk)
-        desk.of(self.session)
+        session = self.session = Session(opening, desk)
+        desk.of(session)
         await self.push_screen(desk)
-        self.session.start()
+        session.start()
 
     async def close_session(self) -> None:
         if self.session is None:
             return
-        session, self.session = self.session, None
-        while len(self.screen_stack) > 1:
-            await self.pop_screen()
-        await session.close()
+        session = self.session
+        self._letting_go = True
+        try:
+            await session.landed(lambda: self.stop.flights, LIMIT_SECONDS)
+            session.silence()
+            self.session = None
+            while len(self.screen_stack) > 1:
+                await self.pop_screen()
+            await session.close()
+        finally:
+            self._letting_go = False
 
     def pick(self, note: str = "") -> None:
         """The picker: of a console that has no cluster it is the only screen, and leaving it ends the console."""
@@ -156,18 +172,16 @@ class Console(App[int], inherit_bindings=False):
 
     def is_leaving(self) -> bool:
         """Nothing that sends may begin any more."""
-        return self._leaving is not None
+        return self._letting_go or self._leaving is not None
 
     async def _leave(self, status: int) -> None:
-        deadline = time.monotonic() + LIMIT_SECONDS
-        while self.stop.flights and time.monotonic() < deadline:  # noqa: ASYNC110  # another thread lands them
-            await asyncio.sleep(FLIGHT_LOOKS)
-        if self.stop.flights:
+        session = self.session
+        if session is not None and not await session.landed(lambda: self.stop.flights, LIMIT_SECONDS):
             resume = f": {self.program.resume}" if self.program.resume else ""
             self.last_line = f"{self.program.name}: what was in flight may be unfinished{resume}"
             status = 1
-        if self.session is not None:
-            await self.session.close()
+        if session is not None:
+            await session.close()
         signum = self.stop.signum
         self.exit(status if signum is None else status_of_signal(signum))
 
@@ -178,7 +192,7 @@ class Console(App[int], inherit_bindings=False):
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key | events.MouseDown):
             self._somebody_is_there()
-        if isinstance(event, events.Key) and self._meant_for_what_closed(event):
+        if isinstance(event, events.Key) and not event.is_forwarded and self._meant_for_what_closed(event):
             return
         await super().on_event(event)
 
@@ -206,6 +220,11 @@ class Console(App[int], inherit_bindings=False):
     def action_say_quit(self) -> None:
         if self.desk is not None:
             self.desk.say("q quits")
+
+    def action_command_palette(self) -> None:
+        """As Textual's, without an id: the one that closes may not be gone yet when the next is opened."""
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(Palette())
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette: the registry's actions, those that do nothing now with the reason."""

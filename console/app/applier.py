@@ -31,7 +31,6 @@ class Applier:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self.batches: Batches | None = None
-        self.halt: Halt | None = None
 
     def handlers(self) -> dict[str, Callable[[], None]]:
         return {"arm": self._arm, "apply": lambda: self._desk.work("applying the plan", self._apply())}
@@ -39,10 +38,10 @@ class Applier:
     def progress(self, what: str) -> Progress:
         """Progress from the backend's thread, drawn a few times a second at most."""
         session = self._desk.session
-        self.batches = Batches(what, session.clock)
+        batches = self.batches = Batches(what, session.clock)
 
         def told(doing: str, done: int, of: int) -> None:
-            if self.batches is not None and self.batches.tell(doing, done, of):
+            if batches.tell(doing, done, of):
                 session.from_thread(self._desk.redraw)
 
         return told
@@ -72,15 +71,20 @@ class Applier:
         confirmed = await self._desk.app.push_screen_wait(Confirmation(request(frozen, prepared)))
         if confirmed is None:
             raise NotDone("not confirmed: nothing was sent")
-        refuse_unconfirmed(frozen, frozen.phrase, confirmed.reason)
-        refuse_changed(whole, session.draft.plan, session.view.cluster_id, session.safety)
+        refuse_unconfirmed(frozen, confirmed.typed, confirmed.reason)
+        self._look_again(whole)
         self._save(whole.plan)
-        applied = await self._send(frozen, confirmed.reason)
+        applied = await self._send(frozen, whole, confirmed.reason)
         session.plan_is(
             draft.applied(session.draft, (*prepared.refused, *applied.prepared.checks), applied.elected)
         )
         session.poller.ask()
         self._tell(applied)
+
+    def _look_again(self, whole: Frozen) -> None:
+        """Raises NotDone where anything is not as it was when the question was put."""
+        session = self._desk.session
+        refuse_changed(whole, session.draft.plan, session.view.cluster_id, session.safety)
 
     async def _checked(self, plan: Plan) -> Prepared:
         session = self._desk.session
@@ -95,34 +99,37 @@ class Applier:
         if session.draft.file is None:
             session.plan_is(replace(session.draft, file=save_plan(plan)))
 
-    async def _send(self, frozen: Frozen, reason: str) -> Applied:
+    async def _send(self, frozen: Frozen, whole: Frozen, reason: str) -> Applied:
         desk, session = self._desk, self._desk.session
-        stop = self.halt = Halt(desk.owner.program.supervisor.stop, desk.owner.is_leaving)
-        job = applying.Job(desk.owner.program, frozen, reason, stop, self.progress("electing"))
-        desk.owner.program.resume = session.target.command("resume")
-        try:
-            return await session.run(lambda backend: applying.apply(backend, job))
-        except applying.HalfDone as half:
-            await self._finish_first(half, frozen)
-            return await session.run(lambda backend: applying.apply(backend, job))
-        finally:
-            self.batches = self.halt = None
-            if not stop:
-                desk.owner.program.resume = ""
+        program = desk.owner.program
+        with desk.tasks.sending() as halt:
+            job = applying.Job(program, frozen, reason, halt, self.progress("electing"))
+            try:
+                try:
+                    return await session.send(lambda backend: applying.apply(backend, job), halt)
+                except applying.HalfDone as half:
+                    await self._finish_first(half, whole, halt)
+                    return await session.send(lambda backend: applying.apply(backend, job), halt)
+            finally:
+                self.batches = None
+                if not halt:
+                    program.resume = ""
 
-    async def _finish_first(self, half: applying.HalfDone, frozen: Frozen) -> None:
+    async def _finish_first(self, half: applying.HalfDone, whole: Frozen, halt: Halt) -> None:
         """An assignment still in our order would be taken for its own: it is put back before anything else."""
         asked = ConfirmRequest(
             title="An earlier run is unfinished: put its assignments back first?",
-            target=(f"{frozen.title}, cluster {frozen.cluster_id}", str(half)),
+            target=(f"{whole.title}, cluster {whole.cluster_id}", str(half)),
             confirm_label="Put back",
             opened_by="enter",
         )
         if await self._desk.app.push_screen_wait(Confirmation(asked)) is None:
             raise NotDone("an earlier run is unfinished and nothing was sent")
-        desk = self._desk
-        program, stop = desk.owner.program, desk.owner.program.supervisor.stop
-        settled = await desk.session.run(lambda b: applying.put_back(b, program, frozen.cluster_id, stop))
+        self._look_again(whole)
+        desk, program = self._desk, self._desk.owner.program
+        settled = await desk.session.send(
+            lambda b: applying.put_back(b, program, whole.cluster_id, halt), halt
+        )
         if settled.open:
             raise NotDone("the earlier run could not be finished; nothing else was sent")
 

@@ -13,8 +13,10 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
 
+from widgets.dialogs.once import Once
 
-class AskText(ModalScreen[str | None]):
+
+class AskText(Once[str | None], ModalScreen[str | None]):
     """One line of text; None where it was not given. Esc gives up."""
 
     DEFAULT_CSS = """
@@ -51,7 +53,7 @@ class Answer(NamedTuple):
     why_not: str = ""
 
 
-class AskOne(ModalScreen[str | None]):
+class AskOne(Once[str | None], ModalScreen[str | None]):
     """The name of the answer chosen; None where none was. Esc gives up."""
 
     DEFAULT_CSS = """

@@ -30,7 +30,7 @@ class Standing(NamedTuple):
 NEED_PLAN = frozenset({"edit", "write", "requests", "compare", "verify", "drop", "apply"})
 NEED_CLUSTER = frozenset({"compare", "verify", "apply", "choose", "journal", "replace"})
 NEED_ROW = frozenset({"choose", "open", "copy", "mark_all", "range", "sort", "reverse", "group", "export"})
-WORK = frozenset({"apply", "replace", "choose", "compare", "verify", "load", "clusters"})
+WORK = frozenset({"apply", "replace", "choose", "compare", "verify", "load", "drop", "clusters"})
 
 FILES = frozenset({"write", "export", "copy", "copy_command", "replace"})
 """Those that write a file, a copy too: it is kept for terminals that take none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any, ClassVar
 
 from textual import on
@@ -32,10 +33,9 @@ from console.app.showing import is_up
 from console.app.tables import Tables
 from console.app.takeaway import Takeaway
 from console.app.view import Wanted
-from console.errors import ConsoleError
+from console.app.working import Work
 from recovery.membership.quorum import Quorum
 from recovery.model import TopicPartition
-from recovery.plan.values import PlanError
 from widgets.dialogs.help import HelpScreen
 from widgets.dirs import DirDetail, DirsPane
 from widgets.eligible import EligiblePane
@@ -66,8 +66,7 @@ class Desk(Screen[None]):
         self.guide = guide
         self.moves = Moves(Place(OFFLINE, None))
         self.cursor: TopicPartition | None = None
-        self.busy = ""
-        self._worker: Worker[None] | None = None
+        self.tasks = Work(self)
         self.dir_shown: DirDetail | None = None
         self._quit_asked = False
         self._told = ""
@@ -81,6 +80,11 @@ class Desk(Screen[None]):
     def of(self, session: Session) -> None:
         """The session that is shown; given before the screen is."""
         self._session = session
+
+    @property
+    def busy(self) -> str:
+        """What is under way, "" for nothing."""
+        return self.tasks.busy
 
     @property
     def session(self) -> Session:
@@ -155,7 +159,8 @@ class Desk(Screen[None]):
 
     def draw_frame(self) -> None:
         """What surrounds the panes."""
-        surround.draw(self)
+        if is_up(self):
+            surround.draw(self)
 
     def command_line(self) -> str:
         session = self.session
@@ -199,6 +204,8 @@ class Desk(Screen[None]):
     def act(self, name: str) -> None:
         """A key was pressed, or a command chosen."""
         action = BY_NAME[name]
+        if self.owner.is_leaving() or not is_up(self):
+            return
         self._other_cluster = False
         self._quit_asked = self._quit_asked and name == "quit"
         why = why_not(action, self.standing())
@@ -227,7 +234,7 @@ class Desk(Screen[None]):
         }
 
     def _step_back(self) -> None:
-        if self._stopped():
+        if self.tasks.stop():
             return
         if self.tables.clear_filter():
             return
@@ -257,36 +264,9 @@ class Desk(Screen[None]):
     def _refresh(self) -> None:
         self.session.poller.ask()
 
-    def _stopped(self) -> bool:
-        """Stops what is under way: what was sent is finished, the rest given up. False: nothing was."""
-        if not self.busy or self._worker is None:
-            return False
-        halt = self.planner.halt
-        if halt is not None and halt.flights:
-            halt.asked = True
-            self.say("stopping: what is in flight is finished, and nothing else is begun", Tone.WARN)
-            return True
-        self._worker.cancel()
-        self.say(f"{self.busy}: stopped; nothing was sent", Tone.WARN)
-        return True
-
     def work(self, busy: str, job: Coroutine[Any, Any, None]) -> None:
-        """One piece of work at a time; what it refuses is one line, and what should not happen ends the console."""
-        if self.busy:
-            job.close()
-            self.say(f"wait: {self.busy}; Esc stops it", Tone.WARN)
-            return
-        self.busy = busy
-        self._worker = self.run_worker(self._guarded(job), name=busy, exit_on_error=True)
-
-    async def _guarded(self, job: Coroutine[Any, Any, None]) -> None:
-        try:
-            await job
-        except (ConsoleError, BackendError, PlanError) as error:
-            self.say(str(error), Tone.BAD)
-        finally:
-            self.busy = ""
-        self.redraw()
+        """One piece of work at a time (:class:`console.app.working.Work`)."""
+        self.tasks.begin(busy, job)
 
     # What the session tells (console.app.session.Listener)
 
@@ -308,6 +288,8 @@ class Desk(Screen[None]):
         self._told, self._told_lapse = state.problem, lapsed
 
     def cluster_changed(self, before: str) -> None:
+        if not is_up(self):
+            return
         for pane in PANES:
             self.pane_of(pane).table.clear_marks()
         self.cursor = None
@@ -317,6 +299,8 @@ class Desk(Screen[None]):
         self.say(f"another cluster answers: {now}, it was {before}; marks and plan are gone", Tone.BAD)
 
     def reconnected(self, dropped: Draft) -> None:
+        if not is_up(self):
+            return
         marked = sum(len(self.pane_of(pane).table.marks) for pane in PANES)
         for pane in PANES:
             self.pane_of(pane).table.clear_marks()
@@ -326,7 +310,9 @@ class Desk(Screen[None]):
             self.say(f"the cluster was lost and is back: marks and plan are gone{kept}", Tone.WARN)
 
     def failed(self, error: Exception) -> str:
-        return self.owner.report(error)
+        told = self.owner.report(error)
+        self.say(told, Tone.BAD)
+        return told
 
     def _tick(self) -> None:
         self.session.tick()
@@ -378,7 +364,8 @@ class Desk(Screen[None]):
 
     @on(DirsPane.Wanted)
     def _dir(self, event: DirsPane.Wanted) -> None:
-        self.run_worker(self._detail(event.broker, event.path), group="detail", exclusive=True)
+        found = partial(self._detail, event.broker, event.path)
+        _worker: Worker[None] = self.run_worker(found, group="detail", exclusive=True)
 
     async def _detail(self, broker: int, path: str) -> None:
         session, view = self.session, self.session.view

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from backends.base.errors import Unreachable
 from backends.base.protocol import Backend
 
 T = TypeVar("T")
@@ -36,8 +37,22 @@ class Elsewhere:
         return await asyncio.wrap_future(self.start(job))
 
     def start(self, job: Callable[[Backend], Coroutine[Any, Any, T]]) -> Future[T]:
-        """As :meth:`run`, for whoever does not wait, or waits in another thread."""
+        """As :meth:`run`, for whoever does not wait, or waits in another thread. Raises Unreachable at the end."""
+        if self._closed:
+            raise Unreachable("this cluster was let go of")
         return asyncio.run_coroutine_threadsafe(self._with_backend(job), self._loop)
+
+    def call(self, what: Callable[[], None]) -> Future[None]:
+        """Calls that on the thread, between two steps of its jobs; done when it was."""
+
+        async def step() -> None:
+            what()
+
+        if self._closed:
+            nothing: Future[None] = Future()
+            nothing.set_result(None)
+            return nothing
+        return asyncio.run_coroutine_threadsafe(step(), self._loop)
 
     async def close(self) -> None:
         """Lets go of the cluster; may be called twice.
@@ -69,4 +84,9 @@ class Elsewhere:
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+        # Whoever closed it may have been cut short: nothing is left hanging.
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self._loop.close()

@@ -13,6 +13,7 @@ from console.journal.reading import read_runs
 from console.journal.unfinished import left_open
 from console.output.journal import ClusterJournal, journal_lines
 from console.output.settled import unfinished_lines
+from widgets.dialogs.once import Once
 from widgets.lines import Lines
 from widgets.text import fold, line, printable
 
@@ -29,7 +30,7 @@ def lines(cluster_id: str) -> tuple[str, ...]:
     return (*(() if open_ends.nothing else unfinished_lines(open_ends)), *journal_lines([journal]))
 
 
-class JournalScreen(ModalScreen[None]):
+class JournalScreen(Once[None], ModalScreen[None]):
     """The journal as ``ktriage journal`` prints it."""
 
     DEFAULT_CSS = """

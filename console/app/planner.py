@@ -14,7 +14,6 @@ from console.app.applier import Applier
 from console.app.ask import Answer, AskOne, AskText
 from console.app.plan_sources import from_file, from_result, is_result
 from console.app.progress import Batches
-from console.app.stopping import Halt
 from console.app.takeaway import given_path
 from console.app.view import Choosing
 from console.errors import NotDone
@@ -47,11 +46,6 @@ class Planner:
     def batches(self) -> Batches | None:
         """How far what is under way has come."""
         return self._applier.batches
-
-    @property
-    def halt(self) -> Halt | None:
-        """What stops the elections that are held, None where none are."""
-        return self._applier.halt
 
     @property
     def _session(self) -> Session:
@@ -128,7 +122,7 @@ class Planner:
         )
         if decision.verdict is not Verdict.ELECT:
             raise NotDone(f"{survey.tp}: {broker} cannot be chosen: {decision.reason}")
-        session.plan_is(draft.with_choices(session.draft, plan, [survey.tp]))
+        self._desk.tasks.plan_is(draft.with_choices(session.draft, plan, [survey.tp]))
         self._said(plan)
 
     def _header_of_plan(self) -> Header:
@@ -156,7 +150,7 @@ class Planner:
         header = replace(session.header(), strategy=how.strategy, ranking=how.ranking)
         partitions = [survey.tp for survey in surveys]
         plan = await session.run(lambda backend: planning.choose_for(backend, view, partitions, header))
-        session.plan_is(draft.with_choices(session.draft, plan))
+        self._desk.tasks.plan_is(draft.with_choices(session.draft, plan))
         self._said(plan)
 
     def _said(self, plan: Plan) -> None:
@@ -188,12 +182,12 @@ class Planner:
             return
         if session.draft.row(tp) is not row:
             raise NotDone(f"{tp}: the plan is another one by now; nothing was changed")
-        session.plan_is(draft.led_by(session.draft, tp, broker, self._header_of_plan()))
+        self._desk.tasks.plan_is(draft.led_by(session.draft, tp, broker, self._header_of_plan()))
         self._desk.say(f"{tp}: {broker} is designated by hand", Tone.GOOD)
 
     def _drop(self) -> None:
         gone = self._partitions()
-        self._session.plan_is(draft.without(self._session.draft, gone, self._header_of_plan()))
+        self._desk.tasks.plan_is(draft.without(self._session.draft, gone, self._header_of_plan()))
         self._desk.table.clear_marks()
         self._desk.say(f"{len(gone):,} rows are out of the plan")
 
@@ -207,7 +201,7 @@ class Planner:
         path = given_path(answer)
         await asyncio.to_thread(write_new, path, to_json(plan))
         if self._session.draft.plan is plan:
-            self._session.plan_is(replace(self._session.draft, file=path))
+            self._desk.tasks.plan_is(replace(self._session.draft, file=path))
         self._desk.say(f"the plan is in {path}", Tone.GOOD)
 
     async def _load(self) -> None:
@@ -219,14 +213,14 @@ class Planner:
         cluster_id = session.view.cluster_id
         if await asyncio.to_thread(is_result, answer):
             made = await asyncio.to_thread(from_result, answer, cluster_id)
-            session.plan_is(draft.loaded(made, None))
+            self._desk.tasks.plan_is(draft.loaded(made, None))
         else:
             path = given_path(answer)
             plan = await asyncio.to_thread(from_file, path, cluster_id)
             if isinstance(plan, BarePlan):
-                session.plan_is(draft.loaded(await self._afresh(plan), None))
+                self._desk.tasks.plan_is(draft.loaded(await self._afresh(plan), None))
             else:
-                session.plan_is(draft.loaded(plan, path))
+                self._desk.tasks.plan_is(draft.loaded(plan, path))
         self._desk.go(PLAN)
         await self._compare()
 
@@ -243,7 +237,7 @@ class Planner:
         cluster_id = session.view.cluster_id
         progress = self._applier.progress("comparing")
         prepared = await session.run(lambda b: applying.checked(b, plan, cluster_id, progress))
-        session.plan_is(draft.compared(session.draft, prepared.checks))
+        self._desk.tasks.plan_is(draft.compared(session.draft, prepared.checks))
         counts = ", ".join(f"{count:,} {now}" for now, count in prepared.counts.items())
         self._desk.say(f"beside the cluster of now: {counts}", Tone.WARN if prepared.refused else Tone.GOOD)
 
@@ -252,7 +246,7 @@ class Planner:
         assert plan is not None
         progress = self._applier.progress("verifying")
         states = await session.run(lambda b: applying.verified(b, plan, progress))
-        session.plan_is(draft.verified(session.draft, states))
+        self._desk.tasks.plan_is(draft.verified(session.draft, states))
         good, complete = sum(s.good for s in states), sum(s.complete for s in states)
         said = f"{good:,} of {len(states):,} led as planned, {complete:,} fully replicated"
         self._desk.say(said, Tone.GOOD if good == len(states) else Tone.WARN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
@@ -17,8 +18,10 @@ from console.app.look import Looker
 from console.app.poller import Poller
 from console.app.rows import Rows, shaped
 from console.app.safety import Safety
+from console.app.stopping import Halt
 from console.app.view import Choosing, Link, View, Wanted
 from console.cli.recording import header
+from console.errors import ConsoleError
 from console.target import Target
 from recovery.plan.values import Header
 
@@ -26,6 +29,9 @@ T = TypeVar("T")
 
 BEAT_SECONDS = 1.0
 """How often the time of a simulated cluster moves on."""
+COMES_ROUND_SECONDS = 1.0
+"""A thread that computes for longer than that between two steps had nothing to send."""
+FLIGHT_LOOKS = 0.05
 
 
 @runtime_checkable
@@ -77,11 +83,16 @@ class Session:
         self._listener = listener
         self._elsewhere = Elsewhere(opening.make)
         self._loop = asyncio.get_running_loop()
-        self.poller = Poller(self, self.clock, self._seen, self._stood, listener.failed)
+        self.poller = Poller(
+            self, self.clock, partial(self._tell, self._seen), partial(self._tell, self._stood), self._failed
+        )
         self._beat: asyncio.Task[None] | None = None
         self._shaping: asyncio.Task[None] | None = None
         self._was = Link.CONNECTING
         self._cluster_id = ""
+        self._silent = False
+        self._context = contextvars.copy_context()
+        self.since = 0
 
     @property
     def view(self) -> View:
@@ -92,12 +103,60 @@ class Session:
         return self.target.kind == "simulated"
 
     def start(self) -> None:
+        """Nothing where it was closed before it came to that."""
+        if self._silent:
+            return
         self.poller.start()
         if self.simulated and self._beats:
-            self._beat = asyncio.create_task(self._move_time(), name="virtual time")
+            self._beat = self._watched(self._move_time(), "virtual time")
+
+    def _watched(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Nobody waits for it: what goes wrong in it is told, and not lost."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            error = None if task.cancelled() else task.exception()
+            if isinstance(error, Exception):
+                self._failed(error)
+
+        task = asyncio.create_task(work, name=name)
+        task.add_done_callback(ended)
+        return task
+
+    def _tell(self, call: Callable[..., None], *values: Any) -> None:
+        """Whoever draws is told, until the session ends; a defect in drawing ends neither looks nor console."""
+        if self._silent:
+            return
+        try:
+            call(*values)
+        except Exception as error:
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> str:
+        return "" if self._silent else self._listener.failed(error)
+
+    async def landed(self, flights: Callable[[], int], limit: float) -> bool:
+        """Waits until nothing is in flight any more, ``limit`` seconds at most; whether it came to that.
+
+        Whoever is to begin nothing any more was told so before: the backend's thread, which may have looked just
+        before that, has then come round.
+        """
+        began = self._loop.time()
+        round_trip = self._elsewhere.call(lambda: None)
+
+        def waits() -> bool:
+            return self._loop.time() - began < (limit if flights() else COMES_ROUND_SECONDS)
+
+        while (flights() or not round_trip.done()) and waits():  # noqa: ASYNC110  # another thread lands them
+            await asyncio.sleep(FLIGHT_LOOKS)
+        return not flights()
+
+    def silence(self) -> None:
+        """Nobody is told anything any more: who drew it is going."""
+        self._silent = True
 
     async def close(self) -> None:
         """Nothing is asked any more, and the cluster is let go of."""
+        self.silence()
         for task in (self._beat, self._shaping):
             if task is not None:
                 task.cancel()
@@ -105,8 +164,21 @@ class Session:
         await self._elsewhere.close()
 
     async def run(self, job: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
-        """A job on the backend's thread. Raises what it raises."""
+        """A job on the backend's thread. Raises what it raises, and Unreachable once the session is closed."""
         return await self._elsewhere.run(job)
+
+    async def send(self, job: Callable[[Backend], Coroutine[Any, Any, T]], halt: Halt) -> T:
+        """As :meth:`run`, for a job that changes the cluster: ``halt`` stops it between two steps."""
+
+        async def halted(backend: Backend) -> T:
+            halt.begun()
+            return await job(backend)
+
+        return await self.run(halted)
+
+    def halt(self, halt: Halt) -> None:
+        """Stops what was sent with it."""
+        self._elsewhere.call(halt.now)
 
     def header(self) -> Header:
         """Of a plan that is made or changed now."""
@@ -114,8 +186,8 @@ class Session:
 
     def from_thread(self, call: Callable[..., None], *values: Any) -> None:
         """Calls back into the screen's thread; nobody is there any more at the very end."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(call, *values)
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._tell, call, *values, context=self._context)
 
     async def choose_by(self, choosing: Choosing, *, others: bool | None = None) -> None:
         """Other rules of choosing, or the other partitions too: the rows are made anew, nobody is asked."""
@@ -164,22 +236,25 @@ class Session:
     def _seen(self, view: View) -> None:
         if self._cluster_id and view.cluster_id != self._cluster_id:
             before = self._cluster_id
+            self.since += 1
             self.safety = self.safety.other_cluster()
             self.draft = Draft()
             self._listener.cluster_changed(before)
         self._cluster_id = view.cluster_id or self._cluster_id
-        if self.rows.others != self.others or self.rows.choosing != self.choosing:
-            self._shaping = asyncio.create_task(self._reshape(), name="rows")
+        meant = self.rows.others == self.others and self.rows.choosing == self.choosing
+        if not meant and (self._shaping is None or self._shaping.done()):
+            self._shaping = self._watched(self._reshape(), "rows")
         self._listener.view_changed()
 
     def _stood(self) -> None:
         was, self._was = self._was, self.poller.state.link
         back = was is Link.LOST and self._was is Link.UP
         if back:
+            self.since += 1
             self.safety = self.safety.reconnected()
+        dropped, self.draft = self.draft, Draft() if back else self.draft
         self._listener.state_changed()
         if back:
-            dropped, self.draft = self.draft, Draft()
             self._listener.reconnected(dropped)
 
     async def _move_time(self) -> None:
@@ -192,7 +267,7 @@ class Session:
                 continue
             passed, last = self.clock() - last, self.clock()
             # What keeps time from moving is told by the next look, which cannot move it either.
-            with contextlib.suppress(BackendError):
+            with contextlib.suppress(BackendError, ConsoleError):
                 await self.run(partial(_advance, seconds=passed))
             took = self.clock() - last
             if took > BEAT_SECONDS / 10:

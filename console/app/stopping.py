@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
@@ -19,9 +20,22 @@ class Halt(StopRequest):
         self._whole = whole
         self._leaving = leaving
         self.asked = False
+        self._task: asyncio.Task[Any] | None = None
 
     def __bool__(self) -> bool:
         return self.asked or self._leaving() or bool(self._whole)
+
+    def begun(self) -> None:
+        """The work has begun, as the present task of the thread that sends."""
+        self._task = asyncio.current_task()
+
+    def now(self) -> None:
+        """Stop: what is in flight ends by itself, and what is not does not begin. In the thread that sends, for
+        only there nothing can be sent meanwhile.
+        """
+        self.asked = True
+        if not self.flights and self._task is not None:
+            self._task.cancel()
 
     @contextlib.contextmanager
     def in_flight(self) -> Iterator[None]:

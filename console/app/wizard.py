@@ -27,6 +27,9 @@ from recovery.membership.choosing import NotChosen
 from recovery.membership.replacement import Header, ReplacementError, Step
 from recovery.membership.replacement_course import Situation, situation
 
+ANSWER_LOOKS = 0.05
+"""A signal wakes nobody up: whether one came is looked at every so many seconds."""
+
 
 class Told(NamedTuple):
     """Where a replacement is. ``question`` is what is to be allowed, None while nothing is; ``said`` what was last
@@ -43,11 +46,14 @@ class Told(NamedTuple):
 class Bridge:
     """Implements :class:`console.actions.replace.Watcher` on the backend's thread; ``show`` leads to the screen."""
 
-    def __init__(self, show: Callable[[Told], None], confirmed: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self, show: Callable[[Told], None], stop: StopRequest, confirmed: frozenset[int] = frozenset()
+    ) -> None:
         self._show = show
+        self._stop = stop
         self._confirmed = set(confirmed)
         self._loop = asyncio.get_running_loop()
-        self._answer: asyncio.Future[bool] | None = None
+        self._allowed: Prepared | None = None
         self.told = Told()
 
     @property
@@ -58,13 +64,12 @@ class Bridge:
         """The operator says that the step is done. From the screen's thread."""
         self._loop.call_soon_threadsafe(self._confirmed.add, number)
 
-    def answer(self, allowed: bool) -> None:
-        """What a person said to the question. From the screen's thread."""
-        self._loop.call_soon_threadsafe(self._settle, allowed)
+    def allow(self, question: Prepared) -> None:
+        """A person said yes to exactly that. From the screen's thread."""
+        self._loop.call_soon_threadsafe(self._settle, question)
 
-    def _settle(self, allowed: bool) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(allowed)
+    def _settle(self, question: Prepared) -> None:
+        self._allowed = question
 
     def begins(self, step: Step, seen: Situation) -> None:
         self._tell(self.told._replace(step=step, seen=seen, seconds_left=None))
@@ -80,13 +85,13 @@ class Bridge:
         self._tell(self.told._replace(step=step, said=f"not now: {refused}" if refused else ""))
 
     async def allows(self, step: Step, prepared: Prepared) -> bool:
-        """Waits for a person for as long as it takes; stopping the run answers no."""
-        self._answer = self._loop.create_future()
+        """Waits for a person for as long as it takes; stopping the run, a signal too, answers no."""
         self._tell(self.told._replace(step=step, question=prepared))
         try:
-            return await self._answer
+            while not self._stop and self._allowed is not prepared:  # noqa: ASYNC110  # a signal sets no event
+                await asyncio.sleep(ANSWER_LOOKS)
+            return not self._stop
         finally:
-            self._answer = None
             self._tell(self.told._replace(question=None))
 
     def changed(self, step: Step, changed: Changed) -> None:

@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from widgets.dialogs.buttons import GuardedButton
+from widgets.dialogs.once import Once
 from widgets.lines import Lines
 from widgets.text import Line, Piece, Tone, fold, line, printable
 
@@ -37,12 +38,13 @@ class ConfirmRequest:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """It was confirmed; ``reason`` is "" where none was asked for."""
+    """It was confirmed; ``reason`` and ``typed``, what was to be typed, are "" where they were not asked for."""
 
     reason: str
+    typed: str = ""
 
 
-class Confirmation(ModalScreen[Confirmed | None]):
+class Confirmation(Once[Confirmed | None], ModalScreen[Confirmed | None]):
     """Ends with :class:`Confirmed`, or with None. Cancel has the focus; the key that opened it presses nothing
     before another key was seen, and never confirms. What is typed while a button has the focus goes into the field
     that misses something.
@@ -147,13 +149,14 @@ class Confirmation(ModalScreen[Confirmed | None]):
         if message.button.id == "cancel":
             self.dismiss(None)
         elif not self.missing:
-            self.dismiss(Confirmed(self._typed("#reason") if self.request.needs_reason else ""))
+            self.dismiss(Confirmed(*(self._typed(field) for field in ("#reason", "#expected"))))
 
     def action_cancel(self) -> None:
         self.dismiss(None)
 
     def _typed(self, field: str) -> str:
-        return self.query_one(field, Input).value.strip()
+        """What stands in that field, "" where it is not asked for."""
+        return "".join(found.value for found in self.query(field).results(Input)).strip()
 
     def _look(self) -> None:
         self.query_one("#confirm", GuardedButton).disabled = bool(self.missing)

@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 
+from widgets.dialogs.once import Once
 from widgets.lines import Lines
 from widgets.text import BLANK, Line, Piece, Tone, fold, line
 
@@ -42,7 +43,7 @@ def help_lines(sections: Sequence[HelpSection], width: int) -> list[Line]:
     return lines
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Once[None], ModalScreen[None]):
     """Scrolls; escape, q and ? close it."""
 
     DEFAULT_CSS = """

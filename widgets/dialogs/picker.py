@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
+from widgets.dialogs.once import Once
 from widgets.lines import Lines
 from widgets.table import Column, Grouping, RowTable
 from widgets.text import Line, Piece, Tone, fold, line, printable
@@ -57,7 +58,7 @@ COLUMNS: tuple[Column[Place], ...] = (
 )
 
 
-class PlacePicker(ModalScreen[Place | None]):
+class PlacePicker(Once[Place | None], ModalScreen[Place | None]):
     """Profiles and scenarios; ends with the one that was chosen, or None."""
 
     DEFAULT_CSS = """

@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
+from widgets.dialogs.once import Once
 from widgets.harm import loss_tone, short_loss
 from widgets.lines import Lines
 from widgets.plan.candidates import Choice, choice_lines, choices
@@ -57,7 +58,7 @@ COLUMNS: tuple[Column[Choice], ...] = (
 )
 
 
-class CandidatePicker(ModalScreen[int | None]):
+class CandidatePicker(Once[int | None], ModalScreen[int | None]):
     """Every replica of one row. Ends with the broker that was chosen, or None; one that cannot be elected is not
     chosen, and the reason is shown.
     """

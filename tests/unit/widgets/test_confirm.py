@@ -101,7 +101,7 @@ async def test_a_loss_wants_the_number_typed_and_a_reason() -> None:
         assert focused(pilot) == "confirm"
         await pilot.press("enter")
         await pilot.pause()
-        assert [Confirmed("disk")] == ENDED
+        assert [Confirmed("disk", "3")] == ENDED
 
 
 async def test_enter_in_a_field_confirms_nothing() -> None:
@@ -120,7 +120,7 @@ async def test_what_is_typed_on_cancel_goes_into_the_field_and_closes_nothing() 
         assert "disk lost" in text_of(pilot.app)
         await pilot.press("tab", "enter")
         await pilot.pause()
-        assert [Confirmed("disk lost")] == ENDED
+        assert [Confirmed("disk lost", "3")] == ENDED
 
 
 async def test_a_space_is_no_cancel() -> None:
