@@ -20,7 +20,7 @@ def place(text: str, *, whole: bool) -> Place:
     if not broker.isdecimal() or (sign and not path) or (not sign and not whole):
         form = "BROKER:DIR or BROKER" if whole else "BROKER:DIR"
         raise InputError(f"{text!r}: give {form}, such as 1:/var/lib/kafka/2")
-    return Place(int(broker), path or WHOLE_BROKER)
+    return Place(int(broker), path.rstrip("/") or path or WHOLE_BROKER)
 
 
 def show(run: Run, rows: int) -> int:
@@ -34,7 +34,9 @@ def show(run: Run, rows: int) -> int:
     run.screen.out(dirs_document(disks, failed) if run.json else dirs_lines(disks, failed, rows))
     for broker, why in disks.not_told:
         run.screen.say(f"not told: broker {broker}: {why}")
-    if last_copies(failed) or any(lost.state.offline for dir_ in failed for lost in dir_.lost):
+    gone = {lost.state.tp for lost in last_copies(failed)}
+    offline = {lost.state.tp for dir_ in failed for lost in dir_.lost if lost.state.offline}
+    if offline - gone:
         run.next("plan", "--all-offline-partitions", "recovery.json")
     elif failed:
         first = failed[0].place

@@ -89,12 +89,18 @@ async def _swap(backend: Backend, disks: Disks, where: Place) -> Swap:
         states = disks.partitions.states
         healthy = {tp for tps in disks.held.get(where.broker, {}).values() for tp in tps}
         held |= {s.tp for s in states if where.broker in s.offline_replicas and s.tp not in healthy}
-    elif not held and where.broker in disks.held:
+    elif not held and _told(disks, where):
         try:
             check(cluster, where)
         except DiskError as error:
             raise InputError(str(error)) from None
     return swap(cluster, where, held)
+
+
+def _told(disks: Disks, where: Place) -> bool:
+    """Whether it is known what dirs that broker has: it told them, or nobody knows a broker of that id."""
+    hosts = any(where.broker in state.replicas for state in disks.partitions.states)
+    return where.broker in disks.held or not (where.broker in disks.dirs or hosts)
 
 
 async def _wait(

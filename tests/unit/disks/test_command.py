@@ -73,6 +73,7 @@ def test_the_steps_of_a_swap_are_told(call: Caller, broken: tuple[str, ...]) -> 
     ended = call("ktriage", "log-dirs", "--swap", "1:/kafka/1", *broken)
     assert "--ignore-formatted" in ended.out
     assert ended.status == 1, "its replicas are not in the ISR"
+    assert call("ktriage", "log-dirs", "--swap", "1:/kafka/1/", *broken).out == ended.out
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,8 @@ def test_the_steps_of_a_swap_are_told(call: Caller, broken: tuple[str, ...]) -> 
         (("--if-fails", "9"), "broker 9 told no log dirs"),
         (("--if-fails", "2:/nowhere"), "has no log dir /nowhere"),
         (("--swap", "2"), "BROKER:DIR"),
+        (("--swap", "9:/kafka/1"), "broker 9 told no log dirs; there are those of 1, 2, 3"),
+        (("--swap", "2:/nowhere"), "has no log dir /nowhere"),
         (("--wait",), "--wait is for --swap"),
         (("--if-fails", "1", "--swap", "1:/a"), "exclude each other"),
     ],
