@@ -1,19 +1,21 @@
-"""ListOffsets and Fetch requests of thousands of partitions, encoded straight to bytes.
+"""Requests of thousands of partitions, encoded straight to bytes.
 
 kio's writer calls a function a field: 20 µs a partition and request, which was a third of a survey's own time.
-Only the two requests that a survey sends by the thousand are written here (formats: ListOffsetsRequest v7 and
-FetchRequest v12 of the Kafka protocol); a test holds every byte against kio's.
+Only those that a survey and a recovery send by the thousand are written here (formats: ListOffsetsRequest v7,
+FetchRequest v12 and AlterPartitionReassignmentsRequest v0 and v1 of the Kafka protocol); a test holds every byte
+against kio's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from struct import Struct
 
 from kio.schema.fetch.v12.request import FetchRequest
 from kio.schema.list_offsets.v7.request import ListOffsetsRequest
+from kio.static.protocol import RequestPayload
 
 from backends.live.wire import Packed
 from recovery.model import TopicPartition
@@ -56,6 +58,28 @@ def pack_fetch(questions: Mapping[TopicPartition, tuple[int, int]]) -> Packed:
     head = Struct(">iiiibii").pack(CONSUMER, 0, 0, _ONE_BYTE, 0, 0, -1)
     nothing_forgotten, no_rack = _array([]), _string("")
     return Packed(FetchRequest, b"".join((head, _array(topics), nothing_forgotten, no_rack, _NO_TAGS)))
+
+
+def pack_assignments(
+    request: type[RequestPayload], orders: Mapping[TopicPartition, Sequence[int]], *, timeout_ms: int
+) -> Packed:
+    """``request``: AlterPartitionReassignments v0, or v1, which allows no other replication factor then.
+
+    ``orders`` sorted by topic. Raises struct.error for a bad integer.
+    """
+    index = Struct(">i").pack
+    topics = [
+        _with_partitions(
+            topic,
+            [
+                b"".join((index(tp.partition), _array([index(broker) for broker in orders[tp]]), _NO_TAGS))
+                for tp in group
+            ],
+        )
+        for topic, group in groupby(orders, _topic)
+    ]
+    same_factor = b"\0" if request.__version__ else b""
+    return Packed(request, b"".join((index(timeout_ms), same_factor, _array(topics), _NO_TAGS)))
 
 
 def _with_partitions(topic: str, rows: list[bytes]) -> bytes:

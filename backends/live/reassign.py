@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from backends.base.answers import Reassignment
 from backends.live.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
+from backends.live.packed import pack_assignments
 from backends.live.refusals import LEFT_OUT, PartitionRefusal, by_topic, refusal
 from recovery.model import TopicPartition
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from kio.schema.alter_partition_reassignments.v1.response import (
         AlterPartitionReassignmentsResponse as Answer1,
     )
-    from kio.schema.types import BrokerId
     from kio.static.primitive import i32, i32Timedelta
 
 ALTER_PARTITION_REASSIGNMENTS = 45
@@ -77,7 +77,7 @@ async def write_assignments(
     Raises BrokerError (``sent``: it may have been done), NotAllowed, NotOffered, BackendError.
     """
     version = conn.require(ALTER_PARTITION_REASSIGNMENTS, (0, 1), "AlterPartitionReassignments")
-    answer = await (_write_v1 if version == 1 else _write_v0)(conn, orders, timeout)
+    answer = await (_write_v1 if version == 1 else _write_v0)(conn, dict(sorted(orders.items())), timeout)
     check(answer.error_code, "AlterPartitionReassignments", on_cluster("ALTER"), answer.error_message)
     told: dict[TopicPartition, PartitionRefusal | None] = dict.fromkeys(orders, LEFT_OUT)
     for topic in answer.responses:
@@ -87,64 +87,28 @@ async def write_assignments(
 
 
 async def _write_v1(conn: BrokerConnection, orders: Orders, timeout: float | None) -> Answer1:
-    from kio.schema.alter_partition_reassignments.v1.request import (
-        AlterPartitionReassignmentsRequest,
-        ReassignablePartition,
-        ReassignableTopic,
-    )
+    from kio.schema.alter_partition_reassignments.v1.request import AlterPartitionReassignmentsRequest
     from kio.schema.alter_partition_reassignments.v1.response import AlterPartitionReassignmentsResponse
-    from kio.schema.types import TopicName
-    from kio.static.primitive import i32
 
-    request = AlterPartitionReassignmentsRequest(
-        timeout=_limit(conn, timeout),
-        allow_replication_factor_change=False,
-        topics=tuple(
-            ReassignableTopic(
-                name=TopicName(topic),
-                partitions=tuple(
-                    ReassignablePartition(partition_index=i32(i), replicas=_replicas(orders, topic, i))
-                    for i in indexes
-                ),
-            )
-            for topic, indexes in by_topic(orders).items()
-        ),
-    )
-    return await conn.send(request, AlterPartitionReassignmentsResponse, timeout=timeout)
+    packed = pack_assignments(AlterPartitionReassignmentsRequest, orders, timeout_ms=_limit_ms(conn, timeout))
+    return await conn.send(packed, AlterPartitionReassignmentsResponse, timeout=timeout)
 
 
 async def _write_v0(conn: BrokerConnection, orders: Orders, timeout: float | None) -> Answer0:
-    from kio.schema.alter_partition_reassignments.v0.request import (
-        AlterPartitionReassignmentsRequest,
-        ReassignablePartition,
-        ReassignableTopic,
-    )
+    from kio.schema.alter_partition_reassignments.v0.request import AlterPartitionReassignmentsRequest
     from kio.schema.alter_partition_reassignments.v0.response import AlterPartitionReassignmentsResponse
-    from kio.schema.types import TopicName
-    from kio.static.primitive import i32
 
-    request = AlterPartitionReassignmentsRequest(
-        timeout=_limit(conn, timeout),
-        topics=tuple(
-            ReassignableTopic(
-                name=TopicName(topic),
-                partitions=tuple(
-                    ReassignablePartition(partition_index=i32(i), replicas=_replicas(orders, topic, i))
-                    for i in indexes
-                ),
-            )
-            for topic, indexes in by_topic(orders).items()
-        ),
-    )
-    return await conn.send(request, AlterPartitionReassignmentsResponse, timeout=timeout)
+    packed = pack_assignments(AlterPartitionReassignmentsRequest, orders, timeout_ms=_limit_ms(conn, timeout))
+    return await conn.send(packed, AlterPartitionReassignmentsResponse, timeout=timeout)
 
 
-def _replicas(orders: Orders, topic: str, partition: int) -> tuple[BrokerId, ...]:
-    return cast("tuple[BrokerId, ...]", orders[TopicPartition(topic, partition)])
+def _limit_ms(conn: BrokerConnection, timeout: float | None) -> int:
+    """What the controller may take at most: as long as we wait for it."""
+    return int(1000 * (conn.request_timeout if timeout is None else timeout))
 
 
 def _limit(conn: BrokerConnection, timeout: float | None) -> i32Timedelta:
-    """What the controller may take at most: as long as we wait for it."""
+    """The same as kio takes it."""
     from kio.static.primitive import i32Timedelta
 
-    return i32Timedelta.parse(timedelta(seconds=conn.request_timeout if timeout is None else timeout))
+    return i32Timedelta.parse(timedelta(milliseconds=_limit_ms(conn, timeout)))

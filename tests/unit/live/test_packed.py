@@ -1,19 +1,23 @@
-"""The two requests that are encoded by hand are, byte for byte, those that kio writes."""
+"""The requests that are encoded by hand are, byte for byte, those that kio writes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from itertools import groupby
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kio.schema.alter_partition_reassignments.v0 import request as assignments_v0
+from kio.schema.alter_partition_reassignments.v1 import request as assignments_v1
 from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.list_offsets.v7.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
-from backends.live.packed import pack_fetch, pack_list_offsets
+from backends.live.packed import pack_assignments, pack_fetch, pack_list_offsets
 from backends.live.wire import CarriedRequest
 from recovery.model import TopicPartition
 
@@ -81,6 +85,33 @@ def test_fetch_is_what_kio_writes(found: dict[TopicPartition, tuple[int, int]]) 
     packed, plain = CarriedRequest(pack_fetch(questions)), CarriedRequest(kio_fetch(questions))
     assert packed.encode() == plain.encode()
     assert packed.build_request_header(7, "me").encode() == plain.build_request_header(7, "me").encode()
+
+
+@pytest.mark.parametrize("schema", [assignments_v0, assignments_v1], ids=["v0", "v1"])
+@given(st.dictionaries(PARTITIONS, st.lists(INT32).map(tuple)), st.integers(0, 2**31 - 1))
+def test_assignments_are_what_kio_writes(
+    schema: Any, found: dict[TopicPartition, tuple[int, ...]], timeout_ms: int
+) -> None:
+    orders = dict(sorted(found.items()))
+    plain = schema.AlterPartitionReassignmentsRequest(
+        timeout=i32Timedelta.parse(timedelta(milliseconds=timeout_ms)),
+        topics=tuple(
+            schema.ReassignableTopic(
+                name=TopicName(topic),
+                partitions=tuple(
+                    schema.ReassignablePartition(partition_index=i32(tp.partition), replicas=orders[tp])
+                    for tp in group
+                ),
+            )
+            for topic, group in groupby(orders, lambda tp: tp.topic)
+        ),
+    )
+    if schema is assignments_v1:
+        plain = replace(plain, allow_replication_factor_change=False)
+    packed = pack_assignments(schema.AlterPartitionReassignmentsRequest, orders, timeout_ms=timeout_ms)
+    ours, theirs = CarriedRequest(packed), CarriedRequest(plain)
+    assert ours.encode() == theirs.encode()
+    assert ours.build_request_header(7, "me").encode() == theirs.build_request_header(7, "me").encode()
 
 
 @pytest.mark.parametrize("count", [126, 127, 128, 300])
