@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import socket
@@ -10,10 +11,19 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
+from backends.base.errors import BackendError
+from backends.live.addresses import parse_addresses
+from backends.live.quorumonly import QuorumOnly
+from backends.live.settings import ClientSettings
 from backends.testbed import KafkaCluster, wait_until
+from recovery.membership.health import MemberRole, MemberState, health
+from recovery.membership.preflight import Limits, Strength, strength
+from recovery.membership.quorum import Quorum
 from tests.unit.cli.invoking import Ended, command_line, environment
 
+T = TypeVar("T")
 _STEP = re.compile(r"^(\d+)\. (.*)$")
 _NODE = re.compile(r"controller (\d+)")
 SECONDS = 120.0
@@ -47,6 +57,86 @@ class Hosts:
             wait_listening(self._cluster, node)
         for broker in self._cluster.brokers.values():
             broker.restart()
+
+
+class Watched:
+    """The quorum as this process sees it through the controllers: cheap enough to be asked again and again."""
+
+    def __init__(self, cluster: KafkaCluster) -> None:
+        seeds = ",".join(f"127.0.0.1:{node.port}" for node in cluster.controllers.values())
+        self._settings = ClientSettings(parse_addresses(seeds))
+
+    def quorum(self) -> Quorum | None:
+        """None while nobody leads."""
+
+        async def described() -> Quorum:
+            only = QuorumOnly(self._settings)
+            try:
+                await only.membership.open()
+                return await only.membership.describe()
+            finally:
+                await only.close()
+
+        try:
+            return asyncio.run(described())
+        except BackendError:
+            return None
+
+    def until(self, condition: Callable[[Quorum], T | None], what: str, timeout: float = 60.0) -> T:
+        """The first true value of ``condition`` on a quorum that somebody leads."""
+
+        def seen() -> T | None:
+            quorum = self.quorum()
+            return None if quorum is None else condition(quorum)
+
+        return wait_until(seen, what, timeout)
+
+    def voters(self) -> dict[int, str]:
+        """Node to directory id, once the quorum has a leader."""
+        return self.until(lambda q: {key.id: key.directory_id for key in q.voters.keys}, "a leader")
+
+    def wait_voters(self, wanted: set[int]) -> dict[int, str]:
+        """Until exactly these vote."""
+        self.until(lambda q: {key.id for key in q.voters.keys} == wanted, f"the voters {sorted(wanted)}")
+        return self.voters()
+
+    def leader(self) -> int:
+        return self.until(lambda q: q.leader.id, "a leader")
+
+    def all_up(self) -> Strength:
+        """What the voters stand, once every one of them is up."""
+
+        def seen(quorum: Quorum) -> Strength | None:
+            found = strength(quorum, quorum.voters, Limits())
+            return None if found.down else found
+
+        return self.until(seen, "every voter to be up")
+
+    def joined(self, node: int) -> str:
+        """The directory with which the node fetches as an observer, once it keeps up."""
+
+        def seen(quorum: Quorum) -> str | None:
+            found = health(quorum, Limits())
+            mine = [m for m in found.members if m.key.id == node and m.role is not MemberRole.VOTER]
+            return next((m.key.directory_id for m in mine if m.state is MemberState.CAUGHT_UP), None)
+
+        return self.until(seen, f"node {node} to fetch")
+
+    def silent(self, node: int) -> None:
+        """Until the voter of that node fetches no more."""
+        self.until(
+            lambda q: node in {key.id for key in strength(q, q.voters, Limits()).down},
+            f"node {node} to be silent",
+        )
+
+    def ghost(self, node: int) -> None:
+        """Until the node is listed as one that fetches no more."""
+
+        def seen(quorum: Quorum) -> bool:
+            mine = [m for m in health(quorum, Limits()).members if m.key.id == node]
+            return any(m.state is MemberState.GHOST for m in mine)
+
+        self.until(seen, f"node {node} to be a ghost")
 
 
 class Replacing:

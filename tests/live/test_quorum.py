@@ -13,7 +13,7 @@ import pytest
 from backends.testbed import ClusterSpec, KafkaCluster, wait_until
 from tests.live.commanding import Console
 from tests.live.gate import Gate
-from tests.live.quorum_stage import Hosts, Replacing, wait_listening
+from tests.live.quorum_stage import Hosts, Replacing, Watched, wait_listening
 from tests.unit.cli.invoking import command_line, environment
 
 CLUSTER = ClusterSpec(controllers=3, brokers=1, spare_controllers=2)
@@ -23,6 +23,11 @@ YES = ("--yes", "--reason", "a test")
 @pytest.fixture
 def console(cluster: KafkaCluster, tmp_path: Path) -> Iterator[Console]:
     yield Console(tmp_path, cluster.bootstrap())
+
+
+@pytest.fixture
+def watched(cluster: KafkaCluster) -> Watched:
+    return Watched(cluster)
 
 
 @pytest.fixture
@@ -37,45 +42,18 @@ def told(console: Console) -> dict[str, Any]:
     return console.json("quorum", "status")[1]
 
 
-def voters(console: Console) -> dict[int, str]:
-    """Node to directory id, once the quorum has a leader."""
-
-    def seen() -> dict[int, str] | None:
-        found = told(console)
-        if found["leader"] < 0:
-            return None
-        return {v["id"]: v["directoryId"] for v in found["strength"]["voters"]}
-
-    return wait_until(seen, "a leader")
-
-
-def leader(console: Console) -> int:
-    def seen() -> int | None:
-        found = told(console)
-        return found["leader"] if found["leader"] >= 0 else None
-
-    return wait_until(seen, "a leader")
-
-
-def joined(console: Console, node: int) -> str:
-    """The directory with which the node fetches as an observer, once it does."""
-
-    def seen() -> str | None:
-        mine = [m for m in told(console).get("members", ()) if m["id"] == node and m["role"] == "observer"]
-        return next((m["directoryId"] for m in mine if m["state"] == "caught up"), None)
-
-    return wait_until(seen, f"node {node} to fetch", 40.0)
-
-
 def replaced(home: Path, console: Console, hosts: Hosts, *words: str, die: str = "") -> Any:
     arguments = ("quorum", "replace", *words, *YES, *console.connection)
     return Replacing(home, arguments, hosts, die).ended()
 
 
-def test_both_routes_tell_the_same_voters_and_what_they_stand(console: Console, through: Console) -> None:
+def test_both_routes_tell_the_same_voters_and_what_they_stand(
+    console: Console, through: Console, watched: Watched
+) -> None:
+    watched.all_up()
     one, other = told(console), told(through)
     assert one["strength"]["failuresStood"] == other["strength"]["failuresStood"] == 1
-    assert voters(console) == voters(through)
+    assert one["strength"]["voters"] == other["strength"]["voters"]
     assert one["wedged"] is None
     assert {m["role"] for m in one["members"]} == {"leader", "voter", "broker"}
     only_a_follower = Console(through.home, "")
@@ -87,15 +65,15 @@ def test_both_routes_tell_the_same_voters_and_what_they_stand(console: Console, 
 
 
 def test_a_newcomer_that_is_not_there_or_not_reached_or_not_itself_is_not_added(
-    cluster: KafkaCluster, console: Console
+    cluster: KafkaCluster, console: Console, watched: Watched
 ) -> None:
-    before = voters(console)
+    before = watched.voters()
     ended = console("quorum", "add", "103", *YES)
     assert ended.status == 1
     assert "node 103 does not fetch" in ended.err
     cluster.format_again(103)
     cluster.node(103).start()
-    directory = joined(console, 103)
+    directory = watched.joined(103)
     with Gate(cluster.node(103).port) as gate:
         gate.shut()
         cut = f"CONTROLLER://{gate.address}"
@@ -111,21 +89,17 @@ def test_a_newcomer_that_is_not_there_or_not_reached_or_not_itself_is_not_added(
     ended = console("quorum", "remove", "100", "--directory-id", directory, *YES)
     assert "VOTER_NOT_FOUND" in ended.err
     assert console("quorum", "add", "103", "--directory-id", "?", *YES).status == 2
-    assert voters(console) == before
+    assert watched.voters() == before
     assert console.sent() == []
 
 
 def test_a_newcomer_that_stops_catching_up_is_told_from_the_other_causes(
-    cluster: KafkaCluster, console: Console
+    cluster: KafkaCluster, console: Console, watched: Watched
 ) -> None:
-    joined(console, 103)
+    watched.joined(103)
     cluster.node(103).pause()
     try:
-        wait_until(
-            lambda: next(m for m in told(console)["members"] if m["id"] == 103)["state"] == "ghost",
-            "node 103 to be a ghost",
-            40.0,
-        )
+        watched.ghost(103)
         ended = console("quorum", "add", "103", *YES)
         assert ended.status == 1
         assert "has stopped fetching" in ended.err
@@ -134,11 +108,13 @@ def test_a_newcomer_that_stops_catching_up_is_told_from_the_other_causes(
     assert console.sent() == []
 
 
-def test_two_operators_at_once_do_no_harm(cluster: KafkaCluster, console: Console, tmp_path: Path) -> None:
+def test_two_operators_at_once_do_no_harm(
+    cluster: KafkaCluster, console: Console, watched: Watched, tmp_path: Path
+) -> None:
     cluster.format_again(104)
     cluster.node(104).start()
-    joined(console, 103)
-    joined(console, 104)
+    watched.joined(103)
+    watched.joined(104)
     running = []
     for node in ("103", "104"):
         home = tmp_path / node
@@ -150,77 +126,77 @@ def test_two_operators_at_once_do_no_harm(cluster: KafkaCluster, console: Consol
     statuses = [process.wait(60) for process in running]
     for process in running:
         process.communicate()
-    found = voters(console)
+    found = watched.voters()
     added = {103, 104} & set(found)
     assert len(added) == statuses.count(0)
     for left in {103, 104} - added:
         assert console("quorum", "add", str(left), *YES).status == 0
-    assert set(voters(console)) == {100, 101, 102, 103, 104}
+    assert set(watched.voters()) == {100, 101, 102, 103, 104}
     for spare in (103, 104):
         assert console("quorum", "remove", str(spare), *YES).status == 0
         cluster.node(spare).stop()
-    assert set(voters(console)) == {100, 101, 102}
+    assert set(watched.voters()) == {100, 101, 102}
 
 
 def test_a_follower_gets_a_new_disk_though_the_tool_is_killed_between_remove_and_add(
-    cluster: KafkaCluster, console: Console
+    cluster: KafkaCluster, console: Console, watched: Watched
 ) -> None:
-    before = voters(console)
-    follower = next(node for node in sorted(before) if node != leader(console))
+    before = watched.voters()
+    follower = next(node for node in sorted(before) if node != watched.leader())
     cluster.node(follower).kill()
     hosts = Hosts(cluster)
     ended = replaced(console.home, console, hosts, str(follower), "--why", "disk", die="add-voter")
     assert ended.status == -signal.SIGKILL, ended
-    assert follower not in voters(console)
+    assert follower not in watched.voters()
     assert "ktriage resume" in console("quorum", "status").err
     again = console("resume")
     assert again.status == 0, again
-    after = voters(console)
+    after = watched.voters()
     assert set(after) == set(before)
     assert after[follower] != before[follower]
-    assert told(console)["strength"]["failuresStood"] == 1
+    assert watched.all_up().spare == 1
     assert "nothing is unfinished" in console("resume").out
 
 
-def test_the_leader_gets_a_new_disk(cluster: KafkaCluster, through: Console) -> None:
-    before, first = voters(through), leader(through)
+def test_the_leader_gets_a_new_disk(cluster: KafkaCluster, through: Console, watched: Watched) -> None:
+    before, first = watched.voters(), watched.leader()
     ended = replaced(through.home, through, Hosts(cluster), str(first), "--why", "disk")
     assert ended.status == 0, ended
-    after = voters(through)
+    after = watched.voters()
     assert set(after) == set(before)
     assert after[first] != before[first]
-    assert leader(through) != first
+    assert watched.leader() != first
 
 
 def test_a_lost_host_is_replaced_and_every_node_knows_the_new_one(
-    cluster: KafkaCluster, console: Console
+    cluster: KafkaCluster, console: Console, watched: Watched
 ) -> None:
-    gone = next(node for node in sorted(voters(console)) if node != leader(console))
+    gone = next(node for node in sorted(watched.voters()) if node != watched.leader())
     cluster.node(gone).kill()
     kept = [node for node in (100, 101, 102) if node != gone]
     hosts = Hosts(cluster, (*kept, 103))
     words = (str(gone), "--why", "host", "--with", "103")
     ended = replaced(console.home, console, hosts, *words, die="remove-voter")
     assert ended.status == -signal.SIGKILL, ended
-    assert set(voters(console)) == {100, 101, 102, 103}
+    assert set(watched.voters()) == {100, 101, 102, 103}
     ended = Replacing(console.home, ("resume", *console.connection), hosts).ended()
     assert ended.status == 0, ended
-    assert set(voters(console)) == {*kept, 103}
+    assert set(watched.voters()) == {*kept, 103}
     assert any(title.startswith("change controller.quorum") for title in hosts.did)
     cluster.observe.wait_live([1])
 
 
 def test_a_majority_lost_is_told_plainly_and_nothing_is_sent(
-    cluster: KafkaCluster, console: Console, through: Console
+    cluster: KafkaCluster, console: Console, through: Console, watched: Watched
 ) -> None:
-    found = voters(console)
+    found = watched.voters()
     assert told(console)["leader"] >= 0
     dead = sorted(found)[:2]
     alive = next(node for node in found if node not in dead)
     through.connection = ("--bootstrap-controller", f"127.0.0.1:{cluster.node(alive).port}")
     for node in dead:
         cluster.node(node).kill()
-    wait_until(lambda: told(through)["leader"] == -1, "the quorum to have no leader", 40.0)
+    wait_until(lambda: watched.quorum() is None, "the quorum to have no leader", 40.0)
     for route in (through, console):
         status, lost = route.json("quorum", "status")
         assert status == 1
@@ -234,4 +210,4 @@ def test_a_majority_lost_is_told_plainly_and_nothing_is_sent(
         cluster.node(node).start()
     for node in dead:
         wait_listening(cluster, node)
-    wait_until(lambda: told(console)["leader"] >= 0, "a leader again", 40.0)
+    watched.leader()

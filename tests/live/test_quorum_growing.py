@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from backends.testbed import ClusterSpec, KafkaCluster, wait_until
+from backends.testbed import ClusterSpec, KafkaCluster
 from tests.live.commanding import Console
-from tests.live.quorum_stage import Hosts, Replacing, wait_listening
+from tests.live.quorum_stage import Hosts, Replacing, Watched, wait_listening
 from tests.unit.cli.invoking import Ended
 
 CLUSTER = ClusterSpec(controllers=1, brokers=0, spare_controllers=4)
@@ -28,26 +28,9 @@ def console(cluster: KafkaCluster, tmp_path: Path) -> Iterator[Console]:
     yield found
 
 
-def voters(console: Console) -> dict[int, str]:
-    """Node to directory id, once the quorum has a leader."""
-
-    def seen() -> dict[int, str] | None:
-        told = console.json("quorum", "status")[1]
-        if told["leader"] < 0:
-            return None
-        return {v["id"]: v["directoryId"] for v in told["strength"]["voters"]}
-
-    return wait_until(seen, "a leader")
-
-
-def wait_voters(console: Console, wanted: set[int]) -> dict[int, str]:
-    """Until exactly these vote."""
-
-    def seen() -> dict[int, str] | None:
-        found = voters(console)
-        return found if set(found) == wanted else None
-
-    return wait_until(seen, f"the voters {sorted(wanted)}", 60.0)
+@pytest.fixture
+def watched(cluster: KafkaCluster) -> Watched:
+    return Watched(cluster)
 
 
 def killed_and_gone_on(
@@ -65,22 +48,24 @@ def killed_and_gone_on(
     return ended
 
 
-def test_from_one_to_three(cluster: KafkaCluster, console: Console) -> None:
+def test_from_one_to_three(cluster: KafkaCluster, console: Console, watched: Watched) -> None:
     words = ("--why", "grow", "--with", "101", "--with", "102")
     killed_and_gone_on(cluster, console, words, "add-voter", "7")
-    assert set(voters(console)) == {100, 101, 102}
-    assert console.json("quorum", "status")[1]["strength"]["failuresStood"] == 1
+    assert set(watched.voters()) == {100, 101, 102}
+    assert watched.all_up().spare == 1
 
 
-def test_from_three_to_five(cluster: KafkaCluster, console: Console) -> None:
+def test_from_three_to_five(cluster: KafkaCluster, console: Console, watched: Watched) -> None:
     words = ("quorum", "replace", "--why", "grow", "--with", "103", "--with", "104", "--confirmed", "7")
     ended = Replacing(console.home, (*words, *YES, *console.connection), Hosts(cluster)).ended()
     assert ended.status == 0, ended
-    assert set(voters(console)) == {100, 101, 102, 103, 104}
-    assert console.json("quorum", "status")[1]["strength"]["failuresStood"] == 2
+    assert set(watched.voters()) == {100, 101, 102, 103, 104}
+    assert watched.all_up().spare == 2
 
 
-def test_from_five_to_three_one_removal_after_the_other(cluster: KafkaCluster, console: Console) -> None:
+def test_from_five_to_three_one_removal_after_the_other(
+    cluster: KafkaCluster, console: Console, watched: Watched
+) -> None:
     for node, die in ((103, "remove-voter"), (104, "")):
         words = (str(node), "--why", "shrink")
         if die:
@@ -90,36 +75,40 @@ def test_from_five_to_three_one_removal_after_the_other(cluster: KafkaCluster, c
             ended = Replacing(console.home, line, Hosts(cluster)).ended()
             assert ended.status == 0, ended
         assert not cluster.node(node).is_running
-    assert set(voters(console)) == {100, 101, 102}
+    assert set(watched.voters()) == {100, 101, 102}
 
 
-def test_a_controller_moves_to_another_host(cluster: KafkaCluster, console: Console) -> None:
+def test_a_controller_moves_to_another_host(
+    cluster: KafkaCluster, console: Console, watched: Watched
+) -> None:
     killed_and_gone_on(cluster, console, ("101", "--why", "planned", "--with", "103"), "remove-voter", "4")
-    assert set(voters(console)) == {100, 102, 103}
+    assert set(watched.voters()) == {100, 102, 103}
     assert not cluster.node(101).is_running
 
 
 def test_controllers_join_by_themselves_and_one_that_runs_is_not_removed(
-    cluster: KafkaCluster, console: Console
+    cluster: KafkaCluster, console: Console, watched: Watched
 ) -> None:
-    before = set(voters(console))
+    before = set(watched.voters())
     cluster.node(104).change_properties(AUTO_JOIN)
     cluster.format_again(104)
     cluster.node(104).start()
-    wait_voters(console, before | {104})
+    watched.wait_voters(before | {104})
     ended = console("quorum", "remove", "104", *YES)
     assert ended.status == 1
     assert "it adds itself again, stop it first" in ended.err
     assert console.sent() == []
 
 
-def test_a_disk_of_a_controller_that_joins_by_itself(cluster: KafkaCluster, console: Console) -> None:
-    before = voters(console)
+def test_a_disk_of_a_controller_that_joins_by_itself(
+    cluster: KafkaCluster, console: Console, watched: Watched
+) -> None:
+    before = watched.voters()
     line = ("quorum", "replace", "104", "--why", "disk", *YES, *console.connection)
     ended = Replacing(console.home, line, Hosts(cluster)).ended()
     assert ended.status == 0, ended
     assert "joins by itself" in ended.out
-    after = voters(console)
+    after = watched.voters()
     assert set(after) == set(before)
     assert after[104] != before[104]
     assert console.sent() == ["replace-controller"]

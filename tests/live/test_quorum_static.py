@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from backends.testbed import ClusterSpec, KafkaCluster, wait_until
+from backends.testbed import ClusterSpec, KafkaCluster
 from tests.live.commanding import Console
-from tests.live.quorum_stage import Replacing, wait_listening
+from tests.live.quorum_stage import Replacing, Watched, wait_listening
 
 CLUSTER = ClusterSpec(controllers=3, brokers=1, quorum="static")
 YES = ("--yes", "--reason", "a test")
@@ -25,25 +25,27 @@ def status(console: Console) -> dict[str, Any]:
     return console.json("quorum", "status")[1]
 
 
-def not_fetching(console: Console) -> set[int]:
-    return {m["id"] for m in status(console).get("notFetching", ())}
+@pytest.fixture
+def watched(cluster: KafkaCluster) -> Watched:
+    return Watched(cluster)
 
 
-def follower(console: Console) -> int:
-    found = wait_until(lambda: status(console)["leader"], "a leader")
-    return next(node for node in (100, 101, 102) if node != found)
+def follower(watched: Watched) -> int:
+    leader = watched.leader()
+    return next(node for node in (100, 101, 102) if node != leader)
 
 
 def test_a_disk_is_swapped_by_its_procedure_and_nothing_is_sent(
-    cluster: KafkaCluster, console: Console
+    cluster: KafkaCluster, console: Console, watched: Watched
 ) -> None:
+    watched.all_up()
     assert status(console)["dynamic"] is False
-    node = follower(console)
+    node = follower(watched)
 
     def swap(title: str) -> None:
         if title.startswith("replace the disk"):
             cluster.node(node).stop()
-            wait_until(lambda: node in not_fetching(console), f"node {node} to be silent")
+            watched.silent(node)
             cluster.format_again(node)
             cluster.node(node).start()
 
@@ -57,10 +59,12 @@ def test_a_disk_is_swapped_by_its_procedure_and_nothing_is_sent(
     assert "upgrade first" in refused.err
 
 
-def test_the_quorum_is_upgraded_after_every_node_was_asked(cluster: KafkaCluster, console: Console) -> None:
+def test_the_quorum_is_upgraded_after_every_node_was_asked(
+    cluster: KafkaCluster, console: Console, watched: Watched
+) -> None:
     ended = console("quorum", "remove", "100", *YES)
     assert "controller.quorum.voters" in ended.err
-    hung = follower(console)
+    hung = follower(watched)
     cluster.node(hung).pause()
     try:
         ended = console("quorum", "upgrade", *YES)
@@ -69,15 +73,17 @@ def test_the_quorum_is_upgraded_after_every_node_was_asked(cluster: KafkaCluster
         assert status(console)["kraftVersion"] == 0
     finally:
         cluster.node(hung).resume()
-    wait_until(lambda: status(console)["well"], "every voter to be up")
+    watched.all_up()
     done = console.json("quorum", "upgrade", *YES)[1]
     assert (done["done"], done["kraftVersion"]) == (True, 1)
     assert status(console)["dynamic"] is True
     assert console.sent() == ["upgrade-feature"]
 
 
-def test_a_voter_tells_its_new_address_itself(cluster: KafkaCluster, console: Console) -> None:
-    node = follower(console)
+def test_a_voter_tells_its_new_address_itself(
+    cluster: KafkaCluster, console: Console, watched: Watched
+) -> None:
+    node = follower(watched)
     wanted = f"CONTROLLER://localhost:{cluster.node(node).port}"
     words = ("quorum", "update-endpoint", str(node), "--endpoint", wanted, *YES, *console.connection)
     waiting = Replacing(console.home, words, lambda _title: None)
