@@ -1,35 +1,18 @@
 """Lengths that an answer declares, held against what it holds, before kio's decoder sees them.
 
 That decoder reserves memory for as many items as an array declares, and where it gets none it ends the process,
-which no ``except`` sees: fourteen wrong bytes from one broker would end a recovery half-way. An array that long
-shows in the bytes, so that nearly every answer is passed on after one look; the rest are walked through by schema.
+which no ``except`` sees: fourteen wrong bytes from one broker would end a recovery half-way. So every answer is
+walked through by its schema first, thousands of rows at a stroke (``shortforms``).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import Field, fields, is_dataclass
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, get_args, get_origin
+from typing import Any
 
-_LONG = re.compile(rb"[\x80-\xff]{4}[\x01-\x0f]")
-"""A varint of 2^28 and more: no frame that is read here holds so many items."""
-
-_SIZES = {
-    "bool": 1,
-    "int8": 1,
-    "int16": 2,
-    "uint16": 2,
-    "error_code": 2,
-    "int32": 4,
-    "timedelta_i32": 4,
-    "int64": 8,
-    "timedelta_i64": 8,
-    "datetime_i64": 8,
-    "float64": 8,
-    "uuid": 16,
-}
+from backends.live.schema import Shape, shapes
+from backends.live.shortforms import SIZES, Run, runs
 
 _Walk = Callable[["_Walker"], None]
 
@@ -39,9 +22,10 @@ class LengthError(ValueError):
 
 
 def check_lengths(kind: Any, data: bytes | memoryview, offset: int) -> None:
-    """Raises LengthError where a message of ``kind`` at ``offset`` declares more items, or bytes, than follow."""
-    if kind.__flexible__ and _LONG.search(data, offset) is None:
-        return
+    """Raises LengthError where a message of ``kind`` at ``offset`` declares more items, or bytes, than follow.
+
+    Also where an array or a string is null that may not be: that decoder gives None for it all the same.
+    """
     _message(kind)(_Walker(data, offset))
 
 
@@ -72,23 +56,28 @@ class _Walker:
                 return value
         raise LengthError(f"a varint that does not end at {self._at}")
 
-    def items(self, count: int, each: _Walk) -> None:
-        """``count`` items of at least one byte each."""
+    def items(self, count: int, each: _Walk, runs: Sequence[Run] = ()) -> None:
+        """``count`` items of at least one byte each; as many of them as may be in ``runs``."""
         if count > len(self._data) - self._at:
             raise LengthError(
                 f"{count} items are declared at {self._at}, {len(self._data) - self._at} bytes follow"
             )
-        for _ in range(count):
-            each(self)
+        while count:
+            for several, pattern in runs:
+                found = pattern.match(self._data, self._at) if several <= count else None
+                if found is not None:
+                    self._at, count = found.end(), count - several
+                    break
+            else:
+                each(self)
+                count -= 1
 
 
 @cache
 def _message(kind: Any) -> _Walk:
     flexible: bool = kind.__flexible__
-    plain = [_field(held, flexible) for held in fields(kind) if "tag" not in held.metadata]
-    tagged = {
-        int(held.metadata["tag"]): _field(held, flexible) for held in fields(kind) if "tag" in held.metadata
-    }
+    plain = [_field(shape, flexible) for shape in shapes(kind) if shape.tag is None]
+    tagged = {shape.tag: _field(shape, flexible) for shape in shapes(kind) if shape.tag is not None}
 
     def walk(walker: _Walker) -> None:
         for each in plain:
@@ -104,32 +93,33 @@ def _message(kind: Any) -> _Walk:
     return walk
 
 
-def _field(held: Field[Any], flexible: bool) -> _Walk:
-    annotation = held.type
-    parts = get_args(annotation)
-    nullable = type(None) in parts
-    if nullable:
-        annotation = next(part for part in parts if part is not type(None))
-    many = get_origin(annotation) is tuple
-    inner: Any = get_args(annotation)[0] if many else annotation
-    nested: bool = is_dataclass(inner)
-    one = _message(inner) if nested else _primitive(held.metadata["kafka_type"], flexible)
-    if many:
-        return lambda walker: walker.items(_count(walker, flexible), one)
-    if nullable and nested:
+def _field(shape: Shape, flexible: bool) -> _Walk:
+    one = _primitive(shape, flexible) if shape.nested is None else _message(shape.nested)
+    if shape.many:
+        several = runs(shape.nested) if flexible and shape.nested is not None else ()
+        size = _length(4, flexible, shape.nullable)
+        return lambda walker: walker.items(size(walker), one, several)
+    if shape.nullable and shape.nested is not None:
         return lambda walker: None if walker.integer(1) < 0 else one(walker)
     return one
 
 
-def _count(walker: _Walker, flexible: bool) -> int:
-    return max(0, walker.varint() - 1 if flexible else walker.integer(4))
-
-
-def _primitive(name: str, flexible: bool) -> _Walk:
-    size = _SIZES.get(name)
+def _primitive(shape: Shape, flexible: bool) -> _Walk:
+    size = SIZES.get(shape.primitive)
     if size is not None:
         return lambda walker: walker.skip(size)
-    if flexible:
-        return lambda walker: walker.skip(max(0, walker.varint() - 1))
-    width = 2 if name == "string" else 4
-    return lambda walker: walker.skip(max(0, walker.integer(width)))
+    nullable = shape.nullable and not shape.many  # of an array, that is said of the whole
+    length = _length(2 if shape.primitive == "string" else 4, flexible, nullable)
+    return lambda walker: walker.skip(length(walker))
+
+
+def _length(width: int, flexible: bool, nullable: bool) -> Callable[[_Walker], int]:
+    """How many items or bytes follow; 0 for null. ``width`` is that of the length where it is no varint."""
+
+    def read(walker: _Walker) -> int:
+        length = walker.varint() - 1 if flexible else walker.integer(width)
+        if length < 0 and not nullable:
+            raise LengthError("null where it may not be")
+        return max(0, length)
+
+    return read

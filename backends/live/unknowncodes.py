@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass
 from functools import cache
-from typing import Any, TypeVar, cast, get_args, get_origin
+from types import GenericAlias
+from typing import Any, TypeVar, cast
 
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 from kio.static.primitive import i16
 from kio.static.protocol import ResponsePayload
+
+from backends.live.schema import shapes
 
 R = TypeVar("R", bound=ResponsePayload)
 
@@ -43,36 +46,24 @@ def error_code(value: int) -> ErrorCode:
 def _numbered(kind: Any) -> Any:
     """``kind`` with an int16 wherever it has an error code."""
     made = []
-    for held in fields(kind):
+    for held, shape in zip(fields(kind), shapes(kind), strict=True):
         metadata: Mapping[str, Any] = held.metadata
-        annotation, default = _replaced(held.type), held.default
-        if metadata.get("kafka_type") == "error_code":
+        annotation: Any = held.type
+        default = held.default
+        if shape.nested is not None:
+            annotation = _numbered(shape.nested)
+            if shape.many:
+                annotation = GenericAlias(tuple, (annotation, ...))
+            annotation = annotation | None if shape.nullable else annotation
+        if shape.primitive == "error_code":
             annotation, metadata = i16, {**metadata, "kafka_type": "int16"}
             default = default if default is MISSING else i16(default)
         elif is_dataclass(default) and not isinstance(default, type):
             default = _values(type(default), default, _numbered(type(default)))
-        one = field(metadata=metadata) if default is MISSING else field(metadata=metadata, default=default)
-        made.append((held.name, annotation, one))
+        told = field(metadata=metadata) if default is MISSING else field(metadata=metadata, default=default)
+        made.append((held.name, annotation, told))
     namespace = {name: getattr(kind, name) for name in _SCHEMA}
     return make_dataclass(kind.__name__, made, frozen=True, slots=True, kw_only=True, namespace=namespace)
-
-
-def _replaced(annotation: Any) -> Any:
-    if isinstance(annotation, type) and is_dataclass(annotation):
-        return _numbered(annotation)
-    if get_origin(annotation) is tuple:
-        return tuple[_replaced(get_args(annotation)[0]), ...]  # type: ignore[misc]  # made while it runs
-    if type(None) in get_args(annotation):
-        inner = next(part for part in get_args(annotation) if part is not type(None))
-        return _replaced(inner) | None if _nested(inner) else annotation
-    return annotation
-
-
-def _nested(annotation: Any) -> Any:
-    """The message inside an annotation, or None."""
-    if isinstance(annotation, type) and is_dataclass(annotation):
-        return annotation
-    return next((found for part in get_args(annotation) if (found := _nested(part))), None)
 
 
 def _named(kind: Any, plain: Any) -> Any:
@@ -83,18 +74,17 @@ def _values(source: Any, entity: Any, target: Any) -> Any:
     """``entity``, field by field, as a ``target``; ``source`` has the annotations."""
     made = {}
     to_names = target is source
-    for held in fields(source):
-        value = getattr(entity, held.name)
-        inner = _nested(held.type)
-        if held.metadata.get("kafka_type") == "error_code":
+    for shape in shapes(source):
+        value = getattr(entity, shape.name)
+        inner = shape.nested
+        if shape.primitive == "error_code":
             value = error_code(value) if to_names else i16(value)
         elif inner is not None and value is not None:
             wanted = inner if to_names else _numbered(inner)
-            several = isinstance(value, tuple)
             value = (
                 tuple(_values(inner, one, wanted) for one in value)
-                if several
+                if shape.many
                 else _values(inner, value, wanted)
             )
-        made[held.name] = value
+        made[shape.name] = value
     return target(**made)

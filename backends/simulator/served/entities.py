@@ -66,7 +66,7 @@ _Plan = tuple[tuple[str, _Make | None, Any], ...]
 _PLANS: dict[type[Any], _Plan] = {}
 
 
-def _plan(kind: type[Any]) -> _Plan:
+def _plan(kind: Any) -> _Plan:
     if kind in _PLANS:
         return _PLANS[kind]
     plan = []
