@@ -50,6 +50,10 @@ def _enter(name: str, command: TyperCommand | TyperGroup) -> NoReturn:
         # A terminal that cannot show a character gets its escape, not a crash in the middle of a recovery.
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    if f"_{name.upper().replace('-', '_')}_COMPLETE" in os.environ:
+        from typer.completion import completion_init  # noqa: PLC0415  # a shell that completes only
+
+        completion_init()
     program = _program(name, sys.argv[1:])
     status = run(command, program)
     if program.screen.output_failed:

@@ -100,6 +100,8 @@ def test_completion_names_commands_options_and_profiles_without_contacting_anybo
         ("ktriage recover --recovery-", "--recovery-duration-ms"),
         ("ktriage recover --ranking ", "last-record"),
         ("ktriage replicas --cluster pro", "production"),
+        ("kafka-unclean-recovery --auto", "--automated-recovery"),
+        ("kafka-elect-leaders --election-type des", "designated"),
     ):
         words = line.split(" ")
         asked = {
@@ -108,5 +110,6 @@ def test_completion_names_commands_options_and_profiles_without_contacting_anybo
             "_TYPER_COMPLETE_ARGS": line,
             "_TYPER_COMPLETE_FISH_ACTION": "get-args",
         }
-        ended = invoke(tmp_path, "ktriage", _KTRIAGE_COMPLETE=f"complete_{shell}", **asked)
+        asked[f"_{words[0].upper().replace('-', '_')}_COMPLETE"] = f"complete_{shell}"
+        ended = invoke(tmp_path, words[0], **asked)
         assert expected in ended.out, (line, ended)
