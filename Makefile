@@ -13,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup pipeline-setup demo demo-kafka screenshots test lint unit spark live bench soak lock clean
+.PHONY: setup pipeline-setup demo demo-kafka screenshots test lane-here lane-live lint unit spark live bench soak lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -74,7 +74,18 @@ screenshots: $(VENV)/.dev java
 	@sed -n '/^What each/,/as was told before/p' $(VENV)/demo.txt \
 	    | $(BIN)/python -m console.output.svg "ktriage: a recovery on a real Kafka" > screenshots/recovery.svg
 
-test: lint unit spark live
+# Two lanes: the tests on a real Kafka wait most of the time. What they print is shown when they are done.
+LIVE_LOG := $(VENV)/live.log
+test: lint
+	@rm -f $(LIVE_LOG)
+	@echo "the tests on a real Kafka run beside the others; their output goes to $(LIVE_LOG) and is shown at the end" >&2
+	@status=0; $(MAKE) --no-print-directory -j2 lane-here lane-live || status=$$?; cat $(LIVE_LOG); exit $$status
+
+lane-here:
+	@status=0; for part in unit spark; do $(MAKE) --no-print-directory $$part || status=$$?; done; exit $$status
+
+lane-live:
+	@$(MAKE) --no-print-directory live > $(LIVE_LOG) 2>&1
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
