@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-import asyncio
-import tempfile
-from pathlib import Path
+import time
+from collections import Counter
 
 from benchmarks.soak import Asked
-from tests.wire.incidents import Told, incident
+from tests.wire.many import incidents
 
 ROUNDS = 5_000
-AT_ONCE = 2
+AT_ONCE = 8
+"""Incidents at once: each of them waits for seconds, and works for a third of one."""
 
 
 def run(asked: Asked) -> int:
     """So many seeds; prints a summary, and each seed in which something was wrong. 0 where nothing was."""
-    return asyncio.run(_run(asked.seeds(ROUNDS, first=1), asked.jobs or AT_ONCE))
-
-
-async def _run(wanted: range, at_once: int) -> int:
-    seeds = iter(wanted)
-    told: list[Told] = []
-
-    async def work() -> None:
-        for seed in seeds:
-            with tempfile.TemporaryDirectory() as directory:
-                one = await incident(seed, Path(directory))
-            told.append(one)
-            if one.wrong:
-                print(f"wire: seed {seed}: {'; '.join(one.wrong)}", flush=True)
-
-    await asyncio.gather(*(work() for _ in range(at_once)))
-    wrong = sum(bool(one.wrong) for one in told)
+    began = time.monotonic()
+    sums: Counter[str] = Counter()
+    for one in incidents(asked.seeds(ROUNDS, first=1), asked.jobs or AT_ONCE):
+        sums.update(
+            incidents=1,
+            offline=one.offline,
+            elected=one.elected,
+            faults=len(one.faults),
+            killed=one.killed,
+            runs=one.runs,
+            wrong=bool(one.wrong),
+        )
+        if one.wrong:
+            print(f"wire: seed {one.seed}: {'; '.join(one.wrong)}", flush=True)
     print(
-        f"wire: {len(told):,} incidents, {sum(one.offline for one in told):,} offline partitions,"
-        f" {sum(one.elected for one in told):,} elected, {sum(len(one.faults) for one in told):,} faults while the"
-        f" tool worked, {sum(one.killed for one in told):,} runs killed and resumed: {wrong:,} went wrong"
+        f"wire: {sums['incidents']:,} incidents, {sums['offline']:,} offline partitions,"
+        f" {sums['elected']:,} elected, {sums['runs']:,} runs of the tool, {sums['killed']:,} killed and resumed,"
+        f" {sums['faults']:,} faults while it worked, {time.monotonic() - began:.0f} s:"
+        f" {sums['wrong']:,} went wrong"
     )
-    return 1 if wrong else 0
+    return 1 if sums["wrong"] else 0

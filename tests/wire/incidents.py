@@ -27,7 +27,8 @@ from backends.simulator.watch import Event, MetadataCommitted
 from backends.simulator.world import World
 from recovery.loss import count, union
 from recovery.model import NO_LEADER, EpochSpan, TopicPartition
-from tests.unit.cli.invoking import command_line, environment
+from tests.unit.cli.invoking import environment
+from tests.wire.ready import Ready, Run
 
 SAFE, QUICK = "safe", "quick"
 PARTITIONS = 4
@@ -51,16 +52,19 @@ class Told(NamedTuple):
 @dataclass
 class Elections:
     """Every log of a partition at the moment in which it was given a leader again, and what was acknowledged with
-    acks=all until then, since the last unclean election.
+    acks=all until then, since the last unclean election. ``fenced``: who was so at any time while it was watched.
     """
 
     simulation: Simulation
     at: dict[TopicPartition, Mapping[int, Log]] = field(default_factory=dict)
     acknowledged: dict[TopicPartition, tuple[EpochSpan, ...]] = field(default_factory=dict)
+    fenced: set[int] = field(default_factory=set)
 
     def __call__(self, event: Event) -> None:
         if not isinstance(event, MetadataCommitted):
             return
+        for image in (event.before, event.image):
+            self.fenced.update(number for number, broker in image.brokers.items() if broker.fenced)
         for tp in event.touched:
             before, after = event.before.partitions.get(tp), event.image.partitions.get(tp)
             if before is None or after is None or before.leader != NO_LEADER or after.leader == NO_LEADER:
@@ -137,7 +141,8 @@ def prelude(world: World, random: Random) -> None:
 class Incident:
     """One seed, from its prelude to what is checked."""
 
-    def __init__(self, seed: int, directory: Path) -> None:
+    def __init__(self, seed: int, directory: Path, ready: Ready) -> None:
+        self._ready = ready
         self.seed = seed
         self.random = Random(f"incident {seed}")
         self.directory = directory
@@ -151,7 +156,7 @@ class Incident:
         self.world = self.simulation.world
         self.strategy = self.random.choice(("balanced", "aggressive", "aggressive"))
         self.native = self.random.random() < 0.5
-        self._process: asyncio.subprocess.Process | None = None
+        self._run: Run | None = None
         self._planned = dict.fromkeys(self.random.sample(range(1, 60), self.random.choice((0, 1, 2))))
         # Natively one write is all there is; otherwise an order, an election, and the order again.
         writes = 1 if self.native else self.random.randrange(1, 4)
@@ -194,9 +199,9 @@ class Incident:
             self._something()
         if api_key in WRITES:
             self._writes += 1
-            if self._writes == self._kill_at and self._process is not None and not self.killed:
+            if self._writes == self._kill_at and self._run is not None and not self.killed:
                 self.killed = True
-                self._process.send_signal(signal.SIGKILL)
+                self._run.kill()
                 if self.random.random() < 0.5:
                     return None
         return frame
@@ -230,29 +235,24 @@ class Incident:
 
     async def _tool(self, served: ServedCluster, name: str, *words: str) -> str:
         self.runs += 1
-        self._process = process = await asyncio.create_subprocess_exec(
-            *command_line(name, *words, "--bootstrap-server", served.bootstrap),
+        self._run = run = await self._ready.run(
+            name,
+            *words,
+            *("--bootstrap-server", served.bootstrap),
             env=environment(self.directory),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            directory=self.directory,
         )
-        try:
-            async with asyncio.timeout(LIMIT):
-                out, err = await process.communicate()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        ending = asyncio.ensure_future(run.ended())
+        if not (await asyncio.wait((ending,), timeout=LIMIT))[0]:
+            run.kill()
             self.wrong.append(f"{name} did not come to an end within {LIMIT:g} s")
-            return ""
-        finally:
-            self._process = None
-        said = err.decode(errors="replace")
-        if process.returncode not in (0, 1, 3, 4, -signal.SIGKILL):
-            self.wrong.append(f"{name} ended with status {process.returncode}: {said[-300:]}")
-        if "should not happen" in said or "Traceback" in said:
-            self.wrong.append(f"{name} crashed: {said[-300:]}")
-        return out.decode() if process.returncode in (0, 1, 4) else ""
+        ended = await ending
+        self._run = None
+        if ended.status not in (0, 1, 3, 4, -signal.SIGKILL):
+            self.wrong.append(f"{name} ended with status {ended.status}: {ended.err[-300:]}")
+        if "should not happen" in ended.err or "Traceback" in ended.err:
+            self.wrong.append(f"{name} crashed: {ended.err[-300:]}")
+        return ended.out if ended.status in (0, 1, 4) else ""
 
     # Afterwards.
 
@@ -286,7 +286,8 @@ class Incident:
         chosen = logs[row["leader"]]
         answered = {c["broker"] for c in document["contacts"] if c["problem"] is None}
         answered -= set(planned["loss"]["unanswered"])
-        others = [log for number, log in logs.items() if number in answered and number != row["leader"]]
+        answered &= logs.keys() - {row["leader"]}
+        others = [logs[number] for number in answered]
         lost = count(_missing(chosen, others))
         told = planned["loss"]
         # A machine that lost its power after it had answered has lost records by itself.
@@ -294,7 +295,9 @@ class Incident:
         if fewer or (told["atMost"] is not None and lost > told["atMost"]):
             self.wrong.append(f"{tp}: {lost} offsets lost, told {told['atLeast']} to {told['atMost']}")
         if tp.topic == SAFE:
-            self._kept(tp, chosen, others)
+            # Only balanced waits for one that answered while it could not be elected yet.
+            waited = answered if self.strategy == "balanced" else answered - self._elections.fenced
+            self._kept(tp, chosen, [logs[number] for number in waited])
 
     def _kept(self, tp: TopicPartition, chosen: Log, others: Iterable[Log]) -> None:
         """Nothing acknowledged with acks=all, and held by somebody who could be elected and answered, is gone."""
@@ -345,6 +348,6 @@ def _lacking(log: Log, spans: Iterable[EpochSpan]) -> list[EpochSpan]:
     return lacking
 
 
-async def incident(seed: int, directory: Path) -> Told:
-    """One incident; its records are in ``directory``."""
-    return await Incident(seed, directory).run()
+async def incident(seed: int, directory: Path, ready: Ready) -> Told:
+    """One incident; its records are in ``directory``, and ``ready`` starts the tool."""
+    return await Incident(seed, directory, ready).run()

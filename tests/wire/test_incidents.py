@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
 
-from tests.wire.incidents import incident
+from tests.wire.incidents import Told
+from tests.wire.many import incidents
 
 SEEDS = range(1, 31)
+AT_ONCE = 4
+
+
+@pytest.fixture(scope="module")
+def told() -> Mapping[int, Told]:
+    """All of them: what they wait for is waited for together."""
+    return {one.seed: one for one in incidents(SEEDS, AT_ONCE)}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_what_was_promised_is_kept(seed: int, tmp_path: Path) -> None:
-    told = await incident(seed, tmp_path)
-    assert not told.wrong, told
+def test_what_was_promised_is_kept(seed: int, told: Mapping[int, Told]) -> None:
+    assert not told[seed].wrong, told[seed]
