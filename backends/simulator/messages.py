@@ -35,7 +35,8 @@ class Error(StrEnum):
 class MetadataUpdate(NamedTuple):
     """An entry of the metadata log: the whole state after it, and what it touched.
 
-    ``last_epoch`` is the highest broker epoch ever given.
+    ``last_epoch`` is the highest broker epoch ever given; ``placed`` those of ``touched`` that are new, or whose
+    replicas are others now.
     """
 
     image: ClusterImage
@@ -43,6 +44,7 @@ class MetadataUpdate(NamedTuple):
     brokers: tuple[int, ...]
     last_epoch: int
     why: str
+    placed: frozenset[TopicPartition] = frozenset()
 
 
 # From a broker to the active controller.
@@ -92,13 +94,14 @@ class MetadataFetch(NamedTuple):
 
 class MetadataBatch(NamedTuple):
     """The state at ``offset``; ``image`` None: nothing new. ``touched`` is what changed since the offset asked for,
-    None: anything may have.
+    None: anything may have. ``placed`` is as in the updates.
     """
 
     offset: int
     image: ClusterImage | None
     touched: tuple[TopicPartition, ...] | None
     brokers: tuple[int, ...]
+    placed: frozenset[TopicPartition] = frozenset()
 
 
 class AlterPartitions(NamedTuple):

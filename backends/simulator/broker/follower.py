@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from backends.simulator.broker.fetcher import Fetcher
+from backends.simulator.table import PartitionTable
 from recovery.controller.registration import Registration
 from recovery.model import NO_LEADER, TopicPartition
 
@@ -24,9 +25,11 @@ class Followed:
 
     def load(self) -> None:
         """Follow everything as the metadata has it, already caught up."""
-        for _, partition in self._process.image.partitions.items():
+        table = self._process.image.partitions
+        assert isinstance(table, PartitionTable)
+        for partition, count in table.counted():
             if self._from(partition) is not None:
-                self._counts[partition.leader] = self._counts.get(partition.leader, 0) + 1
+                self._counts[partition.leader] = self._counts.get(partition.leader, 0) + count
         for leader in sorted(self._counts):
             self._fetchers[leader] = Fetcher(self._process, leader, warm=True)
             self._fetchers[leader].start()

@@ -191,6 +191,8 @@ class Leader:
     def look_at(self, brokers: Iterable[int]) -> None:
         """The registration of these brokers changed: they may be eligible for an ISR now."""
         changed = frozenset(brokers)
+        if not changed:
+            return
         for tp, lead in self._led.items():
             for follower in lead.followers:
                 if follower in changed and follower not in lead.isr:

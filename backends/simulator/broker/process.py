@@ -74,6 +74,7 @@ class BrokerProcess:
         self._timers: list[Timer] = []
         self._heartbeat_due = False
         self._assignments: dict[TopicPartition, str] = {}
+        self._without_log: dict[TopicPartition, None] = {}
         self.storage = Storage(self, disk, self._went_offline)
         self.leader = Leader(self, warm=self.running)
         self.follower = Followed(self)
@@ -214,14 +215,18 @@ class BrokerProcess:
         before, self.image = self.image, image
         first = self.offset < 0
         self.offset = batch.offset
-        touched: Iterable[TopicPartition] | None = None if first else batch.touched
-        if touched is None:
-            touched = self._everything()
-        logs = self.storage.disk.logs
-        for tp in touched:
-            after = image.partitions.get(tp)
+        if first or batch.touched is None:
+            mine = self._everything()
+        else:
             # Most of what a large cluster writes is not about this broker.
-            if tp in logs or (after is not None and self.id in after.replicas):
+            logs, without, placed = self.storage.disk.logs, self._without_log, batch.placed
+            if without or placed:
+                mine = [tp for tp in batch.touched if tp in logs or tp in without or tp in placed]
+            else:
+                mine = list(filter(logs.__contains__, batch.touched))
+        for tp in mine:
+            after = image.partitions.get(tp)
+            if tp in self.storage.disk.logs or (after is not None and self.id in after.replicas):
                 self._partition(tp, before.partitions.get(tp), after)
         self.leader.look_at(batch.brokers)
         if before.min_isr != image.min_isr:
@@ -240,10 +245,14 @@ class BrokerProcess:
             self.leader.drop(tp)
             self.follower.changed(tp, before, after)
             self.storage.delete(tp)
+            self._without_log.pop(tp, None)
             return
-        if tp not in self.storage.disk.logs and not self._create(tp, after):
-            self.follower.never(tp)
-            return
+        if tp not in self.storage.disk.logs:
+            if not self._create(tp, after):
+                self._without_log[tp] = None
+                self.follower.never(tp)
+                return
+            self._without_log.pop(tp, None)
         if self.storage.offline(tp):
             self.follower.never(tp)
             return

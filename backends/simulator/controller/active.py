@@ -4,7 +4,7 @@ the metadata log, and answered when it is committed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from backends.simulator.context import Context
@@ -99,7 +99,7 @@ class ActiveController:
         then: Then | None = None,
         otherwise: Then | None = None,
         brokers: Iterable[int] = (),
-        created: Iterable[TopicPartition] = (),
+        created: Sequence[TopicPartition] = (),
     ) -> None:
         """Make ``effect`` the newest state and append it; ``then`` runs when it is committed, ``otherwise`` when
         the leadership was lost before.
@@ -112,7 +112,9 @@ class ActiveController:
         before = self.image
         touched = (*effect.changes, *created)
         self.image = effect.image
-        update = MetadataUpdate(effect.image, touched, tuple(brokers), self.last_epoch, why)
+        moved = (tp for tp, change in effect.changes.items() if change.replicas is not None)
+        placed = frozenset((*moved, *created))
+        update = MetadataUpdate(effect.image, touched, tuple(brokers), self.last_epoch, why, placed)
         self.context.watch(MetadataWritten(before, effect.image, effect.changes, why))
 
         def done(committed: bool) -> None:
@@ -131,7 +133,7 @@ class ActiveController:
             self.recovery.look(touched)
 
     def write_or_go_on(
-        self, effect: Effect, why: str, answer: Answer, reply: Any, created: Iterable[TopicPartition] = ()
+        self, effect: Effect, why: str, answer: Answer, reply: Any, created: Sequence[TopicPartition] = ()
     ) -> None:
         """Answer ``reply`` when ``effect`` is committed; at once where it changes nothing."""
         if effect.image is self.image:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from backends.simulator.context import Context
@@ -14,7 +15,6 @@ from backends.simulator.network import Node
 from backends.simulator.network import controller as node
 from backends.simulator.rpc import Answer, Endpoint
 from recovery.membership.voters import ReplicaKey
-from recovery.model import TopicPartition
 
 BATCH = 64
 
@@ -101,11 +101,13 @@ def _batch(read: Read) -> MetadataBatch:
     if not read.entries:
         return MetadataBatch(read.reached, None, (), ())
     newest: MetadataUpdate = read.entries[-1].payload
-    brokers: dict[int, None] = {}
-    touched: dict[TopicPartition, None] | None = {} if read.whole else None
-    for entry in read.entries:
-        brokers.update(dict.fromkeys(entry.payload.brokers))
-        if touched is not None:
-            touched.update(dict.fromkeys(entry.payload.touched))
-    changed = None if touched is None else tuple(touched)
-    return MetadataBatch(read.reached, newest.image, changed, tuple(brokers))
+    if len(read.entries) == 1:
+        touched = newest.touched if read.whole else None
+        return MetadataBatch(read.reached, newest.image, touched, newest.brokers, newest.placed)
+    updates: list[MetadataUpdate] = [entry.payload for entry in read.entries]
+    brokers = tuple(dict.fromkeys(broker for update in updates for broker in update.brokers))
+    changed = None
+    if read.whole:
+        changed = tuple(dict.fromkeys(chain.from_iterable(update.touched for update in updates)))
+    placed = frozenset(chain.from_iterable(update.placed for update in updates))
+    return MetadataBatch(read.reached, newest.image, changed, brokers, placed)
