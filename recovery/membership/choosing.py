@@ -28,8 +28,10 @@ def newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> ReplicaK
     if alive:
         return alive[0].key
     voter = next((v for v in quorum.voters.voters if v.key.id == node_id), None)
-    if voter is not None and not mine:
-        raise NotChosen(f"node {node_id} is a voter already, with directory {voter.key.directory_id}")
+    if voter is not None:
+        raise NotChosen(
+            f"node {node_id} is a voter already, with directory {voter.key.directory_id}, and fetches with no other"
+        )
     if mine:
         raise NotChosen(f"node {node_id} is listed as an observer and has stopped fetching: is it running?")
     raise NotChosen(

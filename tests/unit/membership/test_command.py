@@ -72,6 +72,12 @@ def test_the_same_node_is_not_added_beside_itself_nor_anything_removed_that_a_ma
     assert found["preflight"]["allowed"] is False
 
 
+def test_what_was_a_static_voter_is_a_voter_though_its_nameless_row_stays_listed(call: Caller) -> None:
+    ended = call("ktriage", "quorum", "add", "101", *YES, "--simulate", "static-quorum-upgrade")
+    assert ended.status == 1
+    assert "node 101 is a voter already" in ended.err
+
+
 def test_a_broker_is_told_from_a_controller_that_has_no_endpoint(call: Caller) -> None:
     ended = call("ktriage", "quorum", "add", "1", *YES, *DISK)
     assert ended.status == 1
