@@ -40,6 +40,9 @@ async def plan_replacement(membership: Membership, choice: Choice, header: Heade
     cluster_id = await membership.open()
     quorum = await membership.describe()
     nodes = await membership.nodes()
+    brokers = {node.id for node in nodes if node.role is Role.BROKER}
+    if taken := sorted(brokers.intersection(choice.joining)):
+        raise ReplacementError(f"node {taken[0]} is a broker: a controller needs a node id of its own")
     asked = wanted(choice, cluster_id, quorum, nodes, add_first=membership.rules.duplicate_ids)
     plan = make(header, asked)
     if refusal(plan, quorum, Limits()):

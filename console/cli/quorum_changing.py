@@ -48,6 +48,8 @@ def change(run: Run, request: Request) -> int:
         if request.ask:
             run.refuse_unless_interactive("--yes and --reason TEXT, or --dry-run")
     if request.verb == "upgrade":
+        if request.node is not None:
+            raise InputError(f"quorum upgrade is for the whole quorum and takes no node ({request.node})")
         from console.cli.quorum_upgrading import upgrade  # noqa: PLC0415  # for that verb only
 
         return upgrade(run, request)

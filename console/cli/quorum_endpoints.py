@@ -56,6 +56,11 @@ def update_endpoint(run: Run, request: Request) -> int:
 
 
 def _show(run: Run, quorum: Quorum, node: int, wanted: tuple[Endpoint, ...]) -> None:
+    if quorum.kraft_version >= 1 and quorum.default_listener not in {e.listener for e in wanted}:
+        raise InputError(
+            f"the controllers reach each other by {quorum.default_listener}:"
+            f" give --endpoint {quorum.default_listener}://HOST:PORT"
+        )
     refused = STATIC if quorum.kraft_version < 1 else may_restart(quorum, node)
     if refused and not has_endpoints(quorum, node, wanted):
         raise NotDone(f"{refused}; nothing was changed")

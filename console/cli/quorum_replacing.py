@@ -60,6 +60,8 @@ def replace(
 ) -> int:
     """Makes a plan or takes one that is there, shows it, and goes through it."""
     there = file is not None and file.exists()
+    if file is not None and not there and kind is None:
+        raise InputError(f"{file}: there is no such plan; give --why to make it")
     if there == (kind is not None):
         raise InputError(
             f"{file}: it exists: a plan that is there is gone through without --why"
@@ -81,6 +83,7 @@ def replace(
         try:
             made = plan or await _made(membership, request, kind, joining)
             refuse_other_cluster(made, cluster_id)
+            refuse_unsaid(made, request.confirmed)
             path = file if there else save(made, file, keep=not request.dry_run)
             confirmed = request.confirmed | unfinished(cluster_id).confirmed.get(
                 made.header.plan_id, frozenset()
@@ -236,6 +239,19 @@ def refuse_other_cluster(plan: ReplacementPlan, cluster_id: str) -> None:
         raise InputError(f"the plan is for cluster {plan.wanted.cluster_id}, and this is {cluster_id}")
 
 
+def refuse_unsaid(plan: ReplacementPlan, confirmed: frozenset[int]) -> None:
+    """Raises InputError where a step is said to be done that is none, or that the cluster shows by itself."""
+    said = {step.number for step in plan.steps if step.kind.said}
+    wrong = sorted(confirmed - said)
+    if wrong:
+        may = (
+            f"of this plan only {', '.join(map(str, sorted(said)))} can be said to be done"
+            if said
+            else ("of this plan every step is seen in the cluster")
+        )
+        raise InputError(f"--confirmed {wrong[0]}: {may}; nothing was sent")
+
+
 def go_on(
     run: Run, file: Path | None, confirmed: frozenset[int] = frozenset(), *, give_up: bool = False
 ) -> int | None:
@@ -262,6 +278,7 @@ def go_on(
                 return Status.DONE
             plan = read_plan(path)
             refuse_other_cluster(plan, cluster_id)
+            refuse_unsaid(plan, confirmed)
             ask = run.screen.interactive
             if ask and not await _wants(run, journal, found, path):
                 return None

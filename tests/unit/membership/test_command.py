@@ -178,3 +178,26 @@ def test_wrong_usage_is_one_line_and_nothing_sent(call: Caller, words: tuple[str
     assert ended.status == 2
     assert said in ended.err
     assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("replace", "102", "--why", "disk", "--confirmed", "99"), "every step is seen in the cluster"),
+        (
+            ("replace", "102", "--why", "host", "--with", "103", "--confirmed", "1"),
+            "of this plan only 6 can be said to be done",
+        ),
+        (("replace", "--plan", "nowhere.json"), "nowhere.json: there is no such plan"),
+        (("replace", "--why", "grow", "--with", "1"), "node 1 is a broker"),
+        (("update-endpoint", "101", "--endpoint", "FOO://h:1"), "give --endpoint CONTROLLER://HOST:PORT"),
+        (("upgrade", "101"), "takes no node (101)"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_shown(
+    call: Caller, words: tuple[str, ...], said: str
+) -> None:
+    ended = call("ktriage", "quorum", *words, "--dry-run", "--simulate", "controller-node-failure")
+    assert ended.status in (1, 2), ended
+    assert said in ended.err
+    assert not ended.out
