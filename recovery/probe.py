@@ -87,6 +87,7 @@ class Probe(NamedTuple):
         return self.bottom or bool(self.known and self.known[-1][1] < self.log_end_offset)
 
 
+@lru_cache(_SHARED)
 def start(log_end_offset: int, leader_epoch: int, offline: bool) -> Probe:
     """The first question about a log, given the partition's current leader epoch.
 

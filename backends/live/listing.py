@@ -19,7 +19,7 @@ from recovery.model import TopicPartition, Unknown, Why
 LISTING_TIMEOUT = 2.0
 """Seconds that the list of all partitions waits for log dirs; a broker that is silent is left out of it."""
 
-FRESH_FOR = 5.0
+FRESH_FOR = 15.0
 """Seconds for which a survey does without asking the same connection for its log dirs again."""
 
 Dirs = Mapping[int, Mapping[TopicPartition, tuple[str, int]]]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from backends.base.answers import LogDir, LogDirReplica
 from backends.live.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
+from backends.live.names import numbers
 from backends.live.refusals import by_topic
 from recovery.model import TopicPartition
 
@@ -38,10 +39,9 @@ async def describe_log_dirs(
     found = []
     for result in answer.results:
         replicas = tuple(
-            LogDirReplica(
-                TopicPartition(name, p.partition_index), p.partition_size, p.offset_lag, p.is_future_key
-            )
-            for name, topic in ((str(t.name), t) for t in result.topics)
+            LogDirReplica(names[p.partition_index], p.partition_size, p.offset_lag, p.is_future_key)
+            for topic in result.topics
+            for names in (numbers(str(topic.name)),)
             for p in topic.partitions
         )
         error = result.error_code.name.upper() if result.error_code else None

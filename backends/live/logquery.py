@@ -14,6 +14,7 @@ from kio.schema.list_offsets.v7.response import ListOffsetsResponse
 from kio.static.primitive import i16
 
 from backends.live.connection import BrokerConnection
+from backends.live.names import numbers
 from backends.live.packed import pack_fetch, pack_list_offsets
 from recovery.model import TopicPartition, Unknown, Why
 from recovery.probe import Answer, OutOfRange
@@ -65,8 +66,9 @@ async def log_ends(
     response = await connection.send(request, ListOffsetsResponse, timeout=timeout)
     ends: dict[TopicPartition, LogEnd | Trouble] = {}
     for topic in response.topics:
+        names = numbers(str(topic.name))
         for row in topic.partitions:
-            tp = TopicPartition(topic.name, row.partition_index)
+            tp = names[row.partition_index]
             if row.error_code is ErrorCode.none:
                 ends[tp] = LogEnd(row.leader_epoch, row.offset)
             else:
@@ -86,8 +88,9 @@ async def probe_epochs(
         trouble = Trouble(Unknown(Why.FAILED, f"Fetch answered {response.error_code.name}"), passing=True)
         return dict.fromkeys(questions, trouble)
     return {
-        (tp := TopicPartition(topic.topic, row.partition_index)): _answer(row, tp)
+        (tp := names[row.partition_index]): _answer(row, tp)
         for topic in response.responses
+        for names in (numbers(str(topic.topic)),)
         for row in topic.partitions
     }
 

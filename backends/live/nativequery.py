@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 
 from backends.live import logquery
 from backends.live.connection import BrokerConnection
-from backends.live.ids import kafka_id, uuid_of
+from backends.live.ids import kafka_id
 from backends.live.logquery import LogEnd, Trouble
+from backends.live.names import numbers
+from backends.live.packed import pack_log_info
 from backends.live.versions import GET_REPLICA_LOG_INFO
 from recovery.model import TopicPartition, Unknown, Why
 
 if TYPE_CHECKING:
-    from backends.live.native import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
+    from backends.live.native import GetReplicaLogInfoResponse
 
 CALL = "GetReplicaLogInfo (native), epochs by Fetch"
 AT_MOST = 1_000
@@ -80,7 +82,7 @@ async def _native(
     waiting = list(partitions)
     ends: Ends = {}
     while waiting:
-        request = _request(waiting, ids)
+        request = pack_log_info(waiting, ids)
         answer = await connection.send_exactly(request, GetReplicaLogInfoResponse, timeout=timeout)
         if answer is None:
             return None
@@ -95,32 +97,15 @@ async def _native(
     return ends
 
 
-def _request(
-    partitions: Sequence[TopicPartition], ids: Mapping[TopicPartition, str]
-) -> GetReplicaLogInfoRequest:
-    from kio.static.primitive import i32
-
-    from backends.live.native import GetReplicaLogInfoRequest, LogInfoTopic
-
-    topics: dict[str, list[i32]] = {}
-    for tp in partitions:
-        topics.setdefault(ids[tp], []).append(i32(tp.partition))
-    return GetReplicaLogInfoRequest(
-        topic_partitions=tuple(
-            LogInfoTopic(topic_id=uuid_of(topic), partitions=tuple(indexes))
-            for topic, indexes in topics.items()
-        )
-    )
-
-
 def _read(answer: GetReplicaLogInfoResponse, names: Mapping[str, str]) -> Ends | None:
     ends: Ends = {}
     for topic in answer.topic_partition_log_info_list:
         name = names.get(kafka_id(topic.topic_id))
         if name is None:
             continue  # nobody asked for it
+        named = numbers(name)
         for row in topic.partition_log_info:
-            tp = TopicPartition(name, row.partition)
+            tp = named[row.partition]
             if not row.error_code:
                 ends[tp] = LogEnd(row.partition_leader_epoch, row.log_end_offset)
             elif row.error_code == _CLUSTER_AUTHORIZATION_FAILED:

@@ -2,8 +2,8 @@
 
 kio's writer calls a function a field: 20 µs a partition and request, which was a third of a survey's own time.
 Only those that a survey and a recovery send by the thousand are written here (formats: ListOffsetsRequest v7,
-FetchRequest v12 and AlterPartitionReassignmentsRequest v0 and v1 of the Kafka protocol); a test holds every byte
-against kio's.
+FetchRequest v12 and AlterPartitionReassignmentsRequest v0 and v1 of the Kafka protocol, and the recovery tool's
+GetReplicaLogInfoRequest v0); a test holds every byte against kio's.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from struct import Struct
+from uuid import UUID
 
 from kio.schema.fetch.v12.request import FetchRequest
 from kio.schema.list_offsets.v7.request import ListOffsetsRequest
 from kio.static.protocol import RequestPayload
 
+from backends.live.ids import uuid_of
 from backends.live.wire import Packed
 from recovery.model import TopicPartition
 
@@ -26,6 +28,7 @@ _NO_OFFSET = -1
 _ONE_BYTE = 1
 _NO_TAGS = b"\0"
 
+_ZERO = UUID(int=0)
 _topic = attrgetter("topic")
 
 
@@ -80,6 +83,20 @@ def pack_assignments(
     ]
     same_factor = b"\0" if request.__version__ else b""
     return Packed(request, b"".join((index(timeout_ms), same_factor, _array(topics), _NO_TAGS)))
+
+
+def pack_log_info(partitions: Iterable[TopicPartition], ids: Mapping[TopicPartition, str]) -> Packed:
+    """GetReplicaLogInfo v0; ``ids`` map each partition to its topic's id. Raises struct.error for a bad integer."""
+    from backends.live.native import GetReplicaLogInfoRequest  # only where a broker offers it
+
+    topics: dict[str, list[int]] = {}
+    for tp in partitions:
+        topics.setdefault(ids[tp], []).append(tp.partition)
+    rows = []
+    for topic, numbers in topics.items():
+        packed = Struct(f">{len(numbers)}i").pack(*numbers)
+        rows.append(b"".join(((uuid_of(topic) or _ZERO).bytes, _varint(len(numbers) + 1), packed, _NO_TAGS)))
+    return Packed(GetReplicaLogInfoRequest, _array(rows) + _NO_TAGS)
 
 
 def _with_partitions(topic: str, rows: list[bytes]) -> bytes:

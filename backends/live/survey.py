@@ -210,7 +210,7 @@ class SurveyRun:
             return
         del self._unasked[broker][tp]
         epoch = max(answer.leader_epoch, row.state.leader_epoch)
-        row.ends[broker] = LogEnd(answer.leader_epoch, answer.offset)
+        row.ends[broker] = answer
         try:
             probe = probing.start(answer.offset, epoch, row.state.offline)
         except ProbeError as error:

@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from random import Random
 
 import pytest
+from kio.schema.describe_log_dirs.v4 import request as log_dirs_v4
+from kio.schema.describe_log_dirs.v5 import request as log_dirs_v5
 from kio.schema.describe_topic_partitions.v0.response import DescribeTopicPartitionsResponse
+from kio.schema.types import TopicName
 from kio.serial import entity_reader
+from kio.static.primitive import i32
 
 from backends.live.addresses import parse_addresses
 from backends.live.connection import BrokerConnection
@@ -22,6 +26,7 @@ from backends.simulator.served.apis import Api
 from backends.simulator.served.cluster import Options, ServedCluster
 from backends.simulator.served.entities import encode, response_type
 from backends.simulator.served.packing import pack_described
+from backends.simulator.served.replica import find
 from recovery.model import PartitionState, TopicPartition
 
 BY_HAND = dict(quick.QUICK)
@@ -66,6 +71,39 @@ async def test_the_quick_answers_are_the_general_ones(scenario: str, monkeypatch
                         patch.delitem(quick.QUICK, key)
                     slow = await asked(served, number, request)
                 assert fast == slow
+
+
+async def test_all_log_dirs_are_those_that_are_asked_for_by_name() -> None:
+    """Also those of a broker that has lost a disk."""
+    async with ServedCluster(read("disk-failure"), Options(speed=0)) as served:
+        held: dict[str, list[i32]] = {}
+        for tp in served.world.image.partitions:
+            held.setdefault(tp.topic, []).append(i32(tp.partition))
+        for number in served.world.brokers:
+            for schema in (log_dirs_v4, log_dirs_v5):
+                every = await asked(served, number, schema.DescribeLogDirsRequest(topics=None))
+                named = await asked(
+                    served,
+                    number,
+                    schema.DescribeLogDirsRequest(
+                        topics=tuple(
+                            schema.DescribableLogDirTopic(topic=TopicName(topic), partitions=tuple(indexes))
+                            for topic, indexes in held.items()
+                        )
+                    ),
+                )
+                assert every == named
+
+
+async def test_log_ends_of_many_are_those_of_each() -> None:
+    async with ServedCluster(read("disk-failure"), Options(speed=0)) as served:
+        table = served.world.image.partitions
+        topics = {tp.topic: [0, 1, 2, 3, 77, -1] for tp in table}
+        for process in served.world.brokers.values():
+            replicas = quick.Replicas(process)
+            for topic, numbers in {**topics, "nowhere": [0]}.items():
+                found = replicas.of(topic, numbers)
+                assert found == [find(process, TopicPartition(topic, number)) for number in numbers]
 
 
 def test_a_described_page_is_what_kio_writes() -> None:

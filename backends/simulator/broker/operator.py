@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from backends.base.answers import LogDir, LogDirReplica
 from backends.simulator import questions as ask
 from backends.simulator.broker.describe import describe_configs, describe_page
+from backends.simulator.broker.log import Log
 from backends.simulator.messages import (
     CreateTopic,
     DeleteTopic,
@@ -23,13 +24,18 @@ from backends.simulator.network import Node
 from backends.simulator.rpc import Answer
 from recovery.controller.targets import Election
 from recovery.controller.unclean_recovery import LogInfo
-from recovery.model import Lineage, TopicPartition, Unknown, Why
+from recovery.model import TopicPartition, Unknown, Why
 
 if TYPE_CHECKING:
     from backends.simulator.broker.process import BrokerProcess
 
+_new = tuple.__new__
+"""Makes a NamedTuple in half the time that its own constructor takes, where 600,000 are made."""
+
 BYTES_A_RECORD = 100
 """What a record takes in a simulated log dir."""
+TOTAL_BYTES = 1 << 40
+"""What a simulated log dir holds."""
 
 
 class OperatorRequests:
@@ -83,7 +89,7 @@ class OperatorRequests:
         for tp in tps:
             log, partition = logs.get(tp), find(tp)
             if usual and log is not None and partition is not None:
-                yield ask.PartitionLogInfo(tp, partition.leader_epoch, log.end, None)
+                yield _new(ask.PartitionLogInfo, (tp, partition.leader_epoch, log.end, None))
             else:
                 yield self._one(tp)
 
@@ -112,7 +118,7 @@ class OperatorRequests:
         """Equal logs are one object, and their lineage is made once."""
         disk = self._process.storage.disk
         usual = self._process.storage.sound and not self._denied.permissions
-        known: dict[int, tuple[Lineage, int, int, str]] = {}
+        known: dict[int, ask.LogTold] = {}
         for tp in tps:
             log = disk.logs.get(tp)
             if not usual or log is None:
@@ -120,9 +126,8 @@ class OperatorRequests:
                 continue
             told = known.get(id(log))
             if told is None:
-                path = disk.directories[log.directory].path
-                told = known[id(log)] = (log.lineage, log.start, log.high_watermark, path)
-            yield ask.LogRead(tp, None, *told)
+                told = known[id(log)] = self._told(log)
+            yield _new(ask.LogRead, (tp, None, told))
 
     def _read(self, tp: TopicPartition) -> ask.LogRead:
         if f"READ topic {tp.topic}" in self._denied:
@@ -130,9 +135,11 @@ class OperatorRequests:
         error = self._log_error(tp)
         if error is not None:
             return ask.LogRead(tp, error)
-        log = self._process.storage.log(tp)
+        return ask.LogRead(tp, None, self._told(self._process.storage.log(tp)))
+
+    def _told(self, log: Log) -> ask.LogTold:
         path = self._process.storage.disk.directories[log.directory].path
-        return ask.LogRead(tp, None, log.lineage, log.start, log.high_watermark, path)
+        return ask.LogTold(log.lineage, log.start, log.high_watermark, path)
 
     def _times(self, body: ask.ReadTimes) -> ask.TimesRead:
         return ask.TimesRead(tuple(self._time_of(tp, offset) for tp, offset in body.records))
@@ -172,10 +179,9 @@ class OperatorRequests:
                 dirs.append(LogDir(self._process.id, directory.path, error, -1, -1, ()))
             else:
                 used = sum(row.size for row in rows[index])
-                total = 1 << 40
-                dirs.append(
-                    LogDir(self._process.id, directory.path, None, total, total - used, tuple(rows[index]))
-                )
+                free = TOTAL_BYTES - used
+                told = tuple(rows[index])
+                dirs.append(LogDir(self._process.id, directory.path, None, TOTAL_BYTES, free, told))
         return ask.LogDirsDescribed(None, tuple(dirs))
 
     def _reassignments(self, body: ask.ListReassignments) -> ask.ReassignmentsListed:

@@ -15,7 +15,7 @@ from backends.simulator.broker.process import BrokerProcess
 from backends.simulator.messages import Done, Error, NotController, SetConfig
 from backends.simulator.served.call import Call, code, message
 from backends.simulator.served.entities import Values
-from backends.simulator.served.metadata import rows_of
+from backends.simulator.served.tables import rows_of
 from backends.simulator.served.topic_configs import TOPIC_CONFIGS, Kind
 from recovery.controller.errors import Refusal
 from recovery.controller.image import ClusterImage

@@ -21,7 +21,7 @@ from backends.simulator.scenario.faults import Configure, Fault
 from backends.simulator.scenario.timeline import Timeline
 from backends.simulator.served.cluster import ServedCluster
 from backends.simulator.served.configs import ACTED_UPON, BROKER, TOPIC, wrong_config
-from backends.simulator.served.metadata import rows_of
+from backends.simulator.served.tables import rows_of
 
 LONGEST_STEP = 24 * 3600.0
 _LIMIT = 64 * 1024

@@ -18,9 +18,9 @@ from backends.simulator.broker.log import read
 from backends.simulator.broker.process import BrokerProcess
 from backends.simulator.served.call import Call
 from backends.simulator.served.entities import Values
-from backends.simulator.served.metadata import names_by_id
 from backends.simulator.served.packing import NO_TAGS, string, topics_of, uuid_bytes, varint
 from backends.simulator.served.replica import Replica, current, end_of, find
+from backends.simulator.served.tables import names_by_id
 from recovery.model import EpochSpan, TopicPartition
 
 CONSUMER, DEBUGGING, FUTURE = -1, -2, -3

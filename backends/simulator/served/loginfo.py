@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from struct import Struct
 from typing import Any
 
@@ -11,14 +11,16 @@ from kio.schema.errors import ErrorCode
 from backends.base.answers import LogDir
 from backends.live.ids import kafka_id
 from backends.live.native import LIMIT
+from backends.simulator.broker.operator import BYTES_A_RECORD, TOTAL_BYTES
 from backends.simulator.broker.process import BrokerProcess
 from backends.simulator.messages import Error
 from backends.simulator.questions import DescribeLogDirs, LogDirsDescribed
 from backends.simulator.served.call import Call, code
 from backends.simulator.served.entities import Values
-from backends.simulator.served.metadata import names_by_id
 from backends.simulator.served.packing import NO_TAGS, array, string, uuid_bytes
 from backends.simulator.served.quick import Replicas
+from backends.simulator.served.replica import Replica
+from backends.simulator.served.tables import names_by_id
 from recovery.model import TopicPartition
 
 _ROW = Struct(">iiqhB").pack
@@ -50,7 +52,13 @@ def _log_info(call: Call, process: BrokerProcess) -> bytes:
         if refused is not None:
             rows = [_ROW(partition, -1, -1, refused.value, 0) for partition in served]
         else:
-            rows = [_row(replicas, process, TopicPartition(name, partition)) for partition in served]
+            found = replicas.of(name, served)
+            rows = [
+                _ROW(partition, one.partition.leader_epoch, one.log.end, 0, 0)
+                if isinstance(one, Replica)
+                else _missing(process, TopicPartition(name, partition), one)
+                for partition, one in zip(served, found, strict=True)
+            ]
         topics.append(b"".join((uuid_bytes(asked or _ZERO), array(rows), NO_TAGS)))
     head = Struct(">iqB").pack(0, process.epoch, more)
     return b"".join((head, array(topics), NO_TAGS))
@@ -67,25 +75,22 @@ def _refused(call: Call, name: str, *, allowed: bool) -> ErrorCode | None:
     return None if call.rights.topic("DESCRIBE", name) else ErrorCode.topic_authorization_failed
 
 
-def _row(replicas: Replicas, process: BrokerProcess, tp: TopicPartition) -> bytes:
-    found = replicas.find(tp)
-    if isinstance(found, ErrorCode):
-        held = process.image.partitions.get(tp)
-        return _ROW(tp.partition, -1 if held is None else held.leader_epoch, -1, found.value, 0)
-    return _ROW(tp.partition, found.partition.leader_epoch, found.log.end, 0, 0)
+def _missing(process: BrokerProcess, tp: TopicPartition, error: ErrorCode) -> bytes:
+    held = process.image.partitions.get(tp)
+    return _ROW(tp.partition, -1 if held is None else held.leader_epoch, -1, error.value, 0)
 
 
 async def describe_log_dirs(call: Call) -> Values | bytes:
     """KIP-113, KIP-827. All topics where none is named; a failed dir has KAFKA_STORAGE_ERROR and nothing else."""
     if not call.rights.cluster("DESCRIBE"):
         return {"error_code": ErrorCode.cluster_authorization_failed, "results": ()}
+    if call.version in (4, 5) and call.request.topics is None:
+        return await call.there(lambda process: _everything(process, cordoned=call.version == 5))
     reply = await call.ask(DescribeLogDirs())
     if not isinstance(reply, LogDirsDescribed) or reply.error is not None:
         error = reply.error if isinstance(reply, LogDirsDescribed) else reply
         return {"error_code": code(error if isinstance(error, Error) else None), "results": ()}
     wanted = _wanted(call.request.topics)
-    if call.version in (4, 5):
-        return _packed(reply.log_dirs, wanted, cordoned=call.version == 5)
     return {"error_code": ErrorCode.none, "results": [_dir(log_dir, wanted) for log_dir in reply.log_dirs]}
 
 
@@ -127,25 +132,30 @@ def _dir(log_dir: LogDir, wanted: frozenset[tuple[str, int]] | None) -> Values:
     }
 
 
-def _packed(
-    log_dirs: Iterable[LogDir], wanted: frozenset[tuple[str, int]] | None, *, cordoned: bool
-) -> bytes:
-    """DescribeLogDirsResponse v4 and v5."""
+def _everything(process: BrokerProcess, *, cordoned: bool) -> bytes:
+    """DescribeLogDirsResponse v4 and v5 of all topics, as :class:`LogDirsDescribed` tells them."""
+    storage = process.storage
     row = Struct(">iqqBB").pack
+    topics: list[dict[str, list[bytes]]] = [{} for _ in storage.disk.directories]
+    used = [0] * len(topics)
+    for tp, log in storage.disk.logs.items():
+        if not storage.offline(tp):
+            size = (log.end - log.start) * BYTES_A_RECORD
+            used[log.directory] += size
+            topics[log.directory].setdefault(tp.topic, []).append(row(tp.partition, size, 0, 0, 0))
+    tail = b"\0\0" if cordoned else b"\0"
     dirs = []
-    for log_dir in log_dirs:
-        error = 0 if log_dir.error is None else ErrorCode.kafka_storage_error.value
-        topics = [
-            b"".join(
-                (
-                    string(name),
-                    array([row(r.tp.partition, r.size, r.offset_lag, r.future, 0) for r in replicas]),
-                    NO_TAGS,
-                )
-            )
-            for name, replicas in _held(log_dir, wanted).items()
-        ]
-        size = Struct(">qq").pack(log_dir.total_bytes, log_dir.usable_bytes)
-        tail = b"\0\0" if cordoned else b"\0"
-        dirs.append(b"".join((Struct(">h").pack(error), string(log_dir.path), array(topics), size, tail)))
+    for index, directory in enumerate(storage.disk.directories):
+        failed = index in storage.failed
+        error = ErrorCode.kafka_storage_error.value if failed else 0
+        sizes = (-1, -1) if failed else (TOTAL_BYTES, TOTAL_BYTES - used[index])
+        held = [b"".join((string(name), array(rows), NO_TAGS)) for name, rows in topics[index].items()]
+        parts = (
+            Struct(">h").pack(error),
+            string(directory.path),
+            array(held),
+            Struct(">qq").pack(*sizes),
+            tail,
+        )
+        dirs.append(b"".join(parts))
     return b"".join((bytes(4), b"\0\0", array(dirs), NO_TAGS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -17,30 +17,13 @@ from backends.simulator.questions import DescribeTopicPartitions
 from backends.simulator.served.call import Call
 from backends.simulator.served.entities import Values
 from backends.simulator.served.packing import Described, pack_described
-from backends.simulator.table import PartitionTable
+from backends.simulator.served.tables import rows_of
 from recovery.controller.image import ClusterImage, acceptable_leaders
 from recovery.controller.registration import Registration
 from recovery.model import NO_LEADER, TopicPartition
 
 BROKERS, CONTROLLERS = 1, 2
 INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
-
-
-def rows_of(image: ClusterImage) -> dict[str, tuple[Registration, ...]]:
-    """Every topic's partitions."""
-    table = image.partitions
-    return dict(table.topics) if isinstance(table, PartitionTable) else {}
-
-
-_newest: tuple[object, dict[str, str]] = (None, {})
-
-
-def names_by_id(image: ClusterImage) -> dict[str, str]:
-    """Every topic's name by its id; kept for as long as nothing changes."""
-    global _newest  # noqa: PLW0603  # thousands of requests ask the same of one table
-    if _newest[0] is not image.partitions:
-        _newest = (image.partitions, {id_of(image, name): name for name in rows_of(image)})
-    return _newest[1]
 
 
 async def metadata(call: Call) -> Values:
@@ -75,7 +58,7 @@ def _metadata(call: Call, process: BrokerProcess) -> Values:
 def _named(
     call: Call,
     image: ClusterImage,
-    held: dict[str, tuple[Registration, ...]],
+    held: Mapping[str, tuple[Registration, ...]],
     by_id: dict[str, str],
     asked: Any,
 ) -> Values:

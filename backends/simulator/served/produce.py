@@ -18,8 +18,8 @@ from backends.simulator.questions import Perform
 from backends.simulator.rpc import Answer
 from backends.simulator.served.call import Call, code
 from backends.simulator.served.entities import Values
-from backends.simulator.served.metadata import rows_of
 from backends.simulator.served.records import BadRecords, Batch, Compressed, read_produced
+from backends.simulator.served.tables import rows_of
 from recovery.model import EpochSpan, TopicPartition
 
 BY_ID_FROM = 13

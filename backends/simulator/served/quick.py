@@ -6,6 +6,7 @@ Whatever looks different is None, and answered the general way; a test holds bot
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from backends.simulator.served.apis import Api
 from backends.simulator.served.call import Call
 from backends.simulator.served.packing import NO_TAGS, string, topics_of
 from backends.simulator.served.replica import Replica, end_of, find
+from backends.simulator.served.tables import rows_of
 from recovery.model import TopicPartition
 
 CONSUMER, DEBUGGING, LATEST = -1, -2, -1
@@ -98,10 +100,28 @@ class Replicas:
     def __init__(self, process: BrokerProcess) -> None:
         self._process = process
         self._partitions = process.image.partitions
+        self._rows = rows_of(process.image)
         self._logs = process.storage.disk.logs
         self._plain = not process.storage.failed and not process.storage.failed_partitions
         self._plain = self._plain and not process.storage.disk.bad
         self._plain = self._plain and not any(held.broken for held in process.storage.disk.directories)
+
+    def of(self, topic: str, numbers: Sequence[int]) -> list[Replica | ErrorCode]:
+        """As :meth:`find`, of several partitions of one topic."""
+        row = self._rows.get(topic) if self._plain else None
+        if row is None:
+            return [self.find(TopicPartition(topic, number)) for number in numbers]
+        me, size, logs = self._process.id, len(row), self._logs
+        found: list[Replica | ErrorCode] = []
+        for number in numbers:
+            # A plain tuple is the same key, and quicker to make.
+            log = logs.get((topic, number))  # type: ignore[call-overload]
+            partition = row[number] if 0 <= number < size else None
+            if log is not None and partition is not None and me in partition.replicas:
+                found.append(Replica(log, partition, partition.leader == me))
+            else:
+                found.append(find(self._process, TopicPartition(topic, number)))
+        return found
 
     def find(self, tp: TopicPartition) -> Replica | ErrorCode:
         """As :func:`backends.simulator.served.replica.find`."""
@@ -142,8 +162,9 @@ async def list_offsets(call: Call, body: memoryview) -> bytes | None:
                 answers.append((string(topic.name), [_INT(row[0]) + refused for row in topic.rows]))
                 continue
             rows = []
-            for row in topic.rows:
-                found = replicas.find(TopicPartition(topic.name, row[0]))
+            for row, found in zip(
+                topic.rows, replicas.of(topic.name, [row[0] for row in topic.rows]), strict=True
+            ):
                 if isinstance(found, ErrorCode):
                     rows.append(_INT(row[0]) + _END(found.value, -1, -1, -1, 0))
                     continue
@@ -188,22 +209,23 @@ def _lineages(call: Call, process: BrokerProcess, topics: list[_Topic]) -> bytes
     told: dict[object, bytes | None] = {}
     answers = []
     for topic in topics:
-        allowed = call.rights.topic("READ", topic.name)
+        numbers = [row[0] for row in topic.rows]
         rows = []
-        for number, _, offset, epoch, *_ in topic.rows:
-            if not allowed:
-                rows.append(_INT(number) + _failed(ErrorCode.topic_authorization_failed))
-                continue
-            found = replicas.find(TopicPartition(topic.name, number))
+        if not call.rights.topic("READ", topic.name):
+            refused = _failed(ErrorCode.topic_authorization_failed)
+            answers.append((string(topic.name), [_INT(number) + refused for number in numbers]))
+            continue
+        for (number, _, offset, epoch, _, _, _), found in zip(
+            topic.rows, replicas.of(topic.name, numbers), strict=True
+        ):
             if isinstance(found, ErrorCode):
                 rows.append(_INT(number) + _failed(found))
                 continue
             log, partition, leads = found
             # Logs and registrations that are equal are one object in a loaded cluster, and live as long as this.
             key = (id(log), offset, epoch, leads and partition.leader_epoch)
-            if key in told:
-                known = told[key]
-            else:
+            known = told.get(key)
+            if known is None:
                 known = told[key] = _lineage(found, offset, epoch)
             if known is None:
                 return None

@@ -14,7 +14,7 @@ from backends.simulator.scenario.spread import spread
 from backends.simulator.served.call import Call, code, message
 from backends.simulator.served.configs import ACTED_UPON, MIN_ISR, TOPIC, refusal_of, set_config
 from backends.simulator.served.entities import Values
-from backends.simulator.served.metadata import rows_of
+from backends.simulator.served.tables import rows_of
 from backends.simulator.served.topic_configs import TOPIC_CONFIGS
 from recovery.controller.image import ClusterImage
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import groupby
 from typing import Any
+from uuid import NAMESPACE_DNS, UUID, uuid5
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,9 @@ from kio.schema.list_offsets.v7.request import ListOffsetsPartition, ListOffsets
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
-from backends.live.packed import pack_assignments, pack_fetch, pack_list_offsets
+from backends.live.ids import kafka_id, uuid_of
+from backends.live.native import GetReplicaLogInfoRequest, LogInfoTopic
+from backends.live.packed import pack_assignments, pack_fetch, pack_list_offsets, pack_log_info
 from backends.live.wire import CarriedRequest
 from recovery.model import TopicPartition
 
@@ -85,6 +88,24 @@ def test_fetch_is_what_kio_writes(found: dict[TopicPartition, tuple[int, int]]) 
     packed, plain = CarriedRequest(pack_fetch(questions)), CarriedRequest(kio_fetch(questions))
     assert packed.encode() == plain.encode()
     assert packed.build_request_header(7, "me").encode() == plain.build_request_header(7, "me").encode()
+
+
+@given(st.dictionaries(PARTITIONS, st.just(None)), st.dictionaries(TOPICS, st.uuids() | st.none()))
+def test_log_info_is_what_kio_writes(
+    found: dict[TopicPartition, None], known: dict[str, UUID | None]
+) -> None:
+    partitions = sorted(found)
+    ids = {tp: kafka_id(known.get(tp.topic, uuid5(NAMESPACE_DNS, tp.topic))) for tp in partitions}
+    topics: dict[str, list[i32]] = {}
+    for tp in partitions:
+        topics.setdefault(ids[tp], []).append(i32(tp.partition))
+    plain = GetReplicaLogInfoRequest(
+        topic_partitions=tuple(
+            LogInfoTopic(topic_id=uuid_of(topic), partitions=tuple(indexes))
+            for topic, indexes in topics.items()
+        )
+    )
+    assert CarriedRequest(pack_log_info(partitions, ids)).encode() == CarriedRequest(plain).encode()
 
 
 @pytest.mark.parametrize("schema", [assignments_v0, assignments_v1], ids=["v0", "v1"])

@@ -1,0 +1,29 @@
+"""Names of partitions, each held once: a large cluster's are told by every replica's broker again and again."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from recovery.model import TopicPartition
+
+TOPICS = 4_096
+"""Topics whose names are kept; more of them share less."""
+
+
+class Numbers(dict[int, TopicPartition]):
+    """A topic's partitions by their number, made when they are first asked for."""
+
+    __slots__ = ("_topic",)
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+
+    def __missing__(self, number: int) -> TopicPartition:
+        made = self[number] = TopicPartition(self._topic, number)
+        return made
+
+
+@lru_cache(TOPICS)
+def numbers(topic: str) -> Numbers:
+    """The names of that topic's partitions."""
+    return Numbers(topic)
