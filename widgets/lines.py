@@ -12,6 +12,7 @@ from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from widgets.showing import is_shown
 from widgets.text import Content, Line, width_of
 from widgets.theme import Styles, styles
 
@@ -89,7 +90,7 @@ class Lines(ScrollView, can_focus=True):
 
     def _make(self) -> None:
         width = self.scrollable_content_region.width
-        if self._content is None or width <= 0:
+        if self._content is None or width <= 0 or not is_shown(self):
             return
         old, self._made_for = self._lines, width
         self._lines = tuple(self._content(width))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from backends.base.answers import Outcome
 from backends.base.protocol import Progress
 from console.actions.apply import Applied, Prepared
 from console.app import applying, draft
@@ -135,10 +136,14 @@ class Applier:
 
     def _tell(self, applied: Applied) -> None:
         failures = applied.failures
-        elected = (
-            0 if applied.elected is None else len(applied.elected.results) - len(applied.elected.failures)
-        )
-        if failures:
+        counts: Mapping[Outcome, int] = {} if applied.elected is None else applied.elected.counts
+        elected = 0 if applied.elected is None else sum(r.succeeded for r in applied.elected.results)
+        left = counts.get(Outcome.NOT_ATTEMPTED, 0)
+        if left and left == len(failures):
+            self._desk.say(
+                f"stopped: {elected:,} recovered, {left:,} not sent. X goes on with them", Tone.WARN
+            )
+        elif failures:
             tp, why = failures[0]
             more = f" (and {len(failures) - 1:,} more)" if len(failures) > 1 else ""
             self._desk.say(f"{elected:,} recovered, {len(failures):,} not: {tp}: {why}{more}", Tone.BAD)

@@ -29,7 +29,6 @@ from console.app.moves import Moves, Place
 from console.app.owner import Owner
 from console.app.planner import Planner
 from console.app.session import Session
-from console.app.showing import is_up
 from console.app.tables import Tables
 from console.app.takeaway import Takeaway
 from console.app.view import Wanted
@@ -48,6 +47,7 @@ from widgets.partitions import PartitionsPane
 from widgets.plan import PlanPane
 from widgets.quorum import QuorumPane
 from widgets.replicas import ReplicasPane
+from widgets.showing import is_shown, is_up, while_up
 from widgets.table import RowTable
 from widgets.text import Tone
 
@@ -109,6 +109,8 @@ class Desk(Screen[None]):
             yield Footer(id="footer")
 
     def on_mount(self) -> None:
+        if not is_shown(self):  # taken away before it had its parts
+            return
         self.set_interval(TICK_SECONDS, self._tick, name="tick")
         self.pane_of(OFFLINE).focus_first()
         self.call_after_refresh(self.redraw)
@@ -321,6 +323,7 @@ class Desk(Screen[None]):
     # What the widgets tell
 
     @on(RowTable.Moved)
+    @while_up
     def _moved(self, event: RowTable.Moved) -> None:
         if event.table is self.table and isinstance(event.key, TopicPartition) and event.key != self.cursor:
             self.cursor = event.key
@@ -328,6 +331,7 @@ class Desk(Screen[None]):
             self.draw_frame()
 
     @on(RowTable.Activated)
+    @while_up
     def _activated(self, event: RowTable.Activated) -> None:
         if self.pane in (OFFLINE, ELIGIBLE) and isinstance(event.key, TopicPartition):
             self.go(REPLICAS, event.key, drill=True)
@@ -335,6 +339,7 @@ class Desk(Screen[None]):
             self.planner.choose_broker(event.key)
 
     @on(RowTable.RowGone)
+    @while_up
     def _gone(self, event: RowTable.RowGone) -> None:
         if event.table is self.table and not self._other_cluster:
             self.say(
@@ -342,27 +347,33 @@ class Desk(Screen[None]):
             )
 
     @on(RowTable.MarksGone)
+    @while_up
     def _marks_gone(self, event: RowTable.MarksGone) -> None:
         if not self._other_cluster:
             self.say(f"{len(event.keys):,} marked rows are no longer in this list", Tone.WARN)
 
     @on(RowTable.MarksChanged)
+    @while_up
     def _marks(self) -> None:
         self.draw_frame()
 
     @on(PaneTabs.Chosen)
+    @while_up
     def _tab(self, event: PaneTabs.Chosen) -> None:
         self.go(event.key)
 
     @on(Footer.Chosen)
+    @while_up
     def _key_clicked(self, event: Footer.Chosen) -> None:
         self.act(event.name)
 
     @on(PlanPane.EditWanted)
+    @while_up
     def _edit(self, event: PlanPane.EditWanted) -> None:
         self.planner.edit(event.tp)
 
     @on(DirsPane.Wanted)
+    @while_up
     def _dir(self, event: DirsPane.Wanted) -> None:
         found = partial(self._detail, event.broker, event.path)
         _worker: Worker[None] = self.run_worker(found, group="detail", exclusive=True)
@@ -379,9 +390,11 @@ class Desk(Screen[None]):
         self.redraw()
 
     @on(FilterBar.Changed)
+    @while_up
     def _filter(self, event: FilterBar.Changed) -> None:
         self.tables.filter_by(event.filter)
 
     @on(FilterBar.Closed)
+    @while_up
     def _filter_closed(self) -> None:
         self.pane_of(self.pane).focus_first()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from backends.base.answers import Outcome
 from console.actions.carry_out import Elected
 from console.actions.recover import failure_text
 from recovery.model import TopicPartition
@@ -25,5 +26,6 @@ def outcomes_of(checks: Iterable[RowCheck], elected: Elected | None) -> Mapping[
             detail = f"led by {election.leader}, leader epoch {election.leader_epoch}"
             found[result.row.tp] = RowOutcome(True, str(election.outcome), detail)
         else:
-            found[result.row.tp] = RowOutcome(False, "failed", failure_text(result))
+            word = "not sent" if election.outcome is Outcome.NOT_ATTEMPTED else "failed"
+            found[result.row.tp] = RowOutcome(False, word, failure_text(result))
     return found

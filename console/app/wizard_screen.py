@@ -13,7 +13,6 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.actions.replace import Course, Gone
 from console.app import wizard
-from console.app.showing import is_up
 from console.app.stopping import Halt
 from console.app.wizard import Bridge, Told
 from console.cli.quorum_replacing import Planned
@@ -23,6 +22,7 @@ from widgets.dialogs.confirm import Confirmation, ConfirmRequest
 from widgets.dialogs.once import Once
 from widgets.frame.bottom import Say
 from widgets.lines import Lines
+from widgets.showing import is_shown, is_up, while_up
 from widgets.text import Piece, Tone, line
 from widgets.wizard import Progress, Step, StepState, Wizard, WizardView
 
@@ -69,6 +69,8 @@ class WizardScreen(Once[None], ModalScreen[None]):
         yield Lines(lambda _width: [keys], focusable=False)
 
     def on_mount(self) -> None:
+        if not is_shown(self):  # taken away before it had its parts
+            return
         self.query_one(WizardView).focus_first()
         self.call_later(self._draw)
         self.call_later(self._say, f"the plan is in {self.planned.file}; Enter begins", Tone.INFO)
@@ -181,6 +183,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
             bridge.allow(question)
 
     @on(WizardView.CopyCommand)
+    @while_up
     def _copy(self, event: WizardView.CopyCommand) -> None:
         self.app.copy_to_clipboard(event.command)
         self._say("copied to the terminal's clipboard", Tone.GOOD)

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -23,6 +24,7 @@ from console.app.session import Session
 from console.app.view import Link
 from console.cli.run import Program
 from console.output.screen import Screen
+from console.paths import state_dir
 from console.signals import Supervisor
 from console.target import Target, resolve
 from recovery.model import TopicPartition
@@ -127,6 +129,11 @@ class Robot:
             await self.pilot.press(key)
         await self.pilot.pause()
 
+    def hits(self, *keys: str) -> None:
+        """Keys in one burst, as they come over a slow line: none waits for what the one before led to."""
+        for key in keys:
+            self.app.post_message(Key(key, key if len(key) == 1 else None))
+
     async def types(self, text: str) -> None:
         await self.pilot.press(*("space" if char == " " else char for char in text))
 
@@ -159,6 +166,17 @@ class Robot:
             await self.picks(broker)
         await self.until(lambda: self.session.draft.plan is not before, "a row in the plan")
         await self.idle()
+
+    async def plans(self, broker: int | None = None) -> None:
+        """Chooses, and looks at the plan."""
+        await self.chooses(broker)
+        await self.opens("6")
+
+    async def saves(self, name: str) -> None:
+        """The plan, to a new file."""
+        await self.press("w")
+        await self.answers(name)
+        await self.hears("the plan is in")
 
     async def picks(self, broker: int) -> None:
         """In the candidate picker."""
@@ -239,9 +257,12 @@ async def console(
     size: tuple[int, int] = (80, 24),
     make: Callable[[Target, Callable[[str], None]], Backend] | None = None,
     looked: bool = True,
+    crashes: bool = False,
     **options: object,
 ) -> AsyncIterator[Robot]:
-    """A console on a target, or on the scenario of that name, with somebody at it."""
+    """A console on a target, or on the scenario of that name, with somebody at it. Unless ``crashes``, it reports
+    no defect of its own.
+    """
     where = resolve(None, None, target, None) if isinstance(target, str) else target
     more = dict(options, beats=options.get("beats", False), hush=options.get("hush", 0.0))
     chosen = Options(**more) if make is None else Options(**more, make=make)  # type: ignore[arg-type]  # by name
@@ -256,6 +277,12 @@ async def console(
             yield robot
         finally:
             await app.close_session()
+    assert crashes or not reports(), "a defect was reported: " + "".join(r.read_text() for r in reports())
+
+
+def reports() -> list[Path]:
+    """The crash files."""
+    return sorted((state_dir() / "crashes").glob("*"))
 
 
 def records(state: Path) -> list[list[dict[str, Any]]]:

@@ -22,8 +22,7 @@ class Clock:
 async def test_it_starts_read_only_and_applying_says_how_to_arm_it() -> None:
     async with console("last-replica-standing") as robot:
         await robot.sees("READ-ONLY")
-        await robot.chooses(1)
-        await robot.opens("6")
+        await robot.plans(1)
         await robot.press("X")
         await robot.hears("press A to arm")
 
@@ -66,8 +65,7 @@ async def test_a_profile_that_is_read_only_cannot_be_armed(home: Path) -> None:
 async def test_a_confirmation_that_outlasts_the_arming_changes_nothing() -> None:
     clock = Clock()
     async with console("last-replica-standing", clock=clock) as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
+        await robot.plans(1)
         await robot.arms()
         await robot.asks_to_apply()
         clock.now += IDLE_SECONDS + 1
@@ -80,8 +78,7 @@ async def test_a_confirmation_that_outlasts_the_arming_changes_nothing() -> None
 @pytest.mark.parametrize("wrong", ["payment", "1", "PAYMENTS"])
 async def test_only_the_topics_own_name_lets_records_go(wrong: str) -> None:
     async with console("last-replica-standing") as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
+        await robot.plans(1)
         await robot.arms()
         confirmation = await robot.asks_to_apply()
         confirmation.query_one("#expected").value = wrong  # type: ignore[attr-defined]  # an Input

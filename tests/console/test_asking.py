@@ -82,8 +82,7 @@ async def test_a_broken_settings_file_says_its_line_first(home: Path) -> None:
 
 async def test_a_bar_is_gone_when_its_work_is_over() -> None:
     async with console("last-replica-standing") as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
+        await robot.plans(1)
         await robot.press("m")
         await robot.hears("beside the cluster of now")
         assert robot.desk.planner.batches is not None
@@ -93,8 +92,7 @@ async def test_a_bar_is_gone_when_its_work_is_over() -> None:
 
 async def test_what_is_typed_on_when_a_confirmation_closes_runs_no_command() -> None:
     async with console("last-replica-standing", hush=1e9) as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
+        await robot.plans(1)
         await robot.arms()
         await robot.asks_to_apply()
         await robot.press("enter")
@@ -107,8 +105,7 @@ async def test_what_is_typed_on_when_a_confirmation_closes_runs_no_command() -> 
 
 async def test_what_was_said_of_one_question_does_not_stand_behind_the_next() -> None:
     async with console("last-replica-standing") as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
+        await robot.plans(1)
         await robot.arms()
         await robot.asks_to_apply()
         await robot.press("escape")

@@ -44,8 +44,7 @@ async def test_two_thousand_partitions_are_recovered_in_bulk(home: Path) -> None
 
 async def test_the_designated_leader_is_edited_and_a_fenced_one_is_refused_with_the_reason() -> None:
     async with console("last-replica-standing") as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
+        await robot.plans(1)
         await robot.press("e")
         await robot.asked(CandidatePicker)
         await robot.picks_in_vain(2)
@@ -60,11 +59,8 @@ async def test_the_designated_leader_is_edited_and_a_fenced_one_is_refused_with_
 
 async def test_a_saved_plan_is_the_one_that_is_shown_and_is_never_overwritten(home: Path) -> None:
     async with console("last-replica-standing") as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
-        await robot.press("w")
-        await robot.answers("mine.json")
-        await robot.hears("the plan is in")
+        await robot.plans(1)
+        await robot.saves("mine.json")
         assert read(home / "mine.json") == robot.session.draft.plan
         assert "apply" in robot.desk.command_line()
         assert "mine.json" in robot.desk.command_line()
@@ -75,11 +71,8 @@ async def test_a_saved_plan_is_the_one_that_is_shown_and_is_never_overwritten(ho
 
 async def test_a_plan_that_became_stale_stands_out_and_is_not_applied(home: Path) -> None:
     async with console("last-replica-standing") as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
-        await robot.press("w")
-        await robot.answers("mine.json")
-        await robot.hears("the plan is in")
+        await robot.plans(1)
+        await robot.saves("mine.json")
         await passes(robot, 600)
         await robot.press("o")
         await robot.answers("mine.json")
@@ -93,11 +86,8 @@ async def test_a_plan_that_became_stale_stands_out_and_is_not_applied(home: Path
 
 async def test_a_plan_of_another_cluster_is_refused(home: Path) -> None:
     async with console("stale-long-tail") as robot:
-        await robot.chooses(2)
-        await robot.opens("6")
-        await robot.press("w")
-        await robot.answers("other.json")
-        await robot.hears("the plan is in")
+        await robot.plans(2)
+        await robot.saves("other.json")
     assert isinstance(read(home / "other.json"), Plan)
     async with console("last-replica-standing") as robot:
         await robot.press("o")
@@ -108,8 +98,7 @@ async def test_a_plan_of_another_cluster_is_refused(home: Path) -> None:
 
 async def test_a_row_that_goes_online_while_the_confirmation_is_open_is_left_alone(home: Path) -> None:
     async with console("last-replica-standing") as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
+        await robot.plans(1)
         await robot.arms()
         await robot.asks_to_apply()
         await passes(robot, 600)
@@ -133,8 +122,7 @@ async def test_advice_to_wait_is_asked_first_and_waiting_is_what_enter_does() ->
 
 async def test_what_is_dropped_is_not_applied() -> None:
     async with console("last-replica-standing") as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
+        await robot.plans(1)
         await robot.press("d")
         await robot.until(lambda: robot.session.draft.plan is None, "an empty plan")
         await robot.arms()
@@ -144,8 +132,7 @@ async def test_what_is_dropped_is_not_applied() -> None:
 
 async def test_escape_cancels_the_confirmation_and_nothing_is_sent(home: Path) -> None:
     async with console("last-replica-standing") as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
+        await robot.plans(1)
         await robot.arms()
         await robot.asks_to_apply()
         await robot.press("enter")
@@ -186,16 +173,14 @@ async def test_one_leader_by_hand_leaves_what_the_other_rows_were_chosen_by() ->
 
 async def test_the_command_of_a_plan_that_is_not_saved_names_no_file_that_is_not_there(home: Path) -> None:
     async with console("last-replica-standing", size=(120, 30)) as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
+        await robot.plans(1)
         await robot.sees("$ # save the plan first (w)")
         assert "apply" not in robot.desk.command_line()
 
 
 async def test_what_is_typed_stays_while_the_row_comes_online_behind_the_question(home: Path) -> None:
     async with console("last-replica-standing") as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
+        await robot.plans(1)
         await robot.arms()
         confirmation = await robot.asks_to_apply()
         confirmation.query_one("#reason").focus()

@@ -49,8 +49,7 @@ async def test_the_cluster_is_lost_and_comes_back() -> None:
 
 async def test_nothing_is_sent_to_a_cluster_that_is_lost() -> None:
     async with console("last-replica-standing") as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
+        await robot.plans(1)
         await robot.arms()
         await hangs(robot, 0, 1, 2)
         await robot.press("r")
@@ -142,11 +141,8 @@ async def test_it_survives_a_terminal_of_any_size() -> None:
 
 async def test_a_cluster_that_was_lost_comes_back_without_marks_and_without_a_plan(home: Path) -> None:
     async with console("last-replica-standing", size=(140, 40)) as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
-        await robot.press("w")
-        await robot.answers("mine.json")
-        await robot.hears("the plan is in")
+        await robot.plans(1)
+        await robot.saves("mine.json")
         await robot.opens("1")
         await robot.press("a")
         await robot.until(lambda: robot.desk.table.marks, "a mark")
@@ -165,8 +161,7 @@ async def test_a_cluster_that_was_lost_comes_back_without_marks_and_without_a_pl
 
 async def test_a_leader_that_is_picked_while_the_cluster_comes_back_changes_nothing() -> None:
     async with console("last-replica-standing") as robot:
-        await robot.chooses(1)
-        await robot.opens("6")
+        await robot.plans(1)
         await robot.press("e")
         await robot.asked(CandidatePicker)
         await hangs(robot, 0, 1, 2)

@@ -16,6 +16,7 @@ from textual.widgets import Input
 from widgets.dialogs.buttons import GuardedButton
 from widgets.dialogs.once import Once
 from widgets.lines import Lines
+from widgets.showing import is_shown, while_up
 from widgets.text import Line, Piece, Tone, fold, line, printable
 
 
@@ -93,6 +94,8 @@ class Confirmation(Once[Confirmed | None], ModalScreen[Confirmed | None]):
                 yield GuardedButton(Content("[ Cancel ]"), id="cancel", compact=True)
 
     def on_mount(self) -> None:
+        if not is_shown(self):  # taken away before it had its parts
+            return
         self._look()
 
     @property
@@ -116,6 +119,7 @@ class Confirmation(Once[Confirmed | None], ModalScreen[Confirmed | None]):
             return "#expected"
         return "#reason" if request.needs_reason and not self._typed("#reason") else ""
 
+    @while_up
     def on_key(self, event: events.Key) -> None:
         if event.key != self.request.opened_by:
             self._another_key = True
@@ -130,9 +134,11 @@ class Confirmation(Once[Confirmed | None], ModalScreen[Confirmed | None]):
             field.focus()
             field.insert_text_at_cursor(event.character or "")
 
+    @while_up
     def on_input_changed(self) -> None:
         self._look()
 
+    @while_up
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Enter in a field goes on to the one that misses something; it leads to no button, which a second Enter
         would press.
@@ -141,6 +147,7 @@ class Confirmation(Once[Confirmed | None], ModalScreen[Confirmed | None]):
         if self._lacking:
             self.query_one(self._lacking, Input).focus()
 
+    @while_up
     def on_guarded_button_pressed_by(self, message: GuardedButton.PressedBy) -> None:
         message.stop()
         opener = bool(message.key) and message.key == self.request.opened_by

@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 
 from widgets.dialogs.once import Once
 from widgets.lines import Lines
+from widgets.showing import is_shown, while_up
 from widgets.table import Column, Grouping, RowTable
 from widgets.text import Line, Piece, Tone, fold, line, printable
 
@@ -85,11 +86,14 @@ class PlacePicker(Once[Place | None], ModalScreen[Place | None]):
             yield Lines(id="place-about", focusable=False)
 
     def on_mount(self) -> None:
+        if not is_shown(self):  # taken away before it had its parts
+            return
         table = self.query_one(RowTable)
         table.update(self._places)
         table.group_by("kind")
         table.focus()
 
+    @while_up
     def on_row_table_moved(self, message: RowTable.Moved) -> None:
         message.stop()
         self.query_one("#place-about", Lines).show(self._about)

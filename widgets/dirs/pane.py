@@ -9,6 +9,7 @@ from widgets.dirs.view import DirRow, DirsView
 from widgets.dirs.words import bar, bar_tone, details, share, state, state_tone, summary
 from widgets.lines import Lines
 from widgets.pane import Pane
+from widgets.showing import while_up
 from widgets.table import Column, Grouping, RowTable
 from widgets.text import Line, Tone, human_bytes, printable
 
@@ -130,6 +131,7 @@ class DirsPane(Pane):
         self.query_one("#dirs-summary", Lines).show(lambda width: summary(self._view, width))
         self.query_one("#dirs-details", Lines).show(self._details)
 
+    @while_up
     def on_row_table_moved(self) -> None:
         row = self.table.cursor_row
         self.query_one("#dirs-details", Lines).show(self._details)

@@ -12,6 +12,7 @@ from widgets.eligible.row import EligibleRow
 from widgets.eligible.words import details, returns, summary
 from widgets.lines import Lines
 from widgets.pane import Pane
+from widgets.showing import while_up
 from widgets.table import Column, Grouping, RowTable
 from widgets.text import Line, Piece, Tone, either, fold, ids, line, printable
 
@@ -99,6 +100,7 @@ class EligiblePane(Pane):
         self.table.update(view.rows)
         self._tell()
 
+    @while_up
     def on_row_table_moved(self) -> None:
         self._tell()
 

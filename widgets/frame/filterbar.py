@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from widgets.lines import Lines
+from widgets.showing import while_up
 from widgets.table import Filter
 from widgets.table.filtering import wanted
 from widgets.text import Line, Piece, Tone, fit, line
@@ -66,6 +67,7 @@ class FilterBar(Horizontal):
     def value(self) -> Filter | None:
         return wanted(self.query_one(Input).value)
 
+    @while_up
     def on_input_changed(self, message: Input.Changed) -> None:
         message.stop()
         found = self.value
@@ -73,6 +75,7 @@ class FilterBar(Horizontal):
         if found is None or found.problem() is None:
             self.post_message(self.Changed(found))
 
+    @while_up
     def on_input_submitted(self, message: Input.Submitted) -> None:
         message.stop()
         self.close()

@@ -15,6 +15,7 @@ from widgets.pane import Pane
 from widgets.partitions.columns import GROUPINGS, columns, suggested, why
 from widgets.partitions.row import Health, PartitionRow
 from widgets.partitions.tally import Tally, tally
+from widgets.showing import while_up
 from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, counted, fold, line
 
@@ -64,9 +65,11 @@ class PartitionsPane(Pane):
         self.table.redraw()
         self._tell()
 
+    @while_up
     def on_row_table_moved(self) -> None:
         self._tell()
 
+    @while_up
     def on_row_table_counted(self) -> None:
         self._tell()
 

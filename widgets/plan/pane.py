@@ -14,6 +14,7 @@ from widgets.pane import Pane
 from widgets.plan.columns import COLUMNS, GROUPINGS, PlannedRow
 from widgets.plan.view import PlanView
 from widgets.plan.words import details, request_lines, summary
+from widgets.showing import while_up
 from widgets.table import RowTable
 from widgets.text import Line
 
@@ -67,6 +68,7 @@ class PlanPane(Pane):
         self._requests = shown
         self._tell()
 
+    @while_up
     def on_row_table_moved(self) -> None:
         self._tell()
 

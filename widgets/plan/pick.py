@@ -15,6 +15,7 @@ from widgets.dialogs.once import Once
 from widgets.harm import loss_tone, short_loss
 from widgets.lines import Lines
 from widgets.plan.candidates import Choice, choice_lines, choices
+from widgets.showing import is_shown, while_up
 from widgets.table import Column, RowTable
 from widgets.text import Line, Piece, Tone, fold, line, offset
 
@@ -87,16 +88,20 @@ class CandidatePicker(Once[int | None], ModalScreen[int | None]):
             yield Lines(id="pick-details", focusable=False)
 
     def on_mount(self) -> None:
+        if not is_shown(self):  # taken away before it had its parts
+            return
         table = self.query_one(RowTable)
         table.update(self._choices)
         table.move_to(self._row.leader)
         table.focus()
 
+    @while_up
     def on_row_table_moved(self, message: RowTable.Moved) -> None:
         message.stop()
         self._refused = None
         self.query_one("#pick-details", Lines).show(self._details)
 
+    @while_up
     def on_row_table_activated(self, message: RowTable.Activated) -> None:
         message.stop()
         if isinstance(message.row, Choice) and not message.row.problem:

@@ -8,6 +8,7 @@ from recovery.model import Unknown
 from widgets.lines import Lines
 from widgets.pane import Pane
 from widgets.quorum.view import Member, QuorumView, Role
+from widgets.showing import while_up
 from widgets.table import Column, RowTable
 from widgets.text import Line, Piece, Tone, fold, lasting, line, offset, printable
 
@@ -103,6 +104,7 @@ class QuorumPane(Pane):
         self.query_one("#quorum-summary", Lines).show(self._summary)
         self.query_one("#quorum-changes", Lines).show(self._changes)
 
+    @while_up
     def on_row_table_moved(self) -> None:
         self.query_one("#quorum-changes", Lines).show_again()
 

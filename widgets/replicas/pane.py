@@ -15,6 +15,7 @@ from widgets.lines import Lines
 from widgets.pane import Pane
 from widgets.replicas.columns import COLUMNS, ReplicaRow
 from widgets.replicas.picture import losses, picture
+from widgets.showing import while_up
 from widgets.table import RowTable
 from widgets.text import BLANK, Line, Piece, Tone, fold, ids, line, printable
 
@@ -59,6 +60,7 @@ class ReplicasPane(Pane):
         self.query_one("#replicas-summary", Lines).show(self._summary)
         self.query_one("#replicas-picture", Lines).show(self._picture)
 
+    @while_up
     def on_row_table_moved(self) -> None:
         self.query_one("#replicas-picture", Lines).show_again()
 

@@ -1,0 +1,273 @@
+"""Keys that come faster than the screen, and screens that are left while something is under way."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.base.answers import Designation, Election, SurveyRequest, SurveyResult
+from backends.base.protocol import Backend, Progress, Recorder, Stop
+from backends.simulator.adapter import SimulatorBackend
+from console.actions import carry_out
+from console.app.ask import AskOne
+from console.app.view import Link
+from console.app.wizard_screen import WizardScreen
+from console.simulated import scenario
+from console.target import Target, resolve
+from tests.console.faults import answers_again, hangs
+from tests.console.robot import Robot, console, records, reports
+from tests.console.test_wizard import SCENARIO, opens_the_wizard
+from widgets.dialogs.help import HelpScreen
+from widgets.frame.title import TitleBar
+
+LOST = "last-replica-standing"
+
+
+class Slow(SimulatorBackend):
+    """What is sent from the second request on waits until it is let; a mock, for a simulated controller answers at
+    once.
+    """
+
+    def __init__(self, name: str, waits_from: int) -> None:
+        super().__init__(scenario(name))
+        self.waits_from = waits_from
+        self.sent = 0
+        self.surveys_hang = False
+        self.let = threading.Event()
+
+    async def designate(
+        self,
+        rows: Sequence[Designation],
+        recorder: Recorder,
+        *,
+        attempts: int,
+        stop: Stop,
+        progress: Progress | None = None,
+    ) -> tuple[Election, ...]:
+        self.sent += 1
+        if self.sent >= self.waits_from:
+            while not self.let.is_set():  # noqa: ASYNC110  # set by another thread
+                await asyncio.sleep(0.01)
+        return await super().designate(rows, recorder, attempts=attempts, stop=stop, progress=progress)
+
+    async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
+        if self.surveys_hang:
+            await asyncio.Event().wait()
+        return await super().survey(request, progress)
+
+
+def gives(backend: SimulatorBackend) -> Callable[[Target, object], Backend]:
+    return lambda _target, _say: backend
+
+
+async def plans_everything(robot: Robot) -> None:
+    await robot.press("a", "c")
+    await robot.asked(AskOne)
+    await robot.press("down", "down", "enter")
+    await robot.until(lambda: len(robot.session.draft.partitions) > 1, "a plan")
+    await robot.idle()
+    await robot.opens("6")
+    await robot.arms()
+
+
+@pytest.mark.parametrize("close", ["escape", "enter"])
+async def test_a_second_key_takes_no_screen_but_the_one_it_was_meant_for(close: str) -> None:
+    async with console(LOST) as robot:
+        await robot.press("c")
+        await robot.asked(AskOne)
+        robot.hits(close, close, close)
+        await robot.until(lambda: robot.app.screen is robot.app.desk, "the desk")
+        await robot.idle()
+        await robot.press("question_mark")
+        await robot.asked(HelpScreen)
+        robot.hits("escape", "escape", "escape")
+        await robot.until(lambda: robot.app.screen is robot.app.desk, "the desk")
+        await robot.press("4")
+        await robot.until(lambda: robot.desk.pane == "4", "pane 4")
+
+
+async def test_the_palette_is_closed_and_opened_in_one_burst() -> None:
+    async with console(LOST) as robot:
+        for burst in (("colon", "escape", "colon", "escape"), ("colon", "4", "enter", "enter", "enter")):
+            robot.hits(*burst)
+            await robot.pilot.pause()
+            robot.hits("escape", "escape", "escape")
+            await robot.until(lambda: robot.app.screen is robot.app.desk, "the desk")
+
+
+async def test_keys_that_come_while_another_cluster_is_opened_do_nothing() -> None:
+    async with console(LOST) as robot:
+        for name in ("stale-long-tail", LOST):
+            robot.app.run_worker(robot.app.open(resolve(None, None, name, None)))
+            for _ in range(20):
+                robot.hits("j", "2", "r", "slash", "escape", "5", "j", "A", "1", "question_mark", "escape")
+                await asyncio.sleep(0)
+            await robot.until(
+                lambda name=name: robot.app.session and robot.app.session.target.scenario == name,  # type: ignore[misc]  # mypy and defaults of lambdas
+                "the other cluster",
+            )
+        await robot.until(
+            lambda: robot.app.desk is not None and robot.app.screen is robot.app.desk, "its desk"
+        )
+        await robot.looked()
+
+
+async def test_what_is_chosen_of_a_cluster_that_was_lost_meanwhile_is_not_planned() -> None:
+    async with console(LOST) as robot:
+        await robot.press("c")
+        await robot.asked(AskOne)
+        await hangs(robot, 0, 1, 2)
+        robot.session.poller.ask()
+        await robot.link_is(Link.LOST)
+        await answers_again(robot, 0, 1, 2)
+        robot.session.poller.ask()
+        await robot.link_is(Link.UP)
+        await robot.press("down", "enter")
+        await robot.picks(1)
+        await robot.hears("the plan is left as it is")
+        assert robot.session.draft.plan is None
+
+
+async def test_stopping_before_anything_was_sent_sends_nothing(home: Path) -> None:
+    backend = Slow(LOST, waits_from=1)
+    async with console(LOST, make=gives(backend)) as robot:
+        await robot.plans(1)
+        await robot.arms()
+        await robot.asks_to_apply()
+        backend.surveys_hang = True
+        await robot.confirms("payments", "drill")
+        await robot.until(lambda: robot.desk.tasks.halt is not None, "the last look at the fences")
+        await robot.press("escape")
+        await robot.idle()
+        backend.surveys_hang = False
+        assert backend.sent == 0
+        assert not robot.session.draft.outcomes
+    assert [line["kind"] for lines in records(home) for line in lines if line["kind"] == "before"] == []
+
+
+async def test_stopping_midway_finishes_what_is_in_flight_and_the_rest_is_gone_on_with(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carry_out, "PART", 2)
+    monkeypatch.setattr(carry_out, "PARTS_AT_ONCE", 1)
+    backend = Slow("zone-power-loss", waits_from=2)
+    async with console("zone-power-loss", size=(120, 30), make=gives(backend)) as robot:
+        await plans_everything(robot)
+        rows = len(robot.session.draft.partitions)
+        confirmation = await robot.asks_to_apply()
+        await robot.confirms(confirmation.request.expected or "", "drill")
+        await robot.until(lambda: backend.sent == 2, "the second part")
+        await robot.press("escape")
+        await robot.hears("what is in flight is finished")
+        await robot.press("q")
+        await robot.hears("applying the plan is under way")
+        backend.let.set()
+        await robot.idle()
+        await robot.hears(f"stopped: 2 recovered, {rows - 2} not sent")
+        words = [outcome.word for outcome in robot.session.draft.outcomes.values()]
+        assert sorted(words) == sorted(["elected"] * 2 + ["not sent"] * (rows - 2))
+        await robot.until(lambda: robot.session.poller.idle, "the look after it")
+        again = await robot.asks_to_apply()
+        await robot.confirms(again.request.expected or "", "drill")
+        await robot.idle()
+        await robot.hears(f"{rows - 2} recovered")
+    sent = [line for lines in records(home) for line in lines]
+    assert all_ended(sent)
+
+
+async def test_a_console_that_is_left_in_the_middle_of_an_election_ends_it_first(home: Path) -> None:
+    backend = Slow(LOST, waits_from=1)
+    async with console(LOST, make=gives(backend)) as robot:
+        await robot.plans(1)
+        await robot.arms()
+        await robot.asks_to_apply()
+        await robot.confirms("payments", "drill")
+        await robot.until(lambda: backend.sent, "an election in flight")
+        robot.app.leave()
+        await robot.press("1", "c")
+        assert robot.app.return_code is None
+        backend.let.set()
+        await robot.until(lambda: robot.app.return_code == 0, "the end")
+    assert all_ended([line for lines in records(home) for line in lines])
+
+
+async def test_another_cluster_is_opened_only_when_nothing_is_in_flight_any_more(home: Path) -> None:
+    backend = Slow(LOST, waits_from=1)
+    async with console(LOST, make=gives(backend)) as robot:
+        await robot.plans(1)
+        await robot.arms()
+        await robot.asks_to_apply()
+        await robot.confirms("payments", "drill")
+        await robot.until(lambda: backend.sent, "an election in flight")
+        before = robot.session
+        closing = asyncio.create_task(robot.app.close_session())
+        await robot.until(robot.app.is_leaving, "the way out")
+        assert robot.app.session is before
+        backend.let.set()
+        await closing
+    assert all_ended([line for lines in records(home) for line in lines])
+
+
+def all_ended(lines: Sequence[dict[str, Any]]) -> bool:
+    """Every request that went out has its answer beside it."""
+    before = [line["entry"] for line in lines if line["kind"] == "before"]
+    return before == [] or set(before) <= {line.get("entry") for line in lines if line["kind"] == "after"}
+
+
+async def test_a_question_of_the_wizard_does_not_keep_a_console_that_is_left(home: Path) -> None:
+    async with console(SCENARIO, size=(120, 40)) as robot:
+        await robot.arms()
+        await opens_the_wizard(robot)
+        await robot.press("enter")
+        await robot.sees("Enter: ")
+        robot.app.leave()
+        await robot.until(lambda: robot.app.return_code == 0, "the end")
+        assert "unfinished" not in robot.app.last_line
+
+
+async def test_the_wizard_is_left_and_come_back_to_as_fast_as_keys_come(home: Path) -> None:
+    async with console(SCENARIO, size=(120, 40)) as robot:
+        await robot.arms()
+        await opens_the_wizard(robot)
+        await robot.press("enter")
+        await robot.sees("Enter: ")
+        for _ in range(2):
+            robot.hits("escape", "escape", "4", "M", "enter")
+            await robot.pilot.pause()
+            await comes_back(robot)
+            await robot.opens("4")
+            await robot.press("M")
+            await robot.asked(WizardScreen)
+            await robot.press("enter")
+            await robot.sees("Enter: ")
+        await comes_back(robot)
+
+
+async def comes_back(robot: Robot) -> None:
+    """To the desk, whatever the keys have opened, with nothing under way."""
+
+    def is_back() -> bool:
+        if robot.app.screen is not robot.desk:
+            robot.hits("escape")
+        return robot.app.screen is robot.desk and not robot.desk.busy
+
+    await robot.until(is_back, "the desk, and nothing under way")
+
+
+async def test_a_defect_in_drawing_is_told_and_looks_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_bar: TitleBar, _title: object) -> None:
+        raise ValueError("a defect")
+
+    async with console(LOST, crashes=True) as robot:
+        with monkeypatch.context() as broken:
+            broken.setattr(TitleBar, "update", fails)
+            robot.session.poller.ask()
+            await robot.hears("an error that should not happen (ValueError)")
+        await robot.looks_again()
+        assert robot.app.return_code is None
+        assert reports()
