@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -28,10 +28,16 @@ class Picture(NamedTuple):
     limit: float
     size: int
     answers: int
+    beside: float
+    """Seconds of the same picture where a process that only replays answers it."""
 
     @property
     def ratio(self) -> float:
         return self.seconds / self.limit
+
+    @property
+    def ratio_beside(self) -> float:
+        return self.beside / self.limit
 
 
 class Recovery(NamedTuple):
@@ -55,6 +61,8 @@ def picture(partitions: int, native: bool, rounds: int, directory: Path, say: Sa
             taken.append((float(measured.stdout.split()[0]), measured))
             how = measured.stdout.split(maxsplit=3)[3].strip()
             say(f"  round {number}: {taken[-1][0]:.2f} s, {measured.peak / 2**20:.0f} MiB ({how})")
+    beside = _beside(recording, argv, rounds, directory)
+    say(f"  answered from the recording: {beside:.2f} s")
     limits = [_replayed(recording, directory) for _ in range(rounds)]
     size, answers = limits[0][1], limits[0][2]
     say(f"  replayed: {median(limit for limit, _, _ in limits):.2f} s for {size / 2**20:.1f} MiB")
@@ -69,7 +77,23 @@ def picture(partitions: int, native: bool, rounds: int, directory: Path, say: Sa
         seconds,
         size,
         answers,
+        beside,
     )
+
+
+def _beside(recording: Path, argv: Sequence[str], rounds: int, directory: Path) -> float:
+    """The median of ``rounds`` pictures that a process answers from the recording."""
+    command = (sys.executable, "-m", "benchmarks.wire.answering", str(recording))
+    answering = subprocess.Popen(command, env=environment(directory), stdout=subprocess.PIPE, text=True)
+    assert answering.stdout is not None
+    try:
+        if not answering.stdout.readline():
+            raise BenchmarkError("the recording could not be served")
+        return median(float(run(argv, directory).stdout.split()[0]) for _ in range(rounds))
+    finally:
+        answering.terminate()
+        answering.wait(60)
+        answering.stdout.close()
 
 
 def _replayed(recording: Path, directory: Path) -> tuple[float, int, int]:

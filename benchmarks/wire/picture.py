@@ -10,20 +10,18 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from struct import Struct
 from typing import Any, BinaryIO
 
 from backends.live.adapter import LiveBackend
 from backends.live.addresses import parse_addresses
 from backends.live.carrier import Carrier
 from backends.live.settings import ClientSettings
+from benchmarks.wire.recording import Answer
 from console.actions.overview import Overview, overview
 from console.cli.garbage import collect_seldom
 from recovery.model import Lineage, ReplicaLog
 
 DURATION = 240.0
-ANSWER = Struct(">Ihhi")
-"""Before each recorded answer: connection, api key, version, and the frame's length."""
 
 
 class Recorder:
@@ -50,10 +48,10 @@ class Recorder:
             self._kept.append(carrier)  # its id is nobody else's meanwhile
         request = carrier._requests[0][1]
         kind = getattr(request, "_request", None)
-        if kind is None:
-            return  # aiokafka's own greeting
-        head = ANSWER.pack(self._numbers[id(carrier)], kind.__api_key__, kind.__version__, len(frame))
-        self._file.write(head + frame)
+        key, version = (18, 0) if kind is None else (kind.__api_key__, kind.__version__)
+        body = b"" if kind is None else request.encode()
+        answer = Answer(self._numbers[id(carrier)], carrier.port, key, version, body, frame, kind is not None)
+        answer.write(self._file)
 
 
 async def look(bootstrap: str, seen: list[Overview]) -> None:

@@ -9,41 +9,29 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from pathlib import Path
 from struct import Struct
-from typing import NamedTuple
 
 from kio.serial import entity_reader
 
 from backends.live.wire import _response_type, read
-from benchmarks.wire.picture import ANSWER
+from benchmarks.wire.recording import Answer, recorded
 from console.cli.garbage import collect_seldom
 
 _LENGTH = Struct(">i")
 
 
-class Answer(NamedTuple):
-    api_key: int
-    version: int
-    frame: bytes
-
-
-def recorded(path: str) -> dict[int, list[Answer]]:
-    """The answers of each connection, in their order."""
-    data = Path(path).read_bytes()
+def by_connection(path: str) -> dict[int, list[Answer]]:
+    """The answers of each connection, in their order, without aiokafka's own greeting."""
     found: dict[int, list[Answer]] = {}
-    at = 0
-    while at < len(data):
-        connection, key, version, size = ANSWER.unpack_from(data, at)
-        at += ANSWER.size
-        found.setdefault(connection, []).append(Answer(key, version, data[at : at + size]))
-        at += size
+    for answer in recorded(path):
+        if answer.ours:
+            found.setdefault(answer.connection, []).append(answer)
     return found
 
 
 async def send(path: str) -> None:
     """Serve each connection once, by its number; as fast as it is read."""
-    answers = recorded(path)
+    answers = by_connection(path)
     left = set(answers)
     done = asyncio.Event()
 
@@ -93,7 +81,7 @@ def main(verb: str, *arguments: str) -> int:
     collect_seldom()
     calls = {
         number: [(answer.api_key, answer.version) for answer in answers]
-        for number, answers in recorded(arguments[1]).items()
+        for number, answers in by_connection(arguments[1]).items()
     }
     seconds, size = asyncio.run(receive(int(arguments[0]), calls))
     print(seconds, size, sum(map(len, calls.values())))
