@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from recovery.membership.health import Health, MemberRole, MemberState, committing, health
-from recovery.membership.lost import ADVICE, Lost
+from recovery.membership.lost import ADVICE, Host, Lost
 from recovery.membership.preflight import (
     EndpointProbe,
     Identity,
@@ -60,13 +60,19 @@ def _without_leader(lost: Lost) -> QuorumView:
             None,
             None,
             host.address,
-            "answers" if host.answers else f"DOWN: {host.why}",
+            _answers(host),
         )
         for host in lost.hosts
     )
     known = f"voters as last seen {lost.seen_at}" if lost.certain else "controllers that have registered"
     notes = (f"below: {known}", *(ADVICE if lost.missing else ())) if members else ()
     return QuorumView(NO_LEADER, NO_LEADER, None, None, None, members, lost.sentence, False, (), notes)
+
+
+def _answers(host: Host) -> str:
+    if host.votes:
+        return "answers"
+    return f"NEW DISK, no voter: {host.other}" if host.answers else f"DOWN: {host.why}"
 
 
 def _members(found: Health) -> Iterator[Member]:

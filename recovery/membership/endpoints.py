@@ -21,7 +21,8 @@ def may_restart(quorum: Quorum, node: int) -> str:
     up = len(strength(quorum, rest, Limits()).up)
     if up >= quorum.voters.majority or len(quorum.voters.voters) == 1:
         return ""
-    return f"restarting {node} would stop the quorum: {up} others are up, {quorum.voters.majority} are needed"
+    others = "1 other is" if up == 1 else f"{up} others are"
+    return f"restarting {node} would stop the quorum: {others} up, {quorum.voters.majority} are needed"
 
 
 def endpoint_steps(quorum: Quorum, node: int, wanted: tuple[Endpoint, ...]) -> Iterator[str]:
