@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
 from textual.screen import Screen
 from textual.widgets import Input
+from textual.worker import Worker
 
 from backends.base.protocol import Backend
 from console import backends
@@ -37,6 +39,7 @@ from widgets import theme
 from widgets.dialogs.confirm import Confirmation
 from widgets.dialogs.once import Once
 from widgets.dialogs.picker import Place, PlacePicker
+from widgets.text import Tone
 
 _EPOCH = time.time() - time.monotonic()
 
@@ -63,7 +66,12 @@ class Options:
 
 
 class Palette(Once[Any], CommandPalette):
-    """Textual's, whose second Enter would take the screen below."""
+    """Textual's, whose second Enter would take the screen below, and whose search ends the app where it is closed
+    before it has its parts.
+    """
+
+    def run_worker(self, *given: Any, **more: Any) -> Worker[Any]:
+        return super().run_worker(*given, **{**more, "exit_on_error": False})
 
 
 class Console(App[int], inherit_bindings=False):
@@ -168,11 +176,18 @@ class Console(App[int], inherit_bindings=False):
     def leave(self, status: int = 0) -> None:
         """Ends in order: what is in flight is finished or undone first, within the time limit."""
         if self._leaving is None:
+            self._say_what_is_waited_for()
             self._leaving = asyncio.create_task(self._leave(status), name="leave")
 
     def is_leaving(self) -> bool:
         """Nothing that sends may begin any more."""
         return self._letting_go or self._leaving is not None
+
+    def _say_what_is_waited_for(self) -> None:
+        if self.stop.flights and self.desk is not None:
+            signum = self.stop.signum
+            why = f"{signal.Signals(signum).name}: " if signum is not None else ""
+            self.desk.say(f"{why}what is in flight is finished first, then the console ends", Tone.WARN)
 
     async def _leave(self, status: int) -> None:
         session = self.session

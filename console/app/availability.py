@@ -32,8 +32,8 @@ NEED_CLUSTER = frozenset({"compare", "verify", "apply", "choose", "journal", "re
 NEED_ROW = frozenset({"choose", "open", "copy", "mark_all", "range", "sort", "reverse", "group", "export"})
 WORK = frozenset({"apply", "replace", "choose", "compare", "verify", "load", "drop", "clusters"})
 
-FILES = frozenset({"write", "export", "copy", "copy_command", "replace"})
-"""Those that write a file, a copy too: it is kept for terminals that take none."""
+FILES = frozenset({"write", "load", "export", "copy", "copy_command", "replace"})
+"""Those that write a file, a copy too (it is kept for terminals that take none), or read one that is named."""
 
 
 def why_not(action: KeyAction, now: Standing) -> str:

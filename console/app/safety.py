@@ -15,7 +15,7 @@ IDLE_SECONDS = 600.0
 
 SERVED = "a served console has no log-in: whoever finds the port could change the cluster"
 OPTION = "it was started with --read-only"
-NO_FILES = "a served console writes no files: it has no log-in"
+NO_FILES = "a served console reads and writes no files: it has no log-in"
 _BRIEF = {SERVED: "served", OPTION: "--read-only"}
 
 

@@ -98,14 +98,15 @@ async def test_a_cluster_that_was_never_seen_is_not_armed_for() -> None:
         assert not robot.session.safety.armed
 
 
-@pytest.mark.parametrize("key", ["w", "E", "Y"])
-async def test_a_served_console_writes_no_file(home: Path, key: str) -> None:
+@pytest.mark.parametrize("key", ["w", "E", "Y", "o"])
+async def test_a_served_console_reads_and_writes_no_file(home: Path, key: str) -> None:
     async with console("last-replica-standing", served=True) as robot:
         await robot.chooses(1)
         if key == "w":
             await robot.opens("6")
         await robot.press(key)
-        await robot.hears("a served console writes no files")
+        await robot.hears("a served console reads and writes no files")
+        assert robot.app.screen is robot.desk
     assert written(home) == {"simulations"}
 
 

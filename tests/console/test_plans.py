@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual.events import AppBlur, AppFocus
 from textual.widgets import Input
 
@@ -141,6 +142,47 @@ async def test_escape_cancels_the_confirmation_and_nothing_is_sent(home: Path) -
         await robot.press("X", "X", "escape")
         await robot.hears("not confirmed")
     assert records(home) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "not JSON"),
+        ("[]", "mine.json"),
+        ('{"partitions": [{"topic": "payments"}]}', "partition"),
+        ('{"partitions": [{"topic": "nobody", "partition": 0, "designatedLeader": 1}]}', "nobody"),
+        ("\x00\x01\xff", "mine.json"),
+        (None, "mine.json"),
+    ],
+)
+async def test_a_file_that_is_no_plan_is_refused_in_one_line_and_the_plan_stays(
+    home: Path, text: str | None, says: str
+) -> None:
+    if text is not None:
+        (home / "mine.json").write_text(text, encoding="latin-1")
+    async with console("last-replica-standing") as robot:
+        await robot.plans(1)
+        before = robot.session.draft.plan
+        await robot.press("o")
+        await robot.answers("mine.json")
+        await robot.until(lambda: says in robot.said and not robot.desk.busy, f"a line with {says}")
+        assert robot.session.draft.plan is before
+
+
+async def test_a_file_without_fences_is_asked_afresh_and_can_be_applied(home: Path) -> None:
+    wanted = '{"partitions": [{"topic": "payments", "partition": 0, "designatedLeader": 1}]}'
+    (home / "bare.json").write_text(wanted, encoding="utf-8")
+    async with console("last-replica-standing") as robot:
+        await robot.press("o")
+        await robot.answers("bare.json")
+        await robot.hears("beside the cluster of now")
+        assert robot.desk.pane == "6"
+        row = robot.session.draft.row(PAYMENTS)
+        assert row is not None and row.leader == 1
+        assert row.candidates
+        await robot.arms()
+        await robot.applies("payments", "drill")
+        await robot.hears("1 recovered")
 
 
 async def test_a_directory_without_a_pipelines_result_is_refused_in_one_line(home: Path) -> None:

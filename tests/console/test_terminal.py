@@ -27,31 +27,7 @@ def terminal(home: Path) -> Iterator[Terminal]:
 def test_a_partition_is_recovered_over_a_real_terminal(home: Path, size: tuple[int, int]) -> None:
     terminal = Terminal(home, *size)
     try:
-        terminal.starts("--simulate", "last-replica-standing", "--guide")
-        terminal.sees("READ-ONLY", "SIMULATOR", "payments-0", "Press Enter")
-        terminal.types("Enter")
-        terminal.sees("1,560", "1,260", "Press c")
-        terminal.types("c")
-        terminal.sees("balanced says wait", "choose a leader now")
-        terminal.types("Down", "Enter")
-        terminal.sees("Leader of payments-0")
-        terminal.types("Enter")
-        terminal.sees("Press 6")
-        terminal.types("6")
-        terminal.sees("Press A")
-        terminal.types("A")
-        terminal.sees("ARMED", "press X")
-        terminal.types("X")
-        terminal.sees("[ Cancel ]", "payments")
-        terminal.moves_on("BTab")
-        terminal.moves_on("BTab")
-        terminal.types("payments")
-        terminal.sees("give a reason")
-        terminal.moves_on()
-        terminal.types("drill")
-        terminal.sees("enter confirms")
-        terminal.moves_on()
-        terminal.types("Enter")
+        confirms(terminal)
         terminal.sees("1 recovered")
         terminal.types("q")
         assert terminal.ended() == 0
@@ -60,6 +36,71 @@ def test_a_partition_is_recovered_over_a_real_terminal(home: Path, size: tuple[i
         terminal.close()
     (lines,) = records(home)
     assert lines[0]["reason"] == "drill"
+
+
+def confirms(terminal: Terminal) -> None:
+    """From the start to the confirmation of the demo's plan, by what the guide says."""
+    terminal.starts("--simulate", "last-replica-standing", "--guide")
+    terminal.sees("READ-ONLY", "SIMULATOR", "payments-0", "Press Enter")
+    terminal.types("Enter")
+    terminal.sees("1,560", "1,260", "Press c")
+    terminal.types("c")
+    terminal.sees("balanced says wait", "choose a leader now")
+    terminal.types("Down", "Enter")
+    terminal.sees("Leader of payments-0")
+    terminal.types("Enter")
+    terminal.sees("Press 6")
+    terminal.types("6")
+    terminal.sees("Press A")
+    terminal.types("A")
+    terminal.sees("ARMED", "press X")
+    terminal.types("X")
+    terminal.sees("[ Cancel ]", "payments")
+    terminal.moves_on("BTab")
+    terminal.moves_on("BTab")
+    terminal.types("payments")
+    terminal.sees("give a reason")
+    terminal.moves_on()
+    terminal.types("drill")
+    terminal.sees("enter confirms")
+    terminal.moves_on()
+    terminal.types("Enter")
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_in_the_middle_of_an_election_ends_it_first(
+    terminal: Terminal, home: Path, signum: signal.Signals
+) -> None:
+    """The election is slowed down, by what is planted: a simulated controller answers at once."""
+    planted = home / "sitecustomize.py"
+    planted.write_text(
+        "import sys\n"
+        "if any('console.cli.main' in word for word in sys.orig_argv):\n"
+        "    import asyncio, pathlib\n"
+        "    from backends.simulator.adapter import SimulatorBackend\n"
+        "    at_once, home = SimulatorBackend.designate, pathlib.Path(__file__).parent\n"
+        "    async def slowly(self, *given, **more):\n"
+        "        (home / 'sent').touch()\n"
+        "        while not (home / 'let').exists():\n"
+        "            await asyncio.sleep(0.02)\n"
+        "        more['stop'] = False\n"
+        "        return await at_once(self, *given, **more)\n"
+        "    SimulatorBackend.designate = slowly\n",
+        encoding="utf-8",
+    )
+    terminal.types(f"export PYTHONPATH={home}:$PYTHONPATH", "Enter")
+    confirms(terminal)
+    terminal.until((home / "sent").exists, "an election in flight")
+    process = terminal.process()
+    os.kill(process, signum)
+    terminal.sees(f"{signum.name}: what is in flight is finished first")
+    assert is_running(process)
+    (home / "let").touch()
+    assert terminal.ended() == 128 + signum
+    assert terminal.is_sane()
+    (lines,) = records(home)
+    assert [line["kind"] for line in lines] == ["run", "before", "after", "end"]
+    assert invoke(home, "ktriage", "status", "--simulate", "last-replica-standing").status == 0
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
