@@ -70,15 +70,21 @@ class ReadLineage(NamedTuple):
     partitions: tuple[TopicPartition, ...]
 
 
+class LogTold(NamedTuple):
+    """``high_watermark`` is the one that this broker knows. One object for all logs that are alike."""
+
+    lineage: Lineage
+    log_start_offset: int
+    high_watermark: int
+    log_dir: str
+
+
 class LogRead(NamedTuple):
-    """``high_watermark`` is the one that this broker knows."""
+    """``told`` is None with an error."""
 
     tp: TopicPartition
     error: Error | None
-    lineage: Lineage | None = None
-    log_start_offset: int = -1
-    high_watermark: int = -1
-    log_dir: str = ""
+    told: LogTold | None = None
 
 
 class LineageRead(NamedTuple):

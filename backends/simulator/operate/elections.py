@@ -219,11 +219,11 @@ class Elections:
         epochs = self._asking.all([(node(b), ReadLineage(tuple(wanted[b]))) for b in brokers])
         found: dict[tuple[TopicPartition, int], tuple[int | None, int]] = {}
         for candidate, told, read in zip(brokers, infos, epochs, strict=True):
-            lineages = {row.tp: row.lineage for row in read.logs} if isinstance(read, LineageRead) else {}
+            lineages = {row.tp: row.told for row in read.logs} if isinstance(read, LineageRead) else {}
             for info in told.infos if isinstance(told, ReplicaLogInfos) else ():
-                lineage = lineages.get(info.tp)
+                read_log = lineages.get(info.tp)
                 if info.error is None:
-                    last = None if lineage is None else lineage.last_epoch
+                    last = None if read_log is None else read_log.lineage.last_epoch
                     found[info.tp, candidate] = (last, info.log_end_offset)
         return found
 

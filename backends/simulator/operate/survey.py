@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from backends.base.answers import Contact, SurveyRequest, SurveyResult
@@ -25,7 +27,6 @@ from recovery.model import (
     PartitionState,
     Replica,
     ReplicaLog,
-    Standing,
     Survey,
     TopicPartition,
     Unknown,
@@ -39,7 +40,8 @@ BYTES_A_RECORD = 100
 RETRY = SECOND // 2
 NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
 
-Logs = dict[tuple[TopicPartition, int], ReplicaLog | Unknown]
+Logs = dict[int, dict[TopicPartition, ReplicaLog | Unknown]]
+"""By broker."""
 
 
 class SurveyRun:
@@ -53,16 +55,25 @@ class SurveyRun:
         self._deadline = asking.now + round(request.duration * SECOND)
         self._logs: Logs = {}
         self._contacts: dict[int, Contact] = {}
-        self._left: dict[int, list[TopicPartition]] = {}
         # Most logs of a large cluster are alike, and are told by one object.
         self._alike: dict[Hashable, ReplicaLog] = {}
-        for state in request.partitions:
-            led, tp = request.leaders_only and not state.offline, state.tp
+        self._tps = [state.tp for state in request.partitions]
+        left: defaultdict[int, list[TopicPartition]] = defaultdict(list)
+        for state, tp in zip(request.partitions, self._tps, strict=True):
+            led = request.leaders_only and not state.offline
             for replica in state.replicas:
                 if led and replica != state.leader:
-                    self._logs[tp, replica] = NOT_ASKED
+                    self._of(replica)[tp] = NOT_ASKED
                 else:
-                    self._left.setdefault(replica, []).append(tp)
+                    left[replica].append(tp)
+        self._left: dict[int, list[TopicPartition]] = dict(left)
+
+    @property
+    def _settled(self) -> int:
+        return sum(map(len, self._logs.values()))
+
+    def _of(self, broker: int) -> dict[TopicPartition, ReplicaLog | Unknown]:
+        return self._logs.setdefault(broker, {})
 
     def run(self, progress: Progress | None) -> None:
         """Until every replica is settled, at the latest until the duration is over."""
@@ -71,15 +82,17 @@ class SurveyRun:
             remaining = self._deadline - self._asking.now
             if remaining <= 0:
                 break
+            before = self._settled
             self._round(min(TIMEOUT, remaining))
             if progress is not None:
-                progress("asking brokers", len(self._logs), total)
-            if self._left and all(broker in self._contacts for broker in self._left):
+                progress("asking brokers", self._settled, total)
+            if self._left and self._settled == before:
                 self._asking.wait(min(RETRY, max(self._deadline - self._asking.now, 0)))
         for broker, partitions in self._left.items():
             problem = self._contacts[broker].problem if broker in self._contacts else None
+            logs = self._of(broker)
             for tp in partitions:
-                self._logs.setdefault((tp, broker), problem or Unknown(Why.NOT_ANSWERED, "no answer in time"))
+                logs.setdefault(tp, problem or Unknown(Why.NOT_ANSWERED, "no answer in time"))
 
     def _round(self, timeout: int) -> None:
         asked = {broker: tuple(left[:LIMIT]) for broker, left in sorted(self._left.items())}
@@ -100,21 +113,30 @@ class SurveyRun:
         if listed is None or listed.fenced:
             # Nobody expects it to be up: what it holds stays unknown.
             problem = silence(answer)
-            for tp in self._left.pop(broker):
-                self._logs[tp, broker] = problem
+            self._of(broker).update(dict.fromkeys(self._left.pop(broker), problem))
 
     def _heard(self, broker: int, answer: ReplicaLogInfos, epochs: Any) -> None:
         left = self._left[broker]
         if answer.error is not None:
             problem = denied(answer.error, "CLUSTER_ACTION", "the cluster", "GetReplicaLogInfo")
             self._note(broker, problem)
-            for tp in self._left.pop(broker):
-                self._logs[tp, broker] = problem
+            self._of(broker).update(dict.fromkeys(self._left.pop(broker), problem))
             return
         self._note(broker, None)
-        read = {row.tp: row for row in epochs.logs} if isinstance(epochs, LineageRead) else {}
-        for info in answer.infos:
-            self._logs[info.tp, broker] = self._log(info, read.get(info.tp))
+        # Both were asked for the same partitions, and answer in their order.
+        reads: Iterable[LogRead | None] = epochs.logs if isinstance(epochs, LineageRead) else repeat(None)
+        logs = self._of(broker)
+        alike: dict[tuple[int, int, int], ReplicaLog | Unknown] = {}
+        for info, read in zip(answer.infos, reads, strict=False):
+            tp, epoch, end, _ = info
+            told = None if read is None else read.told
+            key = (epoch, end, id(told))
+            log = alike.get(key)
+            if log is None:
+                log = self._log(info, read)
+                if told is not None and info.error is None:
+                    alike[key] = log
+            logs[tp] = log
         # What was not served (HasMoreData) is asked for in the next round.
         rest = left[len(answer.infos) :]
         if rest:
@@ -123,11 +145,10 @@ class SurveyRun:
             del self._left[broker]
 
     def _log(self, info: PartitionLogInfo, read: LogRead | None) -> ReplicaLog | Unknown:
-        if info.error is not None or read is None or read.lineage is None:
+        if info.error is not None or read is None or read.told is None:
             return _unusual(info, read)
         _, epoch, end, _ = info
-        lineage = read.lineage
-        _, _, _, start, high_watermark, log_dir = read
+        lineage, start, high_watermark, log_dir = read.told
         key = (epoch, end, lineage.spans, lineage.last_epoch, start, high_watermark, log_dir)
         log = self._alike.get(key)
         if log is None:
@@ -145,15 +166,19 @@ class SurveyRun:
     ) -> SurveyResult:
         """``min_isr`` is each topic's as configured."""
         surveys = []
-        alike: dict[tuple[int, Standing, int], Replica] = {}
-        for state in self._request.partitions:
-            tp = state.tp
+        alike: dict[tuple[int, bool, int], Replica] = {}
+        logs = self._logs
+        for state, tp in zip(self._request.partitions, self._tps, strict=True):
+            offline = state.offline_replicas
             replicas = []
             for broker in state.replicas:
-                stands, log = standing(state, broker, self._brokers), self._logs[tp, broker]
-                replica = alike.get((broker, stands, id(log)))
+                log = logs[broker][tp]
+                # All that a standing depends on within one survey.
+                key = (broker, broker in offline, id(log))
+                replica = alike.get(key)
                 if replica is None:
-                    replica = alike[broker, stands, id(log)] = Replica(broker, stands, log)
+                    stands = standing(state, broker, self._brokers)
+                    replica = alike[key] = Replica(broker, stands, log)
                 replicas.append(replica)
             busy = reassigning if isinstance(reassigning, Unknown) else tp in reassigning
             surveys.append(Survey(state, tuple(replicas), _effective(min_isr[state.topic], state), busy))
