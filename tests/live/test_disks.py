@@ -204,7 +204,7 @@ def test_an_empty_disk_that_could_be_elected_is_told_beforehand_and_is_elected_i
         # Kafka elects it at once, or only at the broker's next start: where the controller still knows the replica
         # by the directory that is gone.
         try:
-            filled.observe.wait_leader(EDGE, min(on_it), BROKER, timeout=4.0)
+            filled.observe.wait_leader(EDGE, min(on_it), BROKER, timeout=2.5)
             break
         except TimedOut:
             filled.node(BROKER).restart()

@@ -81,7 +81,19 @@ def test_from_five_to_three_one_removal_after_the_other(
 def test_a_controller_moves_to_another_host(
     cluster: KafkaCluster, console: Console, watched: Watched
 ) -> None:
-    killed_and_gone_on(cluster, console, ("101", "--why", "planned", "--with", "103"), "remove-voter", "4")
+    hosts = Hosts(cluster)
+    words = ("quorum", "replace", "101", "--why", "planned", "--with", "103", *YES, *console.connection)
+    ended = Replacing(console.home, words, hosts).ended()
+    # The brokers are not asked here, and nobody can type that their settings are changed.
+    assert ended.status == 1, ended
+    assert "nobody said that it is done at step 4" in ended.err
+    assert "resume --confirmed 4" in ended.err.splitlines()[-1]
+    ended = Replacing(
+        console.home, ("resume", "--confirmed", "4", *console.connection), hosts, "remove-voter"
+    ).ended()
+    assert ended.status == -signal.SIGKILL, ended
+    ended = Replacing(console.home, ("resume", *console.connection), hosts).ended()
+    assert ended.status == 0, ended
     assert set(watched.voters()) == {100, 102, 103}
     assert not cluster.node(101).is_running
 
