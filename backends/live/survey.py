@@ -33,11 +33,17 @@ REQUEST_TIMEOUT = 3.0
 PAUSES = (0.1, 0.2, 0.5, 1.0)
 """Seconds between attempts at a broker that should be up."""
 
+CERTAIN = (BrokerTrouble.UNDECODABLE, BrokerTrouble.WRONG_NODE)
 GARBLED = 2
-"""How often a broker is asked again after an answer that cannot be understood: the next will hardly be better."""
+"""How often a broker is asked again after an answer that cannot be understood, or that another one gave: the next
+will hardly be better.
+"""
 
 CHANGES = 3
 """How often a log may change while it is asked before it is given up."""
+
+
+_LEFT_OUT = Trouble(Unknown(Why.FAILED, "the broker left the partition out"), passing=False)
 
 
 class Connections(Protocol):
@@ -156,7 +162,7 @@ class SurveyRun:
                 self._note(broker, error.unknown)
                 self._start_over(broker)
                 await self._refresh_view()
-                garbled += error.trouble is BrokerTrouble.UNDECODABLE
+                garbled += error.trouble in CERTAIN
                 if not self._should_be_up(broker) or garbled > GARBLED:
                     self._settle_all(broker, error.unknown)
                     return
@@ -198,21 +204,18 @@ class SurveyRun:
             answers = await self._ends.ask(connection, topics, REQUEST_TIMEOUT)
             self._calls[broker] = self._ends.call(connection)
             for tp in batch:
-                answer = answers.get(tp)
-                if answer is None:
-                    answer = Trouble(Unknown(Why.FAILED, "the broker left the partition out"), passing=False)
-                self._took_end(broker, tp, answer)
+                self._took_end(broker, self.rows[tp], answers.get(tp, _LEFT_OUT))
 
-    def _took_end(self, broker: int, tp: TopicPartition, answer: LogEnd | Trouble) -> None:
-        row = self.rows[tp]
+    def _took_end(self, broker: int, row: Row, answer: LogEnd | Trouble) -> None:
         if isinstance(answer, Trouble):
             self._trouble(broker, row, answer)
             return
-        del self._unasked[broker][tp]
-        epoch = max(answer.leader_epoch, row.state.leader_epoch)
+        del self._unasked[broker][row.tp]
         row.ends[broker] = answer
+        state = row.state
+        epoch = max(answer.leader_epoch, state.leader_epoch)
         try:
-            probe = probing.start(answer.offset, epoch, row.state.offline)
+            probe = probing.start(answer.offset, epoch, state.offline)
         except ProbeError as error:
             row.unknown[broker] = Unknown(Why.FAILED, str(error))
             self._settle(broker, row)
@@ -231,11 +234,9 @@ class SurveyRun:
             row = rows[tp]
             questions.pop(tp, None)
             row.asked.discard(broker)
-            self._took_answer(broker, row, answers.get(tp))
+            self._took_answer(broker, row, answers.get(tp, _LEFT_OUT))
 
-    def _took_answer(self, broker: int, row: Row, answer: Answer | OutOfRange | Trouble | None) -> None:
-        if answer is None:
-            answer = Trouble(Unknown(Why.FAILED, "the broker left the partition out"), passing=False)
+    def _took_answer(self, broker: int, row: Row, answer: Answer | OutOfRange | Trouble) -> None:
         if isinstance(answer, Trouble):
             self._trouble(broker, row, answer)
             return
@@ -280,7 +281,8 @@ class SurveyRun:
     def _settle(self, broker: int, row: Row) -> None:
         self._unasked[broker].pop(row.tp, None)
         row.open.discard(broker)
-        self._deepen(row)
+        if self._depth is not Depth.LAST:
+            self._deepen(row)
         if row.done and not row.closed:
             row.closed = True
             self._left -= 1
@@ -293,8 +295,6 @@ class SurveyRun:
             self._all_done.set()
 
     def _deepen(self, row: Row) -> None:
-        if self._depth is Depth.LAST:
-            return
         for broker in probing.deepen(row.settled(), full=self._depth is Depth.FULL):
             if broker not in row.asked and broker not in self._silent:
                 self._question(broker, row)

@@ -67,13 +67,13 @@ class Row:
         )
 
     def _log(self, broker: int, dirs: Dirs) -> ReplicaLog | Unknown:
-        unknown = self.unknown.get(broker, NOT_SETTLED)
         end = self.ends.get(broker)
         if end is None:
-            return unknown
+            return self.unknown.get(broker, NOT_SETTLED)
         log_dir, size = dirs.get(broker, _NOWHERE).get(self.tp, _NO_DIR)
         probe = self.probes.get(broker)
         if probe is None or not probe.settled:
+            unknown = self.unknown.get(broker, NOT_SETTLED)
             return ReplicaLog(end.leader_epoch, end.offset, lineage=unknown, log_dir=log_dir, size=size)
         return ReplicaLog(
             end.leader_epoch,
