@@ -11,4 +11,4 @@ from console.target import Target
 
 def backend(target: Target, say: Callable[[str], None]) -> LiveBackend:
     """The adapter for a running cluster. Raises InputError for a client.properties file that cannot be used."""
-    return LiveBackend(settings(target, say), target.addresses)
+    return LiveBackend(settings(target, say), target.addresses, say)

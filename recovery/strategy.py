@@ -72,6 +72,12 @@ def decide(survey: Survey, ranking: Ranking, strategy: Strategy) -> Decision:
     )
 
 
+REASSIGNING = (
+    "a reassignment is in progress, which Kafka neither finishes nor cancels without a leader: bring a member of"
+    " the ISR or ELR back, or hold an unclean election (the first live replica leads)"
+)
+
+
 def _nothing_to_decide(survey: Survey, strategy: Strategy) -> Decision | None:
     if not survey.state.offline:
         leader = survey.state.leader
@@ -175,7 +181,7 @@ def _reason(chosen: Candidate, ranked: tuple[Candidate, ...], ranking: Ranking, 
 def _reassignment_reason(reassigning: bool | Unknown) -> str:
     if isinstance(reassigning, Unknown):
         return f"whether a reassignment is in progress is not known ({reassigning})"
-    return "a reassignment is in progress; finish or cancel it first"
+    return REASSIGNING
 
 
 def _names(brokers: tuple[int, ...]) -> str:

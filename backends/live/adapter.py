@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from backends.base.answers import (
@@ -58,8 +58,15 @@ class LiveBackend:
 
     simulated = False
 
-    def __init__(self, settings: ClientSettings, overrides: Mapping[int, Address] | None = None) -> None:
+    def __init__(
+        self,
+        settings: ClientSettings,
+        overrides: Mapping[int, Address] | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        """``say`` is told what is odd in what was given, in one line."""
         self._settings = settings
+        self._say = say
         self._fleet = Fleet(settings, overrides)
         self._controls = LiveControls(self._fleet)
         self._listing = Listing(self._fleet)
@@ -84,7 +91,13 @@ class LiveBackend:
     async def open(self) -> ClusterInfo:
         """Find the cluster; then look at it through a broker that has the latest metadata."""
         await self._fleet.open()
-        return await self.cluster()
+        cluster = await self.cluster()
+        for broker in sorted(set(self._fleet.overrides) - {broker.id for broker in cluster.brokers}):
+            if self._say is not None:
+                self._say(
+                    f"--broker {broker}=…: no broker {broker} is registered; it is asked for its replicas only"
+                )
+        return cluster
 
     async def close(self) -> None:
         """Let go of every connection."""

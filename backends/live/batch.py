@@ -318,7 +318,7 @@ class Batch:
         try:
             return self._recorder.before(action, {"rows": rows})
         except Exception as error:
-            raise NotRecorded(f"nothing sent: the journal could not be written ({error})") from error
+            raise NotRecorded(f"{_UNSENT[action]}: the journal could not be written ({error})") from error
 
     def _end(
         self, row: Designation, outcome: Outcome, detail: str, state: PartitionState | None = None
@@ -336,6 +336,9 @@ class Batch:
         self._ended[row.tp] = Election(row.tp, Outcome.FAILED, -1, -1, detail)
         if passing:
             self.passing.add(row.tp)
+
+
+_UNSENT = {"reorder": "nothing was sent", "elect": "not elected", "restore": "not put back"}
 
 
 def _failed(rows: Sequence[Designation], error: BackendError) -> Mapping[str, object]:

@@ -115,7 +115,13 @@ def _look(
         why = f"whether a reassignment is in progress is not known ({moving})"
         return Row(row.tp, Fate.LEFT, why)
     if any(busy.tp == row.tp for busy in moving):
-        return Row(row.tp, Fate.LEFT, "a reassignment is in progress")
+        # What stands when it ends is theirs. Waiting for that end would stop every other recovery meanwhile, and
+        # while the partition is offline it does not come.
+        before = list(row.replicas)
+        why = (
+            f"a reassignment is in progress (--cancel of kafka-reassign-partitions ends it); it was {before}"
+        )
+        return Row(row.tp, Fate.FOREIGN, why)
     return _compared(row, state.replicas)
 
 

@@ -84,6 +84,7 @@ def apply_file(run: Run, request: Request) -> int:
                 progress=run.screen.progress,
                 stop_after=request.stop_after,
             )
+            run.finished(unrestored=bool(elected.unrestored))
             return Applied(prepared, elected)
 
     return _conclude(run, request, run.work(job))

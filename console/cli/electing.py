@@ -35,6 +35,13 @@ class Request:
     attempts: int
     rows: int
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options of ``ktriage plan`` that mean the same partitions."""
+        if self.partition is not None:
+            return ("--topic", self.partition.topic, "--partition", str(self.partition.partition))
+        return ("--all-offline-partitions",) if self.path is None else ("--path-to-json-file", str(self.path))
+
     def selection(self, *, offline: bool) -> Selection:
         """The partitions meant; of all partitions the ``offline`` ones only."""
         if self.partition is not None:
@@ -88,6 +95,7 @@ def _longest_log(run: Run, request: Request) -> int:
             ask=request.ask,
             rows=request.rows,
             reason=request.reason,
+            words=request.words,
         ),
     )
 
@@ -104,7 +112,9 @@ def _hold(run: Run, request: Request, *, preferred: bool) -> int:
         async with journalled(run, backend, cluster.cluster_id, request.reason, stop) as journal:
             if request.ask:
                 await _confirm(run, selected)
-            return await hold(backend, selected, journal, preferred=preferred, every=request.every, stop=stop)
+            held = await hold(backend, selected, journal, preferred=preferred, every=request.every, stop=stop)
+            run.finished(unrestored=False)
+            return held
 
     held = run.work(job)
     kind = "preferred" if preferred else "unclean"

@@ -51,7 +51,7 @@ def _enter(name: str, command: TyperCommand | TyperGroup) -> NoReturn:
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     if f"_{name.upper().replace('-', '_')}_COMPLETE" in os.environ:
-        from typer.completion import completion_init  # noqa: PLC0415  # a shell that completes only
+        from typer._completion_classes import completion_init  # noqa: PLC0415  # a shell that completes only
 
         completion_init()
     program = _program(name, sys.argv[1:])

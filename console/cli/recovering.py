@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +82,7 @@ def recover(run: Run, request: Request) -> int:
                 stop=stop,
                 progress=run.screen.progress,
             )
+            run.finished(unrestored=bool(elected.unrestored))
             return Recovery(choices, elected)
 
     recovery = run.work(job)
@@ -161,8 +163,13 @@ def _waits(recovery: Recovery) -> bool:
 
 
 def refuse_existing(path: Path) -> None:
-    """Raises InputError where there is something at ``path``: no file is ever overwritten."""
+    """Raises InputError where there is something at ``path``, for no file is overwritten, or none can be made."""
     if path.is_symlink() or path.exists():
         raise InputError(
             f"{path} exists already; choose another name, no file is overwritten; nothing was sent"
         )
+    directory = path.absolute().parent
+    if not directory.is_dir():
+        raise InputError(f"{path}: there is no directory {directory}; nothing was sent")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: nothing may be written into {directory}; nothing was sent")

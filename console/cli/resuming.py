@@ -57,6 +57,8 @@ def finish(
     status = _told(run, run.work(job))
     if plan is not None:
         run.next("apply", str(plan))
+    elif status is not None:
+        run.next("status")
     return status
 
 

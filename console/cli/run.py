@@ -81,6 +81,11 @@ class Run:
         """Prints the command that comes next, on stderr, ready to be copied."""
         self.screen.say(f"next: {self.target.command(*words)}")
 
+    def finished(self, *, unrestored: bool) -> None:
+        """What was sent has ended: a signal from now on leaves nothing to resume, unless an order still stands."""
+        if not unrestored:
+            self.program.resume = ""
+
     def refuse_unless_interactive(self, instead: str) -> None:
         """Raises InputError where nobody can be asked, and the option that says so is missing."""
         if not self.screen.interactive:

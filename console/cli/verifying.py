@@ -35,5 +35,8 @@ def _next(run: Run, states: tuple[RowState, ...], path: Path) -> None:
         run.next("resume", "--plan", str(path))
     elif any(state.leading is Leading.OFFLINE for state in states):
         run.next("apply", str(path))
+    elif any(state.leading is Leading.NOT_SEEN for state in states):
+        run.screen.say("the plan is about partitions that are not there any more, or may not be seen")
+        run.next("status")
     elif not all(state.complete for state in states):
         run.next("verify", str(path))

@@ -7,6 +7,7 @@ whole cluster is read and described in less than a second.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -36,9 +37,11 @@ def width() -> int | None:
     if told.isdecimal():
         return max(int(told), _NARROWEST)
     try:
-        return max(os.get_terminal_size(sys.stdout.fileno()).columns, _NARROWEST)
+        found = os.get_terminal_size(sys.stdout.fileno()).columns
     except (OSError, ValueError, AttributeError):  # a pipe, a file, or no stdout at all
         return None
+    # A terminal that was given no size (script, docker -t, CI) says 0.
+    return max(found or shutil.get_terminal_size().columns, _NARROWEST)
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str = "") -> Iterator[str]:

@@ -12,7 +12,7 @@ from pipeline.plan.losses import lost, nothing_lost, uniform
 from pipeline.plan.sql import NO_BROKERS, fresh, names, text
 from recovery.model import Standing, Why
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy, Verdict
+from recovery.strategy import REASSIGNING, Strategy, Verdict
 
 Column = tuple[str, str]
 """A name and its expression."""
@@ -183,7 +183,7 @@ def _reason(ranking: Ranking) -> str:
     busy = (
         "CASE WHEN reassigning_unknown IS NOT NULL THEN"
         f" concat('whether a reassignment is in progress is not known (', {why}, ')')"
-        " ELSE 'a reassignment is in progress; finish or cancel it first' END"
+        f" ELSE {text(REASSIGNING)} END"
     )
     return (
         f"CASE verdict WHEN {text(Verdict.ALREADY_ONLINE)} THEN concat('led by ', leader)"

@@ -127,6 +127,7 @@ def test_what_somebody_else_has_changed_since_is_left_alone(disaster: KafkaClust
     assert resumed.status == 1, resumed
     assert "kill-changed-0" in resumed.out + resumed.err
     assert order(disaster, "kill-changed") == before
+    assert console("resume").status == 0, "theirs now: it holds nothing else up"
 
 
 def test_from_another_host_the_plan_tells_what_was_written(

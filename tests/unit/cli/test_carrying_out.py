@@ -134,6 +134,31 @@ def test_a_topic_that_may_not_be_seen_is_a_missing_permission(call: Caller) -> N
     assert "DESCRIBE on topic secret" in ended.err
 
 
+def test_verify_of_a_topic_made_again_does_not_send_one_round_in_a_circle(call: Caller) -> None:
+    backend = cluster_of(2)
+    plan = planned(call, backend)
+    for number in range(2):
+        backend.states[tp(number)] = backend.states[tp(number)]._replace(topic_id="made-again")
+    ended = call("ktriage", "verify", *ANY, plan)
+    assert ended.status == 1
+    assert "next: ktriage status" in ended.err and "next: ktriage verify" not in ended.err
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anybody_is_asked(call: Caller) -> None:
+    file = "nowhere/plan.json"
+    backend = cluster_of(1)
+    asked: list[bool] = []
+
+    async def surveyed() -> None:
+        asked.append(True)
+
+    backend.in_survey = surveyed
+    ended = call.on(backend)("ktriage", "plan", *ANY, file)
+    assert ended.status == 2
+    assert len(ended.err.splitlines()) == 1 and file in ended.err
+    assert not asked
+
+
 def test_an_error_that_should_not_happen_leaves_a_report_without_secrets(call: Caller) -> None:
     async def break_down() -> None:
         raise RuntimeError("password=hunter2 in sasl.jaas.config=org.Module required password='hunter2';")
@@ -208,25 +233,31 @@ def test_on_a_terminal_it_offers_to_finish_the_earlier_run_first(
     assert unfinished(CLUSTER_ID).nothing == (answer == "yes")
 
 
-@pytest.mark.parametrize(
-    "moving",
-    [
-        (Reassignment(tp(0), (2, 1, 3, 4), (4,), ()),),
-        Unknown(Why.NOT_ALLOWED, "needs DESCRIBE on Cluster:kafka-cluster"),
-    ],
-)
-def test_an_order_is_not_restored_while_replicas_may_be_moving(
-    call: Caller, moving: tuple[Reassignment, ...] | Unknown
-) -> None:
+def test_an_order_is_not_restored_where_it_is_not_known_whether_replicas_are_moving(call: Caller) -> None:
     backend = cluster_of(1)
     interrupted((reordered(0),))
     backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
-    backend.moving = moving
+    backend.moving = Unknown(Why.NOT_ALLOWED, "needs DESCRIBE on Cluster:kafka-cluster")
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert ended.status == 1
     assert "not restored: orders-0" in ended.err
     assert backend.restored == []
     assert not unfinished(CLUSTER_ID).nothing, "the next run is told again"
+
+
+def test_somebody_elses_reassignment_is_left_alone_and_stops_no_other_recovery(call: Caller) -> None:
+    """It does not end while the partition is offline: nothing else could ever be recovered from here."""
+    backend = cluster_of(2)
+    interrupted((reordered(0),))
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+    backend.moving = (Reassignment(tp(0), (2, 1, 3), (), (3,)),)
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 1
+    assert "not restored: orders-0: a reassignment is in progress" in ended.err
+    assert "--cancel" in ended.err and "it was [1, 2, 3]" in ended.err
+    assert backend.restored == []
+    recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
+    assert call(*recover).status == 0
 
 
 def test_another_host_is_finished_by_its_plan(call: Caller) -> None:
