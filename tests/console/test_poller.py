@@ -12,6 +12,7 @@ from backends.base.errors import Unreachable
 from console.app import poller as poller_module
 from console.app.poller import Poller
 from console.app.view import Link, View, Wanted
+from recovery.membership.lost import Lost
 from recovery.model import TopicPartition
 
 
@@ -25,6 +26,7 @@ class Cluster:
         self.let = asyncio.Event()
         self.let.set()
         self.problem: Exception | None = None
+        self.lost: Lost | None = None
 
     async def whole(self, before: View, _wanted: Wanted, generation: int) -> View:
         return await self._answer("whole", before, generation)
@@ -40,7 +42,8 @@ class Cluster:
             await self.let.wait()
             if self.problem is not None:
                 raise self.problem
-            return replace(before, generation=generation, at=1.0)
+            view = replace(before, generation=generation, at=1.0)
+            return view if self.lost is None else replace(view, quorum=self.lost)
         finally:
             self.now_asking -= 1
 
@@ -104,6 +107,23 @@ async def test_a_look_that_never_comes_back_is_given_up_and_the_cluster_counts_a
     await stage.until(lambda: stage.poller.state.link is Link.LOST)
     assert "did not come back" in stage.poller.state.problem
     assert stage.poller.state.schedule.began is None
+    await stage.poller.stop()
+
+
+@pytest.mark.parametrize("leaderless", [False, True])
+async def test_without_a_leader_the_next_look_comes_as_usual_however_long_this_one_took(
+    stage: Stage, leaderless: bool
+) -> None:
+    stage.poller.start()
+    await stage.until(lambda: len(stage.shown) == 1)
+    stage.cluster.lost = Lost("c", (), False, "") if leaderless else None
+    stage.cluster.let.clear()
+    stage.poller.ask()
+    await stage.until(lambda: len(stage.cluster.asked) == 2)
+    stage.now += 20.0
+    stage.cluster.let.set()
+    await stage.until(lambda: stage.poller.state.schedule.ended == 20.0)
+    assert stage.poller.state.schedule.slowed is not leaderless
     await stage.poller.stop()
 
 
