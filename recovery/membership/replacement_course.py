@@ -171,7 +171,8 @@ def _stays_out(step: Step, picture: Picture) -> Situation:
     gone = step.key not in picture.quorum.voters.keys
     if gone or told is False or step.number in picture.confirmed:
         return DONE
-    return Situation(False, step.waits_for)
+    mute = any(name.rpartition(" ")[2] == str(step.node) for name in picture.mute)
+    return Situation(False, step.waits_for, unseen=mute)
 
 
 def _removed(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from recovery.membership.replacement import Header, Kind, ReplacementError, StepKind, Wanted
+from recovery.membership.replacement_course import Picture, situation
 from recovery.membership.replacement_file import digest, from_json, is_replacement, make, to_json
-from tests.unit.membership.quorums import key, voters
+from tests.unit.membership.quorums import key, quorum, voters
 
 HEADER = Header("id", "2026-01-01T00:00:00+00:00", "ada@host", "1")
 
@@ -90,3 +91,14 @@ def test_who_joins_by_itself_is_stopped_before_it_is_removed_unless_only_two_are
         (StepKind.REMOVE, 3),
         (StepKind.STOP, 3),
     ]
+
+
+def test_what_no_look_shows_has_to_be_said_and_what_may_still_be_told_is_waited_for() -> None:
+    """A node that is restarted is silent for a while; one that does not let itself be asked is so for ever."""
+    plan = make(HEADER, wanted(kind=Kind.SHRINK, joining=(), leaving=(key(2), key(3)), auto_join=True))
+    servers = next(step for step in plan.steps if step.kind is StepKind.SERVERS)
+    stay_out = next(step for step in plan.steps if step.kind is StepKind.STAY_OUT)
+    asked: dict[str, tuple[str, ...] | None] = {"controller 1": ("host1:9093",), "broker 9": None}
+    for step, name in ((servers, "broker 9"), (stay_out, "controller 3")):
+        assert not situation(plan, step, Picture(quorum(1, 2, 3), asked)).unseen
+        assert situation(plan, step, Picture(quorum(1, 2, 3), asked, mute=frozenset((name,)))).unseen
