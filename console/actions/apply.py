@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from backends.base.answers import ClusterInfo
+from backends.base.errors import NotAllowed
 from backends.base.protocol import Backend, Progress
 from console.actions.carry_out import Elected, survey_rows
 from console.actions.examine import Depths, examine
 from console.actions.recover import failure_text
 from console.actions.selection import Selection
-from recovery.model import TopicPartition
-from recovery.plan.compare import Now, RowCheck, compare
+from recovery.model import TopicPartition, Why
+from recovery.plan.compare import Moved, Now, RowCheck, compare
 from recovery.plan.make import plan_of_bare
 from recovery.plan.values import BarePlan, Header, Plan
 from recovery.strategy import Verdict
@@ -41,8 +42,9 @@ class Prepared:
 
     @property
     def stale(self) -> bool:
-        """Nothing can be applied, and not because all is well already."""
-        return not self.holding.rows and bool(self.refused) and len(self.refused) == len(self.checks)
+        """Nothing can be applied, because fences moved: a new plan is wanted."""
+        moved = any(check.now is Now.STALE for check in self.refused)
+        return not self.holding.rows and moved and len(self.refused) == len(self.checks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,31 @@ class Applied:
 async def prepare(
     backend: Backend, plan: Plan, cluster_id: str, progress: Progress | None = None
 ) -> Prepared:
-    """Surveys the plan's partitions and compares. Raises BackendError."""
+    """Surveys the plan's partitions and compares. Raises BackendError, and NotAllowed where none may be seen."""
     surveys = await survey_rows(backend, [row.tp for row in plan.rows], progress, Depths().duration)
-    checks = compare(plan, surveys, cluster_id)
+    checks = await _told_what_may_be_seen(backend, compare(plan, surveys, cluster_id))
     holds = {check.tp for check in checks if check.holds}
     return Prepared(plan, checks, replace(plan, rows=tuple(row for row in plan.rows if row.tp in holds)))
+
+
+async def _told_what_may_be_seen(backend: Backend, checks: tuple[RowCheck, ...]) -> tuple[RowCheck, ...]:
+    """A partition that is missing because this caller may not see it needs a permission, not a new plan."""
+    missing = dict.fromkeys(check.tp.topic for check in checks if check.fence is Moved.PARTITION)
+    if not missing:
+        return checks
+    found = await backend.partitions(tuple(missing))
+    forbidden = {tp.topic for tp, why in found.unknown.items() if why.why is Why.NOT_ALLOWED} | set(
+        found.hidden
+    )
+    told = tuple(
+        check._replace(now=Now.UNANSWERED, fence=None, detail=f"needs DESCRIBE on topic {check.tp.topic}")
+        if check.fence is Moved.PARTITION and check.tp.topic in forbidden
+        else check
+        for check in checks
+    )
+    if all(check.tp.topic in forbidden and check.now is Now.UNANSWERED for check in told):
+        raise NotAllowed("DESCRIBE", f"topic {told[0].tp.topic}", "see the partitions of the plan")
+    return told
 
 
 async def ask_afresh(

@@ -205,6 +205,8 @@ class Console(App[int], inherit_bindings=False):
         self.leave(1)
 
     async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.InputEvent) and not self.screen_stack:
+            return  # the last keys, while the last screen goes
         if isinstance(event, events.Key | events.MouseDown):
             self._somebody_is_there()
         if isinstance(event, events.Key) and not event.is_forwarded and self._meant_for_what_closed(event):

@@ -19,6 +19,7 @@ from console.output.replicas import partition_lines
 from console.output.screen import printable
 from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json, unknown_json
 from console.output.table import Column, table
+from console.output.words import counted_as
 from recovery.model import Survey, Unknown
 
 AT_MOST = 8
@@ -70,7 +71,9 @@ def count_lines(view: Overview) -> Iterator[str]:
         f" {counts['unreachable']:,} unreachable from here; log dirs: {counts['failedLogDirs']:,} failed"
     )
     yield _quorum_line(view)
-    seen = " that this caller may see" if view.partitions.visible_only or view.partitions.hidden else ""
+    hidden = len(view.partitions.hidden)
+    seen = " that this caller may see" if view.partitions.visible_only or hidden else ""
+    seen += f" ({counted_as(hidden, 'topic')} may not be seen: needs DESCRIBE)" if hidden else ""
     yield (
         f"{counts['partitions']:,} partitions{seen}: {counts['offline']:,} offline,"
         f" {counts['underMinIsr']:,} under min ISR, {counts['underReplicated']:,} not fully replicated,"

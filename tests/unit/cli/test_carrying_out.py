@@ -159,6 +159,16 @@ def test_a_file_that_cannot_be_written_is_refused_before_anybody_is_asked(call: 
     assert not asked
 
 
+def test_a_plan_whose_topic_may_not_be_seen_any_more_wants_a_permission_and_no_new_plan(call: Caller) -> None:
+    backend = cluster_of(2)
+    plan = planned(call, backend)
+    backend.states.clear()
+    backend.hidden = ("orders",)
+    ended = call("ktriage", "apply", *ANY, plan, *AGREED)
+    assert ended.status == 3, ended
+    assert "needs DESCRIBE on topic orders" in ended.err and "Make a new plan" not in ended.err
+
+
 def test_an_error_that_should_not_happen_leaves_a_report_without_secrets(call: Caller) -> None:
     async def break_down() -> None:
         raise RuntimeError("password=hunter2 in sasl.jaas.config=org.Module required password='hunter2';")
