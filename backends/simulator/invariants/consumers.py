@@ -40,7 +40,7 @@ class Consumers:
         if not lacking:
             return []
         self._read[tp] = kept(log, promised)
-        unclean = self._replication.elected_uncleanly(tp) == event.epoch
+        unclean = self._replication.elected_uncleanly_since(tp)
         if unclean or not self._known.elr_always or (tp, event.broker) in self._known.left_behind:
             return []
         if tp in self._known.rewound:

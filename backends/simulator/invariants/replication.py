@@ -34,10 +34,17 @@ class Replication:
         self._origins: dict[TopicPartition, dict[int, tuple[int, int]]] = {}
         self._moved: dict[TopicPartition, tuple[int, int]] = {}
         self._uncleanly: dict[TopicPartition, tuple[int, str]] = {}
+        self._followed: dict[TopicPartition, int] = {}
 
     def elected_uncleanly(self, tp: TopicPartition) -> int:
         """The epoch of the last unclean election, NO_EPOCH without one."""
         return self._uncleanly.get(tp, (NO_EPOCH, ""))[0]
+
+    def elected_uncleanly_since(self, tp: TopicPartition) -> bool:
+        """Whether somebody was elected uncleanly after the leadership before the newest one was taken: who was may
+        never have heard of it, and be elected cleanly, with the same log, later.
+        """
+        return self.elected_uncleanly(tp) > self._followed.get(tp, NO_EPOCH)
 
     def newest_epoch(self, tp: TopicPartition) -> int:
         """The newest epoch in which a broker took the leadership."""
@@ -125,7 +132,7 @@ class Replication:
 
     def _deleted(self, tp: TopicPartition) -> None:
         """The topic is gone, and nothing that was promised of it holds for another of its name."""
-        for held in (self._leaders, self._origins, self._moved, self._uncleanly):
+        for held in (self._leaders, self._origins, self._moved, self._uncleanly, self._followed):
             held.pop(tp, None)
         self._known.deleted(tp)
 
@@ -179,6 +186,8 @@ class Replication:
             found.append((Promise.ONE_LEADER_AN_EPOCH, f"{event.tp}: {leader} and {event.broker} in {epoch}"))
         if event.epoch < epoch and not rewound:
             return found
+        if event.epoch != epoch:
+            self._followed[event.tp] = epoch
         self._leaders[event.tp] = (event.epoch, event.broker)
         log = self._log(event.broker, event.tp)
         if log is None:
@@ -220,8 +229,8 @@ class Replication:
             return "the strategy is Aggressive"
         if tp in self._known.rewound:
             return "metadata was lost with a static voter's disk"
-        epoch, why = self._uncleanly.get(tp, (NO_EPOCH, ""))
-        if epoch == event.epoch and why in ("unclean election", "designated election"):
+        _, why = self._uncleanly.get(tp, (NO_EPOCH, ""))
+        if self.elected_uncleanly_since(tp) and why in ("unclean election", "designated election"):
             return "an operator elected uncleanly"
         suspects = self._known.suspects(tp, image.partitions[tp].replicas)
         if suspects >= self._known.seen(image, tp):

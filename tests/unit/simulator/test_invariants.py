@@ -15,6 +15,7 @@ from backends.simulator.broker.leader import Leader
 from backends.simulator.broker.leadership import Leadership
 from backends.simulator.broker.log import Log
 from backends.simulator.broker.process import BrokerProcess
+from backends.simulator.fuzz import prepare, run
 from backends.simulator.invariants.checker import Checker, InvariantBroken
 from backends.simulator.invariants.names import Promise
 from backends.simulator.loop import SECOND
@@ -22,7 +23,7 @@ from backends.simulator.messages import Consume
 from backends.simulator.network import broker, controller
 from backends.simulator.rpc import Answer
 from backends.simulator.topology import ConsumerSpec, Topology
-from backends.simulator.watch import MetadataWritten
+from backends.simulator.watch import Event, LeadershipTaken, MetadataWritten
 from backends.simulator.world import World
 from recovery.controller import brokers as rules
 from recovery.controller.image import ClusterImage
@@ -285,3 +286,21 @@ def test_consumers_read_what_is_committed_and_nothing_that_goes_with_a_clean_suc
     until(world, lambda: foo(world).leader == 2)
     world.network.heal_all()
     until(world, lambda: consumer.read > first + 100)
+
+
+def test_who_was_elected_uncleanly_may_be_cut_off_and_lead_only_after_a_clean_election() -> None:
+    """Seed 10537: broker 2 is elected uncleanly in epoch 4, never hears of it, is fenced, and is elected in epoch 6 as
+    the only member of the ELR. What its log lacks was given up with epoch 4.
+    """
+    world, checker = prepare(10_537)
+    taken: list[int] = []
+
+    def look(event: Event) -> None:
+        if isinstance(event, LeadershipTaken) and event.tp.partition == 0:
+            taken.append(event.epoch)
+
+    world.watch.lookers.append(look)
+    run(world, 10_537, 60)
+    checker.settle()
+    assert 2 in taken and 4 not in taken and 6 in taken
+    assert not checker.broken, str(checker.broken[0])
