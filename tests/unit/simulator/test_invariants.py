@@ -289,8 +289,8 @@ def test_consumers_read_what_is_committed_and_nothing_that_goes_with_a_clean_suc
 
 
 def test_who_was_elected_uncleanly_may_be_cut_off_and_lead_only_after_a_clean_election() -> None:
-    """Seed 10537: broker 2 is elected uncleanly in epoch 4, never hears of it, is fenced, and is elected in epoch 6 as
-    the only member of the ELR. What its log lacks was given up with epoch 4.
+    """Seed 10537: broker 2 is elected uncleanly in epoch 4, never hears of it, is fenced, and is elected in epoch 6
+    as the only member of the ELR. What its log lacks was given up with epoch 4.
     """
     world, checker = prepare(10_537)
     taken: list[int] = []
