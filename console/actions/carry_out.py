@@ -15,7 +15,7 @@ from console.planfile import designations
 from console.signals import StopRequest
 from recovery.model import PartitionState, Survey, TopicPartition
 from recovery.plan.values import Plan, PlanRow
-from recovery.plan.verify import RowState, verify
+from recovery.plan.verify import Leading, RowState, verify
 
 SUCCESS = frozenset({Outcome.ELECTED, Outcome.ALREADY_ONLINE})
 LOOK_SECONDS = 10.0
@@ -90,9 +90,18 @@ async def carry_out(
     elections = tuple(election for part in ended for election in part.elections)
     states = {tp: state for part in ended for tp, state in part.states.items()}
     results = tuple(
-        Result(row, election, states.get(row.tp)) for row, election in zip(plan.rows, elections, strict=True)
+        Result(row, _as_seen(election, states.get(row.tp)), states.get(row.tp))
+        for row, election in zip(plan.rows, elections, strict=True)
     )
     return Elected(results, next((part.not_seen for part in ended if part.not_seen), None))
+
+
+def _as_seen(election: Election, state: RowState | None) -> Election:
+    """An election whose answer never came is no failure where the planned leader is then seen to lead."""
+    if election.outcome is not Outcome.FAILED or state is None or state.leading is not Leading.RIGHT:
+        return election
+    detail = "; ".join(filter(None, ("the planned leader was seen to lead afterwards", election.detail)))
+    return election._replace(outcome=Outcome.ALREADY_ONLINE, leader=state.leader, detail=detail)
 
 
 class _Ended(NamedTuple):
