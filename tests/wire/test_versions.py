@@ -72,6 +72,17 @@ def values(key: int, topic_id: str) -> Mapping[str, Any]:
             "topic_names": ("gone",),
             "timeout": 9,
         },
+        Api.UpdateFeatures: {
+            "feature_updates": [
+                {
+                    "feature": "kraft.version",
+                    "max_version_level": 1,
+                    "allow_downgrade": False,
+                    "upgrade_type": 1,
+                }
+            ],
+            "validate_only": True,
+        },
         Api.DescribeQuorum: {"topics": [{**named, "partitions": partitions}]},
         Api.DescribeTopicPartitions: {"topics": [named], "cursor": None},
         Api.AddRaftVoter: {"cluster_id": None, **voter},

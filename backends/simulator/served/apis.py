@@ -37,6 +37,7 @@ class Api(IntEnum):
     AlterPartitionReassignments = 45
     ListPartitionReassignments = 46
     DescribeQuorum = 55
+    UpdateFeatures = 57
     DescribeCluster = 60
     DescribeTopicPartitions = 75
     AddRaftVoter = 80
@@ -57,6 +58,7 @@ _EVERYWHERE: dict[int, tuple[int, int]] = {
     Api.AlterPartitionReassignments: (0, 1),
     Api.ListPartitionReassignments: (0, 0),
     Api.DescribeQuorum: (0, 2),
+    Api.UpdateFeatures: (0, 2),
     Api.DescribeCluster: (0, 2),
     Api.AddRaftVoter: (0, 1),
     Api.RemoveRaftVoter: (0, 0),

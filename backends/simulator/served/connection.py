@@ -21,6 +21,7 @@ from backends.simulator.served.entities import (
     request_type,
     response_type,
 )
+from backends.simulator.served.features import LOWEST, SUPPORTED, finalised
 from backends.simulator.served.frames import Frame, answer, parse, read_frame
 from backends.simulator.served.handlers import HANDLERS
 from backends.simulator.served.quick import QUICK
@@ -137,27 +138,20 @@ class Connection:
     def api_versions(self, version: int) -> dict[str, Any]:
         """ApiVersions with the finalised features (KIP-584); v3 leaves out those whose lowest level is 0."""
         role = self._listener.node.role
-        image = self._cluster.world.image
-        leader = self._cluster.world.quorum.leader
-        kraft = 1 if leader is None else leader.log.kraft_version
-        features = _FEATURES | {
-            "eligible.leader.replicas.version": int(image.rules.elr),
-            "kraft.version": kraft,
-        }
         return {
             "api_keys": [
                 {"api_key": key, "min_version": low, "max_version": high}
                 for key, (low, high) in sorted(self._cluster.offered(role).items())
             ],
             "supported_features": [
-                {"name": name, "min_version": 0 if name != _METADATA else 7, "max_version": level}
-                for name, level in _SUPPORTED.items()
-                if version > 3 or name == _METADATA
+                {"name": name, "min_version": LOWEST.get(name, 0), "max_version": level}
+                for name, level in sorted(SUPPORTED.items())
+                if version > 3 or name in LOWEST
             ],
             "finalized_features_epoch": self._metadata_offset(),
             "finalized_features": [
                 {"name": name, "max_version_level": level, "min_version_level": level}
-                for name, level in features.items()
+                for name, level in sorted(finalised(self._cluster).items())
                 if level
             ],
         }
@@ -208,18 +202,3 @@ class Connection:
 def _within(served: Any, frame: Frame) -> bool:
     lowest, highest = served[frame.api_key]
     return bool(lowest <= frame.version <= highest)
-
-
-_METADATA = "metadata.version"
-_FEATURES = {
-    "group.version": 1,
-    "kraft.version": 1,
-    _METADATA: 30,
-    "share.version": 1,
-    "streams.version": 1,
-    "transaction.version": 2,
-}
-_SUPPORTED = {
-    **_FEATURES,
-    "eligible.leader.replicas.version": 1,
-}

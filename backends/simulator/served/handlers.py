@@ -10,6 +10,7 @@ from backends.simulator.served.elections import (
     elect_leaders,
     list_partition_reassignments,
 )
+from backends.simulator.served.features import update_features
 from backends.simulator.served.fetch import fetch
 from backends.simulator.served.loginfo import describe_log_dirs, get_replica_log_info
 from backends.simulator.served.metadata import describe_cluster, describe_topic_partitions, metadata
@@ -36,6 +37,7 @@ HANDLERS: dict[Api, Handler] = {
     Api.AlterPartitionReassignments: alter_partition_reassignments,
     Api.ListPartitionReassignments: list_partition_reassignments,
     Api.DescribeQuorum: describe_quorum,
+    Api.UpdateFeatures: update_features,
     Api.DescribeCluster: describe_cluster,
     Api.DescribeTopicPartitions: describe_topic_partitions,
     Api.AddRaftVoter: add_raft_voter,

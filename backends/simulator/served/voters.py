@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 from backends.live.ids import kafka_id
 from backends.simulator.broker.process import BrokerProcess
 from backends.simulator.loop import MILLISECOND, SECOND
+from backends.simulator.messages import UpdateFeature
 from backends.simulator.network import Role, controller
 from backends.simulator.questions import Perform
 from backends.simulator.quorum.messages import (
@@ -40,7 +41,7 @@ async def add_raft_voter(call: Call) -> Values:
     timeout = max(1, round(request.timeout.total_seconds() * 1000)) * MILLISECOND
     voter = Voter(key, _endpoints(call, request.listeners))
     body = AddRaftVoter(voter, None, timeout, call.field("ack_when_committed", True))
-    return _told(await _ask_leader(call, body, timeout + SECOND), _words(call, key))
+    return _told(await ask_leader(call, body, timeout + SECOND), _words(call, key))
 
 
 async def remove_raft_voter(call: Call) -> Values:
@@ -49,7 +50,7 @@ async def remove_raft_voter(call: Call) -> Values:
     if refused is not None:
         return refused
     key = ReplicaKey(call.request.voter_id, kafka_id(call.request.voter_directory_id))
-    return _told(await _ask_leader(call, RemoveRaftVoter(key, None), PATIENCE), _words(call, key))
+    return _told(await ask_leader(call, RemoveRaftVoter(key, None), PATIENCE), _words(call, key))
 
 
 async def update_raft_voter(call: Call) -> Values:
@@ -89,7 +90,7 @@ def _endpoints(call: Call, listeners: Iterable[Any]) -> tuple[Endpoint, ...]:
     return tuple(found)
 
 
-async def _ask_leader(call: Call, body: VoterRequest, timeout: int) -> Any:
+async def ask_leader(call: Call, body: VoterRequest | UpdateFeature, timeout: int) -> Any:
     """A broker hands it on to the leader; a controller that does not lead says so."""
     if not call.at_broker:
         return await call.ask(body, timeout)
