@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from benchmarks.console import peers, table
 from benchmarks.console.keys import Latencies, latencies
 from benchmarks.console.terminal import COLUMNS, LINES, Opened
 from console.version import version
@@ -21,7 +22,7 @@ from console.version import version
 LARGE = "partitions-200000"
 SMALL = "partitions-200.yaml"
 RESULTS = Path(__file__).parent.parent / "results" / "console.md"
-KEYS = 200
+KEYS = 120
 SMALL_SCENARIO = """\
 title: 200 partitions
 about: the same incident on a small cluster
@@ -72,12 +73,12 @@ def measured(scenario: str) -> Round:
 
 
 def _measured(scenario: str, home: Path) -> Round:
-    with Opened(["--simulate", scenario], home) as console:
+    with Opened((sys.executable, "-m", "console.cli", "--simulate", scenario), home) as console:
         first = console.until("READ-ONLY")
         full = console.until(" old")
         asked = time.perf_counter()
         console.press("O")
-        console.until("online")
+        console.until("All partitions")
         shown = time.perf_counter() - asked
         console.quiet(1.0)
         calm = latencies(console, KEYS, refreshing=False)
@@ -134,10 +135,14 @@ def _median(rounds: list[Round], value: object) -> str:
 
 
 def main() -> int:
+    """``[ROUNDS [KASKADE]]``: the peer's program, where it is to stand beside."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     few = [measured(SMALL) for _ in range(rounds)]
     many = [measured(LARGE) for _ in range(rounds)]
-    text = "\n".join(lines(few, many, alone(LARGE))) + "\n"
+    told = [*lines(few, many, alone(LARGE)), "", "## The table alone", "", *table.lines()]
+    if len(sys.argv) > 2:
+        told += ["", *peers.lines(sys.argv[2], rounds)]
+    text = "\n".join(told) + "\n"
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(text, encoding="utf-8")
     print(text)

@@ -161,6 +161,12 @@ def report(stalls: list[Stall], rows: int) -> Iterator[str]:
     yield f"At most {LIMIT_SECONDS} s: {kept} (longest {worst.longest:.3f} s, {worst.what})."
 
 
+def lines(rows: int = ROWS) -> Iterator[str]:
+    """Measures, and tells."""
+    gc.set_threshold(100_000, 50, 1_000)  # as the console has it
+    yield from report(asyncio.run(measure(rows)), rows)
+
+
 def main() -> int:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
     gc.set_threshold(100_000, 50, 1_000)  # as the console has it

@@ -6,12 +6,13 @@ import contextlib
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
-import sys
 import termios
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -19,12 +20,14 @@ from benchmarks.measure import BenchmarkError
 
 COLUMNS, LINES = 120, 40
 LIMIT_SECONDS = 180.0
+_SEQUENCE = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]")
+"""What a text is drawn with, between its words too."""
 
 
 class Opened:
-    """``ktriage ARGUMENTS…`` with a terminal of its own; ``began`` is when the process was started."""
+    """A program with a terminal of its own; ``began`` is when the process was started."""
 
-    def __init__(self, arguments: list[str], home: Path) -> None:
+    def __init__(self, argv: Sequence[str], home: Path) -> None:
         environment = {
             **os.environ,
             "HOME": str(home),
@@ -38,7 +41,7 @@ class Opened:
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
             os.chdir(home)
-            os.execvpe(sys.executable, [sys.executable, "-m", "console.cli", *arguments], environment)  # noqa: S606  # our own program
+            os.execvpe(argv[0], list(argv), environment)  # noqa: S606  # what is measured
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
 
     def __enter__(self) -> Opened:
@@ -80,8 +83,9 @@ class Opened:
         wanted = [text.encode() for text in texts]
         deadline = time.perf_counter() + limit
         while time.perf_counter() < deadline:
+            plain = _SEQUENCE.sub(b"", self.seen)
             for text in wanted:
-                _, found, rest = self.seen.partition(text)
+                _, found, rest = plain.partition(text)
                 if found:
                     self.seen = rest
                     return time.perf_counter() - self.began
@@ -100,6 +104,10 @@ class Opened:
             if data:
                 came, last = came + len(data), time.perf_counter()
         return came
+
+    def next_bytes(self, limit: float) -> int:
+        """How many bytes the next thing that is drawn has; 0 where nothing is."""
+        return len(self._read(limit))
 
     def bytes_within(self, seconds: float) -> int:
         """How many bytes come in so many seconds."""

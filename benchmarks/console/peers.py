@@ -1,0 +1,120 @@
+"""The console and a peer (kaskade) on the same served cluster: from process start to what is there, keys, memory.
+
+kaskade lists topics, and asks no replica for its log: what it shows in that time is less.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.console.keys import Latencies
+from benchmarks.console.terminal import Opened
+from benchmarks.measure import ROOT, BenchmarkError
+
+SCENARIO = "offline-2000"
+KEYS = 100
+
+
+class Peer(NamedTuple):
+    """A program on the cluster: ``frame`` is in its first frame, ``shown`` where its list is full."""
+
+    name: str
+    argv: tuple[str, ...]
+    frame: str
+    shown: str
+
+
+class Figures(NamedTuple):
+    """Seconds from process start, latencies, and the most memory in bytes."""
+
+    frame: float
+    full: float
+    keys: Latencies
+    peak: int
+
+
+@contextmanager
+def served(home: Path) -> Iterator[str]:
+    """The scenario on the wire; gives the bootstrap address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [sys.executable, "-m", "console.cli", "simulate", "serve", SCENARIO, "--port-base", str(port)]
+    with (home / "served").open("w+") as log:
+        server = subprocess.Popen(words, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+        try:
+            deadline = time.monotonic() + 60
+            while not (found := re.search(r"brokers at (\S+), controllers", (home / "served").read_text())):
+                if time.monotonic() > deadline or server.poll() is not None:
+                    raise BenchmarkError(f"nothing is served: {(home / 'served').read_text()}")
+                time.sleep(0.1)
+            yield found.group(1)
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+def measured(peer: Peer, home: Path) -> Figures:
+    """One round."""
+    with Opened(peer.argv, home) as console:
+        frame = console.until(peer.frame)
+        full = console.until(peer.shown)
+        console.quiet(1.0)
+        return Figures(frame, full, moved(console), console.peak())
+
+
+def moved(console: Opened) -> Latencies:
+    """From the arrow key to the end of the first thing that it makes the program draw."""
+    found = []
+    for number in range(KEYS):
+        console.quiet(0.05, 1.0)
+        pressed = time.perf_counter()
+        console.press("\x1b[B" if number % 20 < 10 else "\x1b[A")
+        if console.next_bytes(2.0):
+            found.append((time.perf_counter() - pressed) * 1000)
+    return Latencies(tuple(sorted(found)))
+
+
+def lines(kaskade: str, rounds: int) -> Iterator[str]:
+    """A Markdown section; ``kaskade`` is the path of its program."""
+    version = subprocess.run(
+        [kaskade, "--version"], capture_output=True, text=True, check=True
+    ).stdout.split()[-1]
+    with tempfile.TemporaryDirectory() as home, served(Path(home)) as bootstrap:
+        peers = (
+            Peer(
+                "ktriage",
+                (sys.executable, "-m", "console.cli", "--bootstrap-server", bootstrap),
+                "READ-ONLY",
+                " offline",
+            ),
+            Peer(f"kaskade {version}", (kaskade, "admin", "-b", bootstrap), "kaskade", "clicks-0"),
+        )
+        told = [[measured(peer, Path(home)) for _ in range(rounds)] for peer in peers]
+    yield "## Beside kaskade"
+    yield ""
+    yield f"`{SCENARIO}` served on loopback (3,000 partitions in 30 topics, 2,000 offline); medians of {rounds}."
+    yield "Until its list is there kaskade has asked for topics; ktriage for each offline partition's logs."
+    yield ""
+    yield f"| | {' | '.join(peer.name for peer in peers)} |"
+    yield "|---|---|---|"
+    yield _row("process start to first frame, s", told, lambda r: r.frame)
+    yield _row("process start to the list, s", told, lambda r: r.full)
+    yield _row("key to frame, median ms", told, lambda r: r.keys.at(0.5))
+    yield _row("key to frame, 95th percentile ms", told, lambda r: r.keys.at(0.95))
+    yield _row("most memory, MB", told, lambda r: r.peak / 1e6)
+
+
+def _row(what: str, told: Sequence[Sequence[Figures]], value: object) -> str:
+    assert callable(value)
+    cells = [sorted(value(one) for one in rounds)[len(rounds) // 2] for rounds in told]
+    return f"| {what} | {' | '.join(f'{cell:,.2f}' for cell in cells)} |"
