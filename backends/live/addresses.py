@@ -31,6 +31,8 @@ def parse_address(text: str) -> Address:
         port_text = rest.removeprefix(":")
         if not closing or (rest and not rest.startswith(":")):
             raise ValueError(f"{text!r} is not an address: expected [v6-address]:port")
+    elif "://" in text:
+        raise ValueError(f"{text!r} is not an address: expected host:port, without a scheme")
     elif text.count(":") > 1:
         raise ValueError(f"{text!r} is not an address: an IPv6 address is written [address]:port")
     else:

@@ -115,6 +115,8 @@ def explain(error: BaseException, hint: str = "") -> tuple[Trouble, str]:
     if isinstance(error, _AUTHENTICATION):
         bare = isinstance(error, IllegalSaslStateError)
         why = f"this listener does not authenticate anybody{hint}" if bare else _said(error)
+        if isinstance(error, UnsupportedSaslMechanismError):
+            why = "this listener does not offer that sasl.mechanism"
         return Trouble.AUTHENTICATION, f"authentication failed: {why}"
     if isinstance(error, CorrelationIdError):
         return Trouble.UNDECODABLE, "answered something else than was asked"

@@ -51,6 +51,7 @@ class BrokerConnection:
         self._settings = settings
         self._turn = asyncio.Lock()
         self._resume_at = 0.0
+        self._answered = False
 
     @classmethod
     async def open(
@@ -196,10 +197,13 @@ class BrokerConnection:
             raise self._error(Trouble.NO_ANSWER, f"no answer within {limit:g} s", sent=True) from None
         except Exception as error:
             self.close()
-            raise self._error(*explain(error), sent=True) from None
+            # A listener that wants another protocol may answer the greeting, and nothing after it.
+            hint = "" if self._answered else protocol_hint(self._settings)
+            raise self._error(*explain(error, hint), sent=True) from None
         except asyncio.CancelledError:
             self.close()
             raise
+        self._answered = True
         return raw
 
     def _decode(self, raw: RawAnswer, response_type: type[R]) -> R:
