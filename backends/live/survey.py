@@ -160,6 +160,7 @@ class SurveyRun:
                 await self._ask(broker, connection)
             except BrokerError as error:
                 self._note(broker, error.unknown)
+                self._tell_progress(f"waiting for broker {broker} ({error.trouble}):")
                 self._start_over(broker)
                 await self._refresh_view()
                 garbled += error.trouble in CERTAIN
@@ -286,9 +287,12 @@ class SurveyRun:
         if row.done and not row.closed:
             row.closed = True
             self._left -= 1
-            if self._progress is not None:
-                self._progress("asking replicas", len(self.rows) - self._left, len(self.rows))
+            self._tell_progress("asking replicas")
             self._see_whether_all_is_done()
+
+    def _tell_progress(self, what: str) -> None:
+        if self._progress is not None:
+            self._progress(what, len(self.rows) - self._left, len(self.rows))
 
     def _see_whether_all_is_done(self) -> None:
         if self._left == 0 and not self._beside_left:

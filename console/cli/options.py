@@ -146,6 +146,15 @@ Rows = Annotated[
         "--rows", metavar="N", min=0, help="How many partitions the table shows, worst first; 0: all."
     ),
 ]
+RowsIfMany = Annotated[
+    int | None,
+    typer.Option(
+        "--rows",
+        metavar="N",
+        min=0,
+        help="How many partitions the table shows, worst first; 0: all. If not given: all that are named, else 20.",
+    ),
+]
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan file.", show_default=False)]
 
 _CONNECTION: tuple[tuple[str, Any, Any], ...] = (

@@ -8,7 +8,15 @@ import typer
 
 from backends.base.answers import Depth
 from backends.base.protocol import Backend
-from console.cli.options import AllOffline, DurationMs, Partitions, PathToJsonFile, Rows, Topics, connected
+from console.cli.options import (
+    AllOffline,
+    DurationMs,
+    Partitions,
+    PathToJsonFile,
+    RowsIfMany,
+    Topics,
+    connected,
+)
 from console.cli.reminding import remind
 from console.cli.run import Run
 from console.cli.selecting import selection, words
@@ -50,7 +58,7 @@ def replicas(
         ),
     ] = Depth.DIVERGENCE,
     recovery_duration_ms: DurationMs = 30_000,
-    rows: Rows = 20,
+    rows: RowsIfMany = None,
 ) -> int:
     from console.actions.examine import Depths, Picture, examine  # noqa: PLC0415  # not for --help
     from console.output.picture import picture_document, picture_lines  # noqa: PLC0415
@@ -65,7 +73,7 @@ def replicas(
         return await examine(backend, cluster, chosen, asked, run.screen.progress, quorum=True)
 
     picture = run.work(job)
-    limit = 0 if chosen.named else rows
+    limit = (0 if chosen.named else 20) if rows is None else rows
     run.screen.out(picture_document(picture) if run.json else picture_lines(picture, limit))
     if not remind(run, picture.cluster.cluster_id) and any(s.state.offline for s in picture.surveys):
         run.next("plan", *words(topic, partition, path_to_json_file), unused())

@@ -18,6 +18,11 @@ from recovery.model import Survey, Unknown
 def picture_lines(picture: Picture, limit: int) -> Iterator[str]:
     """The picture as text; ``limit`` partitions at most, worst first, or all in the order asked for (0)."""
     yield from count_lines(picture)
+    yield from replica_lines(picture, limit)
+
+
+def replica_lines(picture: Picture, limit: int) -> Iterator[str]:
+    """Every replica of ``limit`` partitions at most, worst first, or of all in the order asked for (0)."""
     surveys = worst(picture.surveys, limit) if limit else picture.surveys
     if not surveys:
         return

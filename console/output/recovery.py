@@ -9,7 +9,7 @@ from pathlib import Path
 from console.actions.choose import Choices
 from console.actions.recover import Recovery
 from console.output.document import document
-from console.output.picture import count_lines, counted
+from console.output.picture import count_lines, counted, replica_lines
 from console.output.plan_json import (
     elected_json,
     failures_json,
@@ -20,7 +20,6 @@ from console.output.plan_json import (
     summary_json,
 )
 from console.output.plan_table import elected_lines, plan_lines
-from console.output.replicas import partition_lines, replica_table
 from console.output.survey_json import cluster_json, contact_json, survey_json, unknown_json
 from recovery.model import Survey
 from recovery.plan.review import summarise
@@ -28,14 +27,11 @@ from recovery.strategy import clean_electors
 
 
 def chosen_lines(choices: Choices, show: bool, rows: int) -> Iterator[str]:
-    """What was seen and chosen; ``show``: every replica of every partition asked for."""
+    """What was seen and chosen; ``show``: every replica, of the ``rows`` worst partitions, or of all (0)."""
     picture = choices.picture
     yield from count_lines(picture)
-    if show and picture.surveys:
-        yield ""
-        yield from partition_lines(picture.surveys)
-        yield ""
-        yield from replica_table(picture.surveys, picture.contacts)
+    if show:
+        yield from replica_lines(picture, rows)
     if choices.rows:
         yield ""
         yield from waiting_lines(picture.surveys)
