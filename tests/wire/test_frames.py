@@ -174,7 +174,7 @@ def test_the_live_adapter_has_a_value_or_an_error_of_its_own_for_any_answer(
     async def look() -> None:
         async with ServedCluster(SCENARIO, Options()) as served:
             backend = LiveBackend(
-                ClientSettings(parse_addresses(served.bootstrap), connect_timeout=0.5, request_timeout=0.5)
+                ClientSettings(parse_addresses(served.bootstrap), connect_timeout=5.0, request_timeout=5.0)
             )
             try:
                 async with asyncio.timeout(60):
