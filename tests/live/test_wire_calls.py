@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -35,10 +35,9 @@ WIDTH = 3000
 
 
 @pytest.fixture(scope="module", autouse=True)
-def topics(cluster: KafkaCluster) -> Iterator[None]:
+def topics(cluster: KafkaCluster) -> None:
     cluster.traffic.create_topic(SMALL, ASSIGNMENTS, {"min.insync.replicas": "2"})
     cluster.traffic.create_topic(WIDE, [[3]] * WIDTH)
-    yield
 
 
 @asynccontextmanager

@@ -40,6 +40,7 @@ _BLANKS = (
         r"\1: N",
     ),
     (re.compile(r"\b\d{13}\b"), "TIME"),
+    (re.compile(r"\b(Epoch:|Local controller) \d+"), r"\1 N"),
 )
 _NOISE = re.compile(r"^(\d{4}-\d\d-\d\d[ T]|\tat |\s*$|Error while executing config command with args)")
 
@@ -167,6 +168,12 @@ def test_configurations_are_told_with_their_synonyms_and_altered(both: Both) -> 
 def test_the_quorum_is_told_as_it_is(both: Both) -> None:
     assert '"id": 100 "id": 101 "id": 102' in both.same("kafka-metadata-quorum", "describe", "--status")
     both.same("kafka-metadata-quorum", "describe", "--replication")
+
+
+def test_features_are_told_and_refused(both: Both) -> None:
+    both.same("kafka-features", "describe")
+    for feature in ("kraft.version=1", "metadata.version=31", "metadata.version=29", "nope=1"):
+        both.same("kafka-features", "upgrade", "--feature", feature)
 
 
 def test_offsets_and_log_dirs(both: Both) -> None:
