@@ -97,11 +97,11 @@ async def carry_out(
 
 
 def _as_seen(election: Election, state: RowState | None) -> Election:
-    """An election whose answer never came is no failure where the planned leader is then seen to lead."""
+    """An election whose answer never came was held where the planned leader is then seen to lead."""
     if election.outcome is not Outcome.FAILED or state is None or state.leading is not Leading.RIGHT:
         return election
-    detail = "; ".join(filter(None, ("the planned leader was seen to lead afterwards", election.detail)))
-    return election._replace(outcome=Outcome.ALREADY_ONLINE, leader=state.leader, detail=detail)
+    detail = "; ".join(filter(None, ("seen to lead afterwards, its answer did not come", election.detail)))
+    return election._replace(outcome=Outcome.ELECTED, leader=state.leader, detail=detail)
 
 
 class _Ended(NamedTuple):

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from console.crash import redact
 from console.journal.errors import JournalError
 from console.journal.lines import (
+    REORDER,
     after_members,
     before_members,
     command_line,
@@ -38,6 +39,12 @@ class Run:
     pid: int
     reason: str
     tool_version: str
+
+
+AHEAD = 8
+"""How many lines as long as that of a reorder must find room on the disk: its own, the election's and the way
+back's, of several parts at once.
+"""
 
 
 class Journal:
@@ -96,6 +103,9 @@ class Journal:
         """
         entry = f"{self._run.run_id}/{self._entries + 1}"
         line = encode("before", self._clock(), before_members(entry, action, detail))
+        if action == REORDER:
+            # The election and the way back name the same rows: without room they would be stuck half-way.
+            self._file.require_room(AHEAD * len(line))
         self._file.append(self._unwritten + line)
         self._unwritten = b""
         self._entries += 1
@@ -169,6 +179,18 @@ class _LineFile:
     @property
     def closed(self) -> bool:
         return self._descriptor is None
+
+    def require_room(self, size: int) -> None:
+        """Raises JournalError where the disk has less left than ``size`` bytes."""
+        try:
+            disk = os.statvfs(self.path)
+        except OSError:
+            return  # the write itself will tell
+        left = disk.f_bavail * disk.f_frsize
+        if left < size:
+            raise JournalError(
+                f"{self.path}: {left:,} bytes are left on its disk, and {size:,} may be needed"
+            )
 
     def append(self, lines: bytes, *, sync: bool = True) -> None:
         """Writes whole lines and waits for the disk. Raises JournalError; then the file is as it was."""

@@ -21,6 +21,7 @@ REDACTED = "[redacted]"
 
 _SECRET_KEY = re.compile(r"(?i)passw|passphrase|secret|token|jaas|credential|private.?key|assertion")
 
+REORDER, RESTORE = "reorder", "restore"
 ROW_LISTS = ("applied", "refused", "unknown")
 """How the rows of an entry ended; a row in none of them is unknown."""
 

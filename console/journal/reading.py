@@ -142,7 +142,8 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
         except ValueError:
             # A power loss can leave the last line broken: it never counted as written.
             if number < len(lines) or torn:
-                raise JournalError(f"{path}: line {number}: broken, it is not JSON") from None
+                advice = "where nothing of that run is open, move the file away"
+                raise JournalError(f"{path}: line {number}: broken, it is not JSON; {advice}") from None
 
 
 def _kind(line: Any) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backends.base.answers import Designation
+from console.journal.lines import REORDER, RESTORE
 from console.journal.reading import After, Before, RunRecord, Settled, read_unsettled_runs
 from console.planfile import without_collection
 from recovery.model import TopicPartition
 
-REORDER, RESTORE = "reorder", "restore"
 REPLACE = "replace-controller"
 """One entry around a whole controller replacement: open until its last step is done."""
 CONFIRM = "confirm-steps"

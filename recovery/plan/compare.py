@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.fences import state_changed
+from recovery.loss import count, loss
 from recovery.model import Lineage, Survey, TopicPartition, Unknown
 from recovery.plan.make import standing_words
 from recovery.plan.values import Plan, PlanRow
@@ -45,6 +46,7 @@ class Moved(StrEnum):
     LEADER_EPOCH = "leader epoch"
     CANDIDATE_LOG = "candidate log"
     BETTER_LOG = "better log"
+    LOSS = "loss"
 
 
 class RowCheck(NamedTuple):
@@ -87,7 +89,12 @@ def check_row(row: PlanRow, survey: Survey | None, ranking: Ranking) -> RowCheck
     if not state.offline:
         chosen = " as planned" if state.leader == row.leader else f", not by {row.leader} as planned"
         return RowCheck(row.tp, Now.ONLINE, None, f"led by {state.leader}{chosen}")
-    moved = _moved_state(row, survey) or _moved_log(row, survey) or _better_log(row, survey, ranking)
+    moved = (
+        _moved_state(row, survey)
+        or _moved_log(row, survey)
+        or _better_log(row, survey, ranking)
+        or _larger_loss(row, survey)
+    )
     if moved is not None:
         return moved
     return _electable_now(row, survey)
@@ -147,6 +154,22 @@ def _better_log(row: PlanRow, survey: Survey, ranking: Ranking) -> RowCheck | No
             what = f"broker {broker} was silent when the plan was made and answers now with a better log"
             return _stale(row, Moved.BETTER_LOG, f"{what}: epoch {key[0]}, log end {key[1]}")
     return None
+
+
+def _larger_loss(row: PlanRow, survey: Survey) -> RowCheck | None:
+    """The loss counted again: where the plan names an upper bound, a file that was edited must not get beyond it.
+
+    Of the head nothing is said here: a log start may rise meanwhile, which is a note.
+    """
+    bound = row.loss.at_most
+    if bound is None or survey.log(row.leader) is None:
+        return None
+    now = count(loss(survey, row.leader).tail)
+    if now <= bound:
+        return None
+    return _stale(
+        row, Moved.LOSS, f"electing broker {row.leader} loses at least {now}, and at most {bound} in the plan"
+    )
 
 
 def _electable_now(row: PlanRow, survey: Survey) -> RowCheck:

@@ -157,6 +157,7 @@ def _row(fields: Object) -> _Designated:
         candidates = objects(fields, "candidates", _candidate)
         unanswered = objects(fields, "silent", _silent) if "silent" in fields else ()
         _check_each_once(replicas, candidates, unanswered)
+        _check_bounds(candidates, unanswered)
         row = PlanRow(
             tp,
             text(fields, "topicId"),
@@ -205,6 +206,15 @@ def _check_each_once(
             raise Wrong(".candidates", f"broker {broker} stands twice among candidates and silent")
     missing = next(broker for broker in replicas if broker not in told)
     raise Wrong(".candidates", f"replica {missing} is neither a candidate nor silent")
+
+
+def _check_bounds(candidates: tuple[PlanCandidate, ...], unanswered: tuple[Silent, ...]) -> None:
+    """What a silent replica holds nobody knows: a loss with an upper bound was written by hand."""
+    if unanswered and any(candidate.loss.at_most is not None for candidate in candidates):
+        names = ", ".join(str(silent.broker) for silent in unanswered)
+        raise Wrong(
+            ".candidates", f"a loss has an upper bound, although nobody knows what broker {names} holds"
+        )
 
 
 def _silent(fields: Object) -> Silent:

@@ -299,3 +299,21 @@ def test_a_run_that_died_before_its_first_line_is_an_empty_one(tmp_path: Path) -
     told = read_run(path)
     assert (told.run_id, told.events, told.ended) == ("", (), False)
     assert read_runs("a cluster never seen", tmp_path) == ()
+
+
+def test_no_order_is_written_where_the_disk_has_no_room_for_its_way_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fills up in the middle cannot be had in a test without rights: its size is told by hand."""
+    written = journal(tmp_path)
+    real = os.statvfs(tmp_path)
+    full = os.statvfs_result((real.f_bsize, 512, real.f_blocks, 1, 1, *tuple(real)[5:]))
+    monkeypatch.setattr(os, "statvfs", lambda _path: full)
+    with pytest.raises(JournalError, match="512 bytes are left"):
+        written.before("reorder", {"rows": (row(), row(1))})
+    written.before("elect", {"rows": (row(),)})
+    monkeypatch.undo()
+    written.close()
+    assert not any(
+        isinstance(event, Before) and event.action == "reorder" for event in read_run(written.path).events
+    )

@@ -72,12 +72,13 @@ def _spans(draw: st.DrawFn) -> EpochSpan:
 
 
 @st.composite
-def _losses(draw: st.DrawFn) -> Loss:
+def _losses(draw: st.DrawFn, bounded: bool) -> Loss:
     at_least = draw(_offset)
+    above = st.integers(at_least, (1 << 63) - 1)
     spans = st.lists(_spans(), max_size=1).map(tuple)
     return Loss(
         at_least,
-        draw(st.none() | st.integers(at_least, (1 << 63) - 1)),
+        draw(st.none() | above) if bounded else None,
         draw(spans),
         draw(spans),
         draw(st.lists(_broker, max_size=1).map(tuple)),
@@ -101,7 +102,7 @@ def _rows(draw: st.DrawFn, tp: TopicPartition) -> PlanRow:
             draw(_offset),
             draw(st.integers(-1, 100)),
             draw(st.integers(-1, 100)),
-            draw(_losses()),
+            draw(_losses(bounded=len(told) == len(replicas))),
         )
         for broker in draw(st.permutations(told))
     )

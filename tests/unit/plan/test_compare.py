@@ -162,3 +162,15 @@ def test_rows_come_in_the_plans_order_and_each_is_judged_alone() -> None:
         ("b", Now.STALE),
         ("c", Now.TRUE),
     ]
+
+
+def test_a_plan_whose_loss_was_made_smaller_by_hand_is_refused() -> None:
+    (row,) = PLAN.rows
+    told = tuple(
+        c._replace(loss=c.loss._replace(at_least=0, at_most=0, tail=())) if c.broker == row.leader else c
+        for c in row.candidates
+    )
+    edited = replace(PLAN, rows=(row._replace(candidates=told, unanswered=()),))
+    now = check(stale_long_tail(), edited)
+    assert (now.now, now.fence) == (Now.STALE, Moved.LOSS)
+    assert "loses at least 500, and at most 0 in the plan" in now.detail
