@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from widgets.moving import moving
 from widgets.showing import is_shown
 from widgets.text import Content, Line, width_of
 from widgets.theme import Styles, styles
@@ -29,14 +30,9 @@ class Lines(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     Lines { height: auto; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "scroll_up", "Scroll up", show=False),
-        Binding("down,j", "scroll_down", "Scroll down", show=False),
-        Binding("pageup", "page_up", "Page up", show=False),
-        Binding("pagedown", "page_down", "Page down", show=False),
-        Binding("home,g", "scroll_home", "First line", show=False),
-        Binding("end,G", "scroll_end", "Last line", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = moving(
+        "scroll_up", "scroll_down", "page_up", "page_down", "scroll_home", "scroll_end"
+    )
 
     def __init__(
         self, content: Content | None = None, *, id: str | None = None, focusable: bool = True

@@ -28,6 +28,7 @@ from console.paths import state_dir
 from console.signals import Supervisor
 from console.target import Target, resolve
 from recovery.model import TopicPartition
+from tests.unit.widgets.harness import text_of
 from widgets.dialogs.confirm import Confirmation
 from widgets.frame.bottom import Say
 from widgets.plan import CandidatePicker
@@ -76,7 +77,7 @@ class Robot:
     @property
     def screen(self) -> str:
         """Everything that is on the screen."""
-        return screen_text(self.app.export_screenshot())
+        return text_of(self.app)
 
     @property
     def said(self) -> str:
@@ -100,7 +101,12 @@ class Robot:
 
     async def sees(self, *texts: str) -> None:
         """Waits until the screen holds each of the texts."""
-        await self.until(lambda: all(text in self.screen for text in texts), f"{texts} on the screen")
+
+        def all_there() -> bool:
+            shown = self.screen
+            return all(text in shown for text in texts)
+
+        await self.until(all_there, f"{texts} on the screen")
 
     async def hears(self, text: str) -> None:
         """Waits until the line at the bottom says it."""

@@ -142,7 +142,7 @@ def loses(row: PartitionRow) -> str:
     if row.loss is None or row.decision is None:
         return "" if row.decision is None or row.decision.verdict is Verdict.ALREADY_ONLINE else "?"
     text = short_loss(row.loss, row.last_epoch)
-    return text if row.decision.verdict is Verdict.ELECT else f"{row.now} now: {text}"
+    return text if row.decision.verdict is Verdict.ELECT else f"if {row.now}: {text}"
 
 
 def _loses_tone(row: PartitionRow) -> Tone:

@@ -40,11 +40,12 @@ def summary(view: PlanView, told: Summary | None, width: int) -> list[Line]:
     )
     lines += fold(
         line(
-            Piece(
-                f"  {told.lossless:,} lose nothing for certain, ", Tone.GOOD if told.lossless else Tone.PLAIN
-            ),
-            Piece(f"{told.may_lose:,} may lose something", Tone.WARN if told.may_lose else Tone.PLAIN),
-            Piece(f"; offsets lost: {told.loss}" if told.elect else ""),
+            # What is lost first, and no count of none: "0 lose nothing" reads as the opposite.
+            Piece("  "),
+            Piece(f"{told.may_lose:,} may lose something" if told.may_lose else "", Tone.WARN),
+            Piece(f" (offsets: {told.loss})" if told.may_lose else ""),
+            Piece(", " if told.may_lose and told.lossless else ""),
+            Piece(f"{told.lossless:,} lose nothing for certain" if told.lossless else "", Tone.GOOD),
         ),
         width,
         "  ",

@@ -11,6 +11,7 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 
 from widgets.lines import strip_of
+from widgets.moving import moving
 from widgets.table import draw, messages
 from widgets.table.arranging import Arranging
 from widgets.table.column import Column, Grouping, Row
@@ -29,12 +30,7 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
     RowTable { height: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "cursor(-1)", "Row up", show=False),
-        Binding("down,j", "cursor(1)", "Row down", show=False),
-        Binding("pageup", "page(-1)", "Page up", show=False),
-        Binding("pagedown", "page(1)", "Page down", show=False),
-        Binding("home,g", "first", "First row", show=False),
-        Binding("end,G", "last", "Last row", show=False),
+        *moving("cursor(-1)", "cursor(1)", "page(-1)", "page(1)", "first", "last"),
         Binding("left", "fold(True)", "Fold the group", show=False),
         Binding("right", "fold(False)", "Unfold the group", show=False),
         Binding("space", "mark", "Mark the row", show=False),

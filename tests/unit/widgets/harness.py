@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from textual.app import App, ComposeResult
 from textual.message import Message
@@ -48,7 +49,7 @@ def picture(app: App[None], path: Path) -> None:
     path.write_text(app.export_screenshot(title="ktriage"), encoding="utf-8")
 
 
-def text_of(app: App[None]) -> str:
+def text_of(app: App[Any]) -> str:
     """What the screen shows, as text."""
     width, height = app.size
     lines = app.screen._compositor.render_strips(app.screen.size)  # no public way to read a screen

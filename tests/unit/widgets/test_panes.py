@@ -54,7 +54,7 @@ async def test_waiting_stands_before_all_choices_that_lose() -> None:
         await pilot.pause()
         assert "broker 3 went down uncleanly, its return elects 1 of them" in text_of(pilot.app)
         assert "wait for 3" in line_of(pilot, "orders-7")
-        assert "1 now: unknown" in line_of(pilot, "orders-7"), "what electing at once would lose"
+        assert "if 1: unknown" in line_of(pilot, "orders-7"), "what electing at once would lose"
         pane.table.move_to(PAYMENTS)
         await pilot.pause()
         assert "Lost by electing 2 now: at least 500" in " ".join(text_of(pilot.app).split())
