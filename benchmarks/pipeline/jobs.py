@@ -59,6 +59,7 @@ COLUMNS = (
     "elr",
     "last_known_elr",
     "reassigning",
+    "reassigning_unknown",
     "marks",
     "replicas",
 )

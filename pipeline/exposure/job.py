@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline.places import Place
-from pipeline.plan.checks import flaw
+from pipeline.plan.checks import flaw_column
 from pipeline.sources import Sources, frame, state
 
 EXPOSURES = "exposures"
 TOPICS = "topics"
+QUARANTINED = "quarantined"
 
 WORST = 10
 
@@ -77,7 +78,7 @@ def _prepared(rows: Any, brokers: Any) -> Any:
         "transform(replicas, r -> named_struct('broker', r.broker, 'rack', racks[r.broker],"
         " 'dir', CASE WHEN r.log_dir <> '' THEN concat(r.broker, ':', r.log_dir) END))"
     )
-    sound = rows.where(f"({flaw()}) IS NULL AND leader <> -1")
+    sound = rows.withColumn("flaw", flaw_column()).where("flaw IS NULL AND leader <> -1")
     return (
         sound.join(f.broadcast(racks), "cluster_id", "left")
         .withColumn("held", held)
@@ -137,8 +138,17 @@ def run(spark: Any, sources: Sources, out: Place) -> None:
     """Writes both tables below ``out``."""
     rows = state(spark, sources.chains)
     brokers = _brokers(spark, sources)
+    quarantined(rows).write.parquet((out / QUARANTINED).hadoop)
     exposures(rows, brokers).write.parquet((out / EXPOSURES).hadoop)
     topics(rows, brokers).write.parquet((out / TOPICS).hadoop)
+
+
+def quarantined(rows: Any) -> Any:
+    """How many rows of each cluster are broken and count nowhere, by reason."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    told = rows.select("cluster_id", flaw_column().alias("reason")).where("reason IS NOT NULL")
+    return told.groupBy("cluster_id", "reason").agg(f.count("*").alias("rows"))
 
 
 def _brokers(spark: Any, sources: Sources) -> Any:
@@ -165,9 +175,10 @@ def summarise(spark: Any, sources: Sources, out: Place) -> dict[str, Any]:
     place = Window.partitionBy("cluster_id").orderBy(*order, "topic", "broker")
     topic = by_topic.withColumn("place", f.row_number().over(place)).where(f"place <= {WORST}")
     listed = worst.orderBy("cluster_id", "together", "kind", "place")
+    flaws = spark.read.parquet((out / QUARANTINED).hadoop).orderBy("cluster_id", "reason")
     return {
         "worst": [row.asDict() for row in listed.collect()],
         "topics": [row.asDict() for row in topic.orderBy("cluster_id", "place").collect()],
         "refused": [refused._asdict() for refused in sources.refused],
-        "quarantined": [],
+        "quarantined": [row.asDict() for row in flaws.collect()],
     }

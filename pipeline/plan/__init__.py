@@ -1,1 +1,1 @@
-"""The choice of leaders as Spark SQL: the same answer as :mod:`recovery` on every row, map only."""
+"""The choice of leaders over Spark, by Arrow batches: the same answer as :mod:`recovery` on every row, map only."""

@@ -1,231 +1,243 @@
-"""The choice of a leader in SQL: :mod:`recovery.ranking` and :mod:`recovery.strategy`, step by step.
+"""The choice of leaders for a batch of rows: :func:`recovery.strategy.decide` and the rows of the plan.
 
-Each step is a list of columns over those before it. The words are those of :mod:`recovery.strategy`, so that a
-decision reads the same wherever it was made.
+The words are those of :mod:`recovery.strategy`. Nothing goes row by row: a batch is worked out as columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from pipeline.plan.losses import lost, nothing_lost, uniform
-from pipeline.plan.sql import NO_BROKERS, fresh, names, text
-from recovery.model import Standing, Why
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.plan import reasons
+from pipeline.plan.checks import QUARANTINED, flaws
+from pipeline.plan.logs import Ranked, Replicas, brokers, rank, replicas_of
+from pipeline.plan.losses import losses
+from pipeline.plan.ragged import Array, lists, merged, numbers, structs, truths, valid
+from pipeline.plan.waits import Waits, waits
+from pipeline.schema import SPAN
 from recovery.ranking import Ranking
-from recovery.strategy import REASSIGNING, Strategy, Verdict
+from recovery.strategy import Strategy, Verdict
 
-Column = tuple[str, str]
-"""A name and its expression."""
+_BROKERS = pa.list_(pa.int32())
 
-ELECTABLE = Standing.ELECTABLE.value
+LOSS = pa.struct(
+    [
+        ("at_least", pa.int64()),
+        ("at_most", pa.int64()),
+        ("tail", pa.list_(SPAN)),
+        ("head", pa.list_(SPAN)),
+        ("unanswered", _BROKERS),
+    ]
+)
+
+FENCE = {
+    "broker": pa.int32(),
+    "standing": pa.string(),
+    "leader_epoch": pa.int32(),
+    "last_epoch": pa.int32(),
+    "log_end": pa.int64(),
+    "log_start": pa.int64(),
+    "high_watermark": pa.int64(),
+}
+
+PLANNED = pa.schema(
+    [
+        ("cluster_id", pa.string()),
+        ("snapshot", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("topic_id", pa.string()),
+        ("leader_epoch", pa.int32()),
+        ("assignment", _BROKERS),
+        ("verdict", pa.string()),
+        ("chosen", pa.int32()),
+        ("election_order", _BROKERS),
+        ("waits_for", _BROKERS),
+        ("reason", pa.string()),
+        ("other_ranking_leader", pa.int32()),
+        ("candidates", pa.list_(pa.struct([*FENCE.items(), ("loss", LOSS)]))),
+        ("silent", pa.list_(pa.struct([("broker", pa.int32()), ("standing", pa.string())]))),
+        ("marks", pa.list_(pa.string())),
+    ]
+)
+"""A row of the plan."""
+
 _OTHER = {Ranking.LAST_RECORD: Ranking.SPECIFICATION, Ranking.SPECIFICATION: Ranking.LAST_RECORD}
-_EPOCH = {Ranking.LAST_RECORD: "last_epoch", Ranking.SPECIFICATION: "leader_epoch"}
+_VERDICTS = list(Verdict)
 
 
-def answered(replica: str, ranking: Ranking) -> str:
-    """:func:`recovery.ranking.answered`."""
-    if ranking is Ranking.SPECIFICATION:
-        return f"{replica}.unknown IS NULL"
-    lineage = (
-        f"{replica}.lineage_unknown IS NULL OR {replica}.lineage_unknown.why <> {text(Why.NOT_ANSWERED)}"
-    )
-    return f"{replica}.unknown IS NULL AND ({lineage})"
+def planned(batch: Any, ranking: Ranking, strategy: Strategy) -> list[Any]:
+    """Snapshot's rows in, the plan's rows out, as batches of :data:`PLANNED`.
+
+    A row that is broken has the verdict "quarantined" and its flaw as the reason, and nothing else.
+    """
+    flaw = flaws(batch)
+    sound = pc.is_null(flaw)
+    broken = batch.filter(pc.invert(sound))
+    told = _decided(batch.filter(sound), ranking, strategy)
+    return [told, _quarantined(broken, flaw.drop_null())] if broken.num_rows else [told]
 
 
-def ranked(ranking: Ranking) -> str:
-    """(negative epoch, negative log end, place in the assignment) of all that answered, best first."""
-    r, i = fresh("r"), fresh("i")
-    key = (
-        f"CASE WHEN {answered(r, ranking)} THEN named_struct('epoch', -{r}.{_EPOCH[ranking]},"
-        f" 'log_end', -{r}.log_end, 'at', {i}, 'electable', {r}.standing = {text(ELECTABLE)},"
-        f" 'broker', {r}.broker) END"
-    )
-    return f"array_sort(array_compact(transform(replicas, ({r}, {i}) -> {key})))"
-
-
-def refused(ranking: Ranking) -> str:
-    """Why last-record refuses the partition, null where it does not (:func:`recovery.ranking.rank`)."""
-    if ranking is Ranking.SPECIFICATION:
-        return "cast(NULL AS string)"
-    r = fresh("r")
-    named = f"get(filter(replicas, {r} -> {r}.lineage_unknown IS NOT NULL AND {answered(r, ranking)}), 0)"
-    return (
-        f"CASE WHEN exists(replicas, {r} -> {r}.lineage_unknown IS NOT NULL) THEN"
-        f" transform(array({named}), {r} -> concat({r}.lineage_unknown.why,"
-        f" ': the last record\\'s epoch on broker ', {r}.broker, ' (', {r}.lineage_unknown.detail,"
-        " '); last-record needs it, and length alone can destroy acknowledged records'))[0] END"
+def _quarantined(batch: Any, flaw: Any) -> Any:
+    count = batch.num_rows
+    nobody = brokers(np.zeros(0, np.int64), np.zeros(0, np.int64), count)
+    return _batch(
+        batch,
+        {
+            "verdict": pa.array([QUARANTINED] * count),
+            "chosen": pa.array(np.full(count, -1)),
+            "election_order": nobody,
+            "waits_for": nobody,
+            "reason": flaw,
+        },
     )
 
 
-def first_steps(ranking: Ranking) -> list[list[Column]]:
-    """Who ranks how, by the ranking and by the other one."""
-    k = fresh("k")
-    other = _OTHER[ranking]
-    return [
-        [("ranked", ranked(ranking)), ("refused", refused(ranking)), ("other_refused", refused(other))],
-        [
-            ("best", f"get(filter(ranked, {k} -> {k}.electable), 0)"),
-            (
-                "other_best",
-                f"CASE WHEN other_refused IS NULL THEN get(filter({ranked(other)},"
-                f" {k} -> {k}.electable), 0).broker END",
-            ),
-            ("brokers", f"transform(ranked, {k} -> {k}.broker)"),
-        ],
+def _batch(batch: Any, told: dict[str, Any]) -> Any:
+    """The batch's columns with those told: what neither has is null."""
+    names = set(batch.schema.names)
+    columns = []
+    for field in PLANNED:
+        if field.name in told:
+            columns.append(told[field.name].cast(field.type))
+        elif field.name in names:
+            columns.append(batch[field.name].cast(field.type))
+        else:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=PLANNED)
+
+
+class _Looked(NamedTuple):
+    """What a decision is made from."""
+
+    batch: Any
+    leader: Array
+    replicas: Replicas
+    ranked: Ranked
+    waiting: Waits
+
+
+def _decided(batch: Any, ranking: Ranking, strategy: Strategy) -> Any:
+    replicas = replicas_of(batch["replicas"])
+    ranked, other = rank(replicas, ranking), rank(replicas, _OTHER[ranking])
+    leader = numbers(batch["leader"], -1)
+    looked = _Looked(batch, leader, replicas, ranked, waits(batch, replicas, ranked, strategy))
+    verdict = _verdicts(looked, strategy)
+    elected = verdict == _VERDICTS.index(Verdict.ELECT)
+    best, rival = leader.copy(), leader.copy()
+    best[elected] = rival[elected] = replicas.broker[ranked.best[elected]]
+    differs = elected & (other.best >= 0) & (other.refused < 0)
+    rival[differs] = replicas.broker[other.best[differs]]
+    told = {
+        "verdict": pa.array([one.value for one in _VERDICTS]).take(pa.array(verdict)),
+        "chosen": pa.array(best),
+        "election_order": _order(replicas, ranked, elected),
+        "waits_for": _waits_for(looked, verdict),
+        "reason": _reason(looked, verdict, ranking),
+        "other_ranking_leader": pa.array(rival, mask=rival == best),
+        "candidates": _candidates(replicas, ranked, (leader == -1) & (ranked.refused < 0)),
+        "silent": _silent(replicas, ranked),
+    }
+    return _batch(batch, told)
+
+
+def _verdicts(looked: _Looked, strategy: Strategy) -> Array:
+    """The place of each row's verdict in :class:`Verdict`."""
+    some = np.zeros(len(looked.leader), bool)
+    some[looked.waiting.rows] = True
+    cases = [
+        (Verdict.ALREADY_ONLINE, looked.leader != -1),
+        (Verdict.REFUSED, _moves(looked.batch)),
+        (Verdict.REPORT_ONLY, np.full(len(some), strategy is Strategy.NONE)),
+        (Verdict.REFUSED, looked.ranked.refused >= 0),
+        (Verdict.WAIT, some),
+        (Verdict.NO_CANDIDATE, looked.ranked.best < 0),
     ]
-
-
-def waiting(ranking: Ranking, strategy: Strategy) -> Column:
-    """(whom to wait for, why), null where nobody is waited for (:func:`recovery.strategy._must_wait`)."""
-    if strategy in (Strategy.AGGRESSIVE, Strategy.NONE):
-        return "waiting", "cast(NULL AS struct<brokers: array<int>, why: string>)"
-    r, b = fresh("r"), fresh("b")
-    electable = f"{r}.standing = {text(ELECTABLE)} AND {answered(r, ranking)}"
-    ready = f"exists(replicas, {r} -> {r}.broker = {b} AND {electable})"
-    missing = f"transform(filter(replicas, {r} -> NOT ({answered(r, ranking)})), {r} -> {r}.broker)"
-    silent = _wait(missing, lambda m: f"concat('replica ', {names(m)}, ' did not answer')", _fenced_better())
-    if strategy is Strategy.COMPLETE:
-        return "waiting", silent
-    clean = f"filter(assignment, {b} -> array_contains(isr, {b}) OR array_contains(elr, {b}))"
-    unready = _wait(
-        f"filter(last_known_elr, {b} -> NOT {ready})",
-        lambda m: f"concat('LastKnownELR member ', {names(m)}, ' is not electable or did not answer')",
-        _fenced_better(),
-    )
-    after = f"CASE WHEN size(last_known_elr) > 0 THEN {unready} ELSE {silent} END"
-    returning = _wait(
-        clean,
-        lambda m: (
-            f"concat('the return of ', {names(m, ' or ')},"
-            " ' (ISR or ELR) after a clean shutdown elects without loss')"
-        ),
-        after,
-    )
-    return "waiting", f"CASE WHEN elr IS NULL THEN {silent} ELSE {returning} END"
-
-
-def _wait(brokers: str, why: Callable[[str], str], otherwise: str) -> str:
-    m = fresh("m")
-    told = why(m)
-    return (
-        f"transform(array({brokers}), {m} -> CASE WHEN size({m}) > 0"
-        f" THEN named_struct('brokers', {m}, 'why', {told}) ELSE {otherwise} END)[0]"
+    return np.select(
+        [holds for _, holds in cases],
+        [_VERDICTS.index(verdict) for verdict, _ in cases],
+        _VERDICTS.index(Verdict.ELECT),
     )
 
 
-def _fenced_better() -> str:
-    """:func:`recovery.strategy._better_but_fenced`."""
-    k, m = fresh("k"), fresh("m")
-    better = f"{k}.epoch < best.epoch OR ({k}.epoch = best.epoch AND {k}.log_end < best.log_end)"
-    fenced = f"transform(filter(ranked, {k} -> NOT {k}.electable AND ({better})), {k} -> {k}.broker)"
-    why = (
-        f"concat({names(m)}, ' answered with a better log than ', best.broker, ', but cannot be elected yet')"
-    )
-    return (
-        f"CASE WHEN best IS NOT NULL THEN transform(array({fenced}), {m} -> CASE WHEN size({m}) > 0"
-        f" THEN named_struct('brokers', {m}, 'why', {why}) END)[0] END"
-    )
+def _moves(batch: Any) -> Array:
+    moves: Array = valid(batch["reassigning_unknown"]) | truths(batch["reassigning"])
+    return moves
 
 
-def decision(ranking: Ranking, strategy: Strategy) -> list[list[Column]]:
-    """Verdict, leader, order, reason, and whom the other ranking chooses (:func:`recovery.strategy.decide`)."""
-    report = "WHEN true THEN" if strategy is Strategy.NONE else "WHEN false THEN"
-    verdict = (
-        f"CASE WHEN leader <> -1 THEN {text(Verdict.ALREADY_ONLINE)}"
-        f" WHEN reassigning_unknown IS NOT NULL OR reassigning THEN {text(Verdict.REFUSED)}"
-        f" {report} {text(Verdict.REPORT_ONLY)} WHEN refused IS NOT NULL THEN {text(Verdict.REFUSED)}"
-        f" WHEN waiting IS NOT NULL THEN {text(Verdict.WAIT)}"
-        f" WHEN best IS NULL THEN {text(Verdict.NO_CANDIDATE)} ELSE {text(Verdict.ELECT)} END"
-    )
-    b = fresh("b")
-    others = f"filter(brokers, {b} -> {b} <> best.broker)"
-    unheard = f"filter(assignment, {b} -> {b} <> best.broker AND NOT array_contains(brokers, {b}))"
-    elected = f"verdict = {text(Verdict.ELECT)}"
-    return [
-        [waiting(ranking, strategy)],
-        [("verdict", verdict)],
+def _order(replicas: Replicas, ranked: Ranked, elected: Array) -> Any:
+    """:func:`recovery.strategy.election_order`."""
+    size = max(len(replicas.owner), 1)
+    place = size + replicas.at
+    place[ranked.order] = np.arange(len(ranked.order))
+    best = ranked.best[elected]
+    place[best] = -1
+    mine = np.flatnonzero(elected[replicas.owner])
+    mine = mine[np.lexsort((place[mine], replicas.owner[mine]))]
+    return brokers(replicas.owner[mine], replicas.broker[mine], replicas.rows)
+
+
+def _waits_for(looked: _Looked, verdict: Array) -> Any:
+    rows, told, _ = _waiting(looked.waiting, verdict)
+    nobody = np.flatnonzero(verdict == _VERDICTS.index(Verdict.NO_CANDIDATE))
+    rest = np.setdiff1d(np.arange(len(verdict)), np.concatenate([rows, nobody]))
+    nothing = np.zeros(0, np.int64)
+    return merged(
+        len(verdict),
         [
-            ("chosen", f"CASE WHEN {elected} THEN best.broker WHEN leader <> -1 THEN leader ELSE -1 END"),
-            (
-                "election_order",
-                f"CASE WHEN {elected} THEN concat(array(best.broker), {others}, {unheard}) ELSE {NO_BROKERS} END",
-            ),
-            (
-                "waits_for",
-                f"CASE verdict WHEN {text(Verdict.WAIT)} THEN waiting.brokers"
-                f" WHEN {text(Verdict.NO_CANDIDATE)} THEN assignment ELSE {NO_BROKERS} END",
-            ),
-            ("reason", _reason(ranking)),
-            (
-                "other_ranking_leader",
-                f"CASE WHEN {elected} AND other_best <> best.broker THEN other_best END",
-            ),
+            (rows, told),
+            (nobody, looked.batch["assignment"].take(pa.array(nobody))),
+            (rest, brokers(nothing, nothing, len(rest))),
         ],
-    ]
-
-
-def _reason(ranking: Ranking) -> str:
-    what = "last record's epoch" if ranking is Ranking.LAST_RECORD else "leader epoch"
-    k = fresh("k")
-    standing = (
-        f"CASE replicas[{k}.at].standing WHEN {text(Standing.FENCED)} THEN 'fenced'"
-        f" WHEN {text(Standing.OFFLINE_REPLICA)} THEN 'offline for the controller' ELSE 'not registered' END"
-    )
-    nobody = (
-        "CASE WHEN size(ranked) = 0 THEN 'no replica answered' ELSE concat("
-        "'no replica that answered can be elected: ', array_join(transform(ranked,"
-        f" {k} -> concat({k}.broker, ' is ', {standing})), ', ')) END"
-    )
-    why = (
-        "concat(reassigning_unknown.why, CASE WHEN reassigning_unknown.detail <> ''"
-        " THEN concat(': ', reassigning_unknown.detail) ELSE '' END)"
-    )
-    busy = (
-        "CASE WHEN reassigning_unknown IS NOT NULL THEN"
-        f" concat('whether a reassignment is in progress is not known (', {why}, ')')"
-        f" ELSE {text(REASSIGNING)} END"
-    )
-    return (
-        f"CASE verdict WHEN {text(Verdict.ALREADY_ONLINE)} THEN concat('led by ', leader)"
-        f" WHEN {text(Verdict.REFUSED)} THEN CASE WHEN reassigning_unknown IS NOT NULL OR reassigning"
-        f" THEN {busy} ELSE refused END"
-        f" WHEN {text(Verdict.REPORT_ONLY)} THEN 'strategy none: nothing is elected'"
-        f" WHEN {text(Verdict.WAIT)} THEN waiting.why WHEN {text(Verdict.NO_CANDIDATE)} THEN {nobody}"
-        f" ELSE concat('best of ', size(ranked), ' of ', size(replicas), ' that answered: ', {text(what)}, ' ',"
-        " -best.epoch, ', log end ', -best.log_end) END"
     )
 
 
-def candidates() -> list[list[Column]]:
-    """Every candidate, best first, with its fence and its loss; and who did not answer."""
-    k, c, r = fresh("k"), fresh("c"), fresh("r")
+def _waiting(waiting: Waits, verdict: Array) -> Waits:
+    """Those that wait in the end: others are online or refused."""
+    which = verdict[waiting.rows] == _VERDICTS.index(Verdict.WAIT)
+    kept = pa.array(which)
+    return Waits(waiting.rows[which], waiting.brokers.filter(kept), waiting.why.filter(kept))
 
-    def told(loss: str) -> str:
-        fields = (
-            "broker",
-            "standing",
-            "leader_epoch",
-            "last_epoch",
-            "log_end",
-            "log_start",
-            "high_watermark",
-        )
-        copied = ", ".join(f"'{name}', {c}.{name}" for name in fields)
-        one = f"named_struct({copied}, 'loss', {loss})"
-        return f"transform(ranked, {k} -> transform(array(replicas[{k}.at]), {c} -> {one})[0])"
 
-    return [
-        [("uniform", uniform("replicas"))],
+def _reason(looked: _Looked, verdict: Array, ranking: Ranking) -> Any:
+    def having(one: Verdict) -> Array:
+        return np.flatnonzero(verdict == _VERDICTS.index(one))
+
+    batch, _, replicas, ranked, _ = looked
+    online, refused = having(Verdict.ALREADY_ONLINE), having(Verdict.REFUSED)
+    report, nobody = having(Verdict.REPORT_ONLY), having(Verdict.NO_CANDIDATE)
+    elect = having(Verdict.ELECT)
+    moves = _moves(batch)[refused]
+    busy, unranked = refused[moves], refused[~moves]
+    waiting = _waiting(looked.waiting, verdict)
+    return merged(
+        len(verdict),
         [
-            (
-                "candidates",
-                "CASE WHEN leader <> -1 OR refused IS NOT NULL THEN NULL"
-                f" WHEN uniform THEN {told(nothing_lost('replicas', c))} ELSE {told(lost('replicas', c))} END",
-            ),
-            (
-                "silent",
-                f"transform(filter(replicas, {r} -> NOT array_contains(brokers, {r}.broker)),"
-                f" {r} -> named_struct('broker', {r}.broker, 'standing', {r}.standing))",
-            ),
+            (online, reasons.led_by(looked.leader[online])),
+            (busy, reasons.reassigning(batch["reassigning_unknown"].take(pa.array(busy)))),
+            (report, pa.array([reasons.REPORT_ONLY] * len(report), pa.string())),
+            (unranked, reasons.lineage_missing(replicas, ranked.refused[unranked])),
+            (waiting.rows, waiting.why),
+            (nobody, reasons.nobody(replicas, ranked, nobody)),
+            (elect, reasons.elected(replicas, ranked, elect, ranking)),
         ],
-    ]
+    )
+
+
+def _candidates(replicas: Replicas, ranked: Ranked, rows: Array) -> Any:
+    """Every candidate of those rows, best first, with its fence and its loss."""
+    chosen = ranked.order[rows[replicas.owner[ranked.order]]]
+    place = pa.array(chosen)
+    fence = {name: replicas.told[name].take(place) for name in FENCE}
+    told = structs(fence | {"loss": losses(replicas, chosen)})
+    return lists(replicas.owner[chosen], told, replicas.rows, null=~rows)
+
+
+def _silent(replicas: Replicas, ranked: Ranked) -> Any:
+    unheard = np.flatnonzero(~ranked.answered)
+    place = pa.array(unheard)
+    told = structs({name: replicas.told[name].take(place) for name in ("broker", "standing")})
+    return lists(replicas.owner[unheard], told, replicas.rows)

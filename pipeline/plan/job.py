@@ -6,73 +6,38 @@ from typing import Any
 
 from pipeline.places import Place
 from pipeline.plan import duplicates
-from pipeline.plan.checks import QUARANTINED, flaw
-from pipeline.plan.choice import candidates, decision, first_steps
+from pipeline.plan.checks import COLUMNS, QUARANTINED
+from pipeline.plan.choice import PLANNED
+from pipeline.schema import ddl
 from pipeline.sources import KEY, Sources, frame, state
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
 PLANS = "plans"
 
-OUTPUT = (
-    "cluster_id",
-    "snapshot",
-    "topic",
-    "partition",
-    "topic_id",
-    "leader_epoch",
-    "assignment",
-    "verdict",
-    "chosen",
-    "election_order",
-    "waits_for",
-    "reason",
-    "other_ranking_leader",
-    "candidates",
-    "silent",
-    "marks",
-)
-
-
-def decided(rows: Any, ranking: Ranking, strategy: Strategy) -> Any:
-    """The rows with everything that :func:`recovery.strategy.decide` and the plan's rows say of them.
-
-    A row that is broken has the verdict "quarantined" and its flaw as the reason, and nothing else.
-    """
-    rows = rows.withColumn("flaw", _expr(flaw()))
-    nothing = {name: _expr(f"CASE WHEN flaw IS NULL THEN {name} END") for name in ("replicas",)}
-    rows = rows.withColumns(nothing)
-    for step in [*first_steps(ranking), *decision(ranking, strategy), *candidates()]:
-        rows = rows.withColumns({name: _expr(expression) for name, expression in step})
-    rows = rows.withColumns(
-        {
-            "verdict": _expr(f"CASE WHEN flaw IS NULL THEN verdict ELSE '{QUARANTINED}' END"),
-            "reason": _expr("coalesce(flaw, reason)"),
-            "chosen": _expr("CASE WHEN flaw IS NULL THEN chosen ELSE -1 END"),
-        }
-    )
-    return rows.select(*OUTPUT)
-
-
-def _expr(expression: str) -> Any:
-    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
-
-    return f.expr(expression)
+NEEDED = ("cluster_id", "snapshot", *COLUMNS, "marks")
 
 
 def run(
     spark: Any, sources: Sources, ranking: Ranking, strategy: Strategy, out: Place, *, everything: bool
 ) -> None:
     """Plans every cluster and writes the rows below ``out``; ``everything``: those that are online too."""
+    from pipeline.plan.target import NAME, PlanTarget  # noqa: PLC0415  # needs an extra
+
     rows = state(spark, sources.chains)
     if not everything:
         # A row that tells no leader is not passed over: it is quarantined.
         rows = rows.where("leader = -1 OR leader IS NULL")
-    planned = decided(rows, ranking, strategy)
     twice = duplicates.find(keys(spark, sources))
     if twice is not None:
-        planned = _without(planned, twice)
-    planned.write.parquet((out / PLANS).hadoop)
+        twice = twice.groupBy(*KEY).agg({"copies": "max"}).withColumnRenamed("max(copies)", "copies")
+        rows = rows.join(twice.select(*KEY), list(KEY), "left_anti")
+    plans = out / PLANS
+    spark.dataSource.register(PlanTarget)
+    asked = {"uri": plans.uri, "ranking": ranking.value, "strategy": strategy.value}
+    rows.select(*NEEDED).write.format(NAME).mode("append").options(**asked).save()
+    if twice is not None:
+        _quarantined(spark, twice).write.mode("append").parquet(plans.hadoop)
 
 
 def keys(spark: Any, sources: Sources) -> Any:
@@ -87,26 +52,17 @@ def keys(spark: Any, sources: Sources) -> Any:
     return whole
 
 
-def _without(planned: Any, twice: Any) -> Any:
+def _quarantined(spark: Any, twice: Any) -> Any:
     """Of a partition that stands twice nobody knows which row is true: none is planned for."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    bad = twice.groupBy(*KEY).agg(f.max("copies").alias("copies"))
-    sound = planned.join(bad.select(*KEY), list(KEY), "left_anti").select(*OUTPUT)
-    nothing = {
-        field: f.lit(None).cast(planned.schema[field].dataType).alias(field)
-        for field in OUTPUT
-        if field not in KEY
-    }
-    told = nothing | {
-        "verdict": f.lit(QUARANTINED).alias("verdict"),
-        "reason": f.concat(f.lit("the partition stands in its snapshot "), "copies", f.lit(" times")).alias(
-            "reason"
-        ),
-        "chosen": f.lit(-1).alias("chosen"),
-    }
-    quarantined = bad.select(*(f.col(name) if name in KEY else told[name] for name in OUTPUT))
-    return sound.unionByName(quarantined)
+    told = twice.select(
+        *KEY,
+        f.lit(QUARANTINED).alias("verdict"),
+        f.concat(f.lit("the partition stands in its snapshot "), "copies", f.lit(" times")).alias("reason"),
+        f.lit(-1).alias("chosen"),
+    )
+    return spark.createDataFrame([], ddl(PLANNED)).unionByName(told, allowMissingColumns=True)
 
 
 def summarise(spark: Any, sources: Sources, out: Place, count: int) -> dict[str, Any]:

@@ -1,127 +1,216 @@
-"""What each candidate would destroy, in SQL: :mod:`recovery.loss` over nested replicas.
+"""What each candidate would destroy: :func:`recovery.loss.loss` for many candidates at once.
 
-Most partitions' replicas are equal as far as they are known, and lose nothing: only the others are worked out.
+Most partitions' replicas are equal as far as they are known, and lose nothing: only pairs that differ are looked
+at. A pair is a candidate and another replica of its row.
 """
 
 from __future__ import annotations
 
-from pipeline.plan.sql import NO_BROKERS, NO_SPANS, clip, fresh, length, let, span, union
+from typing import Any, NamedTuple
 
-KNOWN = "{r}.unknown IS NULL AND {r}.lineage_unknown IS NULL"
+import numpy as np
+import pyarrow as pa
 
+from pipeline.plan.logs import Replicas, brokers
+from pipeline.plan.ragged import Array, any_of, expand, lists, structs
+from recovery.model import NO_EPOCH
 
-def known(replica: str) -> str:
-    """Whether the replica told its log with its lineage."""
-    return KNOWN.format(r=replica)
-
-
-def uniform(replicas: str) -> str:
-    """Whether all replicas whose lineage is known are equal: then nothing is lost that is known of."""
-    r, k, first = fresh("r"), fresh("k"), fresh("f")
-    same = (
-        f"{r}.log_start = {first}.log_start AND {r}.last_epoch = {first}.last_epoch"
-        f" AND {r}.floor = {first}.floor AND {r}.spans = {first}.spans"
-    )
-    equal = f"transform(array({k}[0]), {first} -> forall({k}, {r} -> {same}))[0]"
-    return f"transform(array(filter({replicas}, {r} -> {known(r)})), {k} -> size({k}) < 2 OR {equal})[0]"
+_EVERYTHING = 2**62
 
 
-def silent(replicas: str, chosen: str) -> str:
-    """The replicas that hold nobody knows what, beside ``chosen``."""
-    r = fresh("r")
-    doubtful = f"{r}.broker <> {chosen}.broker AND ({chosen}.lineage_unknown IS NOT NULL OR NOT ({known(r)}))"
-    return f"transform(filter({replicas}, {r} -> {doubtful}), {r} -> {r}.broker)"
+class Pieces(NamedTuple):
+    """Spans that other replicas hold and a candidate does not; ``sure``: certainly, else perhaps."""
+
+    of: Array
+    epoch: Array
+    start: Array
+    end: Array
+    sure: Array
+
+    def where(self, which: Array) -> Pieces:
+        return Pieces(*(column[which] for column in self))
+
+    @property
+    def length(self) -> Array:
+        length: Array = self.end - self.start
+        return length
 
 
-def nothing_lost(replicas: str, chosen: str) -> str:
-    """The loss of a candidate where all that is known is equal."""
-    unanswered = let("u", silent(replicas, chosen))
-    return unanswered.within(_loss("0L", "0L", NO_SPANS, NO_SPANS, unanswered.name))
-
-
-def lost(replicas: str, chosen: str) -> str:
-    """The loss of a candidate, worked out from the lineages (:func:`recovery.loss.loss`)."""
-    unanswered = let("u", silent(replicas, chosen))
-    pieces = let("p", _pieces(replicas, chosen))
-    merged = let("m", union(_spans(pieces.name, "{p}.sure")))
-    likely = union(_spans(pieces.name, "{p}.sure OR {p}.epoch <> -1"))
-    nameless = length(_spans(pieces.name, "NOT {p}.sure AND {p}.epoch = -1"))
-    at_most = f"{length(likely)} + {nameless}"
-    tail = clip(merged.name, f"{chosen}.log_start", f"{2**63 - 1}L")
-    head = clip(merged.name, "0L", f"{chosen}.log_start")
-    whole = _loss(length(merged.name), at_most, tail, head, unanswered.name)
-    return unanswered.within(pieces.within(merged.within(whole)))
-
-
-def _loss(at_least: str, at_most: str, tail: str, head: str, unanswered: str) -> str:
-    bound = f"CASE WHEN size({unanswered}) = 0 THEN {at_most} END"
-    return (
-        f"named_struct('at_least', {at_least}, 'at_most', {bound}, 'tail', {tail}, 'head', {head},"
-        f" 'unanswered', coalesce({unanswered}, {NO_BROKERS}))"
+def losses(replicas: Replicas, candidates: Array) -> Any:
+    """A column with the loss of each candidate; ``candidates`` are replicas."""
+    count = len(candidates)
+    owner, unheard = _unheard(replicas, candidates)
+    bounded: Array = ~any_of(owner, np.ones(len(owner), bool), count)
+    pieces = _pieces(replicas, candidates, *_differing(replicas, candidates))
+    lost = union(pieces.where(pieces.sure))
+    nameless = ~pieces.sure & (pieces.epoch == NO_EPOCH)
+    at_most = _sum(union(pieces.where(~nameless)), count) + _sum(pieces.where(nameless), count)
+    start = replicas.log_start[candidates]
+    everything, nothing = np.full(len(lost.of), _EVERYTHING), np.zeros(len(lost.of), np.int64)
+    return structs(
+        {
+            "at_least": pa.array(_sum(lost, count)),
+            "at_most": pa.array(at_most, mask=~bounded),
+            "tail": _told(clip(lost, start[lost.of], everything), count),
+            "head": _told(clip(lost, nothing, start[lost.of]), count),
+            "unanswered": brokers(owner, unheard, count),
+        }
     )
 
 
-def _spans(pieces: str, condition: str) -> str:
-    p = fresh("p")
-    wanted = f"filter({pieces}, {p} -> {condition.format(p=p)})"
-    return f"transform({wanted}, {p} -> {span(f'{p}.epoch', f'{p}.start', f'{p}.end')})"
+def _sum(pieces: Pieces, count: int) -> Array:
+    total = np.zeros(count, np.int64)
+    np.add.at(total, pieces.of, pieces.length)
+    return total
 
 
-def _pieces(replicas: str, chosen: str) -> str:
-    """What the other replicas hold and ``chosen`` does not; ``sure``: certainly, else perhaps."""
-    r = fresh("r")
-    differs = (
-        f"{r}.broker <> {chosen}.broker AND {chosen}.lineage_unknown IS NULL AND {known(r)}"
-        f" AND NOT ({r}.log_start = {chosen}.log_start AND {r}.last_epoch = {chosen}.last_epoch"
-        f" AND {r}.floor = {chosen}.floor AND {r}.spans = {chosen}.spans)"
+def _told(pieces: Pieces, count: int) -> Any:
+    spans = {
+        "epoch": pa.array(pieces.epoch.astype(np.int32)),
+        "start": pa.array(pieces.start),
+        "end": pa.array(pieces.end),
+    }
+    return lists(pieces.of, structs(spans), count)
+
+
+def _others(replicas: Replicas, candidates: Array, which: Array) -> tuple[Array, Array]:
+    """The pairs of those candidates: the place among ``candidates``, and the other replica."""
+    row = replicas.owner[candidates[which]]
+    place, other = expand(replicas.first[row], replicas.sizes[row])
+    place = which[place]
+    pair = other != candidates[place]
+    return place[pair], other[pair]
+
+
+def _unheard(replicas: Replicas, candidates: Array) -> tuple[Array, Array]:
+    """The brokers that hold nobody knows what, beside each candidate."""
+    doubtful = any_of(replicas.owner, ~replicas.known, replicas.rows)
+    place, other = _others(replicas, candidates, np.flatnonzero(doubtful[replicas.owner[candidates]]))
+    unheard = ~replicas.known[other] | ~replicas.known[candidates[place]]
+    return place[unheard], replicas.broker[other[unheard]]
+
+
+def _differing(replicas: Replicas, candidates: Array) -> tuple[Array, Array]:
+    """The pairs both of which are known, and that do not hold the same."""
+    known = np.flatnonzero(replicas.known)
+    first = np.full(replicas.rows, -1)
+    first[replicas.owner[known][::-1]] = known[::-1]
+    apart = any_of(
+        replicas.owner[known], ~_alike(replicas, known, first[replicas.owner[known]]), replicas.rows
     )
-    blind = span("-1", f"{r}.log_start", f"{r}.floor")
-    held = let(
-        "h", f"concat(CASE WHEN {r}.log_start < {r}.floor THEN array({blind}) ELSE {NO_SPANS} END, {r}.spans)"
+    wanted = np.flatnonzero(apart[replicas.owner[candidates]] & replicas.known[candidates])
+    place, other = _others(replicas, candidates, wanted)
+    told = replicas.known[other]
+    place, other = place[told], other[told]
+    differs = ~_alike(replicas, candidates[place], other)
+    return place[differs], other[differs]
+
+
+def _alike(replicas: Replicas, one: Array, other: Array) -> Array:
+    """Whether two replicas hold the same, as far as they were asked."""
+    spans = replicas.spans
+    sizes = np.diff(spans.first)
+    alike: Array = sizes[one] == sizes[other]
+    for column in (replicas.log_start, replicas.number("last_epoch"), replicas.number("floor")):
+        alike &= column[one] == column[other]
+    left = np.flatnonzero(alike)
+    pair, mine = expand(spans.first[one[left]], sizes[one[left]])
+    _, theirs = expand(spans.first[other[left]], sizes[other[left]])
+    for column in (spans.epoch, spans.start, spans.end):
+        alike[left[pair[column[mine] != column[theirs]]]] = False
+    return alike
+
+
+def _pieces(replicas: Replicas, candidates: Array, place: Array, other: Array) -> Pieces:
+    """What the other replicas hold and the candidates do not (:func:`recovery.loss._add_lost`)."""
+    chosen = candidates[place]
+    parting = _divergence(replicas, chosen, other)
+    held, under = _held(replicas, other)
+    pair = held.of
+    start, floor = replicas.log_start[chosen][pair], replicas.number("floor")[chosen][pair]
+    last, limit = replicas.number("last_epoch")[chosen][pair], replicas.log_end[other][pair]
+    nothing = np.zeros(len(pair), np.int64)
+    meets, blind = parting[pair] >= 0, held.epoch == NO_EPOCH
+    newer = ~meets & ~blind & (held.epoch > last)
+    older = ~meets & ~blind & ~newer
+    doubtful, certain = held._replace(sure=np.zeros(len(pair), bool)), held
+    before = held._replace(sure=~blind)
+    found = (
+        clip(before, nothing, np.minimum(parting[pair], start), meets),
+        # Without its epoch a record may be one that another replica's span already counts.
+        clip(certain, parting[pair], limit, meets & ~under),
+        doubtful.where(~meets & blind),
+        certain.where(newer),
+        clip(doubtful, start, floor, older),
+        clip(certain, nothing, start, older),
+        clip(certain, np.maximum(start, floor), limit, older),
     )
-    parting = let("d", _divergence(r, chosen))
-    told = (
-        f"CASE WHEN {parting.name} IS NOT NULL THEN {_behind(r, chosen, held.name, parting.name)}"
-        f" ELSE {_apart(r, chosen, held.name)} END"
+    whole = Pieces(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+    return whole._replace(of=place[whole.of])
+
+
+def _held(replicas: Replicas, logs: Array) -> tuple[Pieces, Array]:
+    """All that the logs hold, each by its place; and which of it lies under the floor, without an epoch."""
+    spans, floor = replicas.spans, replicas.number("floor")[logs]
+    start = replicas.log_start[logs]
+    blind = np.flatnonzero(start < floor)
+    of, at = expand(spans.first[logs], np.diff(spans.first)[logs])
+    whole = Pieces(
+        np.concatenate([blind, of]),
+        np.concatenate([np.full(len(blind), NO_EPOCH), spans.epoch[at]]),
+        np.concatenate([start[blind], spans.start[at]]),
+        np.concatenate([floor[blind], spans.end[at]]),
+        np.ones(len(blind) + len(of), bool),
     )
-    return f"flatten(transform(filter({replicas}, {r} -> {differs}), {r} -> {held.within(parting.within(told))}))"
+    return whole, np.arange(len(whole.of)) < len(blind)
 
 
-def _divergence(log: str, chosen: str) -> str:
-    """The offset from which they differ: in the highest epoch that both hold, the shorter one's end."""
-    s, t = fresh("s"), fresh("t")
-    common = f"filter({log}.spans, {t} -> {t}.epoch = {s}.epoch)"
-    ends = f"transform({common}, {t} -> named_struct('epoch', {s}.epoch, 'end', least({s}.end, {t}.end)))"
-    return f"array_max(flatten(transform({chosen}.spans, {s} -> {ends}))).end"
-
-
-def _behind(log: str, chosen: str, held: str, parting: str) -> str:
-    # Without its epoch a record may be one that another replica's span already counts.
-    before = _tagged(clip(held, "0L", f"least({parting}, {chosen}.log_start)"), "{s}.epoch <> -1")
-    after = _tagged(clip(f"{log}.spans", parting, f"{log}.log_end"), "true")
-    return f"concat({before}, {after})"
-
-
-def _apart(log: str, chosen: str, held: str) -> str:
-    """No epoch in common as far down as was asked."""
-    s = fresh("s")
-    alone = f"array({s})"
-    low, end = f"greatest({chosen}.log_start, {chosen}.floor)", f"{log}.log_end"
-    older = (
-        f"concat({_tagged(clip(alone, f'{chosen}.log_start', f'{chosen}.floor'), 'false')},"
-        f" {_tagged(clip(alone, '0L', f'{chosen}.log_start'), 'true')},"
-        f" {_tagged(clip(alone, low, end), 'true')})"
+def _divergence(replicas: Replicas, one: Array, other: Array) -> Array:
+    """:func:`recovery.loss.divergence` of each pair, -1 where no epoch is in common."""
+    spans = replicas.spans
+    sizes = np.diff(spans.first)
+    pair, mine = expand(spans.first[one], sizes[one])
+    twin, theirs = expand(spans.first[other], sizes[other])
+    # An epoch is -1 at least, and stands once in a lineage.
+    _, here, there = np.intersect1d(
+        pair << 32 | spans.epoch[mine] + 1,
+        twin << 32 | spans.epoch[theirs] + 1,
+        assume_unique=True,
+        return_indices=True,
     )
-    told = (
-        f"CASE WHEN {s}.epoch = -1 THEN {_tagged(alone, 'false')}"
-        f" WHEN {s}.epoch > {chosen}.last_epoch THEN {_tagged(alone, 'true')} ELSE {older} END"
-    )
-    return f"flatten(transform({held}, {s} -> {told}))"
+    parting = np.full(len(one), -1)
+    # What is in common comes by pair and epoch: the highest is written last.
+    parting[pair[here]] = np.minimum(spans.end[mine[here]], spans.end[theirs[there]])
+    return parting
 
 
-def _tagged(spans: str, sure: str) -> str:
-    s = fresh("s")
-    return (
-        f"transform({spans}, {s} -> named_struct('epoch', {s}.epoch, 'start', {s}.start, 'end', {s}.end,"
-        f" 'sure', {sure.format(s=s)}))"
-    )
+def clip(pieces: Pieces, low: Array, high: Array, which: Array | None = None) -> Pieces:
+    """What of them lies from ``low`` up to ``high`` (:func:`recovery.loss._clip`)."""
+    start, end = np.maximum(pieces.start, low), np.minimum(pieces.end, high)
+    kept = start < end if which is None else (start < end) & which
+    return pieces._replace(start=start, end=end).where(kept)
+
+
+def union(pieces: Pieces) -> Pieces:
+    """Joined per candidate and epoch, overlaps counted once (:func:`recovery.loss.union`)."""
+    if not len(pieces.of):
+        return pieces
+    pieces = pieces.where(np.lexsort((pieces.start, pieces.epoch, pieces.of)))
+    group = np.ones(len(pieces.of), bool)
+    group[1:] = (pieces.of[1:] != pieces.of[:-1]) | (pieces.epoch[1:] != pieces.epoch[:-1])
+    reached = _running_maximum(pieces.end, np.cumsum(group) - 1)
+    new = group.copy()
+    new[1:] |= pieces.start[1:] > reached[:-1]
+    begins = np.flatnonzero(new)
+    last = np.concatenate([begins[1:], [len(new)]]) - 1
+    return pieces.where(begins)._replace(end=reached[last])
+
+
+def _running_maximum(values: Array, group: Array) -> Array:
+    """The largest so far in each group; groups ascend.
+
+    Worked out by the values' places in their order, which cannot overflow.
+    """
+    known, place = np.unique(values, return_inverse=True)
+    highest: Array = known[np.maximum.accumulate(group * len(known) + place) - group * len(known)]
+    return highest

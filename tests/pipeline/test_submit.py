@@ -19,7 +19,7 @@ from tests.pipeline.surveys import write
 ROOT = Path(__file__).parents[2]
 
 # Two clusters of three Java processes each are started.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def _submit(home: Path, archive: str, *words: str) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=560,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-3000:]

@@ -1,0 +1,133 @@
+"""What sound rows say of their replicas and logs, as flat columns: one item a replica, in assignment order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.plan.ragged import Array, Items, fields, items, keys, lists, numbers, truths, valid
+from recovery.model import Standing, Why
+from recovery.ranking import Ranking
+
+_EPOCH = {Ranking.LAST_RECORD: "last_epoch", Ranking.SPECIFICATION: "leader_epoch"}
+
+
+class Spans(NamedTuple):
+    """Epoch spans: those of replica i are from ``first[i]`` to ``first[i + 1]``."""
+
+    first: Array
+    epoch: Array
+    start: Array
+    end: Array
+
+
+class Replicas(NamedTuple):
+    """``owner``: the row of each replica, ``at`` its place in the assignment, ``first`` where a row's replicas
+    begin. ``silent``: did not tell its log; ``unasked``: told it without its lineage; ``known``: told both.
+    ``told``: the snapshot's columns.
+    """
+
+    owner: Array
+    at: Array
+    first: Array
+    broker: Array
+    electable: Array
+    silent: Array
+    unasked: Array
+    known: Array
+    log_start: Array
+    log_end: Array
+    spans: Spans
+    told: Mapping[str, Any]
+
+    @property
+    def rows(self) -> int:
+        return len(self.first) - 1
+
+    @property
+    def sizes(self) -> Array:
+        return np.diff(self.first)
+
+    def number(self, name: str) -> Array:
+        """A column of the snapshot, -1 where it is not known."""
+        return numbers(self.told[name], -1)
+
+    def answered(self, ranking: Ranking) -> Array:
+        """:func:`recovery.ranking.answered`."""
+        if ranking is Ranking.SPECIFICATION:
+            return ~self.silent
+        why = pc.not_equal(fields(self.told["lineage_unknown"])["why"], Why.NOT_ANSWERED.value)
+        answered: Array = ~self.silent & (~self.unasked | truths(why))
+        return answered
+
+    def key_epoch(self, ranking: Ranking) -> Array:
+        """What ``ranking`` compares first."""
+        return self.number(_EPOCH[ranking])
+
+
+def replicas_of(column: Any) -> Replicas:
+    """The replicas of sound rows (:mod:`pipeline.plan.checks`)."""
+    nested: Items = items(column)
+    told = fields(nested.values)
+    silent, unasked = valid(told["unknown"]), valid(told["lineage_unknown"])
+    spans = items(told["spans"])
+    parts = fields(spans.values)
+    return Replicas(
+        nested.owner,
+        nested.at,
+        nested.first,
+        numbers(told["broker"], -1),
+        truths(pc.equal(told["standing"], Standing.ELECTABLE.value)),
+        silent,
+        unasked,
+        ~silent & ~unasked,
+        numbers(told["log_start"], -1),
+        numbers(told["log_end"], -1),
+        Spans(spans.first, *(numbers(parts[name], -1) for name in ("epoch", "start", "end"))),
+        told,
+    )
+
+
+class Ranked(NamedTuple):
+    """``order``: the replicas that answered, row by row, best first; ``best``: the first of each row that can be
+    elected, -1 where there is none; ``refused``: for each row the replica for which last-record refuses it, or -1.
+    """
+
+    order: Array
+    best: Array
+    refused: Array
+    answered: Array
+    epoch: Array
+
+
+def rank(replicas: Replicas, ranking: Ranking) -> Ranked:
+    """:func:`recovery.ranking.rank` for every row; a row that is refused is ranked too, which means nothing."""
+    answered, epoch = replicas.answered(ranking), replicas.key_epoch(ranking)
+    among = np.flatnonzero(answered)
+    # Stable: ties keep the assignment order.
+    order = among[np.lexsort((-replicas.log_end[among], -epoch[among], replicas.owner[among]))]
+    refused = np.full(replicas.rows, -1)
+    if ranking is Ranking.LAST_RECORD:
+        refused = first_of(replicas, np.flatnonzero(answered & replicas.unasked))
+    return Ranked(order, first_of(replicas, order[replicas.electable[order]]), refused, answered, epoch)
+
+
+def first_of(replicas: Replicas, chosen: Array) -> Array:
+    """The first of the replicas in each row, -1 where there is none; ``chosen`` goes row by row."""
+    found = np.full(replicas.rows, -1)
+    found[replicas.owner[chosen][::-1]] = chosen[::-1]
+    return found
+
+
+def within(owner: Array, broker: Array, among: Items) -> Array:
+    """Which brokers are in their row's list."""
+    return np.isin(keys(owner, broker), keys(among.owner, numbers(among.values, -1)))
+
+
+def brokers(owner: Array, broker: Array, rows: int) -> Any:
+    """Lists of brokers' ids, a row each."""
+    return lists(owner, pa.array(broker.astype(np.int32)), rows)

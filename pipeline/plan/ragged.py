@@ -1,0 +1,118 @@
+"""Nested Arrow columns as flat numpy ones: every item knows its row, and many rows are worked out at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Array = np.ndarray
+"""Integers or truth values, one an item."""
+
+
+class Items(NamedTuple):
+    """The items of a column of lists. ``owner``: the row of each; ``at``: its place there; ``first``: where each
+    row's items begin, and the end; ``told``: which rows have a list at all; ``values``: as Arrow has them.
+    """
+
+    owner: Array
+    at: Array
+    first: Array
+    told: Array
+    values: Any
+
+    @property
+    def sizes(self) -> Array:
+        return np.diff(self.first)
+
+
+def items(lists: Any) -> Items:
+    """Takes a column of lists apart; a null list has no items."""
+    sizes = numbers(pc.list_value_length(lists), 0)
+    first = bounds(sizes)
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    return Items(owner, np.arange(len(owner)) - first[owner], first, valid(lists), lists.flatten())
+
+
+def bounds(sizes: Array) -> Array:
+    """Where each list begins, and the end."""
+    return np.concatenate([[0], np.cumsum(sizes)])
+
+
+def fields(structs: Any) -> Mapping[str, Any]:
+    """The columns of a struct; null where the struct is."""
+    names = [field.name for field in structs.type]
+    return dict(zip(names, structs.flatten(), strict=True))
+
+
+def numbers(column: Any, missing: int) -> Array:
+    """Integers of 64 bits, with ``missing`` for null."""
+    filled: Array = pc.fill_null(column.cast(pa.int64()), missing).to_numpy(zero_copy_only=False)
+    return filled
+
+
+def truths(column: Any) -> Array:
+    """Truth values, null is false."""
+    filled: Array = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+    return filled
+
+
+def valid(column: Any) -> Array:
+    """Which are not null."""
+    told: Array = column.is_valid().to_numpy(zero_copy_only=False)
+    return told
+
+
+def any_of(owner: Array, which: Array, rows: int) -> Array:
+    """Which rows own one of those items."""
+    found = np.zeros(rows, bool)
+    found[owner[which]] = True
+    return found
+
+
+def keys(owner: Array, broker: Array) -> Array:
+    """A number for a broker of a row, for looking up by :func:`numpy.isin`."""
+    return (owner << 32) | (broker & 0xFFFFFFFF)
+
+
+def expand(first: Array, sizes: Array) -> tuple[Array, Array]:
+    """For ranges of items: which range each is of, and its index. ``first`` and ``sizes``: one a range."""
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    return owner, np.arange(len(owner)) - bounds(sizes)[owner] + first[owner]
+
+
+def lists(owner: Array, values: Any, rows: int, *, null: Array | None = None) -> Any:
+    """A column of lists; ``owner`` ascends; ``null``: rows that have none."""
+    offsets = bounds(np.bincount(owner, minlength=rows)).astype(np.int32)
+    if null is None:
+        return pa.ListArray.from_arrays(pa.array(offsets), values)
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(null))
+
+
+def structs(columns: Mapping[str, Any]) -> Any:
+    """A column of structs."""
+    return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
+
+
+def joined(*pieces: Any) -> Any:
+    """Text of columns, numbers and words, one a row; at least one is a column."""
+    told = [piece if isinstance(piece, str) else text(piece) for piece in pieces]
+    return pc.binary_join_element_wise(*told, "")
+
+
+def text(column: Any) -> Any:
+    """A column as text."""
+    values = pa.array(column) if isinstance(column, np.ndarray) else column
+    return values if pa.types.is_string(values.type) else pc.cast(values, pa.string())
+
+
+def merged(rows: int, parts: Sequence[tuple[Array, Any]]) -> Any:
+    """One column of what each part tells of its rows; a row is in one part, or in none and null."""
+    kind = parts[0][1].type
+    place = np.full(rows, -1)
+    place[np.concatenate([which for which, _ in parts])] = np.arange(sum(len(which) for which, _ in parts))
+    whole = pa.concat_arrays([column.cast(kind) for _, column in parts])
+    return whole.take(pa.array(place, mask=place < 0))
