@@ -75,6 +75,8 @@ class SimulatorBackend:
         self._kept = Kept(scenario, seed, state)
         self._simulation: Simulation | None = None
         self._given: Simulation | None = None
+        self._opening = asyncio.Lock()
+        self._closed = False
 
     @classmethod
     def at(cls, simulation: Simulation) -> SimulatorBackend:
@@ -112,14 +114,22 @@ class SimulatorBackend:
 
     async def open(self) -> ClusterInfo:
         """The cluster as it was left, or as the operator meets it first. Raises StateError or Unreachable."""
-        if self._simulation is None:
-            self._kept.lock()
-            try:
-                self._simulation = self._given or self._kept.simulation()
-            except BaseException:
-                self._kept.unlock()
-                raise
+        async with self._opening:
+            if self._simulation is None:
+                self._kept.lock()
+                try:
+                    self._simulation = await self._opened()
+                except BaseException:
+                    self._kept.unlock()
+                    raise
         return await self.cluster()
+
+    async def _opened(self) -> Simulation:
+        self._closed = False
+        simulation = self._given or await self._kept.simulation()
+        if self._closed:
+            raise Unreachable("the simulation was closed while it was opened")
+        return simulation
 
     def load(self, time: int, after_step: Callable[[object], None] | None = None) -> Simulation:
         """Open at ``time`` (virtual µs) of a fresh run, before or after the operator comes; nothing is kept.
@@ -133,13 +143,14 @@ class SimulatorBackend:
         return self._simulation
 
     async def close(self) -> None:
-        """Let go of the state."""
+        """Let go of the state; may be called while it is opened, which fails then."""
+        self._closed = True
         self._simulation = None
         self._kept.unlock()
 
     async def advance(self, seconds: float) -> None:
         """Let virtual time pass."""
-        self._asking.wait(round(seconds * SECOND))
+        await self.simulation.come_to(self.simulation.now + round(seconds * SECOND))
         await self._done(None)
 
     async def cluster(self) -> ClusterInfo:
@@ -232,7 +243,7 @@ class SimulatorBackend:
         busy = reassigning if isinstance(reassigning, Unknown) else frozenset(row.tp for row in reassigning)
         with undisturbed():
             run = SurveyRun(self._asking, request, cluster.brokers)
-            run.run(progress)
+            await run.run(progress)
             result = run.result(min_isr, busy)
         return await self._done(result)
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from backends.simulator.invariants.checker import Checker
+from backends.simulator.loop import MILLISECOND
 from backends.simulator.network import OPERATOR
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.scenario.timeline import Timeline
 from backends.simulator.world import World
 from recovery.model import TopicPartition
+
+PIECE = 100 * MILLISECOND
+"""Virtual time between two looks at whether somebody wants to stop."""
 
 
 class Simulation:
@@ -34,6 +40,13 @@ class Simulation:
         """Run everything up to ``time`` (virtual µs); what is past stays."""
         self.world.loop.run_until(time)
         self.checker.settle()
+
+    async def come_to(self, time: int) -> None:
+        """As :meth:`advance_to`, in pieces: whoever waits for it can be stopped meanwhile."""
+        while (due := self.world.loop.due) is not None and due <= time:
+            self.advance_to(min(time, max(due, self.now + PIECE)))
+            await asyncio.sleep(0)
+        self.advance_to(time)
 
     def offline(self) -> tuple[TopicPartition, ...]:
         """The partitions that have no leader."""

@@ -78,16 +78,16 @@ class Kept:
             os.close(self._lock)
             self._lock = None
 
-    def simulation(self) -> Simulation:
+    async def simulation(self) -> Simulation:
         """The simulation as it was left, or as the operator meets it first. Raises StateError."""
         state = self._read()
         with checkpoint.undisturbed():
             if state is None:
-                simulation = self._replayed([], self._scenario.operator_at)
+                simulation = await self._replayed([], self._scenario.operator_at)
             else:
                 try:
                     self._sent = list(state["sent"])
-                    simulation = self._replayed(self._sent, state["now"])
+                    simulation = await self._replayed(self._sent, state["now"])
                     history = state["history"]
                 except (KeyError, TypeError, ValueError, AttributeError) as error:
                     told = f"{self._path}: not a simulation's state ({error}); {self._reset}"
@@ -99,15 +99,15 @@ class Kept:
         self._simulation = simulation
         return simulation
 
-    def _replayed(self, sent: list[dict[str, Any]], now: int) -> Simulation:
+    async def _replayed(self, sent: list[dict[str, Any]], now: int) -> Simulation:
         """The run at ``now``, from its last checkpoint where there is one; a long way is not gone twice."""
         simulation, done = self._from_checkpoint(sent, now)
         before = simulation.world.loop.steps
         endpoint: Endpoint = simulation.world.operator
         for row in sent[done:]:
-            simulation.advance_to(row["at"])
+            await simulation.come_to(row["at"])
             endpoint.ask(Node(Role(row["role"]), row["to"]), _decoded(row), TIMEOUT, _unheard)
-        simulation.advance_to(now)
+        await simulation.come_to(now)
         if self._path is not None and simulation.world.loop.steps - before >= WORTH_KEEPING:
             checkpoint.write(self._checkpoint, self._header(sent, now), simulation)
         return simulation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import repeat
@@ -75,7 +76,7 @@ class SurveyRun:
     def _of(self, broker: int) -> dict[TopicPartition, ReplicaLog | Unknown]:
         return self._logs.setdefault(broker, {})
 
-    def run(self, progress: Progress | None) -> None:
+    async def run(self, progress: Progress | None) -> None:
         """Until every replica is settled, at the latest until the duration is over."""
         total = sum(map(len, self._left.values()))
         while self._left:
@@ -86,6 +87,7 @@ class SurveyRun:
             self._round(min(TIMEOUT, remaining))
             if progress is not None:
                 progress("asking brokers", self._settled, total)
+            await asyncio.sleep(0)  # a survey of 600,000 logs takes seconds, and can be stopped meanwhile
             if self._left and self._settled == before:
                 self._asking.wait(min(RETRY, max(self._deadline - self._asking.now, 0)))
         for broker, partitions in self._left.items():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -295,3 +297,34 @@ async def test_reassignments_are_listed_while_they_run() -> None:
     found = await cluster.reassignments()
     assert not isinstance(found, Unknown)
     assert (await cluster.reassignments([FOO])) == tuple(row for row in found if row.tp == FOO)
+
+
+async def test_a_command_that_is_stopped_while_the_simulation_opens_leaves_nothing_behind(
+    tmp_path: Path,
+) -> None:
+    state = tmp_path / "state.json"
+    cluster = backend("offline-2000", state=state)
+    opening = asyncio.create_task(cluster.open())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not opening.done()
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert os.listdir(tmp_path) == ["state.json.lock"]  # noqa: PTH208  # a look that blocks nobody
+    other = backend("offline-2000", state=state)
+    await other.open()
+    await other.close()
+
+
+async def test_a_simulation_that_is_closed_while_it_opens_is_not_held(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    cluster = backend("last-replica-standing", state=state)
+    opening = asyncio.create_task(cluster.open())
+    await asyncio.sleep(0)
+    await cluster.close()
+    with pytest.raises(Unreachable, match="closed while it was opened"):
+        await opening
+    other = backend("last-replica-standing", state=state)
+    await other.open()
+    await other.close()
