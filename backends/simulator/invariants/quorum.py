@@ -164,11 +164,19 @@ class QuorumPromises:
         return found
 
     def disk_lost(self, event: MetadataDiskLost) -> Found:
-        """Static voters go by node id: an empty one votes as before, which KIP-853 is there to mend."""
+        """Static voters go by node id: an empty one votes as before, which KIP-853 is there to mend. It does so too
+        for another voter that has not heard yet of the upgrade to kraft.version 1.
+        """
         self._lost.append(event.disk)
-        if event.disk.log.kraft_version < 1:
+        if event.disk.log.kraft_version < 1 or self._goes_by_id(event.controller):
             self._lost_static = True
         return []
+
+    def _goes_by_id(self, number: int) -> bool:
+        """Whether another voter still counts this one by its node id alone."""
+        others = (disk for other, disk in self._world.quorum.disks.items() if other != number)
+        sets = [disk.log.voters.voters for disk in others if disk.log.voters.find(disk.key) is not None]
+        return any(voter.key.id == number and not voter.key.directory_id for held in sets for voter in held)
 
 
 def _differences(before: VoterSet, after: VoterSet) -> int:

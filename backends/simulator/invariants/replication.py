@@ -142,10 +142,13 @@ class Replication:
         for tp in event.touched:
             uncleanly = self._uncleanly.get(tp)
             partition = event.image.partitions.get(tp)
-            if partition is not None and uncleanly is not None and uncleanly[0] == partition.leader_epoch:
-                log = self._log(partition.leader, tp) if partition.has_leader else None
-                if log is not None:
-                    self._known.set_high_watermark(tp, min(self._known.high_watermark(tp), log.end))
+            if partition is None or uncleanly is None or not partition.has_leader:
+                pass
+            elif uncleanly[0] == partition.leader_epoch:
+                # A replica that was just added may have no log yet, and is elected all the same.
+                log = self._log(partition.leader, tp)
+                end = 0 if log is None else log.end
+                self._known.set_high_watermark(tp, min(self._known.high_watermark(tp), end))
             found += self._members(tp, event.image)
         return found
 

@@ -15,7 +15,7 @@ from backends.simulator.broker.leader import Leader
 from backends.simulator.broker.leadership import Leadership
 from backends.simulator.broker.log import Log
 from backends.simulator.broker.process import BrokerProcess
-from backends.simulator.fuzz import prepare, run
+from backends.simulator.fuzz import fuzz, prepare, run
 from backends.simulator.invariants.checker import Checker, InvariantBroken
 from backends.simulator.invariants.names import Promise
 from backends.simulator.loop import SECOND
@@ -304,3 +304,12 @@ def test_who_was_elected_uncleanly_may_be_cut_off_and_lead_only_after_a_clean_el
     checker.settle()
     assert 2 in taken and 4 not in taken and 6 in taken
     assert not checker.broken, str(checker.broken[0])
+
+
+@pytest.mark.parametrize("seed", [16_316, 19_050])
+def test_what_was_given_up_is_no_broken_promise(seed: int) -> None:
+    """16316: a replica that has no log yet is elected uncleanly. 19050: a controller loses its disk after the
+    upgrade to kraft.version 1, and votes for one that has not heard of it and counts it by its node id.
+    """
+    result = fuzz(seed)
+    assert not result.failed, result.error or str(result.broken[0])
