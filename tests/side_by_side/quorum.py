@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from backends.base.errors import NoLeader
@@ -15,13 +16,19 @@ from backends.testbed import KafkaCluster
 from recovery.membership.quorum import Quorum
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter
 from tests.contract.asking import Record
+from tests.contract.simulated import QUICK
 from tests.contract.stage import Stage
 from tests.side_by_side.script import Script, Step, VoterChange
+from tests.side_by_side.sides import Simulated
 
 NAMES = ("first", "second", "third")
 """The leader when the script begins, then the others by their ids."""
 
 RETRIES = 20
+PASSING = {True: ("REQUEST_TIMED_OUT", "NOT_LEADER_OR_FOLLOWER"), False: ("NOT_LEADER_OR_FOLLOWER",)}
+"""What an operator who adds a voter, or removes one, asks again after, since nothing was done: the leader cannot
+connect yet to who has just started, or another leads by now.
+"""
 SETTLED = 12.0
 """Seconds of the simulator's time in which a change of the quorum is over."""
 
@@ -98,16 +105,18 @@ class Controllers:
                 assert (answer.ended, answer.error) == (Ended.REFUSED, wanted.refused), answer
 
     async def _change(self, membership: Membership, wanted: VoterChange, *, add: bool) -> Answer:
+        answer = await self._send(membership, wanted, add=add)
+        for _ in range(RETRIES):
+            if wanted.refused is not None or answer.error not in PASSING[add]:
+                break
+            await membership.pause(1.0)
+            answer = await self._send(membership, wanted, add=add)
+        return answer
+
+    async def _send(self, membership: Membership, wanted: VoterChange, *, add: bool) -> Answer:
         controller = self.ids[wanted.controller]
         if add:
-            answer = await membership.add_voter(self.hosts.voter(controller), Record())
-            for _ in range(RETRIES):
-                # The leader cannot connect yet to who has just started; an operator asks again.
-                if wanted.refused is not None or answer.error != "REQUEST_TIMED_OUT":
-                    break
-                await membership.pause(1.0)
-                answer = await membership.add_voter(self.hosts.voter(controller), Record())
-            return answer
+            return await membership.add_voter(self.hosts.voter(controller), Record())
         held = [key for key in (await membership.describe()).voters.keys if key.id == controller]
         key = held[0] if held else ReplicaKey(controller, self.hosts.directory(controller))
         return await membership.remove_voter(key, Record())
@@ -127,10 +136,12 @@ async def described(membership: Membership) -> Quorum | None:
 
 
 async def play(
-    script: Script, side: Stage, hosts: Hosts, wanted: Sequence[QuorumSeen] = ()
-) -> list[QuorumSeen]:
-    """What the quorum comes to after each step; where it is ``wanted`` to come to something, when it has."""
-    seen = []
+    script: Script, side: Stage, hosts: Hosts, wanted: Sequence[QuorumSeen | None] = ()
+) -> list[QuorumSeen | None]:
+    """What the quorum comes to after each step, None where nobody leads it; where it is ``wanted`` to come to
+    something, when it has.
+    """
+    seen: list[QuorumSeen | None] = []
     async with side.backend() as backend:
         membership = membership_of(backend)
         await membership.open()
@@ -141,13 +152,14 @@ async def play(
             await controllers.do(backend, step)
             await membership.pause(0 if wanted else SETTLED)
 
-            def right(quorum: Quorum | None, number: int = number) -> bool:
-                return quorum is not None and (not wanted or controllers.look(quorum) == wanted[number])
+            def right(quorum: Quorum | None, number: int = number, step: Step = step) -> bool:
+                if quorum is None or not step.led:
+                    return (quorum is None) is not step.led
+                return not wanted or controllers.look(quorum) == wanted[number]
 
             what = f"step {number + 1}, {step}, to come to {wanted[number : number + 1]}"
             quorum = await side.until(lambda: described(membership), right, what)
-            assert quorum is not None
-            seen.append(controllers.look(quorum))
+            seen.append(None if quorum is None else controllers.look(quorum))
     return seen
 
 
@@ -175,6 +187,12 @@ class SimulatedHosts:
 
     def new_disk(self, controller: int) -> None:
         self._world.replace_controller_disk(controller)
+
+
+def joining() -> tuple[Simulated, SimulatedHosts]:
+    """A simulated cluster whose controllers join by themselves."""
+    side = Simulated(config=replace(QUICK, auto_join=True))
+    return side, SimulatedHosts(side.world)
 
 
 class RealHosts:

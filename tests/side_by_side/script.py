@@ -94,8 +94,15 @@ class Shown(Strict):
     ends: dict[int, int] | None = None
 
 
+BESIDE = frozenset({"shows", "led"})
+"""What a step may say beside the thing that happens."""
+
+
 class Step(Strict):
-    """Exactly one thing that happens, and what it comes to (``topic-partition`` by name)."""
+    """Exactly one thing that happens, and what it comes to (``topic-partition`` by name).
+
+    ``led``: whether the quorum has a leader afterwards.
+    """
 
     produce: Produce | None = None
     kill: tuple[int, ...] | None = None
@@ -114,31 +121,37 @@ class Step(Strict):
     start_controller: str | None = None
     new_disk_controller: str | None = None
     shows: dict[str, Shown] = Field(default_factory=dict)
+    led: bool = True
 
     @model_validator(mode="after")
     def _one_thing(self) -> Step:
-        if len(self.model_fields_set - {"shows"}) != 1:
+        if len(self.model_fields_set - BESIDE) != 1:
             raise ValueError("one thing a step")
         return self
 
     def __str__(self) -> str:
-        (name,) = self.model_fields_set - {"shows"}
+        (name,) = self.model_fields_set - BESIDE
         return f"{name} {getattr(self, name)}"
 
 
 class Script(Strict):
-    """``about`` says what the story is. With ``quorum`` it is about controllers, and their quorum is compared."""
+    """``about`` says what the story is. With ``quorum`` it is about controllers, and their quorum is compared; with
+    ``auto_join`` they join by themselves (KIP-853, ``controller.quorum.auto.join.enable``).
+    """
 
     about: str
     quorum: bool = False
+    auto_join: bool = False
     topics: tuple[Topic, ...]
     steps: tuple[Step, ...]
 
 
-def names(quorum: bool = False) -> list[str]:
-    """The scripts about partitions, or those about the quorum."""
-    found = sorted(path.stem for path in SCRIPTS.glob("*.yaml"))
-    return [name for name in found if read(name).quorum is quorum]
+def names(quorum: bool = False, auto_join: bool = False) -> list[str]:
+    """The scripts about partitions, or those about the quorum; those in which controllers join by themselves."""
+    found = {path.stem: read(path.stem) for path in sorted(SCRIPTS.glob("*.yaml"))}
+    return [
+        name for name, script in found.items() if (script.quorum, script.auto_join) == (quorum, auto_join)
+    ]
 
 
 def read(name: str) -> Script:

@@ -9,7 +9,7 @@ import pytest
 from recovery.controller.rules import Rules
 from tests.contract.simulated import QUICK
 from tests.side_by_side.play import compare, simulate, table
-from tests.side_by_side.quorum import QuorumSeen, SimulatedHosts, play
+from tests.side_by_side.quorum import QuorumSeen, SimulatedHosts, joining, play
 from tests.side_by_side.script import names, read
 from tests.side_by_side.sides import Simulated
 
@@ -49,4 +49,10 @@ def test_every_known_difference_is_of_a_script_that_there_is() -> None:
 async def test_a_script_about_the_quorum_ends_with_three_voters_of_the_present_disks(name: str) -> None:
     side = Simulated()
     seen = await play(read(name), side, SimulatedHosts(side.world))
+    assert seen[-1] == QuorumSeen((("first", True), ("second", True), ("third", True)), ())
+
+
+@pytest.mark.parametrize("name", names(quorum=True, auto_join=True))
+async def test_controllers_that_join_by_themselves_are_voters_again(name: str) -> None:
+    seen = await play(read(name), *joining())
     assert seen[-1] == QuorumSeen((("first", True), ("second", True), ("third", True)), ())
