@@ -12,6 +12,7 @@ from pipeline.plan.logs import Ranked, Replicas
 from pipeline.plan.ragged import Array, fields, joined, lists, text
 from recovery.model import Standing
 from recovery.ranking import Ranking
+from recovery.strategy import REASSIGNING
 
 REPORT_ONLY = "strategy none: nothing is elected"
 
@@ -73,7 +74,7 @@ def reassigning(unknown: Any) -> Any:
     why, detail = (pc.fill_null(fields(unknown)[name], "") for name in ("why", "detail"))
     told = pc.if_else(pc.equal(detail, ""), why, joined(why, ": ", detail))
     doubt = joined("whether a reassignment is in progress is not known (", told, ")")
-    return pc.if_else(unknown.is_valid(), doubt, "a reassignment is in progress; finish or cancel it first")
+    return pc.if_else(unknown.is_valid(), doubt, REASSIGNING)
 
 
 def led_by(leader: Array) -> Any:
