@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from backends.base.answers import Depth, SurveyRequest
-from backends.live import wire
+from backends.live import lengths, wire
 from backends.live.adapter import LiveBackend
 from backends.live.addresses import parse_addresses
 from backends.live.settings import ClientSettings
@@ -30,7 +30,7 @@ WORST = [b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x7f", 
 async def answered(monkeypatch: pytest.MonkeyPatch) -> Answers:
     """One answer of each kind that a picture of the cluster takes, and where its message begins."""
     seen: Answers = {}
-    check = wire.check_lengths
+    check = lengths.check_lengths
 
     def noted(kind: Any, data: bytes, offset: int) -> None:
         seen.setdefault(kind, (data, offset))
