@@ -193,6 +193,8 @@ def test_each_principal_has_permissions_of_its_own() -> None:
         refused.send("first", ["no"])
         refused._producer.flush(WAIT)
         assert [error.code() for error in refused.errors] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+        known = AdminClient({"bootstrap.servers": served.bootstrap, **alice})
+        assert "first" in known.list_topics(timeout=WAIT).topics
         stranger = AdminClient(
             {"bootstrap.servers": served.bootstrap, **sasl, "sasl.username": "alice", "sasl.password": "x"}
         )
