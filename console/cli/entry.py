@@ -1,0 +1,36 @@
+"""Where the three programs begin: a Ctrl-C while the rest is still being imported ends them without a traceback."""
+
+from __future__ import annotations
+
+import signal
+from typing import NoReturn
+
+
+def ktriage() -> NoReturn:
+    """``ktriage``."""
+    _end_at_once()
+    from console.cli.main import main  # noqa: PLC0415  # what may be interrupted
+
+    main()
+
+
+def kafka_unclean_recovery() -> NoReturn:
+    """``kafka-unclean-recovery``."""
+    _end_at_once()
+    from console.cli.main import kafka_unclean_recovery as program  # noqa: PLC0415  # as above
+
+    program()
+
+
+def kafka_elect_leaders() -> NoReturn:
+    """``kafka-elect-leaders``."""
+    _end_at_once()
+    from console.cli.main import kafka_elect_leaders as program  # noqa: PLC0415  # as above
+
+    program()
+
+
+def _end_at_once() -> None:
+    """Until the supervisor is there nothing can be in flight. Who ignores the signal (nohup) goes on to ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
