@@ -57,8 +57,12 @@ def resolve(
     seed: int | None = None,
     state: Path | None = None,
     bootstrap_controller: str | None = None,
+    controllers: bool = False,
 ) -> Target:
-    """The target that these options name. Raises InputError: none, more than one, or a mistake in one."""
+    """The target that these options name. Raises InputError: none, more than one, or a mistake in one.
+
+    ``controllers``: the command takes --bootstrap-controller too.
+    """
     named = [
         option
         for option, value in (
@@ -71,7 +75,8 @@ def resolve(
     ]
     if len(named) != 1:
         problem = "no cluster is named" if not named else f"{' and '.join(named)} exclude each other"
-        raise InputError(f"{problem}: give one of --bootstrap-server, --cluster and --simulate")
+        also = "--bootstrap-controller, " if controllers else ""
+        raise InputError(f"{problem}: give one of --bootstrap-server, {also}--cluster and --simulate")
     if simulate is not None:
         if command_config is not None or broker:
             raise InputError("--command-config and --broker are for a real cluster, not for --simulate")

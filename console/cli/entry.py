@@ -31,6 +31,6 @@ def kafka_elect_leaders() -> NoReturn:
 
 
 def _end_at_once() -> None:
-    """Until the supervisor is there nothing can be in flight. Who ignores the signal (nohup) goes on to ignore it."""
+    """Until the supervisor is there nothing can be in flight. Who ignores the signal (nohup) still does."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
