@@ -288,7 +288,7 @@ def nodes(given: tuple[str, ...], topology: Topology, path: tuple[int | str, ...
         matching = _named(name, topology)
         if not matching:
             raise Misplaced(
-                path, f"{name!r} is no node: broker-ID, controller-ID, rack-NAME, brokers, controllers"
+                path, f"a node (broker-ID, controller-ID, rack-NAME, brokers, controllers), not {name!r}"
             )
         found.update(dict.fromkeys(matching))
     return tuple(found)
@@ -316,7 +316,7 @@ def partition(text: str, topology: Topology, path: tuple[int | str, ...]) -> Top
     topic, _, number = text.rpartition("-")
     known = {spec.name: spec.partitions for spec in topology.topics}
     if topic not in known or not number.isdecimal() or int(number) >= known[topic]:
-        raise Misplaced(path, f"{text!r} is no partition of the scenario: TOPIC-NUMBER")
+        raise Misplaced(path, f"a partition of the scenario (TOPIC-NUMBER), not {text!r}")
     return TopicPartition(topic, int(number))
 
 

@@ -78,7 +78,7 @@ GOOD = (BUILT_IN / "one-sided-cuts.yaml").read_text(encoding="utf-8")
         ("min_isr: 1", "min_isr: none", 7, "valid integer"),
         ("records: 1000", "recrods: 1000", 13, "no such key"),
         ("replicas: [[1, 2, 3]]", "replicas: [[1, 2, 9]]", 13, "not a set of brokers"),
-        ("nodes: [broker-2], others", "nodes: [broker-7], others", 21, "is no node"),
+        ("nodes: [broker-2], others", "nodes: [broker-7], others", 21, "expected a node (broker-ID"),
         ("topic: payments, acks", "topic: paymens, acks", 15, "name of one of the topics"),
         ("broker.session.timeout.ms", "broker.sesion.timeout.ms", 9, "expected one of"),
         ("title: A", "titel: A", 1, "title"),
