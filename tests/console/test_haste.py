@@ -180,14 +180,19 @@ async def test_stopping_midway_finishes_what_is_in_flight_and_the_rest_is_gone_o
     assert all_ended(sent)
 
 
+async def has_one_in_flight(robot: Robot, backend: Slow) -> None:
+    """An election is confirmed, and does not come back until it is let."""
+    await robot.plans(1)
+    await robot.arms()
+    await robot.asks_to_apply()
+    await robot.confirms("payments", "drill")
+    await robot.until(lambda: backend.sent, "an election in flight")
+
+
 async def test_a_console_that_is_left_in_the_middle_of_an_election_ends_it_first(home: Path) -> None:
     backend = Slow(LOST, waits_from=1)
     async with console(LOST, make=gives(backend)) as robot:
-        await robot.plans(1)
-        await robot.arms()
-        await robot.asks_to_apply()
-        await robot.confirms("payments", "drill")
-        await robot.until(lambda: backend.sent, "an election in flight")
+        await has_one_in_flight(robot, backend)
         robot.app.leave()
         await robot.press("1", "c")
         assert robot.app.return_code is None
@@ -199,11 +204,7 @@ async def test_a_console_that_is_left_in_the_middle_of_an_election_ends_it_first
 async def test_another_cluster_is_opened_only_when_nothing_is_in_flight_any_more(home: Path) -> None:
     backend = Slow(LOST, waits_from=1)
     async with console(LOST, make=gives(backend)) as robot:
-        await robot.plans(1)
-        await robot.arms()
-        await robot.asks_to_apply()
-        await robot.confirms("payments", "drill")
-        await robot.until(lambda: backend.sent, "an election in flight")
+        await has_one_in_flight(robot, backend)
         before = robot.session
         closing = asyncio.create_task(robot.app.close_session())
         await robot.until(robot.app.is_leaving, "the way out")
