@@ -23,7 +23,7 @@ from widgets.dialogs.once import Once
 from widgets.frame.bottom import Say
 from widgets.lines import Lines
 from widgets.showing import is_shown, is_up, while_up
-from widgets.text import Piece, Tone, line
+from widgets.text import Line, Piece, Tone, line
 from widgets.wizard import Progress, Step, StepState, Wizard, WizardView
 
 if TYPE_CHECKING:
@@ -57,16 +57,18 @@ class WizardScreen(Once[None], ModalScreen[None]):
     def compose(self) -> ComposeResult:
         yield WizardView(id="wizard")
         yield Say(id="wizard-say")
-        keys = line(
-            *(
-                Piece("Enter", Tone.KEY),
-                Piece(" go on  "),
-                Piece("c", Tone.KEY),
-                Piece(" copy the command  "),
-            ),
-            *(Piece("Esc", Tone.KEY), Piece(" leave, the plan is kept")),
+        yield Lines(self._keys, id="wizard-keys", focusable=False)
+
+    def _keys(self, _width: int) -> list[Line]:
+        if self._done:
+            return [line(Piece("Esc", Tone.KEY), Piece(" back to the panes"))]
+        going = (
+            Piece("Enter", Tone.KEY),
+            Piece(" go on  "),
+            Piece("c", Tone.KEY),
+            Piece(" copy the command  "),
         )
-        yield Lines(lambda _width: [keys], focusable=False)
+        return [line(*going, Piece("Esc", Tone.KEY), Piece(" leave, the plan is kept"))]
 
     def on_mount(self) -> None:
         if not is_shown(self):  # taken away before it had its parts
@@ -207,6 +209,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
     def _draw(self) -> None:
         if is_up(self):
             self.query_one(WizardView).update(shown(self.planned, self._told, done=self._done))
+            self.query_one("#wizard-keys", Lines).show_again()
 
 
 def shown(planned: Planned, told: Told, *, done: bool) -> Wizard:

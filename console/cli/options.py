@@ -190,7 +190,9 @@ def connected(
         connection["broker"] = connection["broker"] or ()
         named = needed or any(connection.values())
         output = values["output"] if own_output else values.pop("output")
-        run = Run(ctx.obj, resolve(**connection, controllers=controllers) if named else None, output == Output.JSON)
+        run = Run(
+            ctx.obj, resolve(**connection, controllers=controllers) if named else None, output == Output.JSON
+        )
         return function(run, **values)
 
     context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)

@@ -60,7 +60,7 @@ async def test_a_controller_gets_its_new_disk_into_the_quorum_by_the_wizard(home
         await robot.press("enter")
         await allows(robot)
         await allows(robot)
-        await robot.sees("the replacement is done")
+        await robot.sees("the replacement is done", "Esc back to the panes")
         await robot.press("escape")
         await robot.looks_again()
         assert len(voters(robot)) == 1
