@@ -51,11 +51,12 @@ class MetadataUpdate(NamedTuple):
 
 
 class RegisterBroker(NamedTuple):
-    """``previous_epoch`` is the clean shutdown file's, -1 without one (KIP-966)."""
+    """``previous_epoch`` is the clean shutdown file's, -1 without one (KIP-966); ``incarnation`` the process."""
 
     broker: int
     previous_epoch: int
     directories: tuple[str, ...]
+    incarnation: int
 
 
 class Registered(NamedTuple):

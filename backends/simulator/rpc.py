@@ -33,7 +33,8 @@ class Endpoint:
         self._pending: dict[int, tuple[Callable[[Any], None], Timer]] = {}
         self.closed = False
         # An answer that an earlier process on this node waited for is none of this one's.
-        self._correlation = network.attach(node, self._receive) << 32
+        self.incarnation = network.attach(node, self._receive)
+        self._correlation = self.incarnation << 32
 
     def close(self) -> None:
         """The process is gone; may be called twice."""

@@ -42,6 +42,7 @@ def _choosing(pane: str) -> str:
     if pane == REPLICAS:
         return (
             "Guide: compare the replicas' last epochs and log ends: what a choice cuts off is drawn below. Waiting"
-            " for a broker may cost nothing, unless it lost its disk. Press c to choose a leader."
+            " for a broker may cost nothing, unless it lost its disk. Press c, and take the"
+            " second answer: here the exercise goes on."
         )
     return "Guide: press 1 for the offline partitions, and Enter there to see one."

@@ -52,18 +52,24 @@ def register(
     new_epoch: int,
     previous_epoch: int = UNKNOWN_BROKER_EPOCH,
     directories: tuple[str, ...] = (),
+    *,
+    incarnation: int | None = None,
 ) -> Effect:
-    """A new incarnation of ``broker`` registers, fenced.
+    """A new incarnation of ``broker`` registers, fenced. One that is registered already, and asks again because the
+    answer did not reach it, keeps its epoch, and nothing is concluded from its clean shutdown file.
 
     ``previous_epoch`` is the broker epoch that its clean shutdown file holds. It was a clean shutdown where that is
     the epoch the controller knows; otherwise the broker leaves every ISR and ELR (KIP-966, "Detection of an
     unclean shutdown"). Without the ELR feature either is treated as fencing.
     """
     known = image.brokers.get(broker)
+    if known is not None and incarnation is not None and known.incarnation == incarnation:
+        again = known._replace(fenced=True, in_controlled_shutdown=False, directories=directories)
+        return Effect(with_broker(image, broker, again), {})
     clean = known is not None and known.epoch == previous_epoch
     leave = _leave_isr if clean or not image.rules.elr else unclean_shutdown
     effect = leave(image, broker)
-    registered = BrokerRegistration(new_epoch, fenced=True, directories=directories)
+    registered = BrokerRegistration(new_epoch, fenced=True, directories=directories, incarnation=incarnation)
     return Effect(with_broker(effect.image, broker, registered), effect.changes)
 
 

@@ -24,13 +24,14 @@ T = TypeVar("T")
 
 class BrokerRegistration(NamedTuple):
     """A broker as the controller has registered it. ``directories`` are its online log directories' ids; none
-    where they are not tracked.
+    where they are not tracked. ``incarnation`` tells one process of the broker from the next; None: not tracked.
     """
 
     epoch: int
     fenced: bool = False
     in_controlled_shutdown: bool = False
     directories: tuple[str, ...] = ()
+    incarnation: int | None = None
 
     @property
     def active(self) -> bool:

@@ -142,7 +142,8 @@ class BrokerProcess:
     def _register(self) -> None:
         detects = self.context.config.clean_shutdown_detection
         previous = self._previous_epoch if detects and self._previous_epoch is not None else UNREGISTERED
-        body = RegisterBroker(self.id, previous, self.storage.online_ids if self._tracks_dirs else ())
+        directories = self.storage.online_ids if self._tracks_dirs else ()
+        body = RegisterBroker(self.id, previous, directories, self.endpoint.incarnation)
         self.link.ask(body, self.context.config.request_timeout, self._registered)
 
     @property

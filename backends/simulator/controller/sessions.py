@@ -68,17 +68,28 @@ class Sessions:
         """A new incarnation. While the old one's session lasts it is refused, unless that one was shutting down."""
         controller = self._controller
         known = controller.image.brokers.get(body.broker)
-        if known is not None and known.active and body.broker in self._timers:
+        again = known is not None and known.incarnation == body.incarnation
+        if known is not None and known.active and not again and body.broker in self._timers:
             heard = self._heard[body.broker]
             if heard + self._timeout > self._loop.now:
                 reason = f"broker {body.broker} is registered and was heard"
                 answer(Done(Refusal(ControllerError.INVALID_REQUEST, reason)))
                 return
-        controller.last_epoch += 1
-        epoch = controller.last_epoch
-        effect = register(controller.image, body.broker, epoch, body.previous_epoch, body.directories)
-        clean = known is None or known.epoch == body.previous_epoch
-        how = "cleanly" if clean else "after an unclean shutdown"
+        if known is not None and again:
+            epoch, how = known.epoch, "again"
+        else:
+            controller.last_epoch += 1
+            epoch = controller.last_epoch
+            clean = known is None or known.epoch == body.previous_epoch
+            how = "cleanly" if clean else "after an unclean shutdown"
+        effect = register(
+            controller.image,
+            body.broker,
+            epoch,
+            body.previous_epoch,
+            body.directories,
+            incarnation=body.incarnation,
+        )
         why = f"broker {body.broker} registered {how}, epoch {epoch}"
         controller.write(
             effect,

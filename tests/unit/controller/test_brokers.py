@@ -178,3 +178,13 @@ def test_a_topics_value_goes_before_the_clusters_and_is_removed_again() -> None:
     assert image.effective_min_isr("foo") == 1
     image = change_min_isr(image, ConfigLevel.TOPIC, None, "foo").effect.image
     assert image.effective_min_isr("foo") == 3
+
+
+def test_who_registers_twice_because_the_answer_was_lost_did_not_shut_down_uncleanly_between() -> None:
+    image = foo(3, 1, min_isr=2)
+    once = brokers.register(image, 3, 200, image.brokers[3].epoch, incarnation=7)
+    again = brokers.register(once.image, 3, 201, image.brokers[3].epoch, incarnation=7)
+    assert not again.changes
+    assert again.image.brokers[3].epoch == 200
+    another = brokers.register(once.image, 3, 201, image.brokers[3].epoch, incarnation=8)
+    assert another.image.brokers[3].epoch == 201

@@ -133,9 +133,16 @@ def test_acknowledged_records_lost_with_one_unclean_shutdown_are_caught(
     register = rules.register
 
     def trusting(
-        image: ClusterImage, number: int, epoch: int, _previous: int, directories: tuple[str, ...]
+        image: ClusterImage,
+        number: int,
+        epoch: int,
+        _previous: int,
+        directories: tuple[str, ...],
+        *,
+        incarnation: int,
     ) -> object:
-        return register(image, number, epoch, image.brokers[number].epoch, directories)
+        clean = image.brokers[number].epoch
+        return register(image, number, epoch, clean, directories, incarnation=incarnation)
 
     monkeypatch.setattr("backends.simulator.controller.sessions.register", trusting)
 
