@@ -27,7 +27,8 @@ WAIT_SECONDS = 300.0
 
 def new_cluster(say: Callable[[str], None]) -> KafkaCluster:
     """Three controllers and three brokers on loopback, not yet started."""
-    return KafkaCluster(ClusterSpec(jvm=JVM_FLAGS), say=say)
+    spec = ClusterSpec(jvm=JVM_FLAGS, controller_config={"auto.leader.rebalance.enable": "false"})
+    return KafkaCluster(spec, say=say)
 
 
 def fill(cluster: KafkaCluster) -> None:
