@@ -57,7 +57,7 @@ def finish(
     status = _told(run, run.work(job))
     if plan is not None:
         run.next("apply", str(plan))
-    elif status is not None:
+    else:
         run.next("status")
     return status
 
