@@ -185,6 +185,7 @@ class Changes:
         else:
             voters = self._told()
             replica.note(f"kraft.version {version} -> {level}, voters {_names(voters)}")
+            self._leading.followers.named(voters)
             self._leading.append_and_wait(
                 (KRaftVersion(level), Voters(voters)),
                 lambda committed: answer(Done(None) if committed else NotController(None)),

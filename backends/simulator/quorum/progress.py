@@ -62,6 +62,14 @@ class Followers:
     def everybody(self) -> list[tuple[ReplicaKey, Follower]]:
         return sorted(self._known.items())
 
+    def named(self, voters: VoterSet) -> None:
+        """Static voters have directory ids now: what was known of their node ids, and of disks that they had, is
+        nobody's any more.
+        """
+        for voter in voters.voters:
+            for key in [key for key in self._known if key.id == voter.key.id and key != voter.key]:
+                del self._known[key]
+
     def forget_silent(self, voters: VoterSet, now: int) -> None:
         """Drop observers whose session is over."""
         for key, held in list(self._known.items()):

@@ -72,10 +72,22 @@ def test_the_same_node_is_not_added_beside_itself_nor_anything_removed_that_a_ma
     assert found["preflight"]["allowed"] is False
 
 
-def test_what_was_a_static_voter_is_a_voter_though_its_nameless_row_stays_listed(call: Caller) -> None:
-    ended = call("ktriage", "quorum", "add", "101", *YES, "--simulate", "static-quorum-upgrade")
+def test_what_was_a_static_voter_is_a_voter_by_its_directory_and_nothing_of_its_old_self_is_listed(
+    call: Caller,
+) -> None:
+    """As after an upgrade of a real quorum: its voters, and no nameless observers beside them."""
+    static = ("--simulate", "static-quorum-upgrade")
+    ended = call("ktriage", "quorum", "add", "103", *YES, *static)
+    assert ended.status == 1
+    assert "kraft.version is 0" in ended.err
+    assert call("ktriage", "quorum", "upgrade", *YES, *static).status == 0
+    members = told(call("ktriage", "quorum", "status", "--output", "json", *static))["members"]
+    assert sorted(m["id"] for m in members if m["role"] != "broker") == [100, 101, 102, 103]
+    assert all(m["directoryId"] for m in members)
+    ended = call("ktriage", "quorum", "add", "101", *YES, *static)
     assert ended.status == 1
     assert "node 101 is a voter already" in ended.err
+    assert call("ktriage", "quorum", "add", "103", *YES, *static).status == 0
 
 
 def test_a_broker_is_told_from_a_controller_that_has_no_endpoint(call: Caller) -> None:

@@ -87,8 +87,7 @@ async def test_what_was_done_is_there_in_the_next_command(tmp_path: Path) -> Non
 
 
 async def test_an_upgrade_of_kraft_version_can_be_tried_before_it_is_made(tmp_path: Path) -> None:
-    text = (BUILT_IN / "static-quorum-upgrade.yaml").read_text(encoding="utf-8")
-    scenario = parse(text.replace("operator: {at: 60}", "operator: {at: 15}"), "mine", "mine.yaml")
+    scenario = read("static-quorum-upgrade")
     state = tmp_path / "state.json"
     backend = SimulatorBackend(scenario, 1, state)
     membership = backend.membership
