@@ -7,6 +7,7 @@ offset delta (int32).
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -50,7 +51,7 @@ def read_log(node: Node, topic: str, partition: int) -> DiskLog:
     end = int(segments[-1].stem)
     spans: list[EpochSpan] = []
     for segment in segments:
-        for epoch, first, after in _batches(segment):
+        for epoch, first, after, _position in _batches(segment):
             end = after
             if spans and spans[-1].epoch == epoch:
                 spans[-1] = EpochSpan(epoch, spans[-1].start, after)
@@ -61,9 +62,33 @@ def read_log(node: Node, topic: str, partition: int) -> DiskLog:
     return DiskLog(start, end, tuple(kept))
 
 
-def _batches(segment: Path) -> list[tuple[int, int, int]]:
+def cut_log(node: Node, topic: str, partition: int, end: int) -> None:
+    """Leave of a dead broker's log what lies below ``end``, as a power loss does with pages not yet written.
+
+    Index files go, for they may be torn too; checkpoints stay, ahead of the log as they may be. Raises TestbedError
+    where the broker runs, or where no batch ends there.
+    """
+    if node.is_running:
+        raise TestbedError(f"broker {node.id} is running: its pages are not lost")
+    directory = replica_directory(node, topic, partition)
+    for segment in sorted(directory.glob("[0-9]*.log")):
+        base = int(segment.stem)
+        for suffix in ("index", "timeindex", "txnindex"):
+            segment.with_suffix(f".{suffix}").unlink(missing_ok=True)
+        if base >= end and base > 0:
+            segment.unlink()
+            continue
+        ends = {base: 0} | {after: position for _epoch, _first, after, position in _batches(segment)}
+        kept = ends.get(min(end, max(ends)))
+        if kept is None:
+            raise TestbedError(f"{segment}: no batch ends at {end}, only at {sorted(ends)}")
+        os.truncate(segment, kept)
+
+
+def _batches(segment: Path) -> list[tuple[int, int, int, int]]:
+    """Each batch's epoch, first offset, the offset after it, and where it ends in the file."""
     data = segment.read_bytes()
-    found: list[tuple[int, int, int]] = []
+    found: list[tuple[int, int, int, int]] = []
     position = 0
     while position + _BATCH.size <= len(data):
         base, length, epoch, _magic, _crc, _attributes, last_delta = _BATCH.unpack_from(data, position)
@@ -71,7 +96,7 @@ def _batches(segment: Path) -> list[tuple[int, int, int]]:
         # A killed broker may leave half a batch at the end; it drops it when it starts, so it does not count.
         if length <= 0 or position > len(data):
             break
-        found.append((epoch, base, base + last_delta + 1))
+        found.append((epoch, base, base + last_delta + 1, position))
     return found
 
 

@@ -56,8 +56,8 @@ def table() -> Table:
     return Table.model_validate(yaml.safe_load(DIFFERENCES.read_text(encoding="utf-8")))
 
 
-async def do(side: Side, step: Step) -> None:
-    """One step on one side."""
+async def do(side: Side, step: Step, expected: States) -> None:
+    """One step on one side; ``expected`` is what it comes to, nothing where that is yet to be found."""
     brokers: Mapping[str, Callable[..., None]] = {
         "kill": side.kill,
         "shut_down": side.shut_down,
@@ -67,7 +67,11 @@ async def do(side: Side, step: Step) -> None:
         given = getattr(step, name)
         if given is not None:
             act(*given)
-    if step.produce is not None:
+    if step.power_off is not None:
+        side.power_off(step.power_off, expected)
+    elif step.flush is not None:
+        side.flush()
+    elif step.produce is not None:
         side.produce(step.produce.topic, step.produce.records, step.produce.partition, step.produce.acks)
     elif step.min_isr is not None:
         side.set_min_isr(step.min_isr.topic, step.min_isr.value)
@@ -102,7 +106,7 @@ async def simulate(script: Script, side: Simulated) -> list[Point]:
     create(script, side)
     points = []
     for number, step in enumerate(script.steps, start=1):
-        await do(side, step)
+        await do(side, step, {})
         points.append(Point(number, step, side.settle(partitions(script))))
         problems = told_otherwise(points[-1])
         assert not problems, f"step {number}, {step}: {problems}"
@@ -143,7 +147,7 @@ async def compare(name: str, script: Script, points: list[Point], side: Side) ->
     """
     create(script, side)
     for point in points:
-        await do(side, point.step)
+        await do(side, point.step, point.expected)
         wanted = _expected(name, point)
         found = side.come_to(wanted)
         if found != wanted:

@@ -118,7 +118,8 @@ class Controllers:
         if add:
             return await membership.add_voter(self.hosts.voter(controller), Record())
         held = [key for key in (await membership.describe()).voters.keys if key.id == controller]
-        key = held[0] if held else ReplicaKey(controller, self.hosts.directory(controller))
+        present = ReplicaKey(controller, self.hosts.directory(controller))
+        key = held[0] if held and not wanted.by_disk else present
         return await membership.remove_voter(key, Record())
 
 

@@ -76,11 +76,13 @@ class Disk(Strict):
 
 class VoterChange(Strict):
     """A voter to be added or removed: ``first`` led when the script began, ``second`` and ``third`` are the others.
-    ``refused`` is the error, by Kafka's name.
+    ``refused`` is the error, by Kafka's name. ``by_disk``: what is removed is the disk that it has now, be it the
+    voter's or not.
     """
 
     controller: str
     refused: str | None = None
+    by_disk: bool = False
 
 
 class Shown(Strict):
@@ -101,12 +103,15 @@ BESIDE = frozenset({"shows", "led"})
 class Step(Strict):
     """Exactly one thing that happens, and what it comes to (``topic-partition`` by name).
 
+    ``flush``: all that was written so far is on the disks, and outlasts a loss of power.
     ``led``: whether the quorum has a leader afterwards.
     """
 
     produce: Produce | None = None
     kill: tuple[int, ...] | None = None
     shut_down: tuple[int, ...] | None = None
+    power_off: tuple[int, ...] | None = None
+    flush: Literal[True] | None = None
     start: tuple[int, ...] | None = None
     elect: Elect | None = None
     designate: Designate | None = None

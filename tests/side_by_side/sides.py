@@ -30,7 +30,7 @@ from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, SetConfig
 from backends.testbed import ClusterSpec, KafkaCluster, TestbedError, TimedOut, wait_until
 from backends.testbed.asking import Connection, NoAnswer
-from backends.testbed.disk import read_log
+from backends.testbed.disk import cut_log, read_log
 from recovery.model import TopicPartition
 from tests.contract.real import RealStage
 from tests.contract.simulated import QUICK, SimulatedStage
@@ -96,6 +96,14 @@ class Side(Stage, Protocol):
         """An empty disk in the place of a log dir of a dead broker."""
         ...
 
+    def flush(self) -> None:
+        """What was written until now outlasts a loss of power."""
+        ...
+
+    def power_off(self, brokers: Sequence[int], left: States) -> None:
+        """As ``kill``, and what was not flushed is lost: where ``left`` tells of the logs, all but that."""
+        ...
+
 
 class Simulated(SimulatedStage):
     """Settles by letting virtual time pass."""
@@ -154,6 +162,14 @@ class Simulated(SimulatedStage):
 
     def replace_disk(self, broker: int, index: int) -> None:
         self.world.replace_log_dir(broker, index)
+
+    def flush(self) -> None:
+        for disk in self.world.disks.values():
+            disk.flush()
+
+    def power_off(self, brokers: Sequence[int], left: States) -> None:  # noqa: ARG002  # it knows what is lost
+        self.world.power_off(list(brokers))
+        self._wait_fenced(*brokers)
 
 
 class Real(RealStage):
@@ -230,3 +246,16 @@ class Real(RealStage):
 
     def replace_disk(self, broker: int, index: int) -> None:
         self.cluster.replace_log_dir(broker, index)
+
+    def flush(self) -> None:
+        """Nothing to do: what is lost is cut away."""
+
+    def power_off(self, brokers: Sequence[int], left: States) -> None:
+        """A process cannot lose its machine's pages: after SIGKILL the logs are cut to what would be left."""
+        for broker in brokers:
+            self.cluster.node(broker).kill()
+            for tp, seen in left.items():
+                log = seen.logs.get(broker)
+                if log is not None:
+                    cut_log(self.cluster.node(broker), tp.topic, tp.partition, log.end)
+        self._wait_fenced(*brokers)
