@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from backends.simulator.config import Config
 from backends.simulator.invariants.checker import Checker
@@ -70,6 +71,17 @@ def until(world: World, condition: Callable[[], bool], limit: int = 120 * SECOND
     if not world.loop.run_while(lambda: not condition(), limit):
         lines = "\n".join(str(line) for line in world.history.lines[-30:])
         raise AssertionError(f"not within {limit // SECOND} s: {foo(world)}\n{lines}")
+
+
+def tell(world: World, body: object) -> Any:
+    """The active controller's answer."""
+    active = world.active
+    assert active is not None
+    assert active.active is not None
+    heard: list[Any] = []
+    active.active.handle(body, heard.append)
+    until(world, lambda: bool(heard))
+    return heard[0]
 
 
 def everybody_else(world: World, *brokers: int) -> list[Node]:

@@ -25,18 +25,7 @@ from recovery.controller.errors import ControllerError
 from recovery.controller.rules import KIP_966, Rules, UncleanRecoveryStrategy
 from recovery.controller.targets import Election
 from recovery.model import TopicPartition
-from tests.unit.simulator.clusters import FOO, QUICK, cluster, end, foo, topology, until
-
-
-def tell(world: World, body: object) -> Any:
-    """The active controller's answer."""
-    active = world.active
-    assert active is not None
-    assert active.active is not None
-    heard: list[Any] = []
-    active.active.handle(body, heard.append)
-    until(world, lambda: bool(heard))
-    return heard[0]
+from tests.unit.simulator.clusters import FOO, QUICK, cluster, end, foo, tell, topology, until
 
 
 def _offline(world: World, last: int = 3) -> None:
