@@ -184,7 +184,7 @@ def human_bytes(size: int) -> str:
         return "?"
     amount = float(size)
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < _KIB:
+        if round(amount, 1) < _KIB:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= _KIB
     return f"{amount:.1f} TiB"

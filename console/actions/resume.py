@@ -9,8 +9,11 @@ from typing import NamedTuple
 
 from backends.base.answers import Designation, Partitions, Reassignment
 from backends.base.protocol import Backend
+from console.errors import NotDone
 from console.journal.journal import Journal
+from console.journal.reading import remember_settled
 from console.journal.unfinished import Unfinished
+from console.signals import StopRequest
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
 
@@ -44,6 +47,42 @@ class Settled:
     @property
     def open(self) -> bool:
         return any(row.fate is Fate.LEFT for row in self.rows)
+
+
+class HalfDone(NotDone):
+    """``found`` is what an earlier run left; assignments are in the order of its election, and nothing was sent."""
+
+    def __init__(self, found: Unfinished, resume: str) -> None:
+        super().__init__(f"an earlier run is unfinished and nothing was sent; finish it first: {resume}")
+        self.found = found
+
+
+async def settle_first(
+    backend: Backend, found: Unfinished, journal: Journal, stop: StopRequest, *, put_back: bool, resume: str
+) -> Settled:
+    """Before anything else is sent: what earlier runs left is finished, orders only where ``put_back`` says so.
+
+    An assignment still in our order would be taken for its own. ``resume`` is the command that finishes them.
+    Raises HalfDone where orders stand that are not to be put back, and BackendError. Where an order could not be
+    put back either, what is returned is :attr:`Settled.open`: see :func:`refuse_open`.
+    """
+    if found.nothing:
+        remember_settled(journal.path)
+        return Settled()
+    if not found.orders:
+        # Nothing of theirs can be undone; what they did is seen in the state of the partitions.
+        journal.settle("nothing of it is left to undo", entries=[entry.entry for entry in found.entries])
+        return Settled()
+    if not put_back:
+        raise HalfDone(found, resume)
+    with stop.in_flight():
+        return await settle(backend, found, journal)
+
+
+def refuse_open(settled: Settled) -> None:
+    """Raises NotDone where an order of an earlier run still stands."""
+    if settled.open:
+        raise NotDone("the earlier run could not be finished; nothing else was sent")
 
 
 async def settle(backend: Backend, found: Unfinished, journal: Journal) -> Settled:

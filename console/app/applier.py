@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from backends.base.answers import Outcome
 from backends.base.protocol import Progress
 from console.actions.apply import Applied, Prepared
+from console.actions.resume import HalfDone
 from console.app import applying, draft
 from console.app.confirmation import Frozen, freeze, refuse_changed, refuse_unconfirmed
 from console.app.progress import Batches
-from console.app.stopping import Halt
 from console.cli.recording import save_plan
 from console.errors import NotDone
+from console.output.settled import unfinished_lines
 from recovery.plan.review import loss_text, worst
 from recovery.plan.values import Plan
 from widgets.dialogs.confirm import Confirmation, ConfirmRequest
@@ -108,31 +109,26 @@ class Applier:
             try:
                 try:
                     return await session.send(lambda backend: applying.apply(backend, job), halt)
-                except applying.HalfDone as half:
-                    await self._finish_first(half, whole, halt)
-                    return await session.send(lambda backend: applying.apply(backend, job), halt)
+                except HalfDone as half:
+                    await self._ask_to_put_back(half, whole)
+                    again = job._replace(put_back=True)
+                    return await session.send(lambda backend: applying.apply(backend, again), halt)
             finally:
                 self.batches = None
                 if not halt:
                     program.resume = ""
 
-    async def _finish_first(self, half: applying.HalfDone, whole: Frozen, halt: Halt) -> None:
-        """An assignment still in our order would be taken for its own: it is put back before anything else."""
+    async def _ask_to_put_back(self, half: HalfDone, whole: Frozen) -> None:
+        """Raises NotDone where the answer is no, or anything is not as it was when it was put."""
         asked = ConfirmRequest(
             title="An earlier run is unfinished: put its assignments back first?",
-            target=(f"{whole.title}, cluster {whole.cluster_id}", str(half)),
+            target=(f"{whole.title}, cluster {whole.cluster_id}", *unfinished_lines(half.found)),
             confirm_label="Put back",
             opened_by="enter",
         )
         if await self._desk.app.push_screen_wait(Confirmation(asked)) is None:
-            raise NotDone("an earlier run is unfinished and nothing was sent")
+            raise half
         self._look_again(whole)
-        desk, program = self._desk, self._desk.owner.program
-        settled = await desk.session.send(
-            lambda b: applying.put_back(b, program, whole.cluster_id, halt), halt
-        )
-        if settled.open:
-            raise NotDone("the earlier run could not be finished; nothing else was sent")
 
     def _tell(self, applied: Applied) -> None:
         failures = applied.failures

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from backends.base.protocol import Backend, Progress
 from console.actions.apply import Applied, Prepared, prepare
 from console.actions.carry_out import carry_out, survey_rows
-from console.actions.resume import Settled, settle
+from console.actions.resume import refuse_open, settle_first
 from console.app.confirmation import Frozen
 from console.cli.recording import open_journal
 from console.cli.run import Program
@@ -21,18 +21,17 @@ from recovery.plan.verify import RowState, verify
 ATTEMPTS = 3
 
 
-class HalfDone(NotDone):
-    """An earlier run left assignments in the order of its election: they are put back before anything is sent."""
-
-
 class Job(NamedTuple):
-    """What is sent, by whom and why; ``program`` is what the journal says was run."""
+    """What is sent, by whom and why; ``program`` is what the journal says was run. ``put_back``: somebody said that
+    what an earlier run left half done is to be finished first.
+    """
 
     program: Program
     frozen: Frozen
     reason: str
     stop: StopRequest
     progress: Progress
+    put_back: bool = False
 
 
 async def checked(backend: Backend, plan: Plan, cluster_id: str, progress: Progress) -> Prepared:
@@ -51,12 +50,10 @@ async def apply(backend: Backend, job: Job) -> Applied:
         raise NotDone(f"this is cluster {cluster.cluster_id} now, not {frozen.cluster_id}; nothing was sent")
     with open_journal(job.program, frozen.cluster_id, job.reason) as journal:
         found = unfinished(frozen.cluster_id)
-        if found.orders:
-            raise HalfDone(
-                f"an earlier run left {len(found.orders):,} assignments reordered; nothing was sent"
-            )
-        if found.entries:
-            journal.settle("nothing of it is left to undo", entries=[entry.entry for entry in found.entries])
+        settled = await settle_first(
+            backend, found, journal, job.stop, put_back=job.put_back, resume=job.program.resume
+        )
+        refuse_open(settled)
         prepared = await prepare(backend, frozen.plan, frozen.cluster_id, job.progress)
         if job.stop or not prepared.holding.rows:
             return Applied(prepared, None)
@@ -64,14 +61,6 @@ async def apply(backend: Backend, job: Job) -> Applied:
             backend, prepared.holding, journal, attempts=ATTEMPTS, stop=job.stop, progress=job.progress
         )
         return Applied(prepared, elected)
-
-
-async def put_back(backend: Backend, program: Program, cluster_id: str, stop: StopRequest) -> Settled:
-    """Finishes what an earlier run left half done (``ktriage resume``). Raises JournalError and BackendError."""
-    with open_journal(program, cluster_id, "") as journal:
-        found = unfinished(cluster_id)
-        with stop.in_flight():
-            return await settle(backend, found, journal)
 
 
 async def verified(backend: Backend, plan: Plan, progress: Progress) -> tuple[RowState, ...]:

@@ -8,22 +8,23 @@ from console.app.view import View
 from console.remembered import recall
 from recovery.disks.failed import Left, Lost
 from recovery.disks.failing import Fate, if_places_fail
+from recovery.disks.outcome import Outcome
 from recovery.disks.values import DiskError, Place
 from recovery.model import Survey
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
-from widgets.dirs import DirDetail, PartitionOutcome, What
+from widgets.dirs import DirDetail, PartitionOutcome
 from widgets.text import counted
 
 _NOTE = "predicted by the controller's rules from the state of now, if nothing else fails"
 _STOPS = "the broker would stop altogether: its metadata log, or its last log dir, is there"
 _FAILED = "by the last healthy listing that ktriage log-dirs kept, and by the replicas that are offline now"
 _LEFT = {
-    Left.LAST_COPY: What.LAST_COPY,
-    Left.OFFLINE: What.OFFLINE,
-    Left.UNDER: What.UNDER_MIN_ISR,
-    Left.UNNOTICED: What.UNCHANGED,
-    Left.DISK: What.FEWER,
+    Left.LAST_COPY: Outcome.LAST_COPY,
+    Left.OFFLINE: Outcome.OFFLINE,
+    Left.UNDER: Outcome.UNDER_MIN_ISR,
+    Left.UNNOTICED: Outcome.UNNOTICED,
+    Left.DISK: Outcome.FEWER,
 }
 
 
@@ -47,14 +48,8 @@ async def dir_detail(
     except DiskError as error:
         return DirDetail(broker, path, False, (), str(error))
     note = _STOPS if broker in reckoned.stopped else _NOTE
-    here = disks.held.get(broker, {}).get(path, frozenset())
-    outcomes = (
-        _copy_lost(fate, view.surveys.get(fate.tp), broker, ranking)
-        if fate.state.offline and fate.tp in here
-        else _fate(fate, broker)
-        for fate in reckoned.fates
-    )
-    return DirDetail(broker, path, False, tuple(outcomes), note)
+    outcomes = tuple(_fate(fate, view.surveys.get(fate.tp), broker, ranking) for fate in reckoned.fates)
+    return DirDetail(broker, path, False, outcomes, note)
 
 
 def _lost(lost: Lost) -> PartitionOutcome:
@@ -62,27 +57,10 @@ def _lost(lost: Lost) -> PartitionOutcome:
     return PartitionOutcome(lost.tp, _LEFT[lost.left], lost.state.leader, lost.state.leader, note=note)
 
 
-def _copy_lost(fate: Fate, survey: Survey | None, broker: int, ranking: Ranking) -> PartitionOutcome:
-    """Nobody leads it, so the controller would do nothing; what can be recovered is another thing."""
-    state = fate.state
-    if fate.last_copy_lost:
-        return _fate(fate, broker)
-    which = "a surviving copy is lost"
-    if survey is not None and decide(survey, ranking, Strategy.AGGRESSIVE).leader == broker:
-        which = "the best surviving copy is lost"
-    left = counted(fate.copies, "copy", "copies")
-    return PartitionOutcome(
-        fate.tp, What.OFFLINE, state.leader, fate.leader, fate.unclean, note=f"{which}; {left} left"
-    )
-
-
-def _fate(fate: Fate, broker: int) -> PartitionOutcome:
-    what = What.FEWER if broker in fate.state.isr else What.UNCHANGED
-    for holds, kind in (
-        (fate.new_leader, What.NEW_LEADER),
-        (fate.falls_under, What.UNDER_MIN_ISR),
-        (fate.goes_offline, What.OFFLINE),
-        (fate.last_copy_lost, What.LAST_COPY),
-    ):
-        what = kind if holds else what
-    return PartitionOutcome(fate.tp, what, fate.state.leader, fate.leader, fate.unclean)
+def _fate(fate: Fate, survey: Survey | None, broker: int, ranking: Ranking) -> PartitionOutcome:
+    worst, note = fate.outcomes[0], ""
+    if worst is Outcome.SURVIVOR:
+        best = survey is not None and decide(survey, ranking, Strategy.AGGRESSIVE).leader == broker
+        left = f"{counted(fate.copies, 'copy', 'copies')} left"
+        note = f"the best one; {left}" if best else left
+    return PartitionOutcome(fate.tp, worst, fate.state.leader, fate.leader, fate.unclean, note=note)

@@ -113,6 +113,9 @@ def _dirs(desk: Desk) -> None:
     view = desk.session.view
     found = view.log_dirs or {}
     rows = [_dir_row(one) for dirs in found.values() if not isinstance(dirs, Unknown) for one in dirs]
+    rows.sort(
+        key=lambda row: row.error is None
+    )  # among a thousand dirs the failed one must not be looked for
     refused = {broker: dirs for broker, dirs in found.items() if isinstance(dirs, Unknown)}
     desk.query_one(DirsPane).update(DirsView(tuple(rows), refused, desk.dir_shown, view.log_dirs is not None))
 

@@ -150,7 +150,10 @@ def png(svg: str) -> bytes:
 
     plain = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code", "DejaVu Sans Mono")
     family = "DejaVu Sans Mono"
-    return bytes(resvg_py.svg_to_bytes(svg_string=plain, font_family=family, monospace_family=family))
+    drawn = resvg_py.svg_to_bytes(
+        svg_string=plain, font_family=family, monospace_family=family, sans_serif_family=family
+    )
+    return bytes(drawn)
 
 
 def write(directory: Path, names: Sequence[str] = ()) -> None:

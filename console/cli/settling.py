@@ -6,13 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from backends.base.protocol import Backend
-from console.actions.resume import settle
+from console.actions.resume import refuse_open, settle_first
 from console.cli.recording import open_journal
 from console.cli.run import Run
-from console.errors import NotDone
 from console.journal.journal import Journal
-from console.journal.reading import remember_settled
-from console.journal.unfinished import Unfinished, unfinished
+from console.journal.unfinished import unfinished
 from console.output.settled import settled_lines, unfinished_lines
 from console.signals import StopRequest
 
@@ -26,31 +24,17 @@ async def journalled(
     Raises JournalLocked while another run on this host may change the same cluster, and NotDone where
     something is unfinished and nobody is there who could be asked.
     """
-    run.program.resume = run.target.command("resume")
+    resume = run.program.resume = run.target.command("resume")
     with open_journal(run.program, cluster_id, reason) as journal:
         found = unfinished(cluster_id)
         run.screen.say(*unfinished_lines(found))
-        if found.nothing:
-            remember_settled(journal.path)
-        elif found.orders:
-            await _finish_first(run, backend, found, journal, stop)
-        else:
-            # Nothing of theirs can be undone; what they did is seen in the state of the partitions.
-            journal.settle("nothing of it is left to undo", entries=[entry.entry for entry in found.entries])
+        put_back = bool(found.orders) and await _allowed(run)
+        settled = await settle_first(backend, found, journal, stop, put_back=put_back, resume=resume)
+        if found.orders:
+            run.screen.say(*settled_lines(settled))
+        refuse_open(settled)
         yield journal
 
 
-async def _finish_first(
-    run: Run, backend: Backend, found: Unfinished, journal: Journal, stop: StopRequest
-) -> None:
-    """An assignment still in our order would be taken for its own: it is put back before anything else."""
-    held = f"an earlier run is unfinished and nothing was sent; finish it first: {run.program.resume}"
-    if not run.screen.interactive:
-        raise NotDone(held)
-    if (await run.ask("put them back now? Type yes:")) != "yes":
-        raise NotDone(held)
-    with stop.in_flight():
-        settled = await settle(backend, found, journal)
-    run.screen.say(*settled_lines(settled))
-    if settled.open:
-        raise NotDone("the earlier run could not be finished; nothing else was sent")
+async def _allowed(run: Run) -> bool:
+    return run.screen.interactive and await run.ask("put them back now? Type yes:") == "yes"

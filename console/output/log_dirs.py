@@ -255,16 +255,8 @@ def _fate_row(fate: Fate) -> tuple[str, ...]:
 
 
 def _what(fate: Fate) -> str:
-    said = []
-    if fate.last_copy_lost:
-        said.append("last copy lost")
-    if fate.goes_offline:
-        said.append("offline")
-    if fate.falls_under:
-        said.append("under min ISR")
-    if fate.new_leader:
-        said.append("new leader" + (", by an unclean election" if fate.unclean else ""))
-    return ", ".join(said) or "a replica less"
+    said = ", ".join(fate.outcomes)
+    return f"{said}, by an unclean election" if fate.unclean else said
 
 
 def _dir_row(found: LogDir) -> tuple[str, ...]:

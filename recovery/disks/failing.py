@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from recovery.controller.predict import if_fails
+from recovery.disks.outcome import Outcome
 from recovery.disks.values import WHOLE_BROKER, Cluster, DiskError, Place
 from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
 
@@ -51,6 +52,23 @@ class Fate(NamedTuple):
     @property
     def last_copy_lost(self) -> bool:
         return self.copies == 0 < self.had
+
+    @property
+    def survivor_lost(self) -> bool:
+        """It is offline already, and one of the copies that it could be recovered from goes."""
+        return self.state.offline and 0 < self.copies < self.had
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """What becomes of it, the worst first; never empty."""
+        kinds = (
+            (self.last_copy_lost, Outcome.LAST_COPY),
+            (self.goes_offline, Outcome.OFFLINE),
+            (self.survivor_lost, Outcome.SURVIVOR),
+            (self.falls_under, Outcome.UNDER_MIN_ISR),
+            (self.new_leader, Outcome.NEW_LEADER),
+        )
+        return tuple(kind for holds, kind in kinds if holds) or (Outcome.FEWER,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +168,6 @@ def _without_copy(standings: object) -> frozenset[int]:
     return frozenset(b for b, held in standings.items() if held is Standing.OFFLINE_REPLICA)
 
 
-def _worst_first(fate: Fate) -> tuple[bool, bool, bool, bool, TopicPartition]:
-    return (
-        not fate.last_copy_lost,
-        not fate.goes_offline,
-        not fate.falls_under,
-        not fate.new_leader,
-        fate.tp,
-    )
+def _worst_first(fate: Fate) -> tuple[tuple[bool, ...], TopicPartition]:
+    found = fate.outcomes
+    return tuple(outcome not in found for outcome in Outcome), fate.tp

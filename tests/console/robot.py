@@ -219,7 +219,12 @@ class Robot:
         return confirmation
 
     async def confirms(self, typed: str = "", reason: str = "") -> None:
-        """Fills the confirmation by the keyboard, and goes to its button."""
+        """Fills the confirmation by the keyboard, presses its button, and is back at the desk."""
+        await self.fills(typed, reason)
+        await self.until(lambda: self.app.screen is self.desk, "the desk again")
+
+    async def fills(self, typed: str = "", reason: str = "") -> None:
+        """Fills the confirmation by the keyboard, and presses its button."""
         confirmation = self.app.screen
         assert isinstance(confirmation, Confirmation)
         for field, text in (("#expected", typed), ("#reason", reason)):
@@ -229,8 +234,7 @@ class Robot:
         await self.until(lambda: not button.disabled, f"a complete confirmation: {confirmation.missing}")
         button.focus()
         await self.until(lambda: button.has_focus, "the button in focus")
-        await self.press("enter")
-        await self.until(lambda: self.app.screen is self.desk, "the desk again")
+        await self.press("space" if confirmation.request.opened_by == "enter" else "enter")
 
     async def idle(self) -> None:
         """Waits until nothing is under way."""

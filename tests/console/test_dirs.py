@@ -10,7 +10,7 @@ async def test_a_failed_dir_stands_out_and_a_healthy_one_is_reckoned_with() -> N
         await robot.opens("5")
         await robot.sees("1 failed", "KAFKA_STORAGE_ERROR")
         await robot.puts_the_cursor_on((1, "/kafka/0"))
-        await robot.sees("IF broker 1 /kafka/0 FAILED", "new leader")
+        await robot.sees("WHAT IF broker 1 /kafka/0 failed?", "new leader: 2")
         await robot.puts_the_cursor_on((2, "/kafka/1"))
         await robot.until(
             lambda: robot.desk.dir_shown is not None and robot.desk.dir_shown.failed,
@@ -21,11 +21,11 @@ async def test_a_failed_dir_stands_out_and_a_healthy_one_is_reckoned_with() -> N
         assert shown.outcomes
 
 
-async def test_the_disk_of_the_best_surviving_log_is_never_called_unchanged() -> None:
+async def test_the_disk_of_the_best_surviving_log_is_never_called_a_small_loss() -> None:
     async with console("last-replica-standing", size=(160, 40)) as robot:
         await robot.opens("5")
         await robot.until(lambda: robot.desk.table.counts.rows, "log dirs")
         mine = next(row for row in robot.desk.table.shown_rows if row.broker == 1)
         await robot.puts_the_cursor_on(mine.key)
-        await robot.sees("1 OFFLINE", "the best surviving copy is lost", "left")
-        assert "unchanged" not in robot.screen
+        await robot.sees("a surviving copy lost: 1", "the best one", "left")
+        assert "one replica fewer" not in robot.screen

@@ -1,6 +1,6 @@
 """Pane 5: log dirs."""
 
 from widgets.dirs.pane import DirsPane
-from widgets.dirs.view import DirDetail, DirRow, DirsView, PartitionOutcome, What
+from widgets.dirs.view import DirDetail, DirRow, DirsView, PartitionOutcome
 
-__all__ = ["DirDetail", "DirRow", "DirsPane", "DirsView", "PartitionOutcome", "What"]
+__all__ = ["DirDetail", "DirRow", "DirsPane", "DirsView", "PartitionOutcome"]

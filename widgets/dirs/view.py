@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import NamedTuple
 
+from recovery.disks.outcome import Outcome
 from recovery.model import TopicPartition, Unknown
 
 
@@ -30,22 +30,11 @@ class DirRow(NamedTuple):
         return self.broker, self.path
 
 
-class What(StrEnum):
-    """What becomes of a partition, worst first."""
-
-    LAST_COPY = "LAST COPY LOST"
-    OFFLINE = "OFFLINE"
-    UNDER_MIN_ISR = "under min ISR"
-    NEW_LEADER = "new leader"
-    FEWER = "one replica fewer"
-    UNCHANGED = "unchanged"
-
-
 class PartitionOutcome(NamedTuple):
     """A partition that has a replica on the dir: what became of it, or would. ``leader_after`` -1: nobody."""
 
     tp: TopicPartition
-    what: What
+    what: Outcome
     leader_before: int
     leader_after: int
     unclean: bool = False

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from widgets.dirs.view import DirDetail, DirRow, DirsView, What
+from recovery.disks.outcome import Outcome
+from widgets.dirs.view import DirDetail, DirRow, DirsView, PartitionOutcome
 from widgets.text import Line, Piece, Tone, counted, fit, fold, human_bytes, line, printable
 
 NEARLY_FULL = 0.85
 BAR = 10
 _TONES = {
-    What.LAST_COPY: Tone.BAD,
-    What.OFFLINE: Tone.BAD,
-    What.UNDER_MIN_ISR: Tone.WARN,
-    What.NEW_LEADER: Tone.INFO,
-    What.FEWER: Tone.PLAIN,
-    What.UNCHANGED: Tone.DIM,
-}
-_COUNTED = {
-    **{what: what.value for what in What},
-    What.NEW_LEADER: "with a new leader",
-    What.FEWER: "with one replica fewer",
+    Outcome.LAST_COPY: Tone.BAD,
+    Outcome.OFFLINE: Tone.BAD,
+    Outcome.SURVIVOR: Tone.BAD,
+    Outcome.UNDER_MIN_ISR: Tone.WARN,
+    Outcome.NEW_LEADER: Tone.INFO,
+    Outcome.FEWER: Tone.PLAIN,
+    Outcome.UNNOTICED: Tone.WARN,
 }
 SHOWN = 12
 
@@ -84,7 +81,8 @@ def details(row: DirRow, detail: DirDetail | None, width: int) -> list[Line]:
         lines += fold(line(Piece(f"{where} FAILED: ", Tone.BAD), Piece(printable(row.error))), width, "  ")
     if detail is None or (detail.broker, detail.path) != row.key:
         return [*lines, line(Piece("being worked out …", Tone.DIM)), *_largest(row, width)]
-    title = "WHAT WAS ON IT" if detail.failed else f"IF {where} FAILED"
+    # In small letters: in capitals it reads as if it had.
+    title = "WHAT WAS ON IT" if detail.failed else f"WHAT IF {where} failed?"
     lines += fold(line(Piece(title, Tone.HEAD), Piece("  "), *_counts(detail)), width, "  ")
     if detail.note:
         lines += fold(line(Piece(printable(detail.note), Tone.DIM)), width, "  ")
@@ -97,36 +95,43 @@ def _counts(detail: DirDetail) -> Sequence[Piece]:
     if not counts:
         return [Piece("no partition", Tone.GOOD)]
     pieces: list[Piece] = []
-    for what in What:
+    for what in Outcome:
         if counts[what]:
-            pieces += [
-                Piece(", " if pieces else ""),
-                Piece(f"{counts[what]:,} {_COUNTED[what]}", _TONES[what]),
-            ]
+            pieces += [Piece(", " if pieces else ""), Piece(f"{_word(what)}: {counts[what]:,}", _TONES[what])]
     return pieces
 
 
+def _word(what: Outcome) -> str:
+    """The outcome; what is worst in capitals, as states are."""
+    return what.upper() if what in (Outcome.LAST_COPY, Outcome.OFFLINE) else what
+
+
 def _outcomes(detail: DirDetail, width: int) -> list[Line]:
-    rank = {what: number for number, what in enumerate(What)}
+    rank = {what: number for number, what in enumerate(Outcome)}
     ordered = sorted(detail.outcomes, key=lambda o: (rank[o.what], o.tp))
     name = min(max((len(str(o.tp)) for o in ordered[:SHOWN]), default=0), max(width - 50, 16))
+    wide = max((len(o.what) for o in ordered[:SHOWN]), default=0)
     lines = []
     for outcome in ordered[:SHOWN]:
-        before = "none" if outcome.leader_before < 0 else str(outcome.leader_before)
-        after = "none" if outcome.leader_after < 0 else str(outcome.leader_after)
-        moved = f"leader stays {before}" if before == after else f"leader {before} → {after}"
         unclean = Piece(" uncleanly", Tone.BAD) if outcome.unclean else Piece("")
         note = Piece(f"  {printable(outcome.note)}", Tone.DIM) if outcome.note else Piece("")
         told = line(
             Piece(f"  {fit(str(outcome.tp), name)}  ", Tone.STRONG),
-            Piece(f"{outcome.what:<19}", _TONES[outcome.what]),
-            Piece(moved),
+            Piece(f"{_word(outcome.what):<{wide}}  ", _TONES[outcome.what]),
+            Piece(_moved(outcome)),
             unclean,
             note,
         )
         lines += fold(told, width, " " * 6)
     left = len(ordered) - SHOWN
     return [*lines, line(Piece(f"  … and {left:,} more", Tone.DIM))] if left > 0 else lines
+
+
+def _moved(outcome: PartitionOutcome) -> str:
+    before, after = outcome.leader_before, outcome.leader_after
+    if before == after:
+        return "no leader" if after < 0 else f"leader stays {after}"
+    return f"leader {'none' if before < 0 else before} → {'none' if after < 0 else after}"
 
 
 def _largest(row: DirRow, width: int) -> list[Line]:

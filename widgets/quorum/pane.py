@@ -136,11 +136,15 @@ class QuorumPane(Pane):
         lines = self.left_out(width, f"{member.role} {member.id}") if isinstance(member, Member) else []
         if not isinstance(view, QuorumView) or not view.changes:
             return lines
-        lines.append(line(Piece("CHANGES OF THE VOTERS", Tone.HEAD)))
-        for change in view.changes:
-            sign = (
-                Piece("possible      ", Tone.GOOD) if change.possible else Piece("not possible  ", Tone.WARN)
+        # Whoever reads "possible" in a tone of good news at night takes it for advice.
+        lines.append(
+            line(
+                Piece("CHANGES OF THE VOTERS", Tone.HEAD),
+                Piece("  what would be accepted, no advice", Tone.DIM),
             )
+        )
+        for change in view.changes:
+            sign = Piece("possible      ") if change.possible else Piece("not possible  ", Tone.WARN)
             why = f": {printable(change.why)}" if change.why else ""
             lines += fold(line(sign, Piece(change.name, Tone.STRONG), Piece(why)), width, " " * 14)
         return lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recovery.disks.failing import if_places_fail
+from recovery.disks.outcome import Outcome
 from recovery.disks.values import WHOLE_BROKER, DiskError, Place
 from tests.unit.disks.clusters import A, B, cluster, state, tp
 
@@ -105,3 +106,26 @@ def test_a_copy_that_was_lost_before_is_not_lost_by_what_fails_next() -> None:
     found = if_places_fail(cluster(gone, failed=(Place(1, A),)), [Place(1, WHOLE_BROKER)])
     assert [fate.tp for fate in found.fates] == [tp(0)]
     assert found.last_copies == ()
+
+
+def test_what_becomes_of_each_partition_is_told_the_worst_first() -> None:
+    """A lost copy of what is offline already changes nothing for the controller, and much for a recovery."""
+    dark = state(3, leader=-1, isr=(), elr=(), offline_replicas=(3,))
+    of = cluster(
+        state(0), state(1, isr=(1, 3)), state(2, isr=(1,), elr=()), dark, on_b=[(1, n) for n in range(4)]
+    )
+    found = if_places_fail(of, [Place(1, B)])
+    assert [(fate.tp.partition, fate.outcomes) for fate in found.fates] == [
+        (2, (Outcome.OFFLINE,)),
+        (3, (Outcome.SURVIVOR,)),
+        (1, (Outcome.UNDER_MIN_ISR, Outcome.NEW_LEADER)),
+        (0, (Outcome.NEW_LEADER,)),
+    ]
+    (follower,) = if_places_fail(cluster(state(0), on_b=[(3, 0)]), [Place(3, B)]).fates
+    assert follower.outcomes == (Outcome.FEWER,)
+
+
+def test_the_last_copy_of_what_is_offline_already_is_the_worst() -> None:
+    dark = state(0, leader=-1, isr=(), elr=(), offline_replicas=(2, 3))
+    (fate,) = if_places_fail(cluster(dark, on_b=[(1, 0)]), [Place(1, B)]).fates
+    assert fate.outcomes == (Outcome.LAST_COPY,)

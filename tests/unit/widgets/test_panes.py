@@ -9,13 +9,14 @@ import pytest
 from textual.pilot import Pilot
 
 from recovery.controller.rules import Rules
+from recovery.disks.outcome import Outcome
 from recovery.model import Survey, TopicPartition, Unknown, Why
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 from tests.unit.widgets import examples
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
-from widgets.dirs import DirDetail, DirRow, DirsPane, DirsView, PartitionOutcome, What
+from widgets.dirs import DirDetail, DirRow, DirsPane, DirsView, PartitionOutcome
 from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView
 from widgets.partitions import PartitionsPane, PartitionsView, bare_row, partition_row, worst_first
 from widgets.quorum import Change, Member, QuorumPane, QuorumView, Role
@@ -216,14 +217,14 @@ async def test_log_dirs_show_state_in_words_and_ask_for_the_prediction_once() ->
         assert "FAILED" in line_of(pilot, "/data/2") and "size not told" in line_of(pilot, "/data/2")
         assert [(m.broker, m.path, m.failed) for m in asked] == [(1, "/data/1", False)]
         outcomes = (
-            PartitionOutcome(ORDERS, What.NEW_LEADER, 1, 2),
-            PartitionOutcome(PAYMENTS, What.LAST_COPY, 1, -1),
+            PartitionOutcome(ORDERS, Outcome.NEW_LEADER, 1, 2),
+            PartitionOutcome(PAYMENTS, Outcome.LAST_COPY, 1, -1),
         )
         pane.update(DirsView(DIRS, detail=DirDetail(1, "/data/1", False, outcomes)))
         await pilot.pause()
         screen = text_of(pilot.app)
-        assert "IF broker 1 /data/1 FAILED" in screen
-        assert screen.index("LAST COPY LOST") < screen.index("leader 1 → 2")
+        assert "WHAT IF broker 1 /data/1 failed?" in screen
+        assert screen.index("LAST COPY LOST  leader 1") < screen.index("leader 1 → 2")
         assert len(asked) == 1
         pane.table.move_to((1, "/data/2"))
         await pilot.pause()

@@ -52,3 +52,4 @@ def test_a_size_that_is_not_known_is_not_zero() -> None:
     assert human_bytes(-1) == "?"
     assert human_bytes(0) == "0 B"
     assert human_bytes(3 * 1024**3) == "3.0 GiB"
+    assert human_bytes(1024**4 - 1024**2) == "1.0 TiB"

@@ -1,0 +1,61 @@
+"""An earlier run on this host was killed between an election's order and the way back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backends.base.answers import Designation
+from console.cli.recording import open_journal
+from console.journal.lines import REORDER
+from console.journal.unfinished import unfinished
+from recovery.model import TopicPartition
+from tests.console.robot import Robot, console, program, records
+from widgets.dialogs.confirm import Confirmation
+
+PAYMENTS = TopicPartition("payments", 0)
+
+
+def leaves_an_order(robot: Robot) -> None:
+    """Its journal as it stands then: the order was about to be written, and nothing says how that ended."""
+    row = robot.session.draft.row(PAYMENTS)
+    assert row is not None
+    order = Designation(PAYMENTS, row.topic_id, row.leader_epoch, row.replicas, row.order, {})
+    with open_journal(program(), robot.session.view.cluster_id, "killed") as journal:
+        journal.before(REORDER, {"rows": (order,)})
+
+
+async def applies_up_to_the_question(robot: Robot) -> None:
+    await robot.plans(1)
+    leaves_an_order(robot)
+    await robot.arms()
+    await robot.asks_to_apply()
+    first = robot.app.screen
+    await robot.fills("payments", "drill")
+    await robot.until(
+        lambda: isinstance(robot.app.screen, Confirmation) and robot.app.screen is not first,
+        "the question about the earlier run",
+    )
+    await robot.sees("An earlier run is unfinished", "payments-0", "[ Cancel ]")
+
+
+async def test_it_is_finished_first_when_somebody_says_so_and_then_the_plan_is_applied(home: Path) -> None:
+    async with console("last-replica-standing") as robot:
+        await applies_up_to_the_question(robot)
+        await robot.confirms()
+        await robot.idle()
+        await robot.hears("1 recovered")
+        assert unfinished(robot.session.view.cluster_id).nothing
+    kinds = [[line["kind"] for line in lines] for lines in records(home)]
+    assert kinds == [["run", "before", "end"], ["run", "end"], ["run", "settled", "before", "after", "end"]]
+
+
+async def test_whoever_says_no_has_sent_nothing_and_is_told_the_command_that_finishes_it(home: Path) -> None:
+    async with console("last-replica-standing") as robot:
+        await applies_up_to_the_question(robot)
+        await robot.press("escape")
+        await robot.idle()
+        await robot.hears(
+            "an earlier run is unfinished and nothing was sent; finish it first: ktriage resume"
+        )
+        assert not unfinished(robot.session.view.cluster_id).nothing
+    assert "before" not in [line["kind"] for line in records(home)[-1]]
