@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         AlterPartitionReassignmentsResponse as Answer1,
     )
     from kio.static.primitive import i32, i32Timedelta
+    from kio.static.protocol import RequestPayload
 
 ALTER_PARTITION_REASSIGNMENTS = 45
 LIST_PARTITION_REASSIGNMENTS = 46
@@ -77,7 +78,10 @@ async def write_assignments(
     Raises BrokerError (``sent``: it may have been done), NotAllowed, NotOffered, BackendError.
     """
     version = conn.require(ALTER_PARTITION_REASSIGNMENTS, (0, 1), "AlterPartitionReassignments")
-    answer = await (_write_v1 if version == 1 else _write_v0)(conn, dict(sorted(orders.items())), timeout)
+    request, response = _messages(version)
+    limit = _limit_ms(conn, timeout)
+    packed = pack_assignments(request, dict(sorted(orders.items())), timeout_ms=limit)
+    answer = await conn.send(packed, response, timeout=timeout)
     check(answer.error_code, "AlterPartitionReassignments", on_cluster("ALTER"), answer.error_message)
     told: dict[TopicPartition, PartitionRefusal | None] = dict.fromkeys(orders, LEFT_OUT)
     for topic in answer.responses:
@@ -86,20 +90,16 @@ async def write_assignments(
     return told
 
 
-async def _write_v1(conn: BrokerConnection, orders: Orders, timeout: float | None) -> Answer1:
-    from kio.schema.alter_partition_reassignments.v1.request import AlterPartitionReassignmentsRequest
-    from kio.schema.alter_partition_reassignments.v1.response import AlterPartitionReassignmentsResponse
+def _messages(version: int) -> tuple[type[RequestPayload], type[Answer0 | Answer1]]:
+    """AlterPartitionReassignments and its answer; v1 adds KIP-860's flag to both."""
+    if version:
+        from kio.schema.alter_partition_reassignments.v1 import request, response
 
-    packed = pack_assignments(AlterPartitionReassignmentsRequest, orders, timeout_ms=_limit_ms(conn, timeout))
-    return await conn.send(packed, AlterPartitionReassignmentsResponse, timeout=timeout)
+        return request.AlterPartitionReassignmentsRequest, response.AlterPartitionReassignmentsResponse
+    from kio.schema.alter_partition_reassignments.v0 import request as request_0
+    from kio.schema.alter_partition_reassignments.v0 import response as response_0
 
-
-async def _write_v0(conn: BrokerConnection, orders: Orders, timeout: float | None) -> Answer0:
-    from kio.schema.alter_partition_reassignments.v0.request import AlterPartitionReassignmentsRequest
-    from kio.schema.alter_partition_reassignments.v0.response import AlterPartitionReassignmentsResponse
-
-    packed = pack_assignments(AlterPartitionReassignmentsRequest, orders, timeout_ms=_limit_ms(conn, timeout))
-    return await conn.send(packed, AlterPartitionReassignmentsResponse, timeout=timeout)
+    return request_0.AlterPartitionReassignmentsRequest, response_0.AlterPartitionReassignmentsResponse
 
 
 def _limit_ms(conn: BrokerConnection, timeout: float | None) -> int:
