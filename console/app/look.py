@@ -86,6 +86,7 @@ class Looker:
             partitions=_kept(view.partitions, found),
             troubled=_kept(view.troubled, troubled),
             marks=_kept(view.marks, marked),
+            first=now if view.first is None else view.first,
             since=_kept(view.since, since),
         )
 

@@ -42,7 +42,9 @@ def _partitions(desk: Desk) -> None:
     # An empty list must not read as good news while nobody could be asked.
     known = session.view.partitions is not None
     pane.table.empty = _NONE if known else _NOT_SEEN
-    pane.update(PartitionsView(session.rows.partitions, now, title, session.draft.partitions, known=known))
+    first = session.view.first or 0.0
+    picked = session.draft.partitions
+    pane.update(PartitionsView(session.rows.partitions, now, title, picked, known=known, first=first))
 
 
 def _replicas(desk: Desk) -> None:

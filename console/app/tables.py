@@ -33,8 +33,8 @@ class Tables:
             "mark_all": self._mark_all,
             "unmark": self._table.clear_marks,
             "range": self._table.mark_range,
-            "sort": lambda: self._table.sort_next(1),
-            "reverse": self._table.reverse_sort,
+            "sort": self._sort,
+            "reverse": self._reverse,
             "group": self._group,
         }
 
@@ -58,6 +58,24 @@ class Tables:
 
     def _open_filter(self) -> None:
         self._desk.query_one(FilterBar).open()
+
+    def _sort(self) -> None:
+        self._table.sort_next(1)
+        self._say_order()
+
+    def _reverse(self) -> None:
+        self._table.reverse_sort()
+        self._say_order()
+
+    def _say_order(self) -> None:
+        """In words: the column may have no room on the screen."""
+        column, reverse = self._table.sort_state
+        title = next((c.title for c in self._table.columns if c.id == column), None)
+        if title is None:
+            self._desk.say("in the order they came in; s sorts by the first column", Tone.INFO)
+            return
+        way = "from high to low" if reverse else "from low to high"
+        self._desk.say(f"sorted by {title}, {way}; s: the next column, S: the other way", Tone.INFO)
 
     def _group(self) -> None:
         """By topic, by broker, not at all, and so on."""

@@ -47,9 +47,9 @@ class View:
 
     ``at`` is when the look ended (seconds of the console's clock), None while the first is under way. A part that
     was not asked yet is None or empty, one that could not be had is Unknown; a quorum that nobody leads is Lost.
-    ``since`` is when a partition was first seen in trouble. ``surveyed`` is when the logs of a partition were
-    asked; ``configs_at`` and ``dirs_at`` when those parts were. A look that found a part as it was keeps the very
-    same object.
+    ``first`` is when the partitions were first told, ``since`` when each was first seen in trouble. ``surveyed`` is
+    when the logs of a partition were asked; ``configs_at`` and ``dirs_at`` when those parts were. A look that found
+    a part as it was keeps the very same object.
     """
 
     generation: int = 0
@@ -66,6 +66,7 @@ class View:
     quorum: Quorum | Lost | Unknown | None = None
     log_dirs: Mapping[int, tuple[LogDir, ...] | Unknown] | None = None
     reassignments: tuple[Reassignment, ...] | Unknown | None = None
+    first: float | None = None
     since: Mapping[TopicPartition, float] = field(default_factory=dict)
     configs_at: float | None = None
     dirs_at: float | None = None

@@ -43,6 +43,24 @@ async def test_keys_are_letters_while_a_filter_is_typed() -> None:
         assert robot.app.return_code is None
 
 
+@pytest.mark.parametrize("pane", ["1", "2", "3", "4", "5", "6"])
+async def test_every_column_can_be_sorted_by_and_is_named_where_it_has_no_room(pane: str) -> None:
+    async with console("last-replica-standing") as robot:
+        if pane == "6":
+            await robot.plans(1)
+        elif pane == "2":
+            await robot.press("enter")
+        await robot.opens(pane)
+        for column in robot.desk.table.columns:
+            await robot.press("s")
+            assert f"sorted by {column.title}, from low to high" in robot.said
+            await robot.press("S")
+            assert f"sorted by {column.title}, from high to low" in robot.said
+            await robot.settled()
+        await robot.press("s", "S")
+        assert "in the order they came in" in robot.said
+
+
 async def test_marks_survive_a_refresh_a_sort_and_a_filter_and_are_what_is_chosen() -> None:
     async with console("zone-power-loss", size=(120, 30)) as robot:
         await robot.puts_the_cursor_on(TopicPartition("payments", 2))

@@ -14,7 +14,7 @@ from widgets.lines import Lines
 from widgets.showing import while_up
 from widgets.table import Filter
 from widgets.table.filtering import wanted
-from widgets.text import Line, Piece, Tone, fit, line
+from widgets.text import Line, Piece, Tone, cut, fit, line
 
 
 class FilterBar(Horizontal):
@@ -91,10 +91,10 @@ class FilterBar(Horizontal):
         found = self.value if self.is_mounted else None
         problem = None if found is None else found.problem()
         if problem is not None:
-            return [line(Piece(fit(problem, width).rstrip(), Tone.BAD))]
+            return [line(Piece(cut(problem, width), Tone.BAD))]
         if found is None:
             return [
                 line(Piece(fit("! first: without  / first: regular expression", width).rstrip(), Tone.DIM))
             ]
-        how = ("not " if found.inverse else "") + ("regular expression" if found.regex else "text")
+        how = ("not " if found.inverse else "") + ("regex" if found.regex else "text")
         return [line(Piece(fit(f"{how} · enter keeps, escape drops", width).rstrip(), Tone.DIM))]

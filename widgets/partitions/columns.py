@@ -22,9 +22,9 @@ _RANK = {health: number for number, health in enumerate(Health)}
 
 
 def columns(
-    now: Callable[[], float], picked: Callable[[PartitionRow], bool]
+    now: Callable[[], float], first: Callable[[], float], picked: Callable[[PartitionRow], bool]
 ) -> tuple[Column[PartitionRow], ...]:
-    """``now`` is the time of the picture, ``picked`` tells what is in the plan."""
+    """``now`` is the time of the picture, ``first`` that of the first one, ``picked`` tells what is in the plan."""
     return (
         Column("state", "STATE", _state, sort=lambda r: _RANK[r.health], tone=_state_tone),
         Column(
@@ -46,7 +46,7 @@ def columns(
         Column(
             "for",
             "FOR",
-            lambda r: "" if r.since is None else lasting(now() - r.since),
+            lambda r: "" if r.since is None else _lasting(now() - r.since, found_so=r.since <= first()),
             sort=lambda r: 0.0 if r.since is None else -r.since,
             export=lambda r: None if r.since is None else max(0, round(now() - r.since)),
             right=True,
@@ -81,6 +81,11 @@ GROUPINGS: tuple[Grouping[PartitionRow], ...] = (
     Grouping("suggested", "by suggestion", lambda r: (suggested(r) or "nothing suggested",)),
     Grouping("state", "by state", lambda r: (str(r.health),)),
 )
+
+
+def _lasting(seconds: float, *, found_so: bool) -> str:
+    """What was in trouble when it was first looked at may have been for days: no cluster tells since when."""
+    return f"≥{'0 min' if seconds < 60 else lasting(seconds)}" if found_so else lasting(seconds)
 
 
 def _state(row: PartitionRow) -> str:

@@ -25,6 +25,7 @@ class PartitionsView:
     """The rows in the order they are to stand, the time of the picture (seconds since the epoch), what the list is
     ("offline and under min ISR", "all partitions"), and what is in the plan. ``tally`` is that of ``rows``, where
     somebody has counted them already. ``known`` False: nobody has told the partitions yet; no rows is no good news.
+    ``first`` is the time of the first picture (as ``now``).
     """
 
     rows: Sequence[PartitionRow]
@@ -33,6 +34,7 @@ class PartitionsView:
     picked: frozenset[TopicPartition] = frozenset()
     tally: Tally | None = None
     known: bool = True
+    first: float = 0.0
 
 
 class PartitionsPane(Pane):
@@ -46,7 +48,11 @@ class PartitionsPane(Pane):
     def compose(self) -> ComposeResult:
         yield Lines(id="partitions-summary", focusable=False).add_class("summary")
         yield RowTable(
-            columns(lambda: self._view.now, lambda row: row.state.tp in self._view.picked),
+            columns(
+                lambda: self._view.now,
+                lambda: self._view.first,
+                lambda row: row.state.tp in self._view.picked,
+            ),
             lambda row: row.state.tp,
             groupings=GROUPINGS,
             search=_search,

@@ -22,11 +22,11 @@ class Filter(NamedTuple):
         if not self.regex:
             return None
         if _NESTED.search(self.pattern):
-            return "a repeat of a repeat may never come to an end: write it without"
+            return "a repeat of a repeat may never end: write it without"
         try:
             re.compile(self.pattern)
         except re.error as error:
-            return f"no regular expression: {error}"
+            return f"no regex: {error}"
         return None
 
     def finder(self) -> re.Pattern[str]:

@@ -130,7 +130,7 @@ async def test_a_mistyped_expression_is_said_and_filters_nothing() -> None:
         await pilot.pause()
         await pilot.press("(")
         await pilot.pause()
-        assert "no regular expression" in text_of(app)
+        assert "no regex" in text_of(app)
         assert app.filters[-1] == Filter("a", regex=True)
 
 

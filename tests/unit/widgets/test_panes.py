@@ -80,6 +80,17 @@ async def test_how_long_it_lasts_is_exported_in_seconds() -> None:
         assert {row["for"] for row in exported} == {61}
 
 
+async def test_what_was_offline_when_it_was_first_looked_at_may_have_been_for_longer() -> None:
+    pane = PartitionsPane()
+    async with Harness(pane).run_test(size=SIZE) as pilot:
+        pane.update(replace(rows(), first=NOW - 61))
+        await pilot.pause()
+        assert "≥1 min" in line_of(pilot, "payments-0")
+        pane.update(replace(rows(), first=NOW - 90))
+        await pilot.pause()
+        assert " 1 min" in line_of(pilot, "payments-0")
+
+
 async def test_partitions_whose_logs_were_not_asked_suggest_nothing() -> None:
     pane = PartitionsPane()
     led = examples.state("quiet", 1, leader=1, isr=(1, 2, 3), offline=())
