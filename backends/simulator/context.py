@@ -10,18 +10,21 @@ from backends.simulator.history import History
 from backends.simulator.loop import Loop
 from backends.simulator.metadata_log import MetadataLog
 from backends.simulator.network import Network
+from backends.simulator.permissions import any_topic
 from backends.simulator.times import RecordTimes
 from backends.simulator.watch import Watch
 
 
 class Denied:
-    """What the operator may not do at present, as "READ topic payments"."""
+    """What the operator may not do at present, as "READ topic payments" or "READ topic *"."""
 
     def __init__(self, permissions: Iterable[str] = ()) -> None:
         self.permissions = frozenset(permissions)
 
     def __contains__(self, permission: object) -> bool:
-        return permission in self.permissions
+        if not self.permissions:
+            return False
+        return permission in self.permissions or any_topic(str(permission)) in self.permissions
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from backends.simulator.config import Config
 from backends.simulator.network import Weather
@@ -84,8 +85,11 @@ class Topology:
 
 
 def cluster_id(name: str, seed: int) -> str:
-    """No live cluster has such an id: theirs are 22 characters without dots."""
-    safe = "".join(char if char.isalnum() or char == "-" else "-" for char in name)
+    """No live cluster has such an id: theirs are 22 characters without dots. No two names have the same."""
+    plain = PurePath(name).stem
+    safe = "".join(char if char.isalnum() or char == "-" else "-" for char in plain)
+    if safe != name:
+        safe += f"-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
     return f"simulated.{safe}.{seed}"
 
 

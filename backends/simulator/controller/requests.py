@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from backends.simulator.messages import AssignDirectories, CreateTopic, DeleteTopic, SetConfig, UpdateFeature
@@ -23,11 +23,16 @@ from recovery.controller.topics import delete_topic as forget_topic
 from recovery.controller.transition import transition
 from recovery.model import TopicPartition
 
+LARGEST = 2**31 - 1
 ELR_FEATURE = "eligible.leader.replicas.version"
 
 
 def change_config(image: ClusterImage, body: SetConfig) -> Effect | Refusal:
     """``min.insync.replicas``, ``unclean.leader.election.enable`` or ``unclean.recovery.strategy``."""
+    if body.topic and body.topic not in _topics(image):
+        return Refusal(
+            ControllerError.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{body.topic}' does not exist."
+        )
     if body.name == "min.insync.replicas":
         return _min_isr(image, body)
     names: Mapping[str, UncleanRecoveryStrategy]
@@ -43,8 +48,8 @@ def change_config(image: ClusterImage, body: SetConfig) -> Effect | Refusal:
 
 
 def _min_isr(image: ClusterImage, body: SetConfig) -> Effect | Refusal:
-    if body.value is not None and not body.value.isdecimal():
-        return _invalid(f"{body.name}: {body.value!r} is not a number")
+    if body.value is not None and not (body.value.isdecimal() and 1 <= int(body.value) <= LARGEST):
+        return _invalid(f"{body.name}: {body.value!r} is not a number from 1 to {LARGEST}")
     level = ConfigLevel.TOPIC if body.topic else ConfigLevel.CLUSTER
     value = None if body.value is None else int(body.value)
     outcome = change_min_isr(image, level, value, body.topic)
@@ -78,6 +83,10 @@ def create_topic(image: ClusterImage, body: CreateTopic) -> Effect | Refusal:
     assert isinstance(image.partitions, PartitionTable)
     if body.topic in image.partitions.topics:
         return Refusal(ControllerError.INVALID_REQUEST, f"topic {body.topic} exists")
+    if not body.assignments:
+        return Refusal(ControllerError.INVALID_REPLICA_ASSIGNMENT, "no partition is assigned")
+    if body.min_isr is not None and not 1 <= body.min_isr <= LARGEST:
+        return _invalid(f"min.insync.replicas: {body.min_isr} is not a number from 1 to {LARGEST}")
     row = []
     for replicas in body.assignments:
         unknown = [broker for broker in replicas if broker not in image.brokers]
@@ -145,6 +154,11 @@ def _directories(image: ClusterImage, replicas: tuple[int, ...]) -> tuple[str, .
     return tuple(
         MIGRATING_DIRECTORY if not own else own[0] if len(own) == 1 else UNASSIGNED_DIRECTORY for own in held
     )
+
+
+def _topics(image: ClusterImage) -> Container[str]:
+    table = image.partitions
+    return table.topics if isinstance(table, PartitionTable) else {tp.topic for tp in table}
 
 
 def _invalid(reason: str) -> Refusal:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, fields, replace
 from backends.simulator.config import Config
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.network import OPERATOR, Node, Role, Weather
+from backends.simulator.permissions import EXPECTED, any_topic, is_permission
 from backends.simulator.scenario.bounds import PARTITIONS
 from backends.simulator.scenario.errors import Misplaced
-from backends.simulator.scenario.faults import Fault
+from backends.simulator.scenario.faults import Created, Fault
 from backends.simulator.scenario.kinds import check_kind, check_log_dir
 from backends.simulator.scenario.model import (
     ClusterModel,
@@ -55,6 +56,7 @@ CONFIGS: dict[str, tuple[str, str]] = {
 }
 
 
+_SWITCHES = ("controller.quorum.auto.join.enable", "auto.leader.rebalance.enable")
 # Nothing would ever be read, or asked, with none.
 _AT_LEAST_ONE = ("replica.fetch.max.records", "max.request.partition.size.limit")
 
@@ -95,7 +97,7 @@ def build(model: ScenarioModel, name: str, text: str) -> Scenario:
         replace(_config(model.cluster), denied=model.operator.denied),
         _weather(model.cluster),
         tuple(_producers(model, topics)),
-        _spare(model.cluster),
+        _spare(model.cluster, brokers),
         tuple(_consumers(model, topics)),
     )
     scenario = Scenario(
@@ -114,7 +116,19 @@ def build(model: ScenarioModel, name: str, text: str) -> Scenario:
     )
     for index, fault in enumerate(model.faults):
         check_fault(fault, topology, ("faults", index))
+    _check_denied(model, topology)
     return scenario
+
+
+def _check_denied(model: ScenarioModel, topology: Topology) -> None:
+    known = {"*", *(topic.name for topic in topology.topics)}
+    known |= {fault.topic for fault in model.faults if isinstance(fault, Created)}
+    for index, permission in enumerate(model.operator.denied):
+        path = ("operator", "denied", index)
+        if not is_permission(permission):
+            raise Misplaced(path, f"{EXPECTED}; not {permission!r}")
+        if any_topic(permission) is not None and permission.split(" ")[2] not in known:
+            raise Misplaced(path, f"a topic of the scenario, or *, in {permission!r}")
 
 
 def _brokers(cluster: ClusterModel) -> tuple[BrokerSpec, ...]:
@@ -135,10 +149,13 @@ def _brokers(cluster: ClusterModel) -> tuple[BrokerSpec, ...]:
     return tuple(specs)
 
 
-def _spare(cluster: ClusterModel) -> tuple[int, ...]:
+def _spare(cluster: ClusterModel, brokers: tuple[BrokerSpec, ...]) -> tuple[int, ...]:
     ids = (*cluster.controllers, *cluster.spare_controllers)
     if len(set(ids)) != len(ids):
         raise Misplaced(("cluster", "spare_controllers"), "every controller needs an id of its own")
+    both = sorted({spec.id for spec in brokers}.intersection(ids))
+    if both:
+        raise Misplaced(("cluster", "controllers"), f"ids that no broker has, which {both[0]} is")
     return cluster.spare_controllers
 
 
@@ -202,7 +219,10 @@ def _config(cluster: ClusterModel) -> Config:
             raise Misplaced(("cluster", "config", name), f"one of {', '.join(CONFIGS)}")
         field, unit = known
         least = 1 if unit == _MS or name in _AT_LEAST_ONE else 0
-        if value < least or (unit == _MS and isinstance(value, bool)):
+        if name in _SWITCHES:
+            if not isinstance(value, bool):
+                raise Misplaced(("cluster", "config", name), "true or false")
+        elif value < least or isinstance(value, bool):
             raise Misplaced(("cluster", "config", name), f"a number, at least {least}")
         values[field] = round(value * MILLISECOND) if unit == _MS else int(value)
     switches = cluster.switches
@@ -316,7 +336,7 @@ def partition(text: str, topology: Topology, path: tuple[int | str, ...]) -> Top
     topic, _, number = text.rpartition("-")
     known = {spec.name: spec.partitions for spec in topology.topics}
     if topic not in known or not number.isdecimal() or int(number) >= known[topic]:
-        raise Misplaced(path, f"a partition of the scenario (TOPIC-NUMBER), not {text!r}")
+        raise Misplaced(path, f"a partition that there is (TOPIC-NUMBER), not {text!r}")
     return TopicPartition(topic, int(number))
 
 
@@ -334,3 +354,5 @@ def check_fault(fault: Fault, topology: Topology, path: tuple[int | str, ...]) -
     named = getattr(fault, "partition", None)
     if named is not None:
         partition(named, topology, (*path, "partition"))
+    for index, name in enumerate(getattr(fault, "partitions", ())):
+        partition(name, topology, (*path, "partitions", index))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from backends.simulator.scenario.bounds import Seconds, TopicName
 
@@ -13,6 +13,9 @@ class Strict(BaseModel):
     """A misspelt key is a mistake, never ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+Nodes = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class Timed(Strict):
@@ -26,7 +29,7 @@ class Cut(Timed):
     """Nothing passes between ``nodes`` and ``others`` (default: everybody else), or only towards ``nodes``."""
 
     do: Literal["cut"]
-    nodes: tuple[str, ...]
+    nodes: Nodes
     others: tuple[str, ...] = ("others",)
     one_way: bool = False
 
@@ -44,7 +47,7 @@ class Delay(Timed):
 
     do: Literal["delay"]
     source: str
-    target: tuple[str, ...]
+    target: Nodes
     seconds: Seconds
     channel: Literal["", "alter-partition", "heartbeat", "metadata"] = ""
 
@@ -53,7 +56,7 @@ class BrokerFault(Timed):
     """``nodes`` are brokers, a rack (``rack-a``) or ``brokers``; ``every`` seconds lie between one and the next."""
 
     do: Literal["kill", "power-off", "start", "shut-down"]
-    nodes: tuple[str, ...]
+    nodes: Nodes
     every: Seconds = 0
 
 
@@ -148,8 +151,8 @@ class Created(Timed):
 
     do: Literal["create-topic"]
     topic: TopicName
-    replicas: tuple[tuple[int, ...], ...]
-    min_isr: int | None = None
+    replicas: Annotated[tuple[tuple[int, ...], ...], Field(min_length=1)]
+    min_isr: PositiveInt | None = None
 
 
 Fault = Annotated[

@@ -13,6 +13,16 @@ from backends.simulator.scenario.build import Scenario, build
 from backends.simulator.scenario.errors import Misplaced, ScenarioError, UnknownScenario
 from backends.simulator.scenario.model import ScenarioModel
 
+# pydantic's kind of mistake → what a person who writes YAML is told.
+_PLAIN = {
+    "union_tag_not_found": "do: is expected, which says what happens",
+    "model_type": "a mapping is expected",
+    "model_attributes_type": "a mapping is expected",
+    "dict_type": "a mapping is expected",
+    "tuple_type": "a list is expected",
+    "too_short": "a list of at least {min_length} is expected",
+    "too_long": "a list of at most {max_length} is expected",
+}
 BUILT_IN = Path(__file__).parent.parent / "scenarios"
 
 
@@ -22,7 +32,9 @@ def names() -> tuple[str, ...]:
 
 
 def read(name: str) -> Scenario:
-    """The scenario of that name, or in the file of that path. Raises ScenarioError."""
+    """The scenario of that name, or in the file of that path. Such a one's name is the whole path: from wherever it
+    is named it is the same scenario, and no other is. Raises ScenarioError.
+    """
     path = BUILT_IN / f"{name}.yaml"
     if not path.is_file() or Path(name).name != name:
         path = Path(name)
@@ -36,7 +48,7 @@ def read(name: str) -> Scenario:
         raise UnknownScenario(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ScenarioError(f"{path}:1: expected text in UTF-8") from None
-    return parse(text, path.stem if path.parent == BUILT_IN else str(path), str(path))
+    return parse(text, path.stem if path.parent == BUILT_IN else str(path.resolve()), str(path))
 
 
 def parse(text: str, name: str, where: str) -> Scenario:
@@ -111,8 +123,9 @@ def _expected(error: Any) -> str:
         return "no such key is known here"
     if kind == "missing":
         return "a value is expected here"
-    if kind == "union_tag_not_found":
-        return "do: is expected, which says what happens"
+    plain = _PLAIN.get(kind)
+    if plain is not None:
+        return plain.format(**error.get("ctx", {}))
     return message[0].lower() + message[1:]
 
 

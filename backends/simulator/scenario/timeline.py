@@ -94,7 +94,11 @@ class Timeline:
 
     def _partition(self, fault: happens.PartitionFault) -> None:
         (node,) = self._nodes((fault.node,))
-        self._world.break_partition(node.id, partition(fault.partition, self._topology, ()))
+        tp = partition(fault.partition, self._topology, ())
+        if tp in self._world.disks[node.id].logs:
+            self._world.break_partition(node.id, tp)
+        else:
+            self._refused(f"{node} has no replica of {tp}")
 
     def _controller(self, fault: happens.ControllerFault) -> None:
         (node,) = self._nodes((fault.node,))
@@ -129,8 +133,7 @@ class Timeline:
         """A request of somebody in the cluster's own network, to the controller that acts."""
         active = self._world.active
         if active is None or active.active is None:
-            self._world.history.add("scenario", "nobody acts: refused")
-            self.refused.append("no controller acts at present")
+            self._refused("no controller acts at present")
             return
         active.active.handle(body, self._answered)
 
@@ -139,6 +142,10 @@ class Timeline:
         refusal = reply.refusal if isinstance(reply, Done) else reply
         if isinstance(refusal, Refusal):
             self.refused.append(str(refusal))
+
+    def _refused(self, why: str) -> None:
+        self._world.history.add("scenario", f"refused: {why}")
+        self.refused.append(why)
 
     def _configure(self, fault: happens.Configure) -> None:
         self._tell(SetConfig(fault.topic, fault.name, fault.value))

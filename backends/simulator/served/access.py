@@ -7,17 +7,7 @@ from dataclasses import dataclass
 
 from backends.live.operations import CODES
 from backends.simulator.context import Denied
-
-_OF_TOPICS = ("READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
-_OF_CLUSTER = (
-    "CREATE",
-    "ALTER",
-    "DESCRIBE",
-    "CLUSTER_ACTION",
-    "DESCRIBE_CONFIGS",
-    "ALTER_CONFIGS",
-    "IDEMPOTENT_WRITE",
-)
+from backends.simulator.permissions import EXPECTED, OF_CLUSTER, OF_TOPICS, any_topic, is_permission
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +33,7 @@ class Rights(Denied):
         own = self.principal.denied
         if text in own or text in self._everybody:
             return True
-        operation, _, resource = text.partition(" ")
-        return resource.startswith("topic ") and f"{operation} topic *" in own
+        return any_topic(text) in own
 
     def topic(self, operation: str, topic: str) -> bool:
         """Whether that operation is allowed on the topic."""
@@ -55,10 +44,10 @@ class Rights(Denied):
 
     def topic_operations(self, topic: str) -> int:
         """The bit field of authorized operations."""
-        return _bits(operation for operation in _OF_TOPICS if self.topic(operation, topic))
+        return _bits(operation for operation in OF_TOPICS if self.topic(operation, topic))
 
     def cluster_operations(self) -> int:
-        return _bits(operation for operation in _OF_CLUSTER if self.cluster(operation))
+        return _bits(operation for operation in OF_CLUSTER if self.cluster(operation))
 
 
 def _bits(operations: Iterable[str]) -> int:
@@ -79,18 +68,8 @@ def principals(text: object) -> dict[str, Principal]:
         password, denied = told.get("password"), told.get("denied", ())
         if unknown or not isinstance(password, str) or not isinstance(denied, (list, tuple)):
             raise ValueError(f"user {name}: give a password, and what is denied as a list")
-        wrong = next((permission for permission in denied if not _is_permission(permission)), None)
+        wrong = next((permission for permission in denied if not is_permission(permission)), None)
         if wrong is not None:
-            raise ValueError(
-                f"user {name}: denied: {wrong!r} is neither OPERATION cluster nor OPERATION topic NAME (* is any);"
-                f" of the cluster {', '.join(_OF_CLUSTER)}; of topics {', '.join(_OF_TOPICS)}"
-            )
+            raise ValueError(f"user {name}: denied: {wrong!r} is not {EXPECTED}")
         found[str(name)] = Principal(str(name), password, frozenset(denied))
     return found
-
-
-def _is_permission(text: object) -> bool:
-    words = text.split(" ") if isinstance(text, str) else []
-    if len(words) == 2:
-        return words[0] in _OF_CLUSTER and words[1] == "cluster"
-    return len(words) == 3 and words[0] in _OF_TOPICS and words[1] == "topic" and bool(words[2])

@@ -14,7 +14,8 @@ from backends.base.answers import Outcome
 from backends.base.errors import NotAllowed, Unreachable
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.operate.statefile import StateError
-from backends.simulator.scenario.files import BUILT_IN, parse
+from backends.simulator.scenario.files import BUILT_IN, parse, read
+from console.simulated import state_file
 from recovery.model import Lineage, ReplicaLog, Standing, TopicPartition, Unknown, Why
 from recovery.ranking import Ranking
 from tests.unit.simulator.operators import Record, backend, chosen, elect, survey
@@ -35,6 +36,24 @@ async def test_the_cluster_id_can_belong_to_no_live_cluster() -> None:
     with pytest.raises(ValueError, match=r"."):
         assert len(base64.urlsafe_b64decode(info.cluster_id + "==")) == 16
     assert cluster.simulated
+
+
+def test_a_scenario_file_is_the_same_from_wherever_it_is_named_and_no_other_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (BUILT_IN / "stale-long-tail.yaml").read_text(encoding="utf-8")
+    for directory in ("a", "b", "a-b"):
+        (tmp_path / directory).mkdir()
+        (tmp_path / directory / "mine.yaml").write_text(text)
+    (tmp_path / "a" / "b-mine.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path / "a")
+    named = ("mine.yaml", "./mine.yaml", "../a/mine.yaml", str(tmp_path / "a" / "mine.yaml"))
+    others = ("../b/mine.yaml", "../a-b/mine.yaml", "b-mine.yaml", "stale-long-tail")
+    ours = {SimulatorBackend(read(name)).cluster_id for name in named}
+    theirs = {SimulatorBackend(read(name)).cluster_id for name in others}
+    assert (len(ours), len(theirs), ours & theirs) == (1, 4, set())
+    assert len({state_file(read(name), 1) for name in named}) == 1
+    assert len({state_file(read(name), 1) for name in (named[0], *others)}) == 5
 
 
 async def test_the_last_record_keeps_what_a_choice_by_length_destroys() -> None:

@@ -10,6 +10,7 @@ from backends.simulator.scenario.errors import ScenarioError
 from backends.simulator.scenario.files import BUILT_IN, parse
 from tests.unit.cli.invoking import invoke
 
+KILL = "do: kill, nodes: [broker-1]"
 GOOD = (BUILT_IN / "one-sided-cuts.yaml").read_text(encoding="utf-8")
 
 
@@ -34,6 +35,22 @@ GOOD = (BUILT_IN / "one-sided-cuts.yaml").read_text(encoding="utf-8")
         ("title: A", "titlee: A", "mine.yaml:1: titlee: no such key is known here; title is expected"),
         ("title: A", "title: B\ntitle: A", "mine.yaml:2: title: the key is given twice"),
         ("expect: {offline: 1", "expect: {offline: 1, offline: 2", "mine.yaml:23: offline: the key is given twice"),
+        (KILL, "do: kill, nodes: []", "mine.yaml:19: faults.2.nodes: a list of at least 1"),
+        (KILL, "do: elect, kind: unclean, partitions: [payments-0, payments-9]",
+         "mine.yaml:19: faults.2.partitions.1: expected a partition"),
+        (KILL, "do: create-topic, topic: new, replicas: []", "faults.2.replicas: a list of at"),
+        (KILL, "do: create-topic, topic: new, replicas: [[1]], min_isr: 0", "min_isr"),
+        (KILL, "do: kill, nodes: broker-1", "mine.yaml:19: faults.2.nodes: a list is expected"),
+        ("expect: {offline: 1}", "expect: 1", "mine.yaml:23: expect: a mapping is expected"),
+        ("  min_isr: 1", "  controllers: [1, 102]\n  min_isr: 1",
+         "mine.yaml:7: cluster.controllers: expected ids that no broker has, which 1 is"),
+        ("auto.leader.rebalance.enable: false", "auto.leader.rebalance.enable: 7", "expected true or false"),
+        ("broker.session.timeout.ms: 3000", "broker.session.timeout.ms: true", "expected a number"),
+        ("operator: {", "operator: {denied: [READ topics payments], ",
+         "mine.yaml:22: operator.denied.0: expected OPERATION"),
+        ("operator: {", "operator: {denied: [FLY cluster], ", "operator.denied.0: expected OPERATION cluster or"),
+        ("operator: {", "operator: {denied: [READ topic paymens], ",
+         "operator.denied.0: expected a topic of the scenario"),
     ],
 )  # fmt: skip
 def test_each_mistake_is_one_line_at_its_place(written: str, instead: str, expected: str) -> None:

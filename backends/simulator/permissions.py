@@ -1,0 +1,32 @@
+"""What somebody may be denied: "READ topic payments", "READ topic *", "ALTER cluster"."""
+
+from __future__ import annotations
+
+OF_TOPICS = ("READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
+OF_CLUSTER = (
+    "CREATE",
+    "ALTER",
+    "DESCRIBE",
+    "CLUSTER_ACTION",
+    "DESCRIBE_CONFIGS",
+    "ALTER_CONFIGS",
+    "IDEMPOTENT_WRITE",
+)
+EXPECTED = (
+    "OPERATION cluster or OPERATION topic NAME (* is any);"
+    f" of the cluster {', '.join(OF_CLUSTER)}; of topics {', '.join(OF_TOPICS)}"
+)
+
+
+def is_permission(text: object) -> bool:
+    """Whether that can be asked for at all."""
+    words = text.split(" ") if isinstance(text, str) else []
+    if len(words) == 2:
+        return words[0] in OF_CLUSTER and words[1] == "cluster"
+    return len(words) == 3 and words[0] in OF_TOPICS and words[1] == "topic" and bool(words[2])
+
+
+def any_topic(permission: str) -> str | None:
+    """The same for every topic; None where it is not about a topic."""
+    operation, _, resource = permission.partition(" ")
+    return f"{operation} topic *" if resource.startswith("topic ") else None
