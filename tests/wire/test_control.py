@@ -8,6 +8,7 @@ from backends.simulator.network import Node
 from backends.simulator.scenario.files import read
 from backends.simulator.served.cluster import Options, ServedCluster
 from backends.simulator.served.control import ControlError, checked, inject, read_fault
+from recovery.model import TopicPartition
 from tests.wire.faults import SCENARIO
 
 
@@ -52,6 +53,7 @@ async def test_a_fault_of_the_wrong_kind_is_refused_and_nothing_happens(
     ("words", "said"),
     [
         ("set-config topic=orders name=min.insync.replicas value=banana", "Not a number of type INT"),
+        ("set-config topic=orders name=min.insync.replicas value=0", "Value must be at least 1"),
         ("set-config topic=orders name=no.such.thing value=1", "Unknown topic config name"),
         ("set-config topic=nope name=min.insync.replicas value=1", "does not exist"),
         ("set-config topic=orders name=unclean.recovery.strategy value=banana", "is none of"),
@@ -64,6 +66,22 @@ async def test_what_the_controller_refuses_is_not_told_as_done(words: str, said:
     async with ServedCluster(read(str(SCENARIO)), Options(speed=0)) as served:
         with pytest.raises(ControlError, match=said):
             happen(served, words)
+
+
+async def test_a_topic_that_a_client_made_is_one_that_faults_can_happen_to() -> None:
+    async with ServedCluster(read(str(SCENARIO)), Options(speed=0)) as served:
+        with pytest.raises(ControlError, match="a partition that there is"):
+            happen(served, "reassign new-0 replicas=[2,1]")
+        happen(served, "create-topic new replicas=[[1,2]]")
+        served.clock.step(1)
+        happen(served, "reassign new-0 replicas=[2,1]")
+        served.clock.step(5)
+        assert served.world.image.partitions[TopicPartition("new", 0)].replicas == (2, 1)
+
+
+def test_a_fault_happens_now() -> None:
+    with pytest.raises(ControlError, match="it happens now"):
+        read_fault(["kill", "broker-1", "at=5"])
 
 
 async def test_a_configuration_that_can_be_is_made() -> None:

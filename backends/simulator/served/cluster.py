@@ -70,10 +70,11 @@ class ServedCluster:
             for number, node in enumerate(nodes):
                 listener = self._listeners[node] = Listener(self, node)
                 base = self.options.port_base
-                self.ports[node] = await listener.bind(HOST, base + number if base else 0)
-        except OSError:
+                port = base + number if base else 0
+                self.ports[node] = await listener.bind(HOST, port)
+        except OSError as error:
             await self.close()
-            raise
+            raise OSError(error.errno, f"port {port}: {error.strerror}") from None
         self._look()
         self.clock.start()
 

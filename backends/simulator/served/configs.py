@@ -16,7 +16,7 @@ from backends.simulator.messages import Done, Error, NotController, SetConfig
 from backends.simulator.served.call import Call, code, message
 from backends.simulator.served.entities import Values
 from backends.simulator.served.tables import rows_of
-from backends.simulator.served.topic_configs import TOPIC_CONFIGS, Kind
+from backends.simulator.served.topic_configs import TOPIC_CONFIGS, Kind, TopicConfig
 from recovery.controller.errors import Refusal
 from recovery.controller.image import ClusterImage
 
@@ -224,25 +224,31 @@ def _refused(call: Call, kind: int, name: str) -> ErrorCode | None:
 
 
 def _wrong(change: Any) -> str | None:
-    return wrong_config(change.name, None if change.config_operation == DELETE else change.value or "")
+    if change.config_operation == DELETE:
+        return None  # whatever it is, it is not there afterwards
+    return wrong_config(change.name, change.value or "")
 
 
 def wrong_config(name: str, value: str | None) -> str | None:
-    """What Kafka says of a topic's configuration that cannot be, or of its value; None removes it."""
+    """What Kafka says of a topic's configuration that cannot be, or of its value; None is the default."""
     if name == STRATEGY:
         return None
     config = TOPIC_CONFIGS.get(name)
     if config is None:
         return f"Unknown topic config name: {name}"
-    if value is None:
-        return None
+    wrong = None if value is None else _wrong_value(config, value)
+    return wrong and f"Invalid value {value} for configuration {name}: {wrong}"
+
+
+def _wrong_value(config: TopicConfig, value: str) -> str | None:
     numeric = config.kind in (Kind.INT, Kind.SHORT, Kind.LONG)
-    number = value.removeprefix("-").isdecimal()
-    if numeric and not number:
+    if numeric and not value.removeprefix("-").isdecimal():
         word = {Kind.INT: "INT", Kind.SHORT: "SHORT"}.get(config.kind, "LONG")
-        return f"Invalid value {value} for configuration {name}: Not a number of type {word}"
+        return f"Not a number of type {word}"
+    if numeric and int(value) < config.least:
+        return f"Value must be at least {config.least}"
     if config.kind is Kind.BOOLEAN and value.lower() not in ("true", "false"):
-        return f"Invalid value {value} for configuration {name}: Expected value to be either true or false"
+        return "Expected value to be either true or false"
     return None
 
 

@@ -22,6 +22,7 @@ from backends.simulator.scenario.timeline import Timeline
 from backends.simulator.served.cluster import ServedCluster
 from backends.simulator.served.configs import ACTED_UPON, BROKER, TOPIC, wrong_config
 from backends.simulator.served.tables import rows_of
+from backends.simulator.topology import TopicSpec, Topology
 
 LONGEST_STEP = 24 * 3600.0
 _LIMIT = 64 * 1024
@@ -53,6 +54,8 @@ def read_fault(words: Sequence[str]) -> dict[str, Any]:
                 raise ControlError(f"{word}: not a value") from None
             if model.model_fields.get(name) is not None and name == "value":
                 given[name] = value or None
+    if "at" in given:
+        raise ControlError(f"at={given['at']}: it happens now; let time go by first (ktriage simulate step)")
     target = next((name for name in _NAMED if name in model.model_fields), None)
     if bare and target is None:
         raise ControlError(f"{words[0]} takes no {bare[0]!r}")
@@ -158,7 +161,7 @@ class Control:
 
 def inject(cluster: ServedCluster, fault: Fault) -> None:
     """Let it happen now. Raises ControlError for what cannot happen, and for what a controller refuses."""
-    topology = cluster.scenario.topology
+    topology = _as_it_is(cluster)
     try:
         check_fault(fault, topology, ())
         for name in getattr(fault, "partitions", ()):
@@ -168,7 +171,7 @@ def inject(cluster: ServedCluster, fault: Fault) -> None:
     if isinstance(fault, Configure) and _only_kept(cluster, fault):
         return
     cluster.clock.step(0)
-    timeline = Timeline(cluster.world, replace(cluster.scenario, faults=()))
+    timeline = Timeline(cluster.world, replace(cluster.scenario, faults=(), topology=topology))
     try:
         timeline.happen(fault)
     except ValueError as error:  # what a fault cannot be made to, such as a running broker's disk replaced
@@ -177,6 +180,13 @@ def inject(cluster: ServedCluster, fault: Fault) -> None:
         cluster.clock.step(0)
     if timeline.refused:
         raise ControlError(f"{fault.do}: {timeline.refused[0]}")
+
+
+def _as_it_is(cluster: ServedCluster) -> Topology:
+    """The scenario's nodes with the topics of now: clients make and delete some."""
+    held = rows_of(cluster.world.image)
+    topics = tuple(TopicSpec(name, len(rows), ()) for name, rows in held.items())
+    return replace(cluster.scenario.topology, topics=topics)
 
 
 def _only_kept(cluster: ServedCluster, fault: Configure) -> bool:

@@ -13,6 +13,7 @@ from backends.simulator.questions import ListReassignments, ReassignmentsListed
 from backends.simulator.served.call import Call, code, message
 from backends.simulator.served.configs import refusal_of
 from backends.simulator.served.entities import Values
+from backends.simulator.served.tables import rows_of
 from recovery.controller.errors import ControllerError, Refusal
 from recovery.controller.targets import Election
 from recovery.model import NO_LEADER, TopicPartition
@@ -47,7 +48,9 @@ async def elect_leaders(call: Call) -> Values:
         return _all_refused(rows or (), code(refusal_of(reply)))
     return {
         "error_code": ErrorCode.none,
-        "replica_election_results": _by_topic(reply.refusals, "topic", "partition_result", "partition_id"),
+        "replica_election_results": _by_topic(
+            call, reply.refusals, "topic", "partition_result", "partition_id"
+        ),
     }
 
 
@@ -74,21 +77,27 @@ def _all_refused(rows: Iterable[tuple[TopicPartition, int | None]], error: Error
 
 
 def _by_topic(
-    refusals: Mapping[TopicPartition, Refusal | None], topic_key: str, rows_key: str, index_key: str
+    call: Call,
+    refusals: Mapping[TopicPartition, Refusal | None],
+    topic_key: str,
+    rows_key: str,
+    index_key: str,
 ) -> list[Values]:
     topics: dict[str, list[Values]] = {}
     for tp, refusal in refusals.items():
+        said = _said(call, tp, refusal)
         topics.setdefault(tp.topic, []).append(
-            {index_key: tp.partition, "error_code": code(refusal), "error_message": _said(tp, refusal)}
+            {index_key: tp.partition, "error_code": code(refusal), "error_message": said}
         )
     return [{topic_key: topic, rows_key: rows} for topic, rows in topics.items()]
 
 
-def _said(tp: TopicPartition, refusal: Refusal | None) -> str | None:
+def _said(call: Call, tp: TopicPartition, refusal: Refusal | None) -> str | None:
     if refusal is None:
         return None
     if refusal.error is ControllerError.UNKNOWN_TOPIC_OR_PARTITION:
-        return f"No such topic as {tp.topic}"
+        known = tp.topic in rows_of(call.cluster.world.image)
+        return f"No such partition as {tp}" if known else f"No such topic as {tp.topic}"
     return _WORDS.get(refusal.error, message(refusal))
 
 
@@ -107,7 +116,7 @@ async def alter_partition_reassignments(call: Call) -> Values:
     return {
         "error_code": ErrorCode.none,
         "allow_replication_factor_change": call.field("allow_replication_factor_change", True),
-        "responses": _by_topic(reply.refusals, "name", "partitions", "partition_index"),
+        "responses": _by_topic(call, reply.refusals, "name", "partitions", "partition_index"),
     }
 
 

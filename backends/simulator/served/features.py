@@ -88,6 +88,8 @@ def _refusal(call: Call, feature: str, level: int, kind: int) -> tuple[ErrorCode
     now = finalised(call.cluster)[feature]
     if level < now and kind == UPGRADE:
         return invalid, f"{wanted} {_DOWNGRADE}"
+    if level < now and feature == KRAFT_VERSION:
+        return invalid, f"{wanted} Can't downgrade the version of this feature."
     if level != now and feature in STANDING:
         return invalid, f"{wanted} It stays at {now} in a simulated cluster."
     return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 BACKLOG = 128
 AT_MOST = 1_000
 """Connections at once; more are closed as they come."""
+AGAIN = 0.05
+"""Seconds until a port that could not be bound is tried again."""
 
 
 class Listener:
@@ -53,6 +54,8 @@ class Listener:
             held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(port != 0))
             held.setblocking(False)
             held.bind((host, port))
+            # What a client has not closed yet must not keep the node from its own port when it comes back.
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         except OSError:
             held.close()
             raise
@@ -63,34 +66,46 @@ class Listener:
         return int(self._address[1])
 
     async def _listen(self) -> None:
-        if self._socket is None:  # bound anew where it was let go
-            self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._socket.setblocking(False)
-            self._socket.bind(self._address)
+        if self._socket is None:
+            self._socket = self._bound_anew()
         if self._process is not None or self._dark:
             held, self._socket = self._socket, None
             self._server = await asyncio.start_server(self._take, sock=held, backlog=BACKLOG)
 
+    def _bound_anew(self) -> socket.socket:
+        """Raises OSError."""
+        held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.setblocking(False)
+            held.bind(self._address)
+        except OSError:
+            held.close()
+            raise
+        return held
+
     def _present(self) -> object | None:
-        """The process that runs there now."""
+        """The process that serves there now: a broker that starts listens once it has the metadata, as Kafka's."""
         world = self.cluster.world
-        processes = world.brokers if self.node.role is Role.BROKER else world.controllers
-        return processes.get(self.node.id)
+        if self.node.role is Role.CONTROLLER:
+            return world.controllers.get(self.node.id)
+        process = world.brokers.get(self.node.id)
+        return process if process is not None and process.offset >= 0 else None
 
     @property
     def answers(self) -> bool:
-        """Whether the node runs and the operator reaches it."""
+        """Whether the node serves and the operator reaches it."""
         return self._process is not None and self.cluster.world.network.connected(OPERATOR, self.node)
 
     def look(self) -> None:
         """Follow the node: reset what was connected to a process that is gone, stop or begin to listen."""
         present = self._present()
-        if present is self._process:
+        powered = self._dark and self.node.id in self.cluster.world.brokers
+        if present is self._process and not powered:
             return
         gone = self._process is not None
         self._process = present
-        if present is not None:
+        if powered:
             self._dark = False
         if gone and not self._dark:
             self._reset_all()
@@ -104,9 +119,12 @@ class Listener:
                 server, self._server = self._server, None
                 server.close()
             # The port stays bound, so that it cannot be taken by another while nobody listens.
-            with contextlib.suppress(OSError):
+            pause = 0.0
+            try:
                 await self._listen()
-            await asyncio.sleep(0)
+            except OSError:
+                pause = AGAIN
+            await asyncio.sleep(pause)
             wanted = self._process is not None or self._dark
 
     def _reset_all(self) -> None:

@@ -23,6 +23,7 @@ from recovery.controller.registration import Registration
 from recovery.model import NO_LEADER, TopicPartition
 
 BROKERS, CONTROLLERS = 1, 2
+_ENDPOINTS = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 
 
@@ -133,10 +134,16 @@ async def describe_cluster(call: Call) -> Values:
         "cluster_authorized_operations": operations,
     }
     wrong = {**head, "cluster_id": "", "controller_id": -1, "brokers": ()}
-    if call.at_broker != (kind == BROKERS):
-        error = ErrorCode.mismatched_endpoint_type
-        return {**wrong, "error_code": error, "error_message": "The request was sent to an endpoint of type "
-                + ("BROKER" if call.at_broker else "CONTROLLER")}  # fmt: skip
+    own = BROKERS if call.at_broker else CONTROLLERS
+    if kind not in _ENDPOINTS:
+        said = f"Unsupported endpoint type {kind}"
+        return {**wrong, "error_code": ErrorCode.unsupported_endpoint_type, "error_message": said}
+    if kind != own:
+        said = (
+            f"The request was sent to an endpoint of type {_ENDPOINTS[own]},"
+            f" but we wanted an endpoint of type {_ENDPOINTS[kind]}"
+        )
+        return {**wrong, "error_code": ErrorCode.mismatched_endpoint_type, "error_message": said}
     if not call.at_broker:
         if not call.rights.cluster("ALTER"):
             return {**wrong, "error_code": ErrorCode.cluster_authorization_failed}

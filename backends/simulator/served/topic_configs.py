@@ -19,47 +19,51 @@ class Kind(IntEnum):
 
 
 class TopicConfig(NamedTuple):
-    """``broker`` is the broker's configuration that it falls back to, empty where that has another unit or none."""
+    """``broker`` is the broker's configuration that it falls back to, empty where that has another unit or none;
+    ``least`` what a number may be at least.
+    """
 
     kind: Kind
     default: str
     broker: str
+    least: int = 0
 
 
 FOREVER = str(2**63 - 1)
+ANY = -(2**63)
 
 TOPIC_CONFIGS: dict[str, TopicConfig] = {
     "cleanup.policy": TopicConfig(Kind.LIST, "delete", "log.cleanup.policy"),
-    "compression.gzip.level": TopicConfig(Kind.INT, "-1", "compression.gzip.level"),
-    "compression.lz4.level": TopicConfig(Kind.INT, "9", "compression.lz4.level"),
+    "compression.gzip.level": TopicConfig(Kind.INT, "-1", "compression.gzip.level", ANY),
+    "compression.lz4.level": TopicConfig(Kind.INT, "9", "compression.lz4.level", ANY),
     "compression.type": TopicConfig(Kind.STRING, "producer", "compression.type"),
-    "compression.zstd.level": TopicConfig(Kind.INT, "3", "compression.zstd.level"),
+    "compression.zstd.level": TopicConfig(Kind.INT, "3", "compression.zstd.level", ANY),
     "delete.retention.ms": TopicConfig(Kind.LONG, "86400000", "log.cleaner.delete.retention.ms"),
     "file.delete.delay.ms": TopicConfig(Kind.LONG, "60000", "log.segment.delete.delay.ms"),
-    "flush.messages": TopicConfig(Kind.LONG, FOREVER, "log.flush.interval.messages"),
+    "flush.messages": TopicConfig(Kind.LONG, FOREVER, "log.flush.interval.messages", 1),
     "flush.ms": TopicConfig(Kind.LONG, FOREVER, ""),
     "follower.replication.throttled.replicas": TopicConfig(Kind.LIST, "", ""),
     "index.interval.bytes": TopicConfig(Kind.INT, "4096", "log.index.interval.bytes"),
     "leader.replication.throttled.replicas": TopicConfig(Kind.LIST, "", ""),
-    "local.retention.bytes": TopicConfig(Kind.LONG, "-2", "log.local.retention.bytes"),
-    "local.retention.ms": TopicConfig(Kind.LONG, "-2", "log.local.retention.ms"),
-    "max.compaction.lag.ms": TopicConfig(Kind.LONG, FOREVER, "log.cleaner.max.compaction.lag.ms"),
+    "local.retention.bytes": TopicConfig(Kind.LONG, "-2", "log.local.retention.bytes", -2),
+    "local.retention.ms": TopicConfig(Kind.LONG, "-2", "log.local.retention.ms", -2),
+    "max.compaction.lag.ms": TopicConfig(Kind.LONG, FOREVER, "log.cleaner.max.compaction.lag.ms", 1),
     "max.message.bytes": TopicConfig(Kind.INT, "1048588", "message.max.bytes"),
     "message.timestamp.after.max.ms": TopicConfig(Kind.LONG, "3600000", "log.message.timestamp.after.max.ms"),
     "message.timestamp.before.max.ms": TopicConfig(Kind.LONG, FOREVER, "log.message.timestamp.before.max.ms"),
     "message.timestamp.type": TopicConfig(Kind.STRING, "CreateTime", "log.message.timestamp.type"),
     "min.cleanable.dirty.ratio": TopicConfig(Kind.DOUBLE, "0.5", "log.cleaner.min.cleanable.ratio"),
     "min.compaction.lag.ms": TopicConfig(Kind.LONG, "0", "log.cleaner.min.compaction.lag.ms"),
-    "min.insync.replicas": TopicConfig(Kind.INT, "1", "min.insync.replicas"),
+    "min.insync.replicas": TopicConfig(Kind.INT, "1", "min.insync.replicas", 1),
     "preallocate": TopicConfig(Kind.BOOLEAN, "false", "log.preallocate"),
     "remote.log.copy.disable": TopicConfig(Kind.BOOLEAN, "false", ""),
     "remote.log.delete.on.disable": TopicConfig(Kind.BOOLEAN, "false", ""),
     "remote.storage.enable": TopicConfig(Kind.BOOLEAN, "false", ""),
-    "retention.bytes": TopicConfig(Kind.LONG, "-1", "log.retention.bytes"),
-    "retention.ms": TopicConfig(Kind.LONG, "604800000", ""),
-    "segment.bytes": TopicConfig(Kind.INT, "1073741824", "log.segment.bytes"),
-    "segment.index.bytes": TopicConfig(Kind.INT, "10485760", "log.index.size.max.bytes"),
+    "retention.bytes": TopicConfig(Kind.LONG, "-1", "log.retention.bytes", ANY),
+    "retention.ms": TopicConfig(Kind.LONG, "604800000", "", -1),
+    "segment.bytes": TopicConfig(Kind.INT, "1073741824", "log.segment.bytes", 1048576),
+    "segment.index.bytes": TopicConfig(Kind.INT, "10485760", "log.index.size.max.bytes", 4),
     "segment.jitter.ms": TopicConfig(Kind.LONG, "0", ""),
-    "segment.ms": TopicConfig(Kind.LONG, "604800000", ""),
+    "segment.ms": TopicConfig(Kind.LONG, "604800000", "", 1),
     "unclean.leader.election.enable": TopicConfig(Kind.BOOLEAN, "false", "unclean.leader.election.enable"),
 }

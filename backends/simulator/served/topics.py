@@ -12,13 +12,20 @@ from backends.simulator.broker.describe import id_of
 from backends.simulator.messages import CreateTopic, DeleteTopic
 from backends.simulator.scenario.spread import spread
 from backends.simulator.served.call import Call, code, message
-from backends.simulator.served.configs import ACTED_UPON, MIN_ISR, TOPIC, refusal_of, set_config
+from backends.simulator.served.configs import (
+    ACTED_UPON,
+    MIN_ISR,
+    TOPIC,
+    refusal_of,
+    set_config,
+    wrong_config,
+)
 from backends.simulator.served.entities import Values
 from backends.simulator.served.tables import rows_of
-from backends.simulator.served.topic_configs import TOPIC_CONFIGS
 from recovery.controller.image import ClusterImage
 
-_LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+LONGEST_NAME = 249
 MOST_PARTITIONS = 10_000
 """As many as one request may make here; a simulated cluster of more comes from its scenario."""
 
@@ -64,19 +71,34 @@ async def _create(call: Call, asked: Any) -> Values:
 
 
 def _checked(call: Call, image: ClusterImage, asked: Any) -> tuple[tuple[int, ...], ...]:
-    if not _LEGAL.fullmatch(asked.name) or asked.name in (".", ".."):
-        raise _Refused(ErrorCode.invalid_topic_exception, f"Topic name is invalid: {asked.name!r}")
+    wrong = wrong_name(asked.name)
+    if wrong is not None:
+        raise _Refused(ErrorCode.invalid_topic_exception, f"Topic name is invalid: {wrong}")
     if asked.name in rows_of(image):
         raise _Refused(ErrorCode.topic_already_exists, f"Topic '{asked.name}' already exists.")
     for config in asked.configs:
-        if config.name not in TOPIC_CONFIGS:
-            raise _Refused(ErrorCode.invalid_config, f"Unknown topic config name: {config.name}")
+        said = wrong_config(config.name, config.value)
+        if said is not None:
+            raise _Refused(ErrorCode.invalid_config, said)
     if asked.assignments:
-        return _given(asked)
+        return _given(image, asked)
     return _spread(call, image, asked.num_partitions, asked.replication_factor)
 
 
-def _given(asked: Any) -> tuple[tuple[int, ...], ...]:
+def wrong_name(name: str) -> str | None:
+    """What Kafka says of a topic's name that cannot be."""
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
+    if len(name) > LONGEST_NAME:
+        return f"the length of '{name}' is longer than the max allowed length {LONGEST_NAME}"
+    if not _LEGAL.fullmatch(name):
+        return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return None
+
+
+def _given(image: ClusterImage, asked: Any) -> tuple[tuple[int, ...], ...]:
     if asked.num_partitions != -1 or asked.replication_factor != -1:
         raise _Refused(
             ErrorCode.invalid_request,
@@ -88,7 +110,30 @@ def _given(asked: Any) -> tuple[tuple[int, ...], ...]:
             ErrorCode.invalid_replica_assignment,
             "partitions should be a consecutive 0-based integer sequence",
         )
-    return tuple(rows[number] for number in sorted(rows))
+    found = tuple(rows[number] for number in sorted(rows))
+    for replicas in found:
+        said = _wrong_replicas(image, replicas, len(found[0]))
+        if said is not None:
+            manual = "The manual partition assignment includes"
+            raise _Refused(ErrorCode.invalid_replica_assignment, f"{manual} {said}")
+    return found
+
+
+def _wrong_replicas(image: ClusterImage, replicas: tuple[int, ...], others: int) -> str | None:
+    """``others`` is the number of replicas that the first partition has."""
+    if not replicas:
+        return "an empty replica list."
+    for number in sorted(replicas):
+        if number not in image.brokers:
+            return f"broker {number}, but no such broker is registered."
+        if replicas.count(number) > 1:
+            return f"the broker {number} more than once."
+    if len(replicas) != others:
+        return (
+            f"a partition with {len(replicas)} replica(s), but this is not consistent with previous partitions,"
+            f" which have {others} replica(s)."
+        )
+    return None
 
 
 def _spread(call: Call, image: ClusterImage, partitions: int, factor: int) -> tuple[tuple[int, ...], ...]:
@@ -122,11 +167,6 @@ def _spread(call: Call, image: ClusterImage, partitions: int, factor: int) -> tu
 async def _make(call: Call, asked: Any, rows: tuple[tuple[int, ...], ...]) -> None:
     given = {config.name: config.value for config in asked.configs if config.value is not None}
     minimum = given.get(MIN_ISR, "")
-    if minimum and not minimum.isdecimal():
-        raise _Refused(
-            ErrorCode.invalid_config,
-            f"Invalid value {minimum} for configuration {MIN_ISR}: Not a number of type INT",
-        )
     reply = await call.ask(CreateTopic(asked.name, rows, int(minimum) if minimum else None))
     refusal = refusal_of(reply)
     if refusal is not None:
