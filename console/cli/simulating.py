@@ -90,7 +90,7 @@ def show(program: Program, name: str, *, json: bool) -> int:
     ]
     program.screen.out(lines)
     look = "replicas --all-offline-partitions" if scenario.offline else "status"
-    program.screen.say(f"next: ktriage {look} --simulate {name}")
+    program.screen.say(f"next: ktriage {look} --simulate {shlex.quote(name)}")
     return Status.DONE
 
 

@@ -52,9 +52,12 @@ class Kept:
         self._simulation: Simulation | None = None
 
     def lock(self) -> None:
-        """Raises StateError while another process has it, or where it cannot be kept."""
+        """Raises StateError while another process has it, or where it cannot be kept. Nothing is put beside a file
+        that is no state of this scenario and seed.
+        """
         if self._path is None or self._lock is not None:
             return
+        statefile.own(self._path, self._scenario, self._seed)
         path = statefile.beside(self._path, "lock")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)

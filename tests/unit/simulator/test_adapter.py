@@ -169,7 +169,7 @@ async def test_a_state_that_is_none_is_refused_in_one_line_and_kept(tmp_path: Pa
     # A reset would refuse it too: it may be anybody's.
     assert "move it away" in str(raised.value)
     assert state.read_text(encoding="latin-1") == content
-    # The lock is free again.
+    assert os.listdir(tmp_path) == ["state.json"]  # noqa: PTH208  # a look that blocks nobody
     state.unlink()
     await cluster.open()
     await cluster.close()
