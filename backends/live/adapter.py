@@ -36,10 +36,10 @@ from backends.live.quorum import describe_quorum
 from backends.live.reassign import list_reassignments
 from backends.live.settings import ClientSettings
 from backends.live.survey import SurveyRun
+from backends.live.surveyed import replicas, surveys
 from backends.live.versions import capabilities
 from recovery.loss import Witness
-from recovery.min_isr import effective_min_isr
-from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
+from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
 if TYPE_CHECKING:
     from backends.live.check import Checked
@@ -162,16 +162,10 @@ class LiveBackend:
             run.run(),
         )
         brokers = {broker.id: broker for broker in self._fleet.brokers}
-        dirs = self._listing.sizes() if request.log_dirs else {}
-        surveys = []
-        # A row takes more memory than what comes of it: it is let go, unless a partition was asked for twice.
-        take = run.rows.pop if len(run.rows) == len(request.partitions) else run.rows.__getitem__
-        for state in request.partitions:
-            row = take(state.tp)
-            busy = reassigning if isinstance(reassigning, Unknown) else state.tp in reassigning
-            config = configs if isinstance(configs, Unknown) else configs[state.topic]
-            surveys.append(Survey(state, row.replicas(brokers, dirs), effective_min_isr(state, config), busy))
-        return SurveyResult(tuple(surveys), tuple(run.contacts[broker] for broker in sorted(run.contacts)))
+        held = self._listing.sizes() if request.log_dirs else {}
+        told = replicas(run, brokers, held)
+        contacts = tuple(run.contacts[broker] for broker in sorted(run.contacts))
+        return SurveyResult(surveys(request.partitions, told, configs, reassigning), contacts)
 
     async def _reassigning(self, states: Sequence[PartitionState]) -> frozenset[TopicPartition] | Unknown:
         few = [state.tp for state in states] if len(states) <= LIST_REASSIGNMENTS_AT_ONCE else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from kio.serial.errors import SerialError
 from kio.static.protocol import ResponsePayload
@@ -15,6 +15,7 @@ from kio.static.protocol import ResponsePayload
 from backends.base.errors import NotOffered, Refused
 from backends.live.addresses import Address, resolve
 from backends.live.carrier import Carrier, explain, protocol_hint
+from backends.live.columns import NotPlain
 from backends.live.errors import BrokerError, Trouble, one_line
 from backends.live.greeting import Greeting, Hello
 from backends.live.secret import Secret
@@ -22,6 +23,16 @@ from backends.live.settings import ClientSettings
 from backends.live.wire import CarriedRequest, RawAnswer, Sendable
 
 R = TypeVar("R", bound=ResponsePayload)
+
+
+class Throttling(Protocol):
+    """An answer that says how long the broker wants to be left alone."""
+
+    @property
+    def throttle_ms(self) -> int: ...
+
+
+C = TypeVar("C", bound=Throttling)
 
 _serial = itertools.count(1)
 
@@ -31,7 +42,8 @@ class BrokerConnection:
 
     It never reconnects. After a failed, timed-out or cancelled request it is closed for good, so that
     ``identity`` names the very connection that carried an answer, and ``closed`` tells that it is gone.
-    ``broker`` is the id that is expected there (None: any), ``verified`` tells that the node said so itself.
+    ``broker`` is the id that is expected there (None: any), ``verified`` tells that the node said so itself,
+    ``answers`` how many it has given.
     """
 
     def __init__(
@@ -51,7 +63,7 @@ class BrokerConnection:
         self._settings = settings
         self._turn = asyncio.Lock()
         self._resume_at = 0.0
-        self._answered = False
+        self.answers = 0
 
     @classmethod
     async def open(
@@ -138,7 +150,7 @@ class BrokerConnection:
         the request was never written. Cancelling closes it too: the answer would come back to nobody.
         Raises Refused where the request holds a value that Kafka's protocol cannot carry.
         """
-        return self._decode(await self._carry(request, timeout), response_type)
+        return self.decoded(await self.raw(request, timeout=timeout), response_type)
 
     async def send_exactly(
         self, request: Sendable, response_type: type[R], *, timeout: float | None = None
@@ -147,9 +159,36 @@ class BrokerConnection:
 
         For calls that no release has: a broker may serve another under the same number.
         """
+        return self.decoded_exactly(await self.raw(request, timeout=timeout), response_type)
+
+    async def raw(self, request: Sendable, *, timeout: float | None = None) -> RawAnswer:
+        """As :meth:`send`, the answer undecoded: for :meth:`columns` and :meth:`decoded`."""
+        return await self._carry(request, timeout)
+
+    def columns(self, raw: RawAnswer, read: Callable[[bytes, int], C]) -> C | None:
+        """The answer as ``read`` takes it; None where that raises NotPlain, so that it must be decoded."""
+        try:
+            told = read(raw.data, raw.offset)
+        except NotPlain:
+            return None
+        self._throttled(told.throttle_ms / 1000)
+        return told
+
+    def decoded(self, raw: RawAnswer, response_type: type[R]) -> R:
+        """The answer. Raises BrokerError, and closes the connection, where the bytes do not fit."""
+        try:
+            answer = raw.read(response_type)
+        except Exception as error:
+            self.close()
+            detail = f"answer to {response_type.__name__} not understood ({type(error).__name__})"
+            raise self._error(Trouble.UNDECODABLE, detail, sent=True) from None
+        self._note_throttle(answer)
+        return answer
+
+    def decoded_exactly(self, raw: RawAnswer, response_type: type[R]) -> R | None:
+        """As :meth:`send_exactly`."""
         from backends.live.native import read_exactly
 
-        raw = await self._carry(request, timeout)
         try:
             answer = read_exactly(response_type, raw.data, raw.offset)
         except Exception:  # kio raises as many kinds of errors as there are formats
@@ -198,28 +237,22 @@ class BrokerConnection:
         except Exception as error:
             self.close()
             # A listener that wants another protocol may answer the greeting, and nothing after it.
-            hint = "" if self._answered else protocol_hint(self._settings)
+            hint = "" if self.answers else protocol_hint(self._settings)
             raise self._error(*explain(error, hint), sent=True) from None
         except asyncio.CancelledError:
             self.close()
             raise
-        self._answered = True
+        self.answers += 1
         return raw
-
-    def _decode(self, raw: RawAnswer, response_type: type[R]) -> R:
-        try:
-            answer = raw.read(response_type)
-        except Exception as error:
-            self.close()
-            detail = f"answer to {response_type.__name__} not understood ({type(error).__name__})"
-            raise self._error(Trouble.UNDECODABLE, detail, sent=True) from None
-        self._note_throttle(answer)
-        return answer
 
     def _note_throttle(self, answer: ResponsePayload) -> None:
         throttle = getattr(answer, "throttle_time", None)
-        if isinstance(throttle, timedelta) and throttle:
-            self._resume_at = asyncio.get_running_loop().time() + throttle.total_seconds()
+        if isinstance(throttle, timedelta):
+            self._throttled(throttle.total_seconds())
+
+    def _throttled(self, seconds: float) -> None:
+        if seconds:
+            self._resume_at = asyncio.get_running_loop().time() + seconds
 
     def _error(self, trouble: Trouble, detail: str, *, sent: bool = False) -> BrokerError:
         return BrokerError(trouble, self.where, detail, sent=sent)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kio.static.protocol import RequestPayload, ResponsePayload
@@ -149,10 +150,12 @@ class Fleet:
         quorum = await self.quorum()
         caught_up = self.caught_up(quorum)
         pool = self._forwarding if forwarded or not again else self._common
-        asks = [self._ask(pool, broker, ask, caught_up) for broker in self._order(caught_up, pool)]
+        used: list[tuple[BrokerConnection, int]] = []
+        asks = [self._ask(pool, broker, ask, caught_up, used) for broker in self._order(caught_up, pool)]
         try:
             if again:
-                return await first_answer(asks, patience=PATIENCE, leave=self._leftovers)
+                moved = partial(_answers, used)
+                return await first_answer(asks, patience=PATIENCE, leave=self._leftovers, moved=moved)
             return await _one_by_one(asks)
         except NobodyAnswered as error:
             self._quorum = None
@@ -271,7 +274,7 @@ class Fleet:
     async def _ask_quorum(self) -> Quorum | Unknown:
         answer: Quorum | Unknown
         pool = self._forwarding
-        asks = [self._ask(pool, broker, describe_quorum, None) for broker in self._order(None, pool)]
+        asks = [self._ask(pool, broker, describe_quorum, None, []) for broker in self._order(None, pool)]
         try:
             async with asyncio.timeout(QUORUM_TIMEOUT):
                 answer = (await first_answer(asks, patience=QUORUM_PATIENCE)).value
@@ -315,13 +318,17 @@ class Fleet:
         broker: int,
         ask: Callable[[BrokerConnection], Awaitable[T]],
         caught_up: frozenset[int] | None,
+        used: list[tuple[BrokerConnection, int]],
     ) -> Callable[[], Awaitable[Told[T]]]:
+        """``used`` gets the connection that the question is put over, and how many answers it had given by then."""
+
         async def run() -> Told[T]:
             try:
                 conn = await pool.get(broker)
             except BrokerError:
                 self._failed[broker] = asyncio.get_running_loop().time()
                 raise
+            used.append((conn, conn.answers))
             self._failed.pop(broker, None)
             known = None if caught_up is None or broker == SEED else broker in caught_up
             if pool is not self._forwarding:
@@ -333,6 +340,11 @@ class Fleet:
                 self._forwards[broker] -= 1
 
         return run
+
+
+def _answers(used: Iterable[tuple[BrokerConnection, int]]) -> int:
+    """How many answers have come since."""
+    return sum(conn.answers - before for conn, before in used)
 
 
 def _in_short(error: NobodyAnswered, *, sent: bool) -> BackendError:

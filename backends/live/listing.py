@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,9 +12,10 @@ from backends.base.errors import BackendError
 from backends.live.connection import BrokerConnection
 from backends.live.errors import BrokerError, as_unknown
 from backends.live.fleet import Fleet
-from backends.live.logdirs import describe_log_dirs
+from backends.live.logdirs import Held, held_replicas
 from backends.live.partitions import describe_partitions, unseen_topics, with_hidden
-from recovery.model import TopicPartition, Unknown, Why
+from backends.live.sizes import Sizes
+from recovery.model import Unknown, Why
 
 LISTING_TIMEOUT = 2.0
 """Seconds that the list of all partitions waits for log dirs; a broker that is silent is left out of it."""
@@ -22,13 +23,11 @@ LISTING_TIMEOUT = 2.0
 FRESH_FOR = 15.0
 """Seconds for which a survey does without asking the same connection for its log dirs again."""
 
-Dirs = Mapping[int, Mapping[TopicPartition, tuple[str, int]]]
-
 
 class _Told(NamedTuple):
     connection: int
     at: float
-    dirs: tuple[LogDir, ...]
+    held: Held
 
 
 class Listing:
@@ -78,13 +77,13 @@ class Listing:
     async def _describe(self, broker: int) -> tuple[LogDir, ...] | Unknown:
         try:
             connection = await self._fleet.connection(broker)
-            found = await describe_log_dirs(connection)
+            found = await held_replicas(connection)
         except BackendError as error:
             return as_unknown(error)
         self._keep(broker, connection, found)
-        return found
+        return found.dirs
 
-    def _keep(self, broker: int, connection: BrokerConnection, found: tuple[LogDir, ...]) -> None:
+    def _keep(self, broker: int, connection: BrokerConnection, found: Held) -> None:
         now = asyncio.get_running_loop().time()
         self._newest[broker] = _Told(connection.identity, now, found)
 
@@ -98,26 +97,17 @@ class Listing:
         if kept is not None and kept.connection == connection.identity and now - kept.at < FRESH_FOR:
             return
         try:
-            self._keep(broker, connection, await describe_log_dirs(connection))
+            self._keep(broker, connection, await held_replicas(connection))
         except BrokerError:
             raise
         except BackendError:
             self._newest.pop(broker, None)
 
-    def sizes(self) -> Dirs:
-        """Per broker and partition the log dir and the size; a replica that is being moved counts where it is."""
-        return {broker: dict(_sizes(told.dirs)) for broker, told in self._newest.items()}
+    def sizes(self) -> Mapping[int, Sizes]:
+        """By broker the log dirs and sizes; a replica that is being moved counts where it is."""
+        return {broker: told.held.sizes for broker, told in self._newest.items()}
 
 
 def _refused(dirs: Mapping[int, tuple[LogDir, ...] | Unknown]) -> Unknown | None:
     told = (answer for answer in dirs.values() if isinstance(answer, Unknown))
     return next((answer for answer in told if answer.why is Why.NOT_ALLOWED), None)
-
-
-def _sizes(dirs: Sequence[LogDir]) -> Iterable[tuple[TopicPartition, tuple[str, int]]]:
-    return (
-        (replica.tp, (log_dir.path, replica.size))
-        for log_dir in dirs
-        for replica in log_dir.replicas
-        if not replica.future
-    )

@@ -5,17 +5,22 @@ Both work on an offline partition (shared facts, "Replica log info"). No record 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import repeat
+from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v12.response import FetchResponse, PartitionData
 from kio.schema.list_offsets.v7.response import ListOffsetsResponse
 from kio.static.primitive import i16
 
+from backends.live.columns import Columns
 from backends.live.connection import BrokerConnection
+from backends.live.logcolumns import read_fetch, read_list_offsets
 from backends.live.names import numbers
-from backends.live.packed import pack_fetch, pack_list_offsets
+from backends.live.packed import pack_fetch, pack_fetch_of, pack_list_offsets, pack_list_offsets_of
+from backends.live.shares import Ends, Share
 from recovery.model import TopicPartition, Unknown, Why
 from recovery.probe import Answer, OutOfRange
 
@@ -63,7 +68,23 @@ async def log_ends(
     ``partitions`` must be sorted by topic.
     """
     request = pack_list_offsets(partitions, replica=DEBUGGING_REPLICA, timestamp=LATEST)
-    response = await connection.send(request, ListOffsetsResponse, timeout=timeout)
+    return _ends(await connection.send(request, ListOffsetsResponse, timeout=timeout))
+
+
+async def log_ends_of(
+    connection: BrokerConnection, shares: Sequence[Share], timeout: float
+) -> Sequence[Ends | Mapping[TopicPartition, LogEnd | Trouble]]:
+    """The same for whole shares, each of another topic; row by row where a row of the answer is not plain."""
+    asked = [(share.topic, share.numbers) for share in shares]
+    request = pack_list_offsets_of(asked, replica=DEBUGGING_REPLICA, timestamp=LATEST)
+    raw = await connection.raw(request, timeout=timeout)
+    told = connection.columns(raw, partial(read_list_offsets, asked))
+    if told is not None:
+        return [Ends(offsets, epochs) for _, offsets, epochs in told.topics]
+    return [_ends(connection.decoded(raw, ListOffsetsResponse))] * len(shares)
+
+
+def _ends(response: ListOffsetsResponse) -> dict[TopicPartition, LogEnd | Trouble]:
     ends: dict[TopicPartition, LogEnd | Trouble] = {}
     for topic in response.topics:
         names = numbers(str(topic.name))
@@ -83,7 +104,40 @@ async def probe_epochs(
 
     ``questions`` must be sorted by topic.
     """
-    response = await connection.send(pack_fetch(questions), FetchResponse, timeout=timeout)
+    return _answers(await connection.send(pack_fetch(questions), FetchResponse, timeout=timeout), questions)
+
+
+async def probe_epochs_of(
+    connection: BrokerConnection, shares: Sequence[Share], timeout: float
+) -> Sequence[Sequence[Answer | OutOfRange] | Mapping[TopicPartition, Answer | OutOfRange | Trouble]]:
+    """The same for what is left of whole shares; row by row where a row of the answer is not plain."""
+    questions = [(share.topic, *share.questions()) for share in shares]
+    raw = await connection.raw(pack_fetch_of(questions), timeout=timeout)
+    told = connection.columns(
+        raw, partial(read_fetch, [(topic, numbers) for topic, numbers, _, _ in questions])
+    )
+    if told is not None:
+        return [_answers_of(columns) for columns in told.topics]
+    asked = [tp for share in shares for tp in share.tps()]
+    return [_answers(connection.decoded(raw, FetchResponse), asked)] * len(shares)
+
+
+def _answers_of(columns: Columns) -> Sequence[Answer | OutOfRange]:
+    _, errors, watermarks, starts, epochs, ends = columns
+    if not any(errors) and max(epochs) < 0:
+        rows: Iterable[Any] = zip(repeat(None), starts, watermarks, strict=False)
+        return list(
+            map(tuple.__new__, repeat(Answer), rows)
+        )  # as Answer(...) does, without a call of Python's
+    return [
+        OutOfRange.ANSWER if error else Answer((epoch, end) if epoch >= 0 else None, start, watermark)
+        for error, epoch, end, start, watermark in zip(errors, epochs, ends, starts, watermarks, strict=True)
+    ]
+
+
+def _answers(
+    response: FetchResponse, questions: Iterable[TopicPartition]
+) -> dict[TopicPartition, Answer | OutOfRange | Trouble]:
     if response.error_code is not ErrorCode.none:
         trouble = Trouble(Unknown(Why.FAILED, f"Fetch answered {response.error_code.name}"), passing=True)
         return dict.fromkeys(questions, trouble)

@@ -8,15 +8,20 @@ other way from then on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from backends.live import logquery
+from backends.live import shares as shared
 from backends.live.connection import BrokerConnection
 from backends.live.ids import kafka_id
+from backends.live.logcolumns import read_log_info
 from backends.live.logquery import LogEnd, Trouble
 from backends.live.names import numbers
-from backends.live.packed import pack_log_info
+from backends.live.packed import pack_log_info, pack_log_info_of, topic_id_bytes
+from backends.live.shares import Share
 from backends.live.versions import GET_REPLICA_LOG_INFO
+from backends.live.wire import RawAnswer
 from recovery.model import TopicPartition, Unknown, Why
 
 if TYPE_CHECKING:
@@ -68,22 +73,58 @@ class LogEnds:
         self._emulated.discard(broker)
         return ends
 
+    async def ask_of(
+        self, connection: BrokerConnection, shares: Sequence[Share], timeout: float
+    ) -> Sequence[shared.Ends | Mapping[TopicPartition, LogEnd | Trouble]]:
+        """The same for whole shares, each of another topic; row by row where an answer is not plain."""
+        if not self.native(connection):
+            return await logquery.log_ends_of(connection, shares, timeout)
+        broker = connection.broker or 0
+        self._emulated.add(broker)
+        ends: list[shared.Ends | Mapping[TopicPartition, LogEnd | Trouble]] = []
+        for batch in shared.batches(shares, AT_MOST):
+            found = await _native_of(connection, batch, timeout)
+            if found is None:
+                return await logquery.log_ends_of(connection, shares, timeout)
+            ends.extend(found)
+        self._emulated.discard(broker)
+        return ends
+
+
+async def _native_of(
+    connection: BrokerConnection, shares: Sequence[Share], timeout: float
+) -> Sequence[shared.Ends | Mapping[TopicPartition, LogEnd | Trouble]] | None:
+    asked = [(topic_id_bytes(share.topic_id), share.numbers) for share in shares]
+    raw = await connection.raw(pack_log_info_of(asked), timeout=timeout)
+    told = connection.columns(raw, partial(read_log_info, asked))
+    if told is not None and len(dict(asked)) == len(asked):
+        return [shared.Ends(offsets, epochs) for _, epochs, offsets in told.topics]
+    topics = {tp: share.topic_id for share in shares for tp in share.tps()}
+    found = await _native(connection, list(topics), topics, timeout, raw)
+    return None if found is None else [found] * len(shares)
+
 
 async def _native(
     connection: BrokerConnection,
     partitions: Sequence[TopicPartition],
     ids: Mapping[TopicPartition, str],
     timeout: float,
+    raw: RawAnswer | None = None,
 ) -> Ends | None:
-    """None where the answer is not the specification's, or the caller may not ask natively."""
+    """None where the answer is not the specification's, or the caller may not ask natively.
+
+    ``raw`` is the answer about all of them where it is there already.
+    """
     from backends.live.native import GetReplicaLogInfoResponse
 
     names = {ids[tp]: tp.topic for tp in partitions}
     waiting = list(partitions)
     ends: Ends = {}
     while waiting:
-        request = pack_log_info(waiting, ids)
-        answer = await connection.send_exactly(request, GetReplicaLogInfoResponse, timeout=timeout)
+        if raw is None:
+            raw = await connection.raw(pack_log_info(waiting, ids), timeout=timeout)
+        answer = connection.decoded_exactly(raw, GetReplicaLogInfoResponse)
+        raw = None
         if answer is None:
             return None
         found = _read(answer, names)

@@ -9,9 +9,11 @@ GetReplicaLogInfoRequest v0); a test holds every byte against kio's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from functools import partial
+from itertools import groupby, repeat
 from operator import attrgetter
 from struct import Struct
+from typing import cast
 from uuid import UUID
 
 from kio.schema.fetch.v12.request import FetchRequest
@@ -34,10 +36,18 @@ _topic = attrgetter("topic")
 
 def pack_list_offsets(partitions: Iterable[TopicPartition], *, replica: int, timestamp: int) -> Packed:
     """ListOffsets v7, read uncommitted; ``partitions`` sorted by topic. Raises struct.error for a bad integer."""
+    named = [(topic, [tp.partition for tp in group]) for topic, group in groupby(partitions, _topic)]
+    return pack_list_offsets_of(named, replica=replica, timestamp=timestamp)
+
+
+def pack_list_offsets_of(
+    named: Iterable[tuple[str, Sequence[int]]], *, replica: int, timestamp: int
+) -> Packed:
+    """The same, of topics with their partitions."""
     row = Struct(">iiqB").pack  # partition, current leader epoch, timestamp, tags
     topics = [
-        _with_partitions(topic, [row(tp.partition, _NO_EPOCH, timestamp, 0) for tp in group])
-        for topic, group in groupby(partitions, _topic)
+        _with_partitions(topic, list(map(row, numbers, repeat(_NO_EPOCH), repeat(timestamp), repeat(0))))
+        for topic, numbers in named
     ]
     head = Struct(">ib").pack(replica, 0)
     return Packed(ListOffsetsRequest, b"".join((head, _array(topics), _NO_TAGS)))
@@ -48,14 +58,26 @@ def pack_fetch(questions: Mapping[TopicPartition, tuple[int, int]]) -> Packed:
 
     ``questions``, sorted by topic, map a partition to (fetch offset, last fetched epoch).
     """
+    named = []
+    for topic, group in groupby(questions.items(), lambda question: question[0].topic):
+        rows = list(group)
+        columns = zip(*((tp.partition, *asked) for tp, asked in rows), strict=True)
+        named.append((topic, *columns))
+    return pack_fetch_of(cast("list[Question]", named))
+
+
+Question = tuple[str, Sequence[int], Sequence[int], Sequence[int]]
+"""A topic; of each partition its number, the fetch offset and the last fetched epoch."""
+
+
+def pack_fetch_of(questions: Iterable[Question]) -> Packed:
+    """The same, of topics with their partitions."""
     # Partition, current leader epoch, fetch offset, last fetched epoch, log start, most bytes, tags.
-    row = Struct(">iiqiqiB").pack
+    row = partial(map, Struct(">iiqiqiB").pack)
+    tail = repeat(_NO_OFFSET), repeat(_ONE_BYTE), repeat(0)
     topics = [
-        _with_partitions(
-            topic,
-            [row(tp.partition, _NO_EPOCH, *questions[tp], _NO_OFFSET, _ONE_BYTE, 0) for tp in group],
-        )
-        for topic, group in groupby(questions, _topic)
+        _with_partitions(topic, list(row(numbers, repeat(_NO_EPOCH), offsets, epochs, *tail)))
+        for topic, numbers, offsets, epochs in questions
     ]
     # Replica, longest wait, least and most bytes, isolation, session id and epoch (-1: none).
     head = Struct(">iiiibii").pack(CONSUMER, 0, 0, _ONE_BYTE, 0, 0, -1)
@@ -87,16 +109,26 @@ def pack_assignments(
 
 def pack_log_info(partitions: Iterable[TopicPartition], ids: Mapping[TopicPartition, str]) -> Packed:
     """GetReplicaLogInfo v0; ``ids`` map each partition to its topic's id. Raises struct.error for a bad integer."""
-    from backends.live.native import GetReplicaLogInfoRequest  # only where a broker offers it
-
     topics: dict[str, list[int]] = {}
     for tp in partitions:
         topics.setdefault(ids[tp], []).append(tp.partition)
+    return pack_log_info_of((topic_id_bytes(topic), numbers) for topic, numbers in topics.items())
+
+
+def pack_log_info_of(topics: Iterable[tuple[bytes, Sequence[int]]]) -> Packed:
+    """The same, of topics by the bytes of their ids with their partitions."""
+    from backends.live.native import GetReplicaLogInfoRequest  # only where a broker offers it
+
     rows = []
-    for topic, numbers in topics.items():
+    for topic, numbers in topics:
         packed = Struct(f">{len(numbers)}i").pack(*numbers)
-        rows.append(b"".join(((uuid_of(topic) or _ZERO).bytes, _varint(len(numbers) + 1), packed, _NO_TAGS)))
+        rows.append(b"".join((topic, _varint(len(numbers) + 1), packed, _NO_TAGS)))
     return Packed(GetReplicaLogInfoRequest, _array(rows) + _NO_TAGS)
+
+
+def topic_id_bytes(topic_id: str) -> bytes:
+    """The 16 bytes of a topic's id; zeros where it has none."""
+    return (uuid_of(topic_id) or _ZERO).bytes
 
 
 def _with_partitions(topic: str, rows: list[bytes]) -> bytes:

@@ -26,9 +26,12 @@ async def first_answer(
     patience: float,
     leave: set[asyncio.Task[T]] | None = None,
     discard: Callable[[T], None] | None = None,
+    moved: Callable[[], int] | None = None,
 ) -> T:
     """Start the first ask, and the next whenever one failed or ``patience`` seconds have passed.
 
+    ``moved`` counts the steps that those under way have made: whoever asks for many pages is not slow while they
+    come, and patience begins anew.
     Returns the first answer. The others are cancelled, or put into ``leave`` where cancelling would cost
     something: they then end by themselves. ``discard`` is given each answer that comes second.
     Raises NotAllowed as soon as one does (the others would too), NobodyAnswered when all have failed.
@@ -37,9 +40,11 @@ async def first_answer(
     started: set[asyncio.Task[T]] = set()
     running: set[asyncio.Task[T]] = set()
     errors: list[BackendError] = []
+    steps, failed = 0, True
     try:
         while waiting or running:
-            if waiting:
+            before, steps = steps, moved() if moved is not None else 0
+            if waiting and (failed or steps == before):
                 task = asyncio.ensure_future(_run(waiting.pop()))
                 started.add(task)
                 running.add(task)
@@ -54,6 +59,7 @@ async def first_answer(
                 if isinstance(error, NotAllowed) or not isinstance(error, BackendError):
                     raise error
                 errors.append(error)
+            failed = bool(done)
         raise NobodyAnswered(errors)
     finally:
         for task in started:

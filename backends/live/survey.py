@@ -1,30 +1,36 @@
 """The survey: every replica's own broker is asked how far its log goes, all brokers at once.
 
 Each broker has one worker with one request in flight, and fails alone. A partition is settled when every one
-of its replicas is; what it needs of one log may depend on what another log answered (``recovery.probe.deepen``),
-so the workers share the rows and wake one another.
+of its replicas is. Where the last record's epoch is all that is wanted, replicas are asked share by share
+(``shares``), and only what is odd becomes a row. Otherwise all are rows: what is asked of one log may depend on
+what another log answered (``recovery.probe.deepen``), so the workers share the rows and wake one another.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Protocol
+from operator import itemgetter
+from typing import Any, Protocol, cast
 
 from backends.base.answers import ClusterInfo, Contact, Depth, SurveyRequest
 from backends.base.errors import BackendError
 from backends.base.protocol import Progress
-from backends.live import logquery
+from backends.live import firstpass, logquery
 from backends.live.connection import BrokerConnection
 from backends.live.errors import BrokerError
 from backends.live.errors import Trouble as BrokerTrouble
+from backends.live.firstpass import LEFT_OUT, Odd
 from backends.live.logquery import CALL, LogEnd, Trouble
 from backends.live.nativequery import LogEnds
+from backends.live.shares import Share, batches, shares
+from backends.live.sizes import NO_SIZES, Sizes
 from backends.live.survey_row import Row
+from backends.live.tally import Tally
 from recovery import probe as probing
-from recovery.model import TopicPartition, Unknown, Why
+from recovery.model import Broker, PartitionState, Replica, TopicPartition, Unknown, Why
 from recovery.probe import Answer, OutOfRange, Probe, ProbeError
 
 REQUEST_TIMEOUT = 3.0
@@ -43,9 +49,6 @@ CHANGES = 3
 """How often a log may change while it is asked before it is given up."""
 
 
-_LEFT_OUT = Trouble(Unknown(Why.FAILED, "the broker left the partition out"), passing=False)
-
-
 class Connections(Protocol):
     """What a survey needs of the fleet."""
 
@@ -59,7 +62,7 @@ class Connections(Protocol):
 
 
 class SurveyRun:
-    """One survey. ``rows`` holds what was learnt, also after the deadline."""
+    """One survey. ``rows`` are the partitions that are not, or not only, asked in shares."""
 
     def __init__(
         self,
@@ -74,10 +77,12 @@ class SurveyRun:
     ) -> None:
         self._ends = ends or LogEnds()
         self._calls: dict[int, str] = {}
-        self.rows = {
-            state.tp: Row(state, request.leaders_only)
-            for state in sorted(request.partitions, key=lambda state: state.tp)
-        }
+        self.states = sorted(
+            {state[:2]: state for state in request.partitions}.values(), key=itemgetter(0, 1)
+        )
+        self.tally = Tally(self.states, leaders_only=request.leaders_only)
+        self.leaders_only = request.leaders_only
+        self.rows: dict[TopicPartition, Row] = {}
         self.contacts: dict[int, Contact] = {}
         self._connections = connections
         self._depth = request.depth
@@ -86,24 +91,46 @@ class SurveyRun:
         self._look_again = look_again
         self._beside = beside
         self._progress = progress
-        self._left = sum(1 for row in self.rows.values() if row.open)
         self._all_done = asyncio.Event()
-        brokers = sorted({broker for row in self.rows.values() for broker in row.open})
-        self._unasked = {broker: self._mine(broker) for broker in brokers}
+        self._waiting: dict[int, list[Share]] = shares(self.states, leaders_only=request.leaders_only)
+        self._shares: dict[int, tuple[Share, ...]] = {
+            broker: tuple(several) for broker, several in self._waiting.items()
+        }
+        brokers = sorted(self._waiting)
+        self._unasked: dict[int, dict[TopicPartition, None]] = {broker: {} for broker in brokers}
         self._questions: dict[int, dict[TopicPartition, None]] = {broker: {} for broker in brokers}
         self._wake = {broker: asyncio.Event() for broker in brokers}
         self._beside_left = set(brokers)
         self._silent: set[int] = set()
         self._began = 0.0
+        if request.depth is not Depth.LAST:
+            self._rows_only()
 
-    def _mine(self, broker: int) -> dict[TopicPartition, None]:
-        return {tp: None for tp, row in self.rows.items() if broker in row.open}
+    def _rows_only(self) -> None:
+        """No share is asked: every replica is a row's."""
+        for broker, several in self._waiting.items():
+            for share in several:
+                for state, place in zip(share.states, share.places, strict=True):
+                    self._hand_over(broker, state, place)
+                    self._unasked[broker][state.tp] = None
+                share.drop(range(len(share.states)))
+            several.clear()
+
+    def _hand_over(self, broker: int, state: PartitionState, place: int) -> Row:
+        """The row of that partition, which waits for that replica from now on."""
+        row = self.rows.get(TopicPartition(state.topic, state.partition))
+        if row is None:
+            row = Row(state, self.tally.firsts[self.tally.owner(place)])
+            self.rows[row.tp] = row
+        row.open.add(broker)
+        row.waiting.append(place)
+        return row
 
     async def run(self) -> None:
         """Come back when every replica is settled, at the latest when the duration is over."""
         loop = asyncio.get_running_loop()
         self._began = loop.time()
-        if not self._left:
+        if not self.tally.left:
             return
         workers = {broker: asyncio.create_task(self._work(broker)) for broker in self._unasked}
         try:
@@ -133,10 +160,13 @@ class SurveyRun:
         for broker in self._unasked:
             if broker not in self.contacts:
                 self._note(broker, Unknown(Why.NOT_ANSWERED, f"no answer {seconds}"))
+        late = Unknown(Why.NOT_ANSWERED, f"not settled {seconds}")
+        for broker, several in self._waiting.items():
+            for share in several:
+                share.unknown = self.contacts[broker].problem or late
         for row in self.rows.values():
             for broker in row.open:
-                problem = self.contacts[broker].problem
-                row.unknown.setdefault(broker, problem or Unknown(Why.NOT_ANSWERED, f"not settled {seconds}"))
+                row.unknown.setdefault(broker, self.contacts[broker].problem or late)
 
     def _note(self, broker: int, problem: Unknown | None) -> None:
         before = self.contacts.get(broker)
@@ -147,6 +177,16 @@ class SurveyRun:
         self.contacts[broker] = Contact(
             broker, address, problem, elapsed, "" if problem else self._calls.get(broker, CALL)
         )
+
+    def fill(
+        self, found: list[Replica | None], brokers: Mapping[int, Broker], held: Mapping[int, Sizes]
+    ) -> None:
+        """Put what was learnt of every replica that was asked to its place."""
+        for broker, several in self._shares.items():
+            for share in several:
+                share.fill(found, broker, brokers, held.get(broker, NO_SIZES))
+        for row in self.rows.values():
+            row.fill(found, brokers, held)
 
     # A broker's worker.
 
@@ -174,6 +214,7 @@ class SurveyRun:
         pauses: Iterator[float] = iter(PAUSES)
         pause = 0.0
         while True:
+            await self._ask_shares(broker, connection)
             await self._ask_ends(broker, connection)
             self._note(broker, None)
             while self._questions[broker]:
@@ -197,6 +238,30 @@ class SurveyRun:
             self._beside_left.discard(broker)
             self._see_whether_all_is_done()
 
+    async def _ask_shares(self, broker: int, connection: BrokerConnection) -> None:
+        """Batch by batch; one that is not finished when the connection fails is asked again as a whole."""
+        waiting = self._waiting[broker] = [share for share in self._waiting[broker] if share.numbers]
+        for batch in list(batches(waiting, logquery.AT_MOST)):
+            odd = await firstpass.ask_ends(connection, self._ends, batch, REQUEST_TIMEOUT)
+            self._took_odd(broker, odd)
+            self._calls[broker] = self._ends.call(connection)
+            self._note(broker, None)
+            while any(share.left for share in batch):
+                self._took_odd(broker, await firstpass.ask_epochs(connection, batch, REQUEST_TIMEOUT))
+            del waiting[: len(batch)]
+            self.tally.settled(place for share in batch for place in share.places)
+            self._tell_progress("asking replicas")
+        self._see_whether_all_is_done()
+
+    def _took_odd(self, broker: int, odd: Iterable[Odd]) -> None:
+        for one in odd:
+            row = self._hand_over(broker, one.state, one.place)
+            if one.known is None:
+                self._took_end(broker, row, cast("LogEnd | Trouble", one.answer))
+            else:
+                row.ends[broker], row.probes[broker] = one.known
+                self._took_answer(broker, row, cast("Answer | OutOfRange | Trouble", one.answer))
+
     async def _ask_ends(self, broker: int, connection: BrokerConnection) -> None:
         waiting = list(self._unasked[broker])
         for first in range(0, len(waiting), logquery.AT_MOST):
@@ -205,13 +270,13 @@ class SurveyRun:
             answers = await self._ends.ask(connection, topics, REQUEST_TIMEOUT)
             self._calls[broker] = self._ends.call(connection)
             for tp in batch:
-                self._took_end(broker, self.rows[tp], answers.get(tp, _LEFT_OUT))
+                self._took_end(broker, self.rows[tp], answers.get(tp, LEFT_OUT))
 
     def _took_end(self, broker: int, row: Row, answer: LogEnd | Trouble) -> None:
         if isinstance(answer, Trouble):
             self._trouble(broker, row, answer)
             return
-        del self._unasked[broker][row.tp]
+        self._unasked[broker].pop(row.tp, None)
         row.ends[broker] = answer
         state = row.state
         epoch = max(answer.leader_epoch, state.leader_epoch)
@@ -235,7 +300,7 @@ class SurveyRun:
             row = rows[tp]
             questions.pop(tp, None)
             row.asked.discard(broker)
-            self._took_answer(broker, row, answers.get(tp, _LEFT_OUT))
+            self._took_answer(broker, row, answers.get(tp, LEFT_OUT))
 
     def _took_answer(self, broker: int, row: Row, answer: Answer | OutOfRange | Trouble) -> None:
         if isinstance(answer, Trouble):
@@ -284,18 +349,18 @@ class SurveyRun:
         row.open.discard(broker)
         if self._depth is not Depth.LAST:
             self._deepen(row)
-        if row.done and not row.closed:
-            row.closed = True
-            self._left -= 1
+        if row.done and row.waiting:
+            self.tally.settled(row.waiting)
+            row.waiting = []
             self._tell_progress("asking replicas")
             self._see_whether_all_is_done()
 
     def _tell_progress(self, what: str) -> None:
         if self._progress is not None:
-            self._progress(what, len(self.rows) - self._left, len(self.rows))
+            self._progress(what, self.tally.total - self.tally.left, self.tally.total)
 
     def _see_whether_all_is_done(self) -> None:
-        if self._left == 0 and not self._beside_left:
+        if self.tally.left == 0 and not self._beside_left:
             self._all_done.set()
 
     def _deepen(self, row: Row) -> None:
@@ -324,6 +389,10 @@ class SurveyRun:
         """Nothing more comes from this broker; what it said of a log that is settled still stands."""
         self._silent.add(broker)
         self._beside_left.discard(broker)
+        for share in self._waiting[broker]:
+            share.unknown = unknown
+            self.tally.settled(share.places)
+        self._waiting[broker].clear()
         for tp in list(self._unasked[broker]):
             row = self.rows[tp]
             row.unknown[broker] = unknown

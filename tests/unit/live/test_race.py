@@ -59,6 +59,20 @@ async def test_one_that_hangs_brings_the_next_when_patience_is_over() -> None:
     assert await first_answer([hangs(), answers("b")], patience=0.01) == "b"
 
 
+async def test_one_that_answers_page_after_page_is_not_slow_until_a_page_stays_away() -> None:
+    pages, asked = iter(range(1, 9)), list[str]()
+    seen = 0
+
+    def moved() -> int:
+        nonlocal seen
+        assert not asked
+        seen = next(pages, 8)
+        return seen
+
+    assert await first_answer([hangs(), answers("b", asked)], patience=0.001, moved=moved) == "b"
+    assert seen == 8
+
+
 async def test_all_failing_tells_every_reason_once() -> None:
     with pytest.raises(NobodyAnswered, match=r"^x; y$") as caught:
         await first_answer([fails("x"), fails("y"), fails("x")], patience=FOREVER)

@@ -22,8 +22,11 @@ from backends.live import survey as module
 from backends.live.connection import BrokerConnection
 from backends.live.errors import BrokerError, Trouble
 from backends.live.logquery import LogEnd
+from backends.live.logquery import Trouble as RowTrouble
+from backends.live.shares import Ends, Share
 from backends.live.survey import SurveyRun
-from recovery.model import Broker, Lineage, PartitionState, ReplicaLog, TopicPartition, Unknown
+from backends.live.surveyed import replicas
+from recovery.model import Broker, Lineage, PartitionState, ReplicaLog, TopicPartition, Unknown, Why
 from recovery.probe import Answer, OutOfRange
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 
@@ -34,6 +37,9 @@ LEADER_EPOCH = 60
 @dataclass
 class Player:
     """One broker: it answers after ``delays`` turns of the loop, and is dead from its ``dies`` th request on.
+
+    ``shy`` are the partitions that it answers with a passing error, and how often; ``odd`` those about which it
+    contradicts itself, as a log does that changes meanwhile.
 
     The controller fences it after it has been looked at ``fenced_after`` times; if it ``returns``, it answers
     again after so many attempts to connect instead.
@@ -46,6 +52,8 @@ class Player:
     asked: int = 0
     dialled: int = 0
     garbled: bool = False
+    shy: dict[TopicPartition, int] = field(default_factory=dict)
+    odd: dict[TopicPartition, int] = field(default_factory=dict)
 
     @property
     def dead(self) -> bool:
@@ -65,6 +73,18 @@ class Player:
             raise BrokerError(Trouble.UNDECODABLE, "broker", "answer not understood", sent=True)
         if self.dead:
             raise BrokerError(Trouble.CLOSED, "broker", "connection closed by peer", sent=True)
+
+    def end(self, tp: TopicPartition) -> LogEnd | RowTrouble:
+        if self.shy.get(tp):
+            self.shy[tp] -= 1
+            return RowTrouble(Unknown(Why.FAILED, "the broker has no such replica"), passing=True)
+        return LogEnd(LEADER_EPOCH, self.logs[tp].end)
+
+    def epoch(self, tp: TopicPartition, epoch: int) -> Answer | OutOfRange:
+        if self.odd.get(tp):
+            self.odd[tp] -= 1
+            return Answer((LEADER_EPOCH + 1, 0), 0, 0)
+        return self.logs[tp].fetch(epoch)
 
 
 @dataclass
@@ -107,10 +127,10 @@ class Cast:
 
 async def log_ends(
     connection: Any, partitions: Iterable[TopicPartition], timeout: float
-) -> dict[TopicPartition, LogEnd]:
+) -> dict[TopicPartition, LogEnd | RowTrouble]:
     player: Player = connection
     await player.request()
-    return {tp: LogEnd(LEADER_EPOCH, player.logs[tp].end) for tp in partitions}
+    return {tp: player.end(tp) for tp in partitions}
 
 
 async def probe_epochs(
@@ -120,7 +140,32 @@ async def probe_epochs(
     await player.request()
     for tp, (log_end, _) in questions.items():
         assert log_end == player.logs[tp].end
-    return {tp: player.logs[tp].fetch(epoch) for tp, (_, epoch) in questions.items()}
+    return {tp: player.epoch(tp, epoch) for tp, (_, epoch) in questions.items()}
+
+
+async def log_ends_of(
+    connection: Any, shares: Sequence[Share], timeout: float
+) -> list[Ends | dict[TopicPartition, LogEnd | RowTrouble]]:
+    """As the real one: columns where nothing is in error, and row by row otherwise."""
+    rows = await log_ends(connection, [tp for share in shares for tp in share.tps()], timeout)
+    if any(isinstance(row, RowTrouble) for row in rows.values()):
+        return [rows] * len(shares)
+    ends = [[rows[tp] for tp in share.tps()] for share in shares]
+    return [Ends([end[1] for end in several], [LEADER_EPOCH] * len(several)) for several in ends]
+
+
+async def probe_epochs_of(
+    connection: Any, shares: Sequence[Share], timeout: float
+) -> list[list[Answer | OutOfRange]]:
+    questions = {
+        TopicPartition(share.topic, number): (log_end, epoch)
+        for share in shares
+        for number, log_end, epoch in zip(*share.questions(), strict=True)
+    }
+    answers = await probe_epochs(connection, questions, timeout)
+    return [
+        [answers[TopicPartition(share.topic, number)] for number in share.questions()[0]] for share in shares
+    ]
 
 
 @contextmanager
@@ -128,6 +173,8 @@ def on_stage() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(logquery, "log_ends", log_ends)
         patch.setattr(logquery, "probe_epochs", probe_epochs)
+        patch.setattr(logquery, "log_ends_of", log_ends_of)
+        patch.setattr(logquery, "probe_epochs_of", probe_epochs_of)
         patch.setattr(module, "PAUSES", (0.0,))
         yield
 
@@ -164,7 +211,9 @@ def casts(draw: st.DrawFn) -> Cast:
         delays = draw(st.lists(st.integers(0, 12), min_size=1, max_size=8))
         dies = draw(st.none() | st.integers(1, 8))
         returns = draw(st.none() | st.integers(1, 4)) if dies else None
-        players.append(Player(logs, _round_and_round(delays), dies, returns))
+        shy = draw(st.dictionaries(st.sampled_from(sorted(logs)), st.integers(1, 2)))
+        odd = dict.fromkeys(draw(st.sets(st.sampled_from(sorted(logs)))), 1)  # three brokers: CHANGES in all
+        players.append(Player(logs, _round_and_round(delays), dies, returns, shy=shy, odd=odd))
     return Cast(tuple(players), draw(st.integers(0, 4)))
 
 
@@ -177,9 +226,12 @@ def _round_and_round(values: list[int]) -> Iterator[int]:
 @given(casts(), st.sampled_from(Depth))
 def test_a_survey_ends_by_itself_and_whoever_lived_told_everything(cast_of: Cast, depth: Depth) -> None:
     survey = play(cast_of, depth)
-    for tp, row in survey.rows.items():
-        assert row.done
-        for replica in row.replicas(dict(enumerate(cast_of.cluster().brokers)), {}):
+    told = replicas(survey, dict(enumerate(cast_of.cluster().brokers)), {})
+    assert told.keys() == cast_of.players[0].logs.keys()
+    assert all(row.done for row in survey.rows.values())
+    for name, several in told.items():
+        tp = TopicPartition(*name)
+        for replica in several:
             player = cast_of.players[replica.broker]
             truth = player.logs[tp]
             if player.dies is not None and player.returns is None:
@@ -197,9 +249,9 @@ def test_a_broker_that_answers_garbage_is_not_asked_until_the_time_is_over() -> 
     logs = {TopicPartition("t", 0): WholeLog((0, 1, 2))}
     players = tuple(Player(logs, _round_and_round([0]), garbled=broker == 1) for broker in BROKERS)
     survey = play(Cast(players), Depth.LAST)
-    (row,) = survey.rows.values()
-    assert "not understood" in row.unknown[1].detail
-    assert set(row.settled()) == {0, 2}
+    ((one, garbling, other),) = replicas(survey, {}, {}).values()
+    assert isinstance(garbling.log, Unknown) and "not understood" in garbling.log.detail
+    assert isinstance(one.log, ReplicaLog) and isinstance(other.log, ReplicaLog)
     assert players[1].asked <= 5
 
 
