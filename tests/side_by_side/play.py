@@ -12,7 +12,7 @@ from backends.base.answers import Outcome
 from recovery.model import TopicPartition
 from tests.contract.asking import Record, Stopped, choices
 from tests.side_by_side.script import Script, Step, Strict
-from tests.side_by_side.sides import Seen, Side, Simulated, States
+from tests.side_by_side.sides import MIN_ISR, Seen, Side, Simulated, States
 
 DIFFERENCES = Path(__file__).parent / "differences.yaml"
 
@@ -73,8 +73,6 @@ async def do(side: Side, step: Step, expected: States) -> None:
         side.flush()
     elif step.produce is not None:
         side.produce(step.produce.topic, step.produce.records, step.produce.partition, step.produce.acks)
-    elif step.min_isr is not None:
-        side.set_min_isr(step.min_isr.topic, step.min_isr.value)
     elif step.reassign is not None:
         side.reassign(step.reassign.topic, step.reassign.partition, step.reassign.replicas)
     elif step.delete_records is not None:
@@ -86,6 +84,17 @@ async def do(side: Side, step: Step, expected: States) -> None:
         side.replace_disk(step.replace_disk.broker, step.replace_disk.index)
     elif step.elect is not None or step.designate is not None:
         await _elect(side, step)
+    else:
+        _configure(side, step)
+
+
+def _configure(side: Side, step: Step) -> None:
+    if step.min_isr is not None:
+        side.set_config(step.min_isr.topic, MIN_ISR, str(step.min_isr.value))
+    elif step.config is not None:
+        side.set_config(step.config.topic, step.config.name, step.config.value)
+    elif step.elr is not None:
+        side.set_elr(step.elr)
 
 
 async def _elect(side: Side, step: Step) -> None:

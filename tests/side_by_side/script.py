@@ -57,6 +57,14 @@ class MinIsr(Strict):
     value: int
 
 
+class Config(Strict):
+    """A topic's, by Kafka's name."""
+
+    topic: str
+    name: str
+    value: str
+
+
 class Reassign(Where):
     """Other replicas; None cancels a reassignment in progress."""
 
@@ -103,7 +111,8 @@ BESIDE = frozenset({"shows", "led"})
 class Step(Strict):
     """Exactly one thing that happens, and what it comes to (``topic-partition`` by name).
 
-    ``flush``: all that was written so far is on the disks, and outlasts a loss of power.
+    ``flush``: all that was written so far is on the disks, and outlasts a loss of power. ``elr``: the level of
+    eligible.leader.replicas.version.
     ``led``: whether the quorum has a leader afterwards.
     """
 
@@ -116,6 +125,8 @@ class Step(Strict):
     elect: Elect | None = None
     designate: Designate | None = None
     min_isr: MinIsr | None = None
+    config: Config | None = None
+    elr: Literal[0, 1] | None = None
     reassign: Reassign | None = None
     delete_records: DeleteRecords | None = None
     break_disk: Disk | None = None

@@ -26,8 +26,9 @@ from backends.live.adapter import LiveBackend
 from backends.live.addresses import parse_addresses
 from backends.live.settings import ClientSettings
 from backends.simulator.config import Config
+from backends.simulator.controller.requests import ELR_FEATURE
 from backends.simulator.loop import SECOND
-from backends.simulator.messages import Done, SetConfig
+from backends.simulator.messages import Done, SetConfig, UpdateFeature
 from backends.testbed import ClusterSpec, KafkaCluster, TestbedError, TimedOut, wait_until
 from backends.testbed.asking import Connection, NoAnswer
 from backends.testbed.disk import cut_log, read_log
@@ -90,7 +91,11 @@ class Side(Stage, Protocol):
         """``wanted`` when it has come to that; otherwise what it has come to in good time."""
         ...
 
-    def set_min_isr(self, topic: str, value: int) -> None: ...
+    def set_config(self, topic: str, name: str, value: str) -> None: ...
+
+    def set_elr(self, level: int) -> None:
+        """eligible.leader.replicas.version, for the whole cluster."""
+        ...
 
     def replace_disk(self, broker: int, index: int) -> None:
         """An empty disk in the place of a log dir of a dead broker."""
@@ -156,8 +161,14 @@ class Simulated(SimulatedStage):
             if before == {tp: self.look(tp) for tp in tps}:
                 return before
 
-    def set_min_isr(self, topic: str, value: int) -> None:
-        answer = self.told(SetConfig(topic, MIN_ISR, str(value)))
+    def set_config(self, topic: str, name: str, value: str) -> None:
+        self._done(SetConfig(topic, name, value))
+
+    def set_elr(self, level: int) -> None:
+        self._done(UpdateFeature(ELR_FEATURE, level))
+
+    def _done(self, body: SetConfig | UpdateFeature) -> None:
+        answer = self.told(body)
         assert isinstance(answer, Done) and answer.refusal is None, answer
 
     def replace_disk(self, broker: int, index: int) -> None:
@@ -233,8 +244,12 @@ class Real(RealStage):
             return None  # not there, or just being moved or removed
         return Log(log.start, log.end, log.last_epoch)
 
-    def set_min_isr(self, topic: str, value: int) -> None:
-        change = AlterableConfig(name=MIN_ISR, config_operation=i8(0), value=str(value))
+    def set_elr(self, level: int) -> None:
+        verb = "upgrade" if level else "downgrade"
+        self.cluster.tools("kafka-features", verb, "--feature", f"{ELR_FEATURE}={level}")
+
+    def set_config(self, topic: str, name: str, value: str) -> None:
+        change = AlterableConfig(name=name, config_operation=i8(0), value=value)
         resource = AlterConfigsResource(resource_type=i8(2), resource_name=topic, configs=(change,))
         request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
 
@@ -242,7 +257,7 @@ class Real(RealStage):
             answer = self.cluster.observe.ask(request, IncrementalAlterConfigsResponse)
             return not any(told.error_code for told in answer.responses)
 
-        wait_until(changed, f"{MIN_ISR} of {topic} to be changed", passing=(NoAnswer,))
+        wait_until(changed, f"{name} of {topic} to be changed", passing=(NoAnswer,))
 
     def replace_disk(self, broker: int, index: int) -> None:
         self.cluster.replace_log_dir(broker, index)
