@@ -137,5 +137,9 @@ class Backend(Protocol):
         ...
 
     async def restore_orders(self, rows: Sequence[Designation], recorder: Recorder) -> tuple[Election, ...]:
-        """Put back the assignment order of rows whose present order is exactly ``order``, and of no other."""
+        """Put back the assignment order of rows whose present order is ``order``, and of no other.
+
+        Where the row's own order stands it is written once more: what a killed run had asked for may not be seen
+        yet.
+        """
         ...

@@ -234,24 +234,19 @@ class Batch:
 
     async def _undo(self, written: Sequence[Designation]) -> None:
         """Puts back what this batch wrote; what stays is told in the row."""
-        problems = await self.put_back(written, just_written=True)
+        problems = await self.put_back(written)
         for row in written:
             if row.tp in problems:
                 self._not_restored(row, problems[row.tp])
 
-    async def put_back(
-        self, rows: Sequence[Designation], *, just_written: bool
-    ) -> Mapping[TopicPartition, str]:
-        """Restores, again while it fails in passing, and says for each other row why its order is not restored.
-
-        ``just_written``: see :meth:`_restore`.
-        """
+    async def put_back(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, str]:
+        """Restores, again while it fails in passing, and says for each other row why its order is not restored."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + RESTORE_FOR
         pause = 0.1
         while True:
             try:
-                return await self._restore(rows, just_written)
+                return await self._restore(rows)
             except BackendError as error:
                 if not _may_pass(error) or loop.time() >= deadline:
                     return {row.tp: str(error) for row in rows}
@@ -264,12 +259,13 @@ class Batch:
         self._ended[row.tp] = ended._replace(detail=detail, restored=False)
         self.passing.discard(row.tp)
 
-    async def _restore(self, rows: Sequence[Designation], just_written: bool) -> dict[TopicPartition, str]:
+    async def _restore(self, rows: Sequence[Designation]) -> dict[TopicPartition, str]:
         """Writes the original order where the present one is exactly ours; says why not for each other row.
 
-        A row whose original order stands, or whose topic is gone, is no problem. With ``just_written`` the
-        original order is written there too: a broker that is a moment behind the controller does not show the
-        reordered one yet. Raises BackendError where it may be tried again.
+        Where the original order stands it is written too: a broker that is a moment behind the controller does not
+        show the other one yet, and a request whose answer never came may still be carried out after this look,
+        but before this write. A row whose topic is gone is no problem. Raises BackendError where it may be tried
+        again.
         """
         tps = [row.tp for row in rows]
         states, reassigning = await asyncio.gather(
@@ -285,11 +281,9 @@ class Batch:
                 continue
             elif row.tp in reassigning:
                 problems[row.tp] = "a reassignment is in progress; left alone"
-            elif state.replicas == row.order != row.replicas or (
-                just_written and state.replicas == row.replicas
-            ):
+            elif state.replicas in (row.order, row.replicas):
                 ours.append(row)
-            elif state.replicas != row.replicas:
+            else:
                 now = list(state.replicas)
                 problems[row.tp] = f"the assignment is now {now}, not what was written; left alone"
         if ours:

@@ -100,11 +100,11 @@ async def _held(job: Round, rows: Sequence[Designation], ended: dict[TopicPartit
 async def restore_orders(
     controls: Controls, rows: Sequence[Designation], recorder: Recorder
 ) -> tuple[Election, ...]:
-    """Put back the assignment of rows whose present order is exactly the one written, and of no other."""
+    """Put back the assignment of rows whose order is the one written, or their own again, and of no other."""
     ended: dict[TopicPartition, Election] = {}
     for first in range(0, len(rows), BATCH):
         chunk = rows[first : first + BATCH]
-        problems = await Batch(controls, chunk, recorder).put_back(chunk, just_written=False)
+        problems = await Batch(controls, chunk, recorder).put_back(chunk)
         try:
             states = await controls.states([row.tp for row in chunk])
         except BackendError:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from backends.base.answers import Designation, Partitions, Reassignment
+from backends.base.answers import Designation, Election, Partitions, Reassignment
 from backends.base.protocol import Backend
 from console.errors import NotDone
 from console.journal.journal import Journal
@@ -86,7 +86,7 @@ def refuse_open(settled: Settled) -> None:
 
 
 async def settle(backend: Backend, found: Unfinished, journal: Journal) -> Settled:
-    """Looks at every open order and restores it only where it is exactly the one that was written.
+    """Looks at every open order and restores it where it is the one that was written, or seems restored already.
 
     Requests whose end was not known are closed: what they may have left is in the orders. Raises
     BackendError where nothing could be asked.
@@ -101,7 +101,7 @@ async def settle(backend: Backend, found: Unfinished, journal: Journal) -> Settl
 
 
 async def restore(backend: Backend, rows: Sequence[Designation], journal: Journal) -> Settled:
-    """Restores the orders of those rows that still stand as they were written, and tells about the others.
+    """Restores the orders of those rows that nobody else changed, and tells about the others.
 
     ``rows`` are oldest first. Where several runs reordered one partition, the newest is undone first.
     """
@@ -131,8 +131,15 @@ async def _restore_once(backend: Backend, rows: Sequence[Designation], journal: 
     looks = {row.tp: _look(row, states.get(row.tp), found, moving) for row in rows}
     ours = [row for row in rows if looks[row.tp] is None]
     elections = await backend.restore_orders(ours, journal) if ours else ()
-    written = tuple(Row(e.tp, Fate.RESTORED if e.restored else Fate.LEFT, e.detail) for e in elections)
+    own = {row.tp for row in ours if states[row.tp].replicas == row.replicas}
+    written = tuple(_written(election, own) for election in elections)
     return (*written, *(look for look in looks.values() if look is not None))
+
+
+def _written(election: Election, own: Set[TopicPartition]) -> Row:
+    if not election.restored:
+        return Row(election.tp, Fate.LEFT, election.detail)
+    return Row(election.tp, *((Fate.ALREADY, "") if election.tp in own else (Fate.RESTORED, election.detail)))
 
 
 # What counts where several orders of one partition were looked at.
@@ -145,7 +152,10 @@ def _look(
     found: Partitions,
     moving: tuple[Reassignment, ...] | Unknown,
 ) -> Row | None:
-    """Why the order is not to be written back; None: it stands exactly as it was written, and is."""
+    """Why the order is not to be written back; None: it stands as it was written, or as it was before, and is.
+
+    Also where it seems to be in its own order: what the killed run had asked for may be carried out after the look.
+    """
     if state is None:
         return _unseen(row.tp, found)
     if state.topic_id != row.topic_id:
@@ -165,9 +175,7 @@ def _look(
 
 
 def _compared(row: Designation, replicas: tuple[int, ...]) -> Row | None:
-    if replicas == row.replicas:
-        return Row(row.tp, Fate.ALREADY, "")
-    if replicas == row.order:
+    if replicas in (row.order, row.replicas):
         return None
     now = list(replicas)
     return Row(row.tp, Fate.FOREIGN, f"the assignment is {now}: not as it was, and not as it was written")

@@ -230,7 +230,7 @@ class Elections:
     # Orders.
 
     def restore(self, rows: Sequence[Designation], recorder: Recorder) -> tuple[Election, ...]:
-        """Put back the assignment of rows whose present order is exactly ``order``, and of no other."""
+        """Put back the assignment of rows whose order is ``order``, or their own again, and of no other."""
         if not rows:
             return ()
         tps = [row.tp for row in rows]
@@ -239,11 +239,11 @@ class Elections:
         mine = []
         for row in rows:
             state = states.get(row.tp)
-            if state is None or state.topic_id != row.topic_id or state.replicas == row.replicas:
+            if state is None or state.topic_id != row.topic_id:
                 continue
             if row.tp in busy:
                 problems[row.tp] = "a reassignment is in progress; left alone"
-            elif state.replicas == row.order:
+            elif state.replicas in (row.order, row.replicas):
                 mine.append(row)
             else:
                 now = list(state.replicas)

@@ -239,7 +239,8 @@ def test_an_unfinished_run_holds_the_next_one_back_until_it_is_finished(call: Ca
         2: "changed by somebody else",
         3: "in its own order already",
     }
-    assert [row.tp for row in backend.restored] == [tp(0)]
+    # What the killed run had asked for may come after the look: the fourth is written too, and nobody else's.
+    assert {row.tp for row in backend.restored} == {tp(0), tp(3)}
     assert backend.states[tp(0)].replicas == (1, 2, 3)
 
     assert unfinished(CLUSTER_ID).nothing
