@@ -39,6 +39,7 @@ from widgets import theme
 from widgets.dialogs.confirm import Confirmation
 from widgets.dialogs.once import Once
 from widgets.dialogs.picker import Place, PlacePicker
+from widgets.frame.bottom import Say
 from widgets.text import Tone
 
 _EPOCH = time.time() - time.monotonic()
@@ -235,8 +236,12 @@ class Console(App[int], inherit_bindings=False):
             desk.act(name)
 
     def action_say_quit(self) -> None:
-        if self.desk is not None:
-            self.desk.say("q quits")
+        """Where it is read: a screen with a line of its own covers the desk's."""
+        lines = self.screen.query(Say)
+        if self.screen is not self.desk and lines:
+            lines.first().say("Esc leaves this")
+        elif self.desk is not None:
+            self.desk.say("q quits" if self.screen is self.desk else "Esc leaves this")
 
     def action_command_palette(self) -> None:
         """As Textual's, without an id: the one that closes may not be gone yet when the next is opened."""

@@ -32,8 +32,8 @@ ANSWER_LOOKS = 0.05
 
 
 class Told(NamedTuple):
-    """Where a replacement is. ``question`` is what is to be allowed, None while nothing is; ``said`` what was last
-    seen or sent.
+    """Where a replacement is. ``question`` is what is to be allowed, None while nothing is; ``refused`` why the
+    present step is not sent yet; ``said`` what was last seen or sent.
     """
 
     step: Step | None = None
@@ -41,6 +41,7 @@ class Told(NamedTuple):
     seconds_left: float | None = None
     said: str = ""
     question: Prepared | None = None
+    refused: tuple[str, ...] = ()
 
 
 class Bridge:
@@ -72,7 +73,7 @@ class Bridge:
         self._allowed = question
 
     def begins(self, step: Step, seen: Situation) -> None:
-        self._tell(self.told._replace(step=step, seen=seen, seconds_left=None))
+        self._tell(self.told._replace(step=step, seen=seen, seconds_left=None, refused=()))
 
     def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:
         self._tell(self.told._replace(step=step, seen=seen, seconds_left=seconds_left))
@@ -81,8 +82,7 @@ class Bridge:
         self._tell(self.told._replace(step=step, said=f"the quorum was not told just now: {why}"))
 
     def judged(self, step: Step, prepared: Prepared) -> None:
-        refused = "; ".join(prepared.verdict.refused)
-        self._tell(self.told._replace(step=step, said=f"not now: {refused}" if refused else ""))
+        self._tell(self.told._replace(step=step, said="", refused=prepared.verdict.refused))
 
     async def allows(self, step: Step, prepared: Prepared) -> bool:
         """Waits for a person for as long as it takes; stopping the run, a signal too, answers no."""
@@ -106,11 +106,14 @@ class Bridge:
             self._show(told)
 
 
-def membership_of(backend: Backend) -> Membership:
-    """Raises NotDone where the adapter has no quorum."""
+async def membership_of(backend: Backend) -> Membership:
+    """Opened: whose cluster it is decides whether a newcomer belongs to it. Raises NotDone where the adapter has no
+    quorum, and BackendError.
+    """
     found: Membership | None = getattr(backend, "membership", None)
     if found is None:
         raise NotDone("the quorum of this cluster cannot be changed from here")
+    await found.open()
     return found
 
 
@@ -119,7 +122,7 @@ async def planned(backend: Backend, choice: Choice) -> Planned:
     made_by = f"{user()}@{platform.node()}"
     header = Header(str(uuid.uuid4()), now().isoformat(timespec="seconds"), made_by, version())
     try:
-        plan = await plan_replacement(membership_of(backend), choice, header)
+        plan = await plan_replacement(await membership_of(backend), choice, header)
     except (NotChosen, ReplacementError) as error:
         raise NotDone(f"{error}; nothing was sent") from None
     file = save(plan, None, keep=True)
@@ -130,7 +133,7 @@ async def planned(backend: Backend, choice: Choice) -> Planned:
 async def stands(backend: Backend, wanted: Planned) -> Told:
     """Where the replacement is now, nothing being begun; without a step where all is done. Raises BackendError."""
     plan = wanted.plan
-    picture, step = await standing(membership_of(backend), plan, wanted.confirmed)
+    picture, step = await standing(await membership_of(backend), plan, wanted.confirmed)
     return Told(step, None if step is None else situation(plan, step, picture))
 
 
@@ -153,4 +156,4 @@ async def run(backend: Backend, program: Program, wanted: Planned, stop: StopReq
                 f"another replacement is half done ({other.file}): go on with that one first, or give it up:"
                 " ktriage resume --give-up"
             )
-        return await recorded(membership_of(backend), wanted, journal, bridge, stop)
+        return await recorded(await membership_of(backend), wanted, journal, bridge, stop)

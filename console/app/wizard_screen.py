@@ -64,7 +64,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
             return [line(Piece("Esc", Tone.KEY), Piece(" back to the panes"))]
         going = (
             Piece("Enter", Tone.KEY),
-            Piece(" go on  "),
+            Piece(" send it (asks once more)  " if self._told.question else " go on  "),
             Piece("c", Tone.KEY),
             Piece(" copy the command  "),
         )
@@ -75,7 +75,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
             return
         self.query_one(WizardView).focus_first()
         self.call_later(self._draw)
-        self.call_later(self._say, f"the plan is in {self.planned.file}; Enter begins", Tone.INFO)
+        self.call_later(self._say, f"Enter begins; the plan is in {self.planned.file}", Tone.INFO)
         self.run_worker(self._look(), name="standing")
 
     async def _look(self) -> None:
@@ -117,6 +117,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
             self._say(f"wait: {self._desk.busy}", Tone.WARN)
             return
         self._begun = True
+        self._say("begun: what the cluster shows is looked at; Esc leaves it where it is", Tone.INFO)
         # It is the desk's: it outlives this screen, and ends what it has in flight.
         self._desk.work("replacing a controller", self._run())
 
@@ -194,7 +195,10 @@ class WizardScreen(Once[None], ModalScreen[None]):
         """Nothing is begun any more; what was sent stays sent, and the journal knows where it is."""
         if self._halt is not None:
             self._desk.session.halt(self._halt)
-        self._desk.say("the replacement stands where it is; M goes on with it", Tone.WARN)
+        if self._done:
+            self._desk.say("the replacement is done", Tone.GOOD)
+        else:
+            self._desk.say("the replacement stands where it is; M goes on with it", Tone.WARN)
         self.dismiss(None)
 
     def _show(self, told: Told) -> None:
@@ -240,7 +244,7 @@ def _step(step: PlannedStep, now: int, told: Told, *, done: bool) -> Step:
         commands=step.commands,
         sends=step.sends,
         waits_for=step.waits_for if seen is None or not seen.waits_for else seen.waits_for,
-        held=() if seen is None else seen.held,
+        held=() if seen is None else (*seen.held, *told.refused),
         wrong=step.risks,
         back=step.back,
         stands=step.stands,
