@@ -51,16 +51,16 @@ def find(roots: Iterable[Place], cluster_ids: Sequence[str] = (), at: datetime |
     refused: list[Refused] = []
     known: set[str] = set()
     for catalog in read_catalogs(roots):
-        for broken in catalog.broken:
-            known.add(broken.cluster_id)
-            if not cluster_ids or broken.cluster_id in cluster_ids:
-                refused.append(Refused(*broken, -1))
-        for cluster_id in catalog.clusters:
+        spoiled = catalog.spoiled(at)
+        for cluster_id in sorted(catalog.clusters.keys() | spoiled.keys()):
             known.add(cluster_id)
             if cluster_ids and cluster_id not in cluster_ids:
                 continue
-            chain = catalog.chain(cluster_id, at)
-            if chain is None:
+            chain, broken = catalog.chain(cluster_id, at), spoiled.get(cluster_id)
+            if broken is not None and (chain is None or broken.snapshot > chain.newest.snapshot):
+                # An older state in its place would pass for the present one.
+                refused.append(Refused(*broken, -1))
+            elif chain is None:
                 refused.append(Refused(cluster_id, "", "no whole snapshot of it is that old", -1))
             else:
                 chains.append(chain)
@@ -87,15 +87,27 @@ def _checked(chains: list[Chain], refused: list[Refused]) -> Sources:
 
 def problem(chain: Chain) -> str:
     """Why the chain's files cannot be read, "" where they can."""
-    for manifest in chain.manifests:
-        for part in manifest.parts:
-            place = chain.root / part.path
-            try:
-                why = _file_problem(place, part.size, part.table)
-            except PipelineError as error:
-                why = str(error)
-            if why:
-                return why
+    return next(filter(None, (_problem(chain.root, manifest) for manifest in chain.manifests)), "")
+
+
+def readable(root: Place, manifests: Sequence[Manifest]) -> tuple[tuple[Manifest, ...], tuple[Refused, ...]]:
+    """The snapshots whose files can be read, and the others with the reason."""
+    with ThreadPoolExecutor(8) as pool:
+        problems = list(pool.map(lambda manifest: _problem(root, manifest), manifests))
+    looked = list(zip(manifests, problems, strict=True))
+    refused = (Refused(m.cluster_id, m.snapshot, why, m.partitions) for m, why in looked if why)
+    return tuple(manifest for manifest, why in looked if not why), tuple(refused)
+
+
+def _problem(root: Place, manifest: Manifest) -> str:
+    for part in manifest.parts:
+        place = root / part.path
+        try:
+            why = _file_problem(place, part.size, part.table)
+        except PipelineError as error:
+            why = str(error)
+        if why:
+            return why
     return ""
 
 
@@ -132,25 +144,36 @@ def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(found.equals(wanted))
 
 
-def frame(spark: Any, root: Place, manifests: Sequence[Manifest], table: str = "partitions") -> Any:
-    """The rows of those snapshots, with the directories as columns, which prune what is read."""
+def frame(
+    spark: Any,
+    root: Place,
+    manifests: Sequence[Manifest],
+    table: str = "partitions",
+    schema: pa.Schema | None = None,
+) -> Any:
+    """The rows of those snapshots, with the directories as columns, which prune what is read; of another
+    ``schema`` than the table's, only what that has.
+    """
     directories = sorted({path.rsplit("/", 1)[0] for manifest in manifests for path in manifest.files(table)})
     above = (root / table).hadoop
-    reader = spark.read.schema(ddl(TABLES[table], layout=True)).option("basePath", above)
+    reader = spark.read.schema(ddl(schema or TABLES[table], layout=True)).option("basePath", above)
     return reader.parquet(*((root / directory).hadoop for directory in directories))
 
 
-def state(spark: Any, chains: Sequence[Chain]) -> Any:
-    """Every partition of every cluster as it is at the end of its chain; ``deleted`` ones are gone."""
+def state(spark: Any, chains: Sequence[Chain], schema: pa.Schema = PARTITIONS) -> Any:
+    """Every partition of every cluster as it is at the end of its chain; ``deleted`` ones are gone.
+
+    ``schema``: what of them is read.
+    """
     frames = []
     for root in {chain.root.uri: chain.root for chain in chains}.values():
         mine = [chain for chain in chains if chain.root is root]
         plain = [chain.full for chain in mine if not chain.changes]
         if plain:
-            frames.append(frame(spark, root, plain))
+            frames.append(frame(spark, root, plain, schema=schema))
         moving = [chain for chain in mine if chain.changes]
         if moving:
-            frames.append(_merged(spark, root, moving))
+            frames.append(_merged(spark, root, moving, schema))
     whole = frames[0]
     for other in frames[1:]:
         whole = whole.unionByName(other)
@@ -160,13 +183,13 @@ def state(spark: Any, chains: Sequence[Chain]) -> Any:
 KEY = ("cluster_id", "topic", "partition")
 
 
-def _merged(spark: Any, root: Place, chains: Sequence[Chain]) -> Any:
+def _merged(spark: Any, root: Place, chains: Sequence[Chain], schema: pa.Schema) -> Any:
     """The full rows that nothing changed, and of the changed ones the newest. The names sort by time."""
     from pyspark.sql import Window  # noqa: PLC0415  # an extra
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    full = frame(spark, root, [chain.full for chain in chains])
-    changes = frame(spark, root, [manifest for chain in chains for manifest in chain.changes])
+    full = frame(spark, root, [chain.full for chain in chains], schema=schema)
+    changes = frame(spark, root, [manifest for chain in chains for manifest in chain.changes], schema=schema)
     latest = Window.partitionBy(*KEY).orderBy(f.desc("snapshot"))
     newest = changes.withColumn("_place", f.row_number().over(latest)).where("_place = 1").drop("_place")
     untouched = full.join(newest.select(*KEY), list(KEY), "left_anti").select(*full.columns)

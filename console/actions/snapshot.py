@@ -13,7 +13,7 @@ from console.actions.examine import tasks
 from pipeline.places import Place
 from pipeline.snapshot.changes import Fingerprints
 from pipeline.snapshot.columns import batch_of
-from pipeline.snapshot.manifest import Kind, Manifest
+from pipeline.snapshot.manifest import MISSED, Kind, Manifest
 from pipeline.snapshot.write import Name, SnapshotWriter, snapshot_name
 from recovery.model import PartitionState, Unknown
 from recovery.plan.marks import marks
@@ -49,24 +49,32 @@ class Series:
         self._prints: Fingerprints | None = None
         self._base: Manifest | None = None
         self._previous: Manifest | None = None
+        self._missed = 0
 
     async def full(self, progress: Progress | None = None, *, series: bool = False) -> Manifest:
         """Every partition; ``series``: changes will follow, and what is seen is remembered for them."""
         prints = Fingerprints() if series else None
-        manifest = await self._take(Kind.FULL, prints, progress)
+        manifest = await self._counted(Kind.FULL, prints, progress)
         self._prints, self._base, self._previous = prints, manifest, manifest
         return manifest
 
     async def changes(self, progress: Progress | None = None) -> Manifest:
-        """What is not as the snapshot before had it. The first of a series is full."""
+        """What is not as the snapshot before had it. The first is full, and the first after a failure."""
         if self._prints is None:
             return await self.full(progress, series=True)
-        try:
-            self._previous = await self._take(Kind.CHANGES, self._prints, progress)
-        except BaseException:
-            self._prints.forget()
-            raise
+        self._previous = await self._counted(Kind.CHANGES, self._prints, progress)
         return self._previous
+
+    async def _counted(self, kind: Kind, prints: Fingerprints | None, progress: Progress | None) -> Manifest:
+        """One that fails is told of by the next: between them nobody looked."""
+        try:
+            manifest = await self._take(kind, prints, progress)
+        except BaseException:
+            self._missed += 1
+            self._prints = None
+            raise
+        self._missed = 0
+        return manifest
 
     def now(self) -> datetime:
         """The time that the snapshots go by."""
@@ -124,6 +132,7 @@ class Series:
             silent=sorted(contact.broker for contact in contacts.values() if contact.problem is not None),
             hidden=found.hidden,
             unseen="" if found.not_compared is None else str(found.not_compared),
+            notes={MISSED: str(self._missed)} if self._missed else None,
             partitions=seen.partitions,
             offline=seen.offline,
         )

@@ -23,4 +23,4 @@ def exposure(program: Program, wanted: Wanted) -> int:
 
     result = run_job(wanted, body)
     show_result(program.screen, result, wanted.rows, json=wanted.json)
-    return Status.PARTLY if sources.refused else Status.DONE
+    return Status.PARTLY if sources.refused or result.summary["quarantined"] else Status.DONE

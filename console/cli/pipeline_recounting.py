@@ -15,7 +15,8 @@ from pipeline.errors import PipelineError
 from pipeline.history import job
 from pipeline.history.spine import spine, usable
 from pipeline.places import Place
-from pipeline.snapshot.catalog import Broken, read_catalogs
+from pipeline.snapshot.catalog import read_catalogs
+from pipeline.sources import Refused, readable
 
 LISTED = 100
 
@@ -25,19 +26,22 @@ def history(program: Program, wanted: Wanted) -> int:
     since = moment(wanted.since, "--since")
     parts = []
     clusters: dict[str, int] = {}
-    broken: list[Broken] = []
+    refused: list[Refused] = []
     for catalog in read_catalogs(wanted.roots):
-        broken += catalog.broken
-        for cluster_id in catalog.clusters:
-            if wanted.cluster_ids and cluster_id not in wanted.cluster_ids:
-                continue
-            manifests = usable(catalog, cluster_id, since)
-            moments = spine(cluster_id, manifests)
+        mine = [Refused(*one, -1) for one in catalog.broken if wanted.means(one.cluster_id)]
+        for cluster_id in filter(wanted.means, catalog.clusters):
+            manifests, unreadable = readable(catalog.root, usable(catalog, cluster_id, since))
+            mine += unreadable
+            spoiled = [one.snapshot for one in mine if one.cluster_id == cluster_id]
+            moments = spine(cluster_id, manifests, spoiled)
             clusters[cluster_id] = len(moments)
             parts.append((catalog.root, manifests, moments))
+        refused += mine
     missing = [one for one in wanted.cluster_ids if one not in clusters]
     if missing:
         raise PipelineError(f"no snapshot of cluster {', '.join(missing)} is there")
+    if refused and not any(clusters.values()):
+        raise PipelineError(refused[0].reason)
     looked = job.Looked(parts)
     acts = [act for one in clusters for act in _acts(one)] if wanted.journal else []
 
@@ -46,13 +50,12 @@ def history(program: Program, wanted: Wanted) -> int:
         summary = job.summarise(spark, directory, LISTED)
         gaps = {moments[0].cluster_id: moments[-1].segment for _, _, moments in looked.parts}
         asked = {"clusters": clusters, "since": wanted.since, "journal": wanted.journal}
-        return (job.INCIDENTS, job.EVENTS), asked, summary | {"gaps": gaps}
+        told = {"gaps": gaps, "refused": [one._asdict() for one in refused]}
+        return (job.INCIDENTS, job.EVENTS), asked, summary | told
 
     result = run_job(wanted, body)
     show_result(program.screen, result, wanted.rows, json=wanted.json)
-    for manifest in broken:
-        program.screen.say(f"left out: cluster {manifest.cluster_id}: {manifest.reason}")
-    return Status.PARTLY if broken else Status.DONE
+    return Status.PARTLY if refused or result.summary["quarantined"] else Status.DONE
 
 
 def _acts(cluster_id: str) -> Iterator[tuple[Any, ...]]:

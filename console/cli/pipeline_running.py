@@ -73,6 +73,10 @@ class Wanted:
     rows: int
     json: bool
 
+    def means(self, cluster_id: str) -> bool:
+        """Whether that cluster is asked for: without names every one is."""
+        return not self.cluster_ids or cluster_id in self.cluster_ids
+
     @property
     def root(self) -> Place:
         """Where results go. Raises InputError."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
+from shlex import quote
+from traceback import extract_tb
 from typing import NamedTuple
 
 from backends.base.answers import SurveyRequest
@@ -37,8 +40,8 @@ class Case(NamedTuple):
         """The command that runs this case again."""
         min_isr = "" if self.min_isr is None else f" --min-isr {self.min_isr}"
         return (
-            f"ktriage pipeline drill --scenario {self.scenario} --arm {self.arm}{min_isr}"
-            f" --seed {self.seed} --seeds 1"
+            f"ktriage pipeline drill --scenario {quote(self.scenario)} --arm {self.arm}{min_isr}"
+            f" --seed {self.seed} --seeds 1 --out replay"
         )
 
 
@@ -72,7 +75,8 @@ def run(case: Case) -> Row:
     try:
         return asyncio.run(_run(case))
     except Exception as error:  # one seed of many; the row says which, and how to see it again
-        told = f"{type(error).__name__}: {error}".splitlines()[0]
+        at = extract_tb(error.__traceback__)[-1]
+        told = f"{type(error).__name__}: {error}".splitlines()[0] + f" ({Path(at.filename).name}:{at.lineno})"
         return Row(*_key(case), 0, 0, 0.0, 0, 0, 0, 0, 0, 0, told, case.replay)
 
 

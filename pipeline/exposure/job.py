@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline.places import Place
+from pipeline.plan import duplicates
 from pipeline.plan.checks import flaw_column
 from pipeline.sources import Sources, frame, state
 
@@ -136,18 +137,20 @@ def topics(rows: Any, brokers: Any) -> Any:
 
 def run(spark: Any, sources: Sources, out: Place) -> None:
     """Writes both tables below ``out``."""
-    rows = state(spark, sources.chains)
+    rows, twice = duplicates.set_apart(spark, sources, state(spark, sources.chains))
     brokers = _brokers(spark, sources)
-    quarantined(rows).write.parquet((out / QUARANTINED).hadoop)
+    quarantined(rows, twice).write.parquet((out / QUARANTINED).hadoop)
     exposures(rows, brokers).write.parquet((out / EXPOSURES).hadoop)
     topics(rows, brokers).write.parquet((out / TOPICS).hadoop)
 
 
-def quarantined(rows: Any) -> Any:
-    """How many rows of each cluster are broken and count nowhere, by reason."""
+def quarantined(rows: Any, twice: Any | None) -> Any:
+    """How many rows of each cluster are broken and count nowhere, by reason; ``twice``: that stand twice."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     told = rows.select("cluster_id", flaw_column().alias("reason")).where("reason IS NOT NULL")
+    if twice is not None:
+        told = told.unionByName(twice.select("cluster_id", "reason"))
     return told.groupBy("cluster_id", "reason").agg(f.count("*").alias("rows"))
 
 

@@ -8,17 +8,31 @@ from typing import Any
 from pipeline.errors import PipelineError
 from pipeline.history.spine import Moment
 from pipeline.places import Place
+from pipeline.plan import duplicates
 from pipeline.snapshot.manifest import Manifest
 from pipeline.sources import KEY, frame
 
 INCIDENTS = "incidents"
 EVENTS = "events"
 
+QUARANTINED = "quarantined"
+
 KINDS = {
     "offline": "leader = -1",
     "under min ISR": "leader <> -1 AND size(isr) < min_isr",
-    "ELR in use": "leader <> -1 AND size(elr) > 0",
+    "ELR in use": "leader <> -1 AND coalesce(size(elr), 0) > 0",
 }
+"""When a partition is in such a state; null where that look cannot tell."""
+
+_NAMELESS = "no topic or partition"
+
+_FLAW = f"""
+    CASE WHEN coalesce(topic, '') = '' OR partition IS NULL OR partition < 0 THEN '{_NAMELESS}'
+    WHEN copies IS NOT NULL THEN concat('the partition stands in its snapshot ', copies, ' times')
+    WHEN deleted THEN NULL
+    WHEN leader IS NULL OR leader < -1 THEN 'no leader, epoch or id is told'
+    WHEN isr IS NULL OR exists(isr, broker -> broker IS NULL) THEN 'ISR is not told, or broken' END"""
+"""In the words of :mod:`pipeline.plan.checks`, of which history needs less."""
 
 MOMENTS = (
     "cluster_id string, snapshot string, number int, at timestamp, segment int, before timestamp,"
@@ -54,46 +68,67 @@ class Looked:
         return spark.createDataFrame(rows, MOMENTS)
 
 
-def incidents(spark: Any, looked: Looked, acts: Sequence[tuple[Any, ...]]) -> Any:
-    """One row an incident of a partition.
+def rows_of(spark: Any, looked: Looked) -> Any:
+    """What was seen of each partition, with its ``flaw``; one that stands in a snapshot twice is one row."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    rows = looked.frame(spark, "partitions").withColumn("deleted", f.expr("coalesce(deleted, false)"))
+    once = [*KEY, "snapshot"]
+    twice = duplicates.find(rows.select(*once).where("topic IS NOT NULL AND partition IS NOT NULL"))
+    if twice is None:
+        return rows.withColumn("copies", f.lit(None).cast("long")).withColumn("flaw", f.expr(_FLAW))
+    rows = rows.join(f.broadcast(twice), once, "left")
+    sound, copies = rows.where("copies IS NULL"), rows.where("copies IS NOT NULL").dropDuplicates(once)
+    return sound.unionByName(copies).withColumn("flaw", f.expr(_FLAW))
+
+
+def incidents(spark: Any, looked: Looked, rows: Any, acts: Sequence[tuple[Any, ...]]) -> Any:
+    """One row an incident of a partition; ``rows`` are those of :func:`rows_of`.
 
     ``at_least_s`` and ``at_most_s`` bound how long it lasted: from the first snapshot that shows it to the last,
     and between those around them that do not; null where there is none that does not, or a gap.
-    ``outcome``: recovered, ongoing, deleted, or unknown where a gap lies before the next look.
+    ``outcome``: recovered, ongoing, deleted, or unknown where a gap lies before the next look, or the next look
+    could not tell.
     """
-    from pyspark.sql import Window  # noqa: PLC0415  # an extra
-    from pyspark.sql import functions as f  # noqa: PLC0415
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     moments = looked.moments(spark)
-    rows = looked.frame(spark, "partitions").where("topic IS NOT NULL AND partition IS NOT NULL")
+    islands = _islands(_seen(rows, moments))
+    ends = moments.groupBy("cluster_id", "segment").agg(
+        f.max("at").alias("segment_end"), f.max("last").alias("newest")
+    )
+    found = islands.where("bad AND NOT deleted").join(f.broadcast(ends), ["cluster_id", "segment"])
+    return _who(spark, _told(found), acts)
+
+
+def _seen(rows: Any, moments: Any) -> Any:
+    """One row a partition, kind and look: whether it is ``bad`` there, null where that look could not tell."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    told = "CASE WHEN flaw IS NOT NULL THEN NULL WHEN deleted THEN false ELSE {} END"
     states = f.array(
         *(
-            f.struct(f.lit(kind).alias("kind"), f.expr(f"coalesce({condition}, false)").alias("bad"))
+            f.struct(f.lit(kind).alias("kind"), f.expr(told.format(condition)).alias("bad"))
             for kind, condition in KINDS.items()
         )
     )
+    named = rows.where(f.expr(f"flaw IS NULL OR flaw <> '{_NAMELESS}'"))
     seen = (
-        rows.select(
-            *KEY,
-            "snapshot",
-            "leader",
-            "isr",
-            "elr",
-            f.expr("coalesce(deleted, false)").alias("deleted"),
-            f.explode(states).alias("state"),
-        )
+        named.select(*KEY, "snapshot", "leader", "isr", "elr", "deleted", f.explode(states).alias("state"))
         .select("*", "state.kind", "state.bad")
         .drop("state")
     )
-    seen = seen.join(f.broadcast(moments), ["cluster_id", "snapshot"])
+    return seen.join(f.broadcast(moments), ["cluster_id", "snapshot"])
+
+
+def _islands(seen: Any) -> Any:
+    """Looks in a row that say the same, with what the looks before and after them say."""
+    from pyspark.sql import Window  # noqa: PLC0415  # an extra
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
     line = Window.partitionBy(*KEY, "kind").orderBy("number")
-    seen = seen.withColumns(
-        {
-            "was_bad": f.lag("bad").over(line),
-            "was_in": f.lag("segment").over(line),
-        }
-    )
-    begins = f.expr("NOT coalesce(was_bad = bad AND was_in = segment AND NOT deleted, false)")
+    seen = seen.withColumns({"was_bad": f.lag("bad").over(line), "was_in": f.lag("segment").over(line)})
+    begins = f.expr("NOT (was_bad <=> bad AND coalesce(was_in = segment, false) AND NOT deleted)")
     seen = seen.withColumn("island", f.sum(begins.cast("int")).over(line))
     islands = seen.groupBy(*KEY, "kind", "island").agg(
         f.first("bad").alias("bad"),
@@ -106,14 +141,10 @@ def incidents(spark: Any, looked: Looked, acts: Sequence[tuple[Any, ...]]) -> An
         f.max_by("elr", "number").alias("elr"),
         f.min_by("leader", "number").alias("leader"),
     )
-    after = Window.partitionBy(*KEY, "kind").orderBy("island")
-    following = ("first_number", "segment", "began_at", "leader", "deleted", "sound_at")
-    islands = islands.withColumns({f"next_{name}": f.lead(name).over(after) for name in following})
-    ends = moments.groupBy("cluster_id", "segment").agg(
-        f.max("at").alias("segment_end"), f.max("last").alias("newest")
-    )
-    found = islands.where("bad AND NOT deleted").join(f.broadcast(ends), ["cluster_id", "segment"])
-    return _who(spark, _told(found), acts)
+    order = Window.partitionBy(*KEY, "kind").orderBy("island")
+    following = ("segment", "began_at", "leader", "deleted", "sound_at", "bad")
+    islands = islands.withColumns({f"next_{name}": f.lead(name).over(order) for name in following})
+    return islands.withColumns({f"last_{name}": f.lag(name).over(order) for name in ("bad", "segment")})
 
 
 def _told(found: Any) -> Any:
@@ -121,11 +152,14 @@ def _told(found: Any) -> Any:
 
     closed = "next_segment = segment"
     steps = {
+        # Before it, that look could not tell: since when is not known.
+        "sound_at": "CASE WHEN last_segment = segment AND last_bad IS NULL THEN NULL ELSE sound_at END",
         "outcome": (
-            f"CASE WHEN {closed} AND next_deleted THEN 'deleted' WHEN {closed} THEN 'recovered'"
+            f"CASE WHEN {closed} AND next_bad IS NULL THEN 'unknown'"
+            f" WHEN {closed} AND next_deleted THEN 'deleted' WHEN {closed} THEN 'recovered'"
             " WHEN next_segment IS NULL AND newest THEN 'ongoing' ELSE 'unknown' END"
         ),
-        "ended_at": f"CASE WHEN {closed} THEN next_began_at END",
+        "ended_at": f"CASE WHEN {closed} AND next_bad IS NOT NULL THEN next_began_at END",
         # The last look that still showed it: the one before the end, or the last before the gap.
         "last_seen_at": f"CASE WHEN {closed} THEN next_sound_at ELSE segment_end END",
     }
@@ -219,9 +253,19 @@ def _broker_facts(rows: Any) -> Any:
 
 
 def run(spark: Any, looked: Looked, acts: Sequence[tuple[Any, ...]], out: Place) -> None:
-    """Writes incidents and events below ``out``."""
-    incidents(spark, looked, acts).write.parquet((out / INCIDENTS).hadoop)
+    """Writes incidents, events, and the counts of broken rows below ``out``."""
+    rows = rows_of(spark, looked)
+    quarantined(rows).write.parquet((out / QUARANTINED).hadoop)
+    incidents(spark, looked, rows, acts).write.parquet((out / INCIDENTS).hadoop)
     events(spark, looked).write.parquet((out / EVENTS).hadoop)
+
+
+def quarantined(rows: Any) -> Any:
+    """How many rows of each cluster are broken, by reason: what they were to tell is unknown."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    flaws = rows.where("flaw IS NOT NULL").groupBy("cluster_id", f.col("flaw").alias("reason"))
+    return flaws.agg(f.count("*").alias("rows"))
 
 
 def summarise(spark: Any, out: Place, count: int) -> dict[str, Any]:
@@ -241,7 +285,9 @@ def summarise(spark: Any, out: Place, count: int) -> dict[str, Any]:
     told = spark.read.parquet((out / EVENTS).hadoop)
     when = f.date_format("at", "yyyy-MM-dd HH:mm:ss").alias("when")
     newest = told.orderBy(f.desc("at"), "cluster_id", "subject").limit(count)
+    flaws = spark.read.parquet((out / QUARANTINED).hadoop).orderBy("cluster_id", "reason")
     return {
+        "quarantined": [row.asDict() for row in flaws.collect()],
         "counts": [row.asDict() for row in counts.orderBy("cluster_id", "kind", "outcome").collect()],
         "offenders": [row.asDict() for row in offenders.collect()],
         "longest": [

@@ -12,7 +12,7 @@ from statistics import median
 from typing import NamedTuple
 
 from pipeline.snapshot.catalog import Catalog, chain_to
-from pipeline.snapshot.manifest import Kind, Manifest
+from pipeline.snapshot.manifest import MISSED, Kind, Manifest
 
 LONG = 3.0
 """So many times the usual interval without a snapshot is a gap."""
@@ -34,21 +34,27 @@ class Moment(NamedTuple):
     last: bool
 
 
-def spine(cluster_id: str, manifests: Sequence[Manifest]) -> tuple[Moment, ...]:
-    """The usable snapshots in order; changes whose forerunner is missing are not usable: they are a gap."""
+def spine(cluster_id: str, manifests: Sequence[Manifest], spoiled: Sequence[str] = ()) -> tuple[Moment, ...]:
+    """The usable snapshots in order. A gap is where one is missing: changes whose forerunner is not there,
+    ``spoiled`` ones (that cannot be read), and those that failed while a series was taken.
+    """
     usable: list[Manifest] = []
-    broken_after: set[str] = set()
+    after_gap: set[str] = set()
+    waiting = sorted(spoiled, reverse=True)
     lost = False
-    previous = ""
+    previous: tuple[str, ...] = ()
     for manifest in manifests:
-        linked = manifest.kind is Kind.FULL or (not lost and manifest.previous == previous)
+        while waiting and waiting[-1] < manifest.snapshot:
+            waiting.pop()
+            lost = True
+        linked = manifest.kind is Kind.FULL or (not lost and manifest.previous in previous)
         if not linked:
             lost = True
             continue
-        if lost:
-            broken_after.add(manifest.snapshot)
+        if lost or MISSED in manifest.notes:
+            after_gap.add(manifest.snapshot)
         lost = False
-        previous = manifest.snapshot
+        previous = manifest.names
         usable.append(manifest)
     times = [manifest.taken_at for manifest in usable]
     steps = [(later - earlier).total_seconds() for earlier, later in pairwise(times)]
@@ -57,7 +63,7 @@ def spine(cluster_id: str, manifests: Sequence[Manifest]) -> tuple[Moment, ...]:
     segment = 0
     for number, manifest in enumerate(usable):
         gap = number > 0 and (
-            manifest.snapshot in broken_after or (len(steps) > 1 and steps[number - 1] > LONG * usual)
+            manifest.snapshot in after_gap or (len(steps) > 1 and steps[number - 1] > LONG * usual)
         )
         segment += gap
         before = None if number == 0 or gap else times[number - 1]

@@ -89,7 +89,8 @@ def _looked_at(batch: Any) -> Iterator[tuple[str, Array]]:
 
 
 def _no_assignment(assignment: Items, brokers: Array) -> Array:
-    ordered = np.sort(keys(assignment.owner, brokers))
+    # Rows ascend already, which a stable sort makes use of.
+    ordered = np.sort(keys(assignment.owner, brokers), kind="stable")
     twice = ordered[1:][ordered[1:] == ordered[:-1]] >> 32
     broken: Array = (assignment.sizes == 0) | any_of(assignment.owner, brokers < 0, len(assignment.told))
     broken[twice] = True

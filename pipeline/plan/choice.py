@@ -183,7 +183,9 @@ def _order(replicas: Replicas, ranked: Ranked, elected: Array) -> Any:
 def _waits_for(looked: _Looked, verdict: Array) -> Any:
     rows, told, _ = _waiting(looked.waiting, verdict)
     nobody = np.flatnonzero(verdict == _VERDICTS.index(Verdict.NO_CANDIDATE))
-    rest = np.setdiff1d(np.arange(len(verdict)), np.concatenate([rows, nobody]))
+    free = np.ones(len(verdict), bool)
+    free[rows] = free[nobody] = False
+    rest = np.flatnonzero(free)
     nothing = np.zeros(0, np.int64)
     return merged(
         len(verdict),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeline.sources import KEY, Sources, frame
+
 _DENSE = (
     "rows = newest + 1 AND folded = aggregate(sequence(0L, cast(newest AS bigint)), 0L,"
     " (a, p) -> a ^ xxhash64(cast(p AS int)))"
@@ -15,6 +17,32 @@ _DENSE = (
 
 SUSPECTS = 10_000
 """Topics that are named in the second look; where more fail, every row is looked at."""
+
+
+def set_apart(spark: Any, sources: Sources, rows: Any) -> tuple[Any, Any | None]:
+    """``rows`` of the partitions that stand once, and those that do not: (cluster_id, topic, partition, reason),
+    None where there are none. Of a partition that stands twice nobody knows which row is true.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    twice = find(_keys(spark, sources))
+    if twice is None:
+        return rows, None
+    reason = f.concat(f.lit("the partition stands in its snapshot "), f.max("copies"), f.lit(" times"))
+    told = twice.groupBy(*KEY).agg(reason.alias("reason"))
+    return rows.join(told.select(*KEY), list(KEY), "left_anti"), told
+
+
+def _keys(spark: Any, sources: Sources) -> Any:
+    """Which partition each written row is of, with nothing merged; a row that names none is no duplicate."""
+    frames = [
+        frame(spark, chain.root, chain.manifests).select("cluster_id", "snapshot", "topic", "partition")
+        for chain in sources.chains
+    ]
+    whole = frames[0]
+    for other in frames[1:]:
+        whole = whole.unionByName(other)
+    return whole.where("topic IS NOT NULL AND partition IS NOT NULL")
 
 
 def find(rows: Any) -> Any | None:

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from pipeline.places import Place
 from pipeline.plan import duplicates
 from pipeline.plan.checks import COLUMNS, QUARANTINED
 from pipeline.plan.choice import PLANNED
-from pipeline.schema import ddl
-from pipeline.sources import KEY, Sources, frame, state
+from pipeline.schema import PARTITIONS, REPLICA, ddl
+from pipeline.sources import KEY, Sources, state
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
 PLANS = "plans"
 
 NEEDED = ("cluster_id", "snapshot", *COLUMNS, "marks")
+
+_UNREAD = {"log_dir", "size"}
+
+
+def _looked_at() -> pa.Schema:
+    """What is read of a snapshot: of a replica everything but where it lies."""
+    replica = pa.struct([field for field in REPLICA if field.name not in _UNREAD])
+    place = PARTITIONS.get_field_index("replicas")
+    return PARTITIONS.set(place, pa.field("replicas", pa.list_(replica)))
 
 
 def run(
@@ -24,14 +35,11 @@ def run(
     """Plans every cluster and writes the rows below ``out``; ``everything``: those that are online too."""
     from pipeline.plan.target import NAME, PlanTarget  # noqa: PLC0415  # needs an extra
 
-    rows = state(spark, sources.chains)
+    rows = state(spark, sources.chains, _looked_at())
     if not everything:
         # A row that tells no leader is not passed over: it is quarantined.
         rows = rows.where("leader = -1 OR leader IS NULL")
-    twice = duplicates.find(keys(spark, sources))
-    if twice is not None:
-        twice = twice.groupBy(*KEY).agg({"copies": "max"}).withColumnRenamed("max(copies)", "copies")
-        rows = rows.join(twice.select(*KEY), list(KEY), "left_anti")
+    rows, twice = duplicates.set_apart(spark, sources, rows)
     plans = out / PLANS
     spark.dataSource.register(PlanTarget)
     asked = {"uri": plans.uri, "ranking": ranking.value, "strategy": strategy.value}
@@ -40,28 +48,10 @@ def run(
         _quarantined(spark, twice).write.mode("append").parquet(plans.hadoop)
 
 
-def keys(spark: Any, sources: Sources) -> Any:
-    """Which partition each written row is of, with nothing merged."""
-    frames = [
-        frame(spark, chain.root, chain.manifests).select("cluster_id", "snapshot", "topic", "partition")
-        for chain in sources.chains
-    ]
-    whole = frames[0]
-    for other in frames[1:]:
-        whole = whole.unionByName(other)
-    return whole
-
-
 def _quarantined(spark: Any, twice: Any) -> Any:
-    """Of a partition that stands twice nobody knows which row is true: none is planned for."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    told = twice.select(
-        *KEY,
-        f.lit(QUARANTINED).alias("verdict"),
-        f.concat(f.lit("the partition stands in its snapshot "), "copies", f.lit(" times")).alias("reason"),
-        f.lit(-1).alias("chosen"),
-    )
+    told = twice.select(*KEY, f.lit(QUARANTINED).alias("verdict"), "reason", f.lit(-1).alias("chosen"))
     return spark.createDataFrame([], ddl(PLANNED)).unionByName(told, allowMissingColumns=True)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.plan.ragged import Array, Items, fields, items, keys, lists, numbers, truths, valid
+from pipeline.plan.ragged import Array, Items, any_of, fields, items, keys, lists, numbers, truths, valid
 from recovery.model import Standing, Why
 from recovery.ranking import Ranking
 
@@ -107,13 +107,25 @@ class Ranked(NamedTuple):
 def rank(replicas: Replicas, ranking: Ranking) -> Ranked:
     """:func:`recovery.ranking.rank` for every row; a row that is refused is ranked too, which means nothing."""
     answered, epoch = replicas.answered(ranking), replicas.key_epoch(ranking)
-    among = np.flatnonzero(answered)
-    # Stable: ties keep the assignment order.
-    order = among[np.lexsort((-replicas.log_end[among], -epoch[among], replicas.owner[among]))]
+    order = _best_first(replicas, np.flatnonzero(answered), epoch)
     refused = np.full(replicas.rows, -1)
     if ranking is Ranking.LAST_RECORD:
         refused = first_of(replicas, np.flatnonzero(answered & replicas.unasked))
     return Ranked(order, first_of(replicas, order[replicas.electable[order]]), refused, answered, epoch)
+
+
+def _best_first(replicas: Replicas, among: Array, epoch: Array) -> Array:
+    """Those replicas row by row, by epoch and log end; ties keep the assignment order.
+
+    Most rows stand in that order already, their logs being equal: only the others are sorted.
+    """
+    owner, first, then = replicas.owner[among], epoch[among], replicas.log_end[among]
+    later = (first[1:] > first[:-1]) | ((first[1:] == first[:-1]) & (then[1:] > then[:-1]))
+    mixed = any_of(owner[1:], later & (owner[1:] == owner[:-1]), replicas.rows)
+    moved = np.flatnonzero(mixed[owner])
+    order = among.copy()
+    order[moved] = among[moved[np.lexsort((-then[moved], -first[moved], owner[moved]))]]
+    return order
 
 
 def first_of(replicas: Replicas, chosen: Array) -> Array:

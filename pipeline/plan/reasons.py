@@ -22,6 +22,7 @@ _WORDS = {
     Standing.UNREGISTERED: "not registered",
     Standing.ELECTABLE: "electable",
 }
+_STANDINGS = pa.array([standing.value for standing in _WORDS])
 
 
 def elected(replicas: Replicas, ranked: Ranked, rows: Array, ranking: Ranking) -> Any:
@@ -43,14 +44,13 @@ def elected(replicas: Replicas, ranked: Ranked, rows: Array, ranking: Ranking) -
 
 def nobody(replicas: Replicas, ranked: Ranked, rows: Array) -> Any:
     """Why nobody can be elected."""
-    standing = pc.index_in(
-        replicas.told["standing"], value_set=pa.array([standing.value for standing in _WORDS])
-    )
-    words = pa.array(list(_WORDS.values())).take(standing)
-    each = joined(replicas.broker[ranked.order], " is ", words.take(pa.array(ranked.order)))
-    states = pc.binary_join(lists(replicas.owner[ranked.order], each, replicas.rows), ", ").take(
-        pa.array(rows)
-    )
+    place = np.full(replicas.rows, -1)
+    place[rows] = np.arange(len(rows))
+    among = ranked.order[place[replicas.owner[ranked.order]] >= 0]
+    standing = replicas.told["standing"].take(pa.array(among))
+    words = pa.array(list(_WORDS.values())).take(pc.index_in(standing, value_set=_STANDINGS))
+    each = joined(replicas.broker[among], " is ", words)
+    states = pc.binary_join(lists(place[replicas.owner[among]], each, len(rows)), ", ")
     heard = pc.not_equal(states, "")
     told = joined("no replica that answered can be elected: ", states)
     return pc.if_else(heard, told, "no replica answered")

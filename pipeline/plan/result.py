@@ -36,7 +36,8 @@ def plan_of(result: Result, cluster_id: str, made_by: str) -> Plan:
         found = True
         if row["verdict"] == Verdict.ELECT:
             rows.append(plan_row(row))
-        elif row["verdict"] != QUARANTINED or row["topic"] is not None:
+        elif row["topic"] is not None and row["partition"] is not None:
+            # Of a row that names no partition nothing can be said but the reason, which the result's summary has.
             not_elected.append(_not_elected(row))
     if not found and cluster_id not in result.asked.get("clusters", {}):
         known = ", ".join(result.asked.get("clusters", {})) or "none"

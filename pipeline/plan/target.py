@@ -20,6 +20,9 @@ from recovery.strategy import Strategy
 
 NAME = "ktriage-plan"
 
+_FORMAT: dict[str, Any] = {"compression": "zstd", "use_dictionary": False}
+"""Offsets hardly repeat: dictionaries of them take longer, and take more room."""
+
 
 @dataclass(frozen=True, slots=True)
 class Written(WriterCommitMessage):
@@ -55,7 +58,7 @@ class PlanWriter(DataSourceArrowWriter):
         name = f"part-{task.partitionId():05d}-{task.taskAttemptId()}.parquet"
         file = place(self._uri) / name
         try:
-            with file.create() as stream, pq.ParquetWriter(stream, PLANNED, compression="zstd") as writer:
+            with file.create() as stream, pq.ParquetWriter(stream, PLANNED, **_FORMAT) as writer:
                 for batch in iterator:
                     for told in planned(batch, self._ranking, self._strategy):
                         writer.write_batch(told)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pipeline.places import Place
 from pipeline.schema import TABLES
 from pipeline.snapshot.catalog import Catalog, Chain, chain_to
-from pipeline.snapshot.manifest import Kind, Manifest, directory, manifest_path
+from pipeline.snapshot.manifest import Kind, Manifest, directory, manifest_path, stamp
 from pipeline.snapshot.state import batches, offline, state
 from pipeline.snapshot.write import Name, SnapshotWriter
 
@@ -29,7 +29,7 @@ def compact(catalog: Catalog, token: str) -> Bounded:
     """Each run of changes becomes one full snapshot of the state at its end, and the changes go.
 
     The hours stay, what happened between them does not. The full one is there before the first of the changes
-    goes: whoever reads meanwhile finds the one or the other.
+    goes: whoever reads meanwhile finds the one or the other, and a series that goes on finds its forerunner.
     """
     made = removed = 0
     for manifests in catalog.clusters.values():
@@ -76,6 +76,7 @@ def _make_full(chain: Chain, token: str) -> None:
             notes={**last.notes, "compacted": f"{chain.full.snapshot} and {len(chain.changes)} of changes"},
             partitions=partitions,
             offline=leaderless,
+            replaces=last.snapshot,
         )
 
 
@@ -87,8 +88,12 @@ def keep(catalog: Catalog, count: int) -> Bounded:
         if len(fulls) <= count:
             continue
         kept = {manifest.snapshot for manifest in fulls[-count:]}
+        for chain in _chains(catalog.root, manifests):
+            # Changes may build on one that took the place of their base.
+            if chain.full.snapshot in kept:
+                kept |= {manifest.snapshot for manifest in chain.changes}
         for manifest in manifests:
-            if (manifest.base or manifest.snapshot) not in kept:
+            if not kept & {manifest.snapshot, manifest.base}:
                 remove(catalog.root, manifest)
                 removed += 1
     return Bounded(0, removed, 0)
@@ -102,7 +107,7 @@ def remove(root: Place, manifest: Manifest) -> None:
 
 
 def sweep(catalog: Catalog, now: datetime) -> Bounded:
-    """Takes away what writers that died have left, once it is a day old."""
+    """Takes away what writers that died have left, files and manifests, once it is a day old."""
     named = {m.snapshot for manifests in catalog.clusters.values() for m in manifests}
     named |= {broken.snapshot for broken in catalog.broken}
     left: dict[str, Place] = {}
@@ -112,10 +117,13 @@ def sweep(catalog: Catalog, now: datetime) -> Bounded:
             snapshot = above.rsplit("snapshot=", 1)[-1]
             if snapshot not in named and _older(snapshot, now - ABANDONED):
                 left[above] = Place(file.files, above, file.uri.rsplit("/", 1)[0], file.scheme)
+    for file in catalog.unfinished:
+        if _older(file.name, now - ABANDONED):
+            left[file.path] = file
     for abandoned in left.values():
         abandoned.remove()
     return Bounded(0, 0, len(left))
 
 
 def _older(snapshot: str, than: datetime) -> bool:
-    return snapshot.partition("-")[0] < f"{than.strftime('%Y%m%dT%H%M%S')}.{than.microsecond:06d}Z"
+    return snapshot.partition("-")[0] < stamp(than)

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from pipeline.errors import PipelineError
 from pipeline.places import Place
-from pipeline.snapshot.manifest import Kind, Manifest, NotWhole, from_json
+from pipeline.snapshot.manifest import Kind, Manifest, NotWhole, from_json, stamp
 
 
 class Broken(NamedTuple):
@@ -51,10 +51,19 @@ class Catalog:
         found = [m for m in self.clusters.get(cluster_id, ()) if at is None or m.taken_at <= at]
         return chain_to(self.root, found, found[-1]) if found else None
 
+    def spoiled(self, at: datetime | None = None) -> dict[str, Broken]:
+        """Of each cluster the newest manifest that could not be used, up to that moment: names sort by time."""
+        until = None if at is None else stamp(at)
+        newest: dict[str, Broken] = {}
+        for broken in sorted(self.broken, key=lambda one: one.snapshot):
+            if until is None or broken.snapshot.partition("-")[0] <= until:
+                newest[broken.cluster_id] = broken
+        return newest
+
 
 def chain_to(root: Place, manifests: Sequence[Manifest], last: Manifest) -> Chain | None:
     """The chain that ends with ``last``; where a link is missing, the newest whole one before it, or None."""
-    by_name = {manifest.snapshot: manifest for manifest in manifests}
+    by_name = {name: manifest for manifest in manifests for name in manifest.names}
     links: list[Manifest] = []
     at: Manifest | None = last
     while at is not None and at.kind is Kind.CHANGES:

@@ -34,7 +34,3 @@ class Fingerprints:
     def commit(self) -> None:
         """What was seen is now the snapshot before."""
         self._known, self._seen = self._seen, {}
-
-    def forget(self) -> None:
-        """What was seen was not written after all."""
-        self._seen = {}

@@ -16,6 +16,9 @@ from pipeline.schema import VERSION
 
 FORMAT = "ktriage.snapshot"
 
+MISSED = "missed"
+"""A note: how many snapshots of the series failed right before this one."""
+
 
 class Kind(StrEnum):
     """FULL: every partition. CHANGES: those that are not as the snapshot before had them."""
@@ -37,7 +40,8 @@ class Part(NamedTuple):
 class Manifest:
     """``began`` and ``taken_at`` (its end) are aware, in UTC. ``base`` is the full snapshot that changes build on,
     ``previous`` the snapshot right before; both "" for a full one. ``silent`` brokers did not answer.
-    ``hidden`` topics could not be seen, ``unseen`` says that there may be more.
+    ``hidden`` topics could not be seen, ``unseen`` says that there may be more. ``replaces`` is the snapshot whose
+    state a compacted one holds; what builds on the former builds on the latter.
     """
 
     snapshot: str
@@ -56,6 +60,7 @@ class Manifest:
     unseen: str = ""
     notes: Mapping[str, str] = field(default_factory=dict)
     version: int = VERSION
+    replaces: str = ""
 
     @property
     def date(self) -> str:
@@ -67,9 +72,20 @@ class Manifest:
         """Newer is greater."""
         return self.taken_at, self.snapshot
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What later snapshots may call it."""
+        return (self.snapshot, self.replaces) if self.replaces else (self.snapshot,)
+
     def files(self, table: str) -> tuple[str, ...]:
         """The paths of a table's files below the root."""
         return tuple(part.path for part in self.parts if part.table == table)
+
+
+def stamp(when: datetime) -> str:
+    """The time in a snapshot's name; sorts as the times do."""
+    utc = when.astimezone(UTC)
+    return f"{utc.strftime('%Y%m%dT%H%M%S')}.{utc.microsecond:06d}Z"
 
 
 def directory(table: str, cluster_id: str, date: str, snapshot: str) -> str:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pipeline.errors import PipelineError
 from pipeline.places import Place
 from pipeline.schema import TABLES
-from pipeline.snapshot.manifest import Kind, Manifest, Part, directory, manifest_path, to_json
+from pipeline.snapshot.manifest import Kind, Manifest, Part, directory, manifest_path, stamp, to_json
 
 ROWS_A_FILE = 500_000
 
@@ -37,7 +37,7 @@ class Name(NamedTuple):
 
 def snapshot_name(began: datetime, token: str) -> str:
     """Sorts by time; ``token`` tells two of the same moment apart."""
-    return f"{began.strftime('%Y%m%dT%H%M%S')}.{began.microsecond:06d}Z-{token}"
+    return f"{stamp(began)}-{token}"
 
 
 @dataclass(slots=True)
@@ -128,6 +128,7 @@ class SnapshotWriter:
         notes: Mapping[str, str] | None = None,
         partitions: int | None = None,
         offline: int | None = None,
+        replaces: str = "",
     ) -> Manifest:
         """Ends the files and writes the manifest: from then on the snapshot is there. Raises PipelineError."""
         parts: list[Part] = []
@@ -150,6 +151,7 @@ class SnapshotWriter:
             tuple(hidden),
             unseen,
             dict(notes or {}),
+            replaces=replaces,
         )
         (self._root / manifest_path(manifest)).write(to_json(manifest))
         self._committed = True

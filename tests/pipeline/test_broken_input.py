@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import PipelineError
+from pipeline.exposure import job as exposure
 from pipeline.places import Place, place
 from pipeline.plan import job
+from pipeline.plan.result import plan_of
+from pipeline.results import Result
 from pipeline.schema import VERSION
 from pipeline.snapshot.columns import batch_of
 from pipeline.snapshot.manifest import Kind
 from pipeline.sources import find
 from recovery.model import Survey
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy
+from recovery.strategy import Strategy, Verdict
 from tests.pipeline.stories import Diary, partition
 from tests.pipeline.surveys import NOON, surveys, write
 
@@ -102,6 +106,32 @@ def test_a_partition_that_stands_twice_is_planned_by_neither_row(spark: Any, tmp
     assert rows[1]["reason"] == "the partition stands in its snapshot 2 times"
 
 
+def test_what_is_broken_is_exposed_to_nothing_and_counted(spark: Any, tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    write(root, "c", [partition(0), partition(1), partition(1), partition(2)])
+    rewrite(root, lambda table: set_rows(table, isr={3: None}))
+    sources = find([root])
+    exposure.run(spark, sources, root / "out")
+    told = exposure.summarise(spark, sources, root / "out")
+    assert {row["reason"]: row["rows"] for row in told["quarantined"]} == {
+        "the partition stands in its snapshot 2 times": 1,
+        "ISR is not told, or broken": 1,
+    }
+    assert {row["partitions"] for row in told["worst"]} == {1}
+
+
+def test_a_plan_is_made_of_a_result_that_has_broken_rows(spark: Any, tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    write(root, "c", [offline(number) for number in range(4)])
+    rewrite(root, lambda table: set_rows(table, partition={0: None}, topic={1: None}, leader={2: None}))
+    ways = Ranking.LAST_RECORD, Strategy.AGGRESSIVE
+    job.run(spark, find([root]), *ways, root / "out", everything=False)
+    asked = {"clusters": {"c": []}, "ranking": "last-record", "strategy": "aggressive"}
+    made = plan_of(Result(root / "out", "plan", NOON, "0.1.0", (job.PLANS,), asked, {}), "c", "me")
+    assert [row.tp.partition for row in made.rows] == [3]
+    assert [(row.tp.partition, row.verdict) for row in made.not_elected] == [(2, Verdict.REFUSED)]
+
+
 def test_a_run_that_is_repeated_gives_the_same(spark: Any, tmp_path: Path) -> None:
     root = place(str(tmp_path))
     write(root, "c", surveys(5, 300))
@@ -153,6 +183,20 @@ def test_a_newer_schema_is_one_clear_line(tmp_path: Path) -> None:
         PipelineError, match=f"schema version {VERSION + 1}; this version of the tool reads up to"
     ):
         find([root])
+
+
+def test_an_older_snapshot_does_not_pass_for_one_that_cannot_be_used(tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    for hour in range(3):
+        write(root, "c", [offline(0)], NOON + timedelta(hours=hour))
+    for file in (root / "manifests").walk():
+        if "T130000" in file.name:
+            file.write(json.dumps(json.loads(file.read()) | {"version": VERSION + 1}).encode())
+    # In the middle it is in nobody's way; as the newest of its time it is.
+    assert find([root]).chains[0].newest.taken_at == NOON + timedelta(hours=2) and not find([root]).refused
+    assert find([root], at=NOON).chains[0].newest.taken_at == NOON
+    with pytest.raises(PipelineError, match="schema version"):
+        find([root], at=NOON + timedelta(minutes=90))
 
 
 def test_a_cluster_that_two_places_hold_is_one_clear_line(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_an_incident_that_cannot_be_run_is_a_row_with_its_replay_command(spark: 
     (failed,) = job.failures(spark, [out / job.INCIDENTS], 5)
     assert "no-such-scenario" in failed["error"]
     assert failed["replay"].endswith(
-        "--scenario no-such-scenario --arm kafka-none --min-isr 2 --seed 7 --seeds 1"
+        "--scenario no-such-scenario --arm kafka-none --min-isr 2 --seed 7 --seeds 1 --out replay"
     )
 
 

@@ -19,28 +19,41 @@ from pipeline.places import Place, place
 from pipeline.sources import find
 
 CLUSTER = """
-title: Five brokers
-about: Nothing happens to them.
+title: Seven brokers
+about: One is stopped, and two do not hear each other.
 cluster:
-  brokers: {count: 5, racks: [a, b, c]}
+  brokers: {count: 7, racks: [a, b, c], log_dirs: 2}
   min_isr: 2
-  config: {broker.session.timeout.ms: 3000, broker.heartbeat.interval.ms: 500}
+  config:
+    broker.session.timeout.ms: 3000
+    broker.heartbeat.interval.ms: 500
+    replica.lag.time.max.ms: 2000
 topics:
   - {name: one, partitions: 5, replicas: [[1], [2], [3], [4], [5]]}
   - {name: two, partitions: 4, replicas: [[1, 2], [2, 3], [1, 4], [5, 1]]}
   - {name: three, partitions: 4, replicas: [[1, 2, 3], [3, 4, 5], [4, 1, 2], [5, 2, 1]]}
+  - {name: late, partitions: 4, min_isr: 1, replicas: [[6, 7], [7, 6], [6, 7, 1], [7, 2]]}
+workload:
+  - {topic: one, acks: 1, records: 1, every: 0.5}
+  - {topic: two, acks: 1, records: 1, every: 0.5}
+  - {topic: three, acks: 1, records: 1, every: 0.5}
+  - {topic: late, acks: 1, records: 1, every: 0.5}
 faults:
   - {at: 1, do: shut-down, nodes: [broker-5]}
+  - {at: 1, do: cut, nodes: [broker-6], others: [broker-7]}
 operator: {at: 20}
 expect: {offline: 1}
 """
 
+CUT = "  - {at: 1, do: cut, nodes: [broker-6], others: [broker-7]}\n"
+"""Who follows over it lags, alive and outside the ISR."""
 
 STOPPED = 5
 
 
-def _scenario(min_isr: int = 2) -> Any:
-    return parse(CLUSTER.replace("min_isr: 2", f"min_isr: {min_isr}"), "five-brokers", "five-brokers.yaml")
+def _scenario(min_isr: int = 2, *, cut: bool = True) -> Any:
+    text = CLUSTER.replace("  min_isr: 2", f"  min_isr: {min_isr}")
+    return parse(text if cut else text.replace(CUT, ""), "seven-brokers", "seven-brokers.yaml")
 
 
 def _snapshot(root: Place) -> None:
@@ -54,12 +67,18 @@ def _snapshot(root: Place) -> None:
     asyncio.run(take())
 
 
-RACKS = {"a": (1, 4), "b": (2, 5), "c": (3,)}
+RACKS = {"a": (1, 4, 7), "b": (2, 5), "c": (3, 6)}
 REPLICAS = {
     "one": [[1], [2], [3], [4], [5]],
     "two": [[1, 2], [2, 3], [1, 4], [5, 1]],
     "three": [[1, 2, 3], [3, 4, 5], [4, 1, 2], [5, 2, 1]],
+    "late": [[6, 7], [7, 6], [6, 7, 1], [7, 2]],
 }
+DIRS = 2
+"""Log dirs of each broker; partition n lies in dir n modulo 2."""
+
+Part = tuple[int, int | None]
+"""A broker and one of its log dirs, or None: the whole broker."""
 
 
 class After(NamedTuple):
@@ -70,22 +89,28 @@ class After(NamedTuple):
 
 
 @cache
-def _after(brokers: tuple[int, ...], min_isr: int = 2) -> After:
-    """How it is when those have been killed and the controller has noticed."""
-    simulation = Simulation(_scenario(min_isr), 1)
+def _after(failing: frozenset[Part], min_isr: int = 2, *, cut: bool = True) -> After:
+    """How it is when those have failed and the controller has noticed; without the cut nobody lags."""
+    simulation = Simulation(_scenario(min_isr, cut=cut), 1)
     simulation.advance_to(20 * SECOND)
     before = set(map(str, simulation.offline()))
-    for broker in brokers:
-        if broker != STOPPED:
+    for broker, directory in sorted(failing, key=str):
+        if directory is not None:
+            simulation.world.break_log_dir(broker, directory)
+        elif broker != STOPPED:
             simulation.world.kill_broker(broker)
     simulation.advance_to(40 * SECOND)
     image = simulation.world.image.partitions
     under = {
         str(tp)
         for tp, state in image.items()
-        if state.leader < 0 or len(state.isr) < min(min_isr, len(state.replicas))
+        if state.leader < 0 or len(state.isr) < min(_least(tp.topic, min_isr), len(state.replicas))
     }
     return After(set(map(str, simulation.offline())) - before, under - before)
+
+
+def _least(topic: str, min_isr: int) -> int:
+    return 1 if topic == "late" else min_isr
 
 
 @pytest.fixture(scope="module")
@@ -99,39 +124,58 @@ def exposed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[
     return rows, job.summarise(spark, sources, root / "out")
 
 
-def test_each_failure_takes_what_the_simulator_loses_when_it_happens_there(exposed: Any) -> None:
-    kinds: dict[str, dict[str, tuple[int, ...]]] = {
-        "broker": {str(broker): (broker,) for broker in range(1, 6)},
-        "rack": RACKS,
+def _kinds() -> dict[str, dict[str, frozenset[Part]]]:
+    """What fails, by kind and name."""
+    found: dict[str, dict[str, frozenset[Part]]] = {
+        "rack": {name: frozenset((broker, None) for broker in inside) for name, inside in RACKS.items()},
+        "broker": {},
+        "log dir": {},
     }
+    for broker in range(1, 8):
+        found["broker"][str(broker)] = frozenset({(broker, None)})
+        for number in range(DIRS):
+            found["log dir"][f"{broker}:/kafka/{number}"] = frozenset({(broker, number)})
+    return found
+
+
+def test_each_failure_takes_what_the_simulator_loses_when_it_happens_there(exposed: Any) -> None:
+    kinds = _kinds()
     checked: dict[str, int] = {}
+    saved = 0
     for row in exposed[0]:
-        if row["kind"] not in kinds or row["failed"] == [str(STOPPED)]:
-            continue
         groups = [kinds[row["kind"]][name] for name in row["failed"]]
-        failing = tuple(sorted({broker for group in groups for broker in group}))
-        told, one_less = _after(failing), _after(failing, 1)
+        if all(broker == STOPPED for group in groups for broker, _ in group):
+            continue
+        failing: frozenset[Part] = frozenset().union(*groups)
+        told, one_less, nobody_lags = _after(failing), _after(failing, 1), _after(failing, cut=False)
         # A pair counts what both hold; what one of them alone takes stands with that one.
         touched = _touched(groups) - OFFLINE
         assert row["offline"] == len(told.offline & touched), (row, told)
         assert row["under_min_isr"] == len(told.under_min_isr & touched), (row, told)
         writable = (told.under_min_isr - told.offline - one_less.under_min_isr) & touched
         assert row["writable_with_min_isr_one_less"] == len(writable), (row, told, one_less)
+        kept = (told.offline - nobody_lags.offline) & touched
+        assert row["saved_by_one_more_in_sync"] == len(kept), (row, told, nobody_lags)
         checked[row["kind"]] = checked.get(row["kind"], 0) + 1
-    assert checked["broker"] > 6 and checked["rack"] == 6, checked
+        saved += len(kept)
+    assert checked["broker"] > 6 and checked["rack"] == 6 and checked["log dir"] > 14, checked
+    assert saved > 6
 
 
 OFFLINE = {"one-4"}
 """Nobody but the broker that was stopped has it."""
 
 
-def _touched(groups: list[tuple[int, ...]]) -> set[str]:
+def _touched(groups: list[frozenset[Part]]) -> set[str]:
     """The partitions that every one of the groups holds a replica of."""
     return {
         f"{topic}-{number}"
         for topic, rows in REPLICAS.items()
         for number, replicas in enumerate(rows)
-        if all(set(group) & set(replicas) for group in groups)
+        if all(
+            any((broker, where) in group for broker in replicas for where in (None, number % DIRS))
+            for group in groups
+        )
     }
 
 

@@ -11,7 +11,7 @@ from pipeline.places import place
 from pipeline.snapshot.bound import remove
 from pipeline.snapshot.catalog import read_catalog
 from pipeline.snapshot.manifest import Kind
-from recovery.model import Survey
+from recovery.model import Survey, Unknown, Why
 from tests.pipeline.stories import Diary, broker_row, minute_of, partition, quorum_row
 
 
@@ -19,11 +19,15 @@ def offline(number: int) -> Survey:
     return partition(number, leader=-1, isr=(), elr=(2,))
 
 
+def looked_at(diary: Diary) -> job.Looked:
+    manifests = read_catalog(diary.root).clusters[diary.cluster_id]
+    return job.Looked([(diary.root, manifests, spine(diary.cluster_id, manifests))])
+
+
 def told(spark: Any, diary: Diary, acts: list[Any] | None = None) -> list[dict[str, Any]]:
-    catalog = read_catalog(diary.root)
-    manifests = catalog.clusters[diary.cluster_id]
-    looked = job.Looked([(diary.root, manifests, spine(diary.cluster_id, manifests))])
-    found = [row.asDict() for row in job.incidents(spark, looked, acts or []).collect()]
+    looked = looked_at(diary)
+    rows = job.rows_of(spark, looked)
+    found = [row.asDict() for row in job.incidents(spark, looked, rows, acts or []).collect()]
     return sorted(found, key=lambda row: (row["topic"], row["partition"], row["kind"], row["began_at"]))
 
 
@@ -62,6 +66,34 @@ def test_a_long_silence_is_a_gap_too(spark: Any, tmp_path: Path) -> None:
     assert (only["outcome"], only["at_least_s"]) == ("unknown", 180.0)
 
 
+def test_a_look_that_could_not_tell_is_unknown_and_not_recovered(spark: Any, tmp_path: Path) -> None:
+    diary = Diary(place(str(tmp_path)))
+    under = partition(0, isr=(1,))
+    diary.write(0, [under])
+    diary.write(1, [under._replace(min_isr=Unknown(Why.NOT_ANSWERED, "refused"))], kind=Kind.CHANGES)
+    diary.write(2, [under], kind=Kind.CHANGES)
+    diary.write(3, [partition(0)], kind=Kind.CHANGES)
+    first, second = told(spark, diary)
+    assert (first["outcome"], first["ended_at"], first["at_most_s"]) == ("unknown", None, None)
+    # Since when it was so the second time is not known either.
+    assert (second["outcome"], second["at_least_s"], second["at_most_s"]) == ("recovered", 0.0, None)
+
+
+def test_rows_that_are_broken_are_counted_and_tell_nothing(spark: Any, tmp_path: Path) -> None:
+    diary = Diary(place(str(tmp_path)))
+    diary.write(0, [offline(0), offline(1), partition(2)])
+    nameless = partition(3)._replace(state=partition(3).state._replace(topic=""))
+    diary.write(1, [partition(0), partition(0), offline(1), partition(2), nameless])
+    diary.write(2, [partition(0), offline(1), partition(2)])
+    looked = looked_at(diary)
+    counts = {row["reason"]: row["rows"] for row in job.quarantined(job.rows_of(spark, looked)).collect()}
+    assert counts == {"the partition stands in its snapshot 2 times": 1, "no topic or partition": 1}
+    assert [(row["partition"], row["outcome"]) for row in told(spark, diary)] == [
+        (0, "unknown"),
+        (1, "ongoing"),
+    ]
+
+
 def test_the_quorum_brokers_and_log_dirs_stand_on_the_same_timeline(spark: Any, tmp_path: Path) -> None:
     diary = Diary(place(str(tmp_path)))
     diary.write(0, [partition()], brokers=[broker_row(1), broker_row(2)], quorum=quorum_row(100))
@@ -72,8 +104,7 @@ def test_the_quorum_brokers_and_log_dirs_stand_on_the_same_timeline(spark: Any, 
         brokers=[broker_row(1, error="EIO"), broker_row(2, fenced=True)],
         quorum=quorum_row(101, (100, 101, 103)),
     )
-    manifests = read_catalog(diary.root).clusters["c"]
-    looked = job.Looked([(diary.root, manifests, spine("c", manifests))])
+    looked = looked_at(diary)
     found = {(row["subject"], row["was"], row["now"]) for row in job.events(spark, looked).collect()}
     assert found == {
         ("broker 2", "up", "fenced"),

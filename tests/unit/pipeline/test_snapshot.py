@@ -16,12 +16,13 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
 from console.actions.snapshot import Series, Taking
 from pipeline.errors import PipelineError
+from pipeline.history.spine import spine
 from pipeline.places import Place, place
 from pipeline.snapshot.bound import compact, keep, sweep
 from pipeline.snapshot.catalog import read_catalog
 from pipeline.snapshot.changes import Fingerprints
 from pipeline.snapshot.columns import batch_of, survey_of
-from pipeline.snapshot.manifest import Kind, from_json
+from pipeline.snapshot.manifest import MISSED, Kind, Manifest, from_json
 from pipeline.snapshot.state import batches, keys, state
 from pipeline.snapshot.write import Name, SnapshotWriter, snapshot_name
 from recovery.plan.marks import Mark
@@ -95,6 +96,21 @@ def test_compacting_changes_the_files_and_not_the_state(tmp_path: Path) -> None:
     assert manifests[-1].partitions == 2
 
 
+def test_a_series_that_is_compacted_meanwhile_goes_on(tmp_path: Path) -> None:
+    diary = Diary(place(str(tmp_path)))
+    diary.write(0, [partition(0), partition(1)])
+    for minute in (1, 2):
+        diary.write(minute, [partition(0, leader=minute)], kind=Kind.CHANGES)
+    compact(read_catalog(diary.root), "x")
+    diary.write(3, [partition(1, leader=3)], kind=Kind.CHANGES)
+    assert _rows(diary.root) == {0: 2, 1: 3}
+    manifests = read_catalog(diary.root).clusters["c"]
+    assert [moment.segment for moment in spine("c", manifests)] == [0, 0, 0]
+    # The one that took the place of its forerunner is the newest full one: what builds on it is kept.
+    assert keep(read_catalog(diary.root), 1).removed == 1
+    assert _rows(diary.root) == {0: 2, 1: 3}
+
+
 def test_keep_leaves_the_newest_full_ones_with_their_changes(tmp_path: Path) -> None:
     diary = Diary(place(str(tmp_path)))
     for hour in range(4):
@@ -115,8 +131,10 @@ def test_what_a_dead_writer_left_is_swept_after_a_day_and_not_before(tmp_path: P
     write(root, "c", surveys(1, 5))
     name = Name("c", snapshot_name(NOON, "dead"), NOON)
     (root / name.directory("partitions") / "part-00000.parquet").write(b"PAR1")
+    (root / "manifests" / "cluster_id=c" / f"date=2026-01-31/{name.snapshot}.json").write(b'{"form')
     assert sweep(read_catalog(root), NOON + timedelta(hours=1)).swept == 0
-    assert sweep(read_catalog(root), NOON + timedelta(days=2)).swept == 1
+    assert sweep(read_catalog(root), NOON + timedelta(days=2)).swept == 2
+    assert not read_catalog(root).unfinished
     assert _rows(root)
 
 
@@ -151,6 +169,30 @@ def taken(root: Place, scenario: str, *, snapshots: int = 1, batch: int = 10_000
         await backend.close()
 
     asyncio.run(take())
+
+
+def test_the_next_snapshot_tells_of_those_that_failed_and_is_full(tmp_path: Path) -> None:
+    async def take() -> list[Manifest]:
+        backend = SimulatorBackend(read("stale-long-tail"), 1)
+        await backend.open()
+        here = place(str(tmp_path / "lake"))
+        series = Series(backend, Taking(here, 5.0, Clock(), lambda: "t", "0.1.0"))
+        taken = [await series.changes(), await series.changes()]
+        (tmp_path / "lake").rename(tmp_path / "away")
+        (tmp_path / "lake").write_text("no directory")
+        for _ in range(2):
+            with pytest.raises(PipelineError):
+                await series.changes()
+        (tmp_path / "lake").unlink()
+        (tmp_path / "away").rename(tmp_path / "lake")
+        taken += [await series.changes(), await series.changes()]
+        await backend.close()
+        return taken
+
+    taken = asyncio.run(take())
+    kinds = [Kind.FULL, Kind.CHANGES, Kind.FULL, Kind.CHANGES]
+    assert [manifest.kind for manifest in taken] == kinds
+    assert [manifest.notes for manifest in taken] == [{}, {}, {MISSED: "2"}, {}]
 
 
 def test_a_scenario_is_a_cluster_like_any_other(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline.history.spine import spine, usable
 from pipeline.places import place
 from pipeline.snapshot.bound import remove
 from pipeline.snapshot.catalog import read_catalog
-from pipeline.snapshot.manifest import Kind
+from pipeline.snapshot.manifest import MISSED, Kind
 from tests.pipeline.stories import Diary, minute_of, partition
 
 
@@ -46,3 +47,15 @@ def test_since_begins_with_the_full_snapshot_that_it_needs(tmp_path: Path) -> No
     assert len(usable(catalog, "c", minute_of(3))) == 6
     assert len(usable(catalog, "c", minute_of(4.5))) == 1
     assert usable(catalog, "c", minute_of(9)) == ()
+
+
+def test_a_snapshot_that_cannot_be_read_is_a_gap_and_so_is_one_that_failed(tmp_path: Path) -> None:
+    diary = Diary(place(str(tmp_path)))
+    for minute in range(5):
+        diary.write(minute, [partition()])
+    manifests = read_catalog(diary.root).clusters["c"]
+    assert [moment.segment for moment in spine("c", manifests)] == [0] * 5
+    left = [*manifests[:2], *manifests[3:]]
+    assert [moment.segment for moment in spine("c", left, [manifests[2].snapshot])] == [0, 0, 1, 1]
+    failed = [*manifests[:3], replace(manifests[3], notes={MISSED: "1"}), manifests[4]]
+    assert [moment.segment for moment in spine("c", failed)] == [0, 0, 0, 1, 1]
