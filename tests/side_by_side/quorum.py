@@ -110,6 +110,11 @@ class Controllers:
             if wanted.refused is not None or answer.error not in PASSING:
                 break
             await membership.pause(1.0)
+            quorum = await described(membership)
+            if quorum is None:
+                continue
+            if quorum.voters.has_id(self.ids[wanted.controller]) is add:
+                return Answer(Ended.DONE)  # it was written before the answer was lost with the leader
             answer = await self._send(membership, wanted, add=add)
         return answer
 

@@ -84,6 +84,14 @@ def tell(world: World, body: object) -> Any:
     return heard[0]
 
 
+def ask(world: World, body: object, number: int = 1) -> Any:
+    """A broker's answer to somebody outside the cluster."""
+    heard: list[Any] = []
+    world.operator.ask(broker(number), body, 10 * SECOND, heard.append)
+    until(world, lambda: bool(heard))
+    return heard[0]
+
+
 def everybody_else(world: World, *brokers: int) -> list[Node]:
     """All nodes but these brokers."""
     return [node for node in world.nodes() if node not in {broker(number) for number in brokers}]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from backends.simulator.loop import SECOND
-from backends.simulator.messages import DeleteTopic, Done, Reassign
+from backends.simulator.messages import CreateTopic, DeleteRecords, DeleteTopic, Done, Error, Reassign
 from backends.simulator.network import broker
+from backends.simulator.topology import ConsumerSpec
 from recovery.model import TopicPartition
-from tests.unit.simulator.clusters import FOO, cluster, controllers, end, foo, tell, topology, until
+from tests.unit.simulator.clusters import FOO, ask, cluster, controllers, end, foo, tell, topology, until
 
 OTHER = TopicPartition("foo", 2)
 
@@ -50,3 +53,34 @@ def test_a_reassignment_in_progress_goes_on_when_a_log_dir_under_it_fails() -> N
     assert set(foo(world).isr) == {2, 4}
     assert end(world, 4) == end(world, 2)
     assert 1 not in foo(world).replicas
+
+
+def test_a_failing_read_takes_the_log_dir_offline_before_anything_is_written() -> None:
+    made = replace(
+        topology(log_dirs=2, partitions=4, acks=None), consumers=(ConsumerSpec("foo", (0,), SECOND // 10),)
+    )
+    world = cluster(made)
+    world.loop.run_for(SECOND // 2)
+    began = world.loop.now
+    world.break_log_dir(1, 0)
+    until(world, lambda: bool(world.brokers[1].storage.failed))
+    assert world.loop.now - began < world.topology.config.high_watermark_checkpoint_interval // 10
+    until(world, lambda: foo(world).leader == 2)
+
+
+def test_in_a_failed_log_dir_checkpoints_stop_and_no_new_logs_are_made() -> None:
+    world = cluster(topology(log_dirs=2, partitions=4))
+    world.loop.run_for(10 * SECOND)
+    world.break_log_dir(1, 0)
+    until(world, lambda: bool(world.brokers[1].storage.failed))
+    stands = world.disks[1].logs[FOO]
+    for number in range(4):
+        assert tell(world, CreateTopic(f"new-{number}", ((1, 2),), None)) == Done(None)
+    made = [TopicPartition(f"new-{number}", 0) for number in range(4)]
+    until(world, lambda: all(tp in world.disks[1].logs for tp in made))
+    assert {world.disks[1].logs[tp].directory for tp in made} == {1}
+    world.loop.run_for(20 * SECOND)
+    assert world.disks[1].logs[FOO] == stands
+    refused = ask(world, DeleteRecords(FOO, 10))
+    assert refused.error is Error.NOT_LEADER_OR_FOLLOWER
+    assert ask(world, DeleteRecords(TopicPartition("foo", 1), 10)).error is None

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import DeleteTopic, Done, Error
-from backends.simulator.network import broker
 from backends.simulator.questions import (
     DescribeTopicPartitions,
     GetReplicaLogInfo,
@@ -16,17 +13,9 @@ from backends.simulator.questions import (
 from backends.simulator.topology import TopicSpec, Topology
 from backends.simulator.world import World
 from recovery.model import TopicPartition
-from tests.unit.simulator.clusters import QUICK, cluster, tell, topology, until
+from tests.unit.simulator.clusters import QUICK, ask, cluster, tell, topology
 
 SIZES = {"a": 3, "b": 4, "c": 1, "d": 5}
-
-
-def ask(world: World, body: Any, number: int = 1) -> Any:
-    """The broker's answer to an operator."""
-    heard: list[Any] = []
-    world.operator.ask(broker(number), body, 10 * SECOND, heard.append)
-    until(world, lambda: bool(heard))
-    return heard[0]
 
 
 def page(world: World, cursor: TopicPartition | None, limit: int) -> TopicPartitionsDescribed:

@@ -127,6 +127,17 @@ def test_below_min_isr_acks_all_is_refused_acks_1_is_taken_and_nothing_new_becom
     assert end(world, 1) > visible
 
 
+def test_what_is_sent_with_acks_0_is_written_and_nobody_hears_whether() -> None:
+    world = cluster(topology(acks=0), 1)
+    world.loop.run_for(5 * SECOND)
+    assert min(end(world, number) for number in (1, 2, 3)) > 1400
+    assert (world.producers[0].acknowledged, world.producers[0].refused) == (0, 0)
+    world.kill_broker(1)
+    until(world, lambda: foo(world).leader == 2)
+    assert world.producers[0].refused == 0, "what went to the dead leader is lost in silence"
+    until(world, lambda: end(world, 2) > end(world, 1))
+
+
 def test_a_follower_that_cannot_reach_its_leader_leaves_the_isr_and_comes_back() -> None:
     world = cluster(topology(), 1)
     world.network.cut([broker(1)], [broker(2)])
