@@ -111,6 +111,8 @@ def _first_line(error: Exception) -> str:
 
 def place(text: str) -> Place:
     """The place that a URI or a path names. Raises PipelineError: a scheme that is not known here, a pattern."""
+    if not text.strip():
+        raise PipelineError(f"{text!r} names no place: give a directory or a URI")
     if set(text) & _GLOBS:
         raise PipelineError(f"{text}: *, ?, {{}} and [] would be patterns for Spark; name the place without")
     scheme, sign, rest = text.partition("://")

@@ -61,7 +61,9 @@ def find(roots: Iterable[Place], cluster_ids: Sequence[str] = (), at: datetime |
                 # An older state in its place would pass for the present one.
                 refused.append(Refused(*broken, -1))
             elif chain is None:
-                refused.append(Refused(cluster_id, "", "no whole snapshot of it is that old", -1))
+                oldest = catalog.clusters[cluster_id][0].taken_at
+                told = f"no whole snapshot of it is that old: the oldest is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
+                refused.append(Refused(cluster_id, "", told, -1))
             else:
                 chains.append(chain)
     missing = [cluster_id for cluster_id in cluster_ids if cluster_id not in known]
@@ -81,7 +83,10 @@ def _checked(chains: list[Chain], refused: list[Refused]) -> Sources:
             )
     sound = tuple(chain for chain, why in zip(chains, problems, strict=True) if not why)
     if not sound:
-        raise PipelineError(refused[0].reason if refused else "there is nothing to work on")
+        raise PipelineError(
+            "; ".join(f"cluster {one.cluster_id}: {one.reason}" for one in refused)
+            or "there is nothing to work on"
+        )
     return Sources(sound, tuple(refused))
 
 

@@ -10,6 +10,7 @@ import typer
 from console.cli.options import OutputFormat, RankingOption, StrategyOption
 from console.cli.run import Output, Program
 from console.cli.status import STATUS_HELP
+from console.cli.unused import refuse_unused
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -17,10 +18,10 @@ HELP = f"""\
 Plans, explains and rehearses recovery over many clusters' snapshots, on Spark. No cluster is contacted.
 
 \b
-  plan      ranked candidates, loss ranges and plans of every cluster's newest snapshot
-  exposure  before anything fails: what each broker, rack, log dir and pair of them would take with it
-  history   from snapshots over time: every partition's incidents, and repeat offenders
-  drill     thousands of incidents on the simulator: what each way of recovering costs
+  plan      ranked candidates, losses and plans of each cluster's newest snapshot
+  exposure  before anything fails: what brokers, racks, log dirs would take along
+  history   from snapshots over time: incidents, and repeat offenders
+  drill     incidents on the simulator: what each way of recovering costs
   show      a result in the terminal
   package   the archive that executors elsewhere need
 
@@ -46,6 +47,19 @@ class Verb(StrEnum):
     DRILL = "drill"
     SHOW = "show"
     PACKAGE = "package"
+
+
+_SPARK = ("out", "master", "memory", "archive", "rows", "output")
+_SNAPSHOTS = ("source", "cluster_id")
+_TAKES: dict[Verb, tuple[str, ...]] = {
+    Verb.PLAN: (*_SPARK, *_SNAPSHOTS, "at", "ranking", "strategy", "everything"),
+    Verb.EXPOSURE: (*_SPARK, *_SNAPSHOTS, "at"),
+    Verb.HISTORY: (*_SPARK, *_SNAPSHOTS, "since", "journal"),
+    Verb.DRILL: (*_SPARK, "scenario", "arm", "min_isr", "seed", "seeds", "merge"),
+    Verb.SHOW: ("result", "rows", "output"),
+    Verb.PACKAGE: ("out",),
+}
+"""The parameters that each job takes."""
 
 
 def pipeline(
@@ -116,6 +130,7 @@ def pipeline(
     rows: Annotated[int, typer.Option("--rows", min=0, metavar="N", help="Rows of each table; 0: all.")] = 20,
     output: OutputFormat = Output.TABLE,
 ) -> int:
+    refuse_unused(ctx, f"pipeline {verb.value}", ("verb", *_TAKES[verb]))
     from console.cli import pipeline_running as running  # noqa: PLC0415  # not for --help
 
     program: Program = ctx.obj

@@ -23,12 +23,10 @@ TOLD = 20
 
 def drill(program: Program, wanted: Wanted) -> int:
     """Runs the grid, compares, draws and shows; returns the exit status."""
-    grid = _grid(wanted)
+    grid, root = _grid(wanted), wanted.root
     before = []
-    if wanted.drilled.merge and wanted.root.exists():
-        before = [
-            result.table(job.INCIDENTS) for result in read_results(wanted.root) if result.job == "drill"
-        ]
+    if wanted.drilled.merge and root.exists():
+        before = [result.table(job.INCIDENTS) for result in read_results(root) if result.job == "drill"]
 
     def body(spark: Any, directory: Place) -> tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]:
         job.run_grid(spark, grid, directory)

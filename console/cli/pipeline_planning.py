@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,9 @@ def plan(program: Program, wanted: Wanted) -> int:
 
     result = run_job(wanted, body)
     show_result(program.screen, result, wanted.rows, json=wanted.json)
-    for refused in sources.refused:
-        program.screen.say(f"left out: cluster {refused.cluster_id}: {refused.reason}")
     for row in result.summary["losses"][:1]:
-        program.screen.say(
-            f"next: ktriage plan --from {result.place.uri} --cluster {row['cluster_id']} recovery.json"
-        )
+        words = ("--from", result.place.uri, "--cluster", row["cluster_id"], "recovery.json")
+        program.screen.say(f"next: {shlex.join(('ktriage', 'plan', *words))}")
     return Status.PARTLY if sources.refused or result.summary["quarantined"] else Status.DONE
 
 
@@ -68,5 +66,5 @@ def from_result(run: Run, source: str, cluster_id: str | None, file: Path, rows:
     run.screen.say(
         f"it is as old as its snapshot ({made.header.made_at:%Y-%m-%d %H:%M:%S} UTC); apply checks every fence"
     )
-    run.screen.say(f"next: ktriage apply --bootstrap-server HOST:PORT {file}")
+    run.screen.say(f"next: {shlex.join(('ktriage', 'review', str(file)))}")
     return Status.PARTLY if made.not_elected else Status.DONE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from console.cli.pipeline_running import Wanted
 from console.cli.run import Program
 from console.cli.status import Status
@@ -25,5 +27,6 @@ def package(program: Program, wanted: Wanted) -> int:
     """Builds the archive; returns the exit status."""
     archive, files = build(wanted.root)
     program.screen.out([f"{archive.uri}: {files:,} files"])
-    program.screen.say(f"next: ktriage pipeline drill --master MASTER --archive {archive.path} --out RESULTS")
+    words = ("--master", "MASTER", "--archive", archive.path, "--out", "RESULTS")
+    program.screen.say(f"next: {shlex.join(('ktriage', 'pipeline', 'drill', *words))}")
     return Status.DONE

@@ -22,6 +22,7 @@ from console.cli.options import (
 from console.cli.run import Output, Run
 from console.cli.selecting import selection, words
 from console.cli.status import STATUS_HELP
+from console.cli.unused import refuse_unused
 from console.errors import InputError
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -90,10 +91,14 @@ From = Annotated[
 ]
 
 
+_WITH_RESULT = ("source", "cluster", "file", "rows", "output")
+
+
 def command(ctx: typer.Context, source: From = None, **values: Any) -> int:
     """With --from nothing is asked: --cluster is then a cluster's id."""
     if source is None:
         return _asking(ctx=ctx, **values)
+    refuse_unused(ctx, "plan --from: the result was planned already, and", _WITH_RESULT)
     from console.cli.pipeline_planning import from_result  # noqa: PLC0415  # for --from only
 
     run = Run(ctx.obj, None, values["output"] == Output.JSON)

@@ -13,12 +13,13 @@ from console.cli.status import STATUS_HELP
 
 HELP = f"""\
 Writes a cluster's state as Parquet, one row a partition with every replica's log: what ktriage pipeline works on.
-A snapshot is there whole or not at all. Nothing is changed on the cluster.
+A snapshot is there whole or not at all. A series has a full snapshot each hour and the changes between. Nothing is
+changed on the cluster.
 
 \b
-  take     one snapshot, or with --every one after the other until stopped: full ones hourly, changes between
+  take     one snapshot, or with --every one after the other until stopped
   list     the snapshots that are there
-  compact  each run of changes becomes one full snapshot of its end; what writers that died have left goes
+  compact  runs of changes become full snapshots; what dead writers left goes
 
 URI is a directory, or s3://, gs:// or hdfs:// and what else the file systems here know.
 

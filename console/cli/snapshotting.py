@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ try:
     from pipeline.snapshot.bound import Bounded, compact, sweep
     from pipeline.snapshot.bound import keep as keep_newest
     from pipeline.snapshot.catalog import read_catalog
-    from pipeline.snapshot.manifest import Manifest
+    from pipeline.snapshot.manifest import Kind, Manifest
 except ModuleNotFoundError as missing:
     if missing.name != "pyarrow":
         raise
@@ -89,7 +90,9 @@ def take(run: Run, wanted: Wanted) -> int:
     if wanted.every is None:
         _report(run, taken)
     silent = sorted({broker for manifest in taken for broker in manifest.silent})
-    run.screen.say(f"next: ktriage pipeline plan --in {wanted.out} --out RESULT")
+    run.screen.say(
+        f"next: {shlex.join(('ktriage', 'pipeline', 'plan', '--in', wanted.out, '--out', 'RESULT'))}"
+    )
     if not taken:
         return Status.PARTLY
     for manifest in taken[-1:]:
@@ -124,7 +127,8 @@ async def _go_on(
             base = series.base
             whole = base is None or series.now() - base.began >= FULL_EVERY
             manifest = await (series.full(series=True) if whole else series.changes())
-            bound_quietly(place(wanted.out), wanted.keep)
+            if manifest.kind is Kind.FULL:
+                bound_quietly(place(wanted.out), wanted.keep)
         except (BackendError, PipelineError) as error:
             run.screen.say(f"no snapshot at {series.now():%H:%M:%S}: {error}")
         else:

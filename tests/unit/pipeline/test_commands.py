@@ -1,0 +1,52 @@
+"""The commands around snapshots and results, as an operator types them; none of these starts Spark."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.invoking import Caller
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
+    return Caller(monkeypatch, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("pipeline plan --in lake --out results --seeds 5", "pipeline plan does not take --seeds"),
+        ("pipeline show results --at 2026-01-31", "pipeline show does not take --at"),
+        ("pipeline history more --in lake --out results", "pipeline history does not take more"),
+        ("pipeline drill --seeds 5", "pipeline drill needs --out URI"),
+        ("pipeline plan --in '' --out results", "'' names no place"),
+        ("snapshot --simulate stale-long-tail --out ''", "'' names no place"),
+        ("plan --from results --strategy balanced a.json", "does not take --strategy"),
+        ("plan --from results --simulate stale-long-tail a.json", "does not take --simulate"),
+        ("plan --from results --topic orders a.json", "does not take --topic"),
+    ],
+)
+def test_what_would_do_nothing_is_refused_in_one_line(call: Caller, words: str, said: str) -> None:
+    ended = call("ktriage", *shlex.split(words))
+    assert ended.status == 2 and said in ended.err and len(ended.err.splitlines()) == 1
+    assert not list(call.home.glob("*.json")) and not (call.home / "partitions").exists()
+
+
+def test_the_next_command_can_be_pasted_whatever_the_place_is_called(call: Caller) -> None:
+    ended = call("ktriage", "snapshot", "--simulate", "stale-long-tail", "--out", "la ke%20#1")
+    assert ended.status == 0, ended.err
+    (line,) = (line for line in ended.err.splitlines() if line.startswith("next: "))
+    assert shlex.split(line)[1:6] == ["ktriage", "pipeline", "plan", "--in", "la ke%20#1"]
+    again = call("ktriage", "snapshot", "list", "--out", f"file://{call.home}/la ke%20#1")
+    assert again.status == 0 and "1 offline" in again.out
+
+
+@pytest.mark.parametrize("place", ["file", "hdfs://127.0.0.1:1/x", "nope://x/y"])
+def test_a_place_that_cannot_be_written_is_one_clear_line(call: Caller, place: str) -> None:
+    (call.home / "file").write_text("in the way")
+    ended = call("ktriage", "snapshot", "--simulate", "stale-long-tail", "--out", place)
+    assert ended.status == 2 and len(ended.err.splitlines()) == 1
+    assert place in ended.err
