@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from backends.testbed.process import java_version
 from benchmarks.measure import ROOT
@@ -24,6 +25,7 @@ from pipeline.places import place
 
 RESULTS = ROOT / "benchmarks" / "results" / "pipeline.md"
 NAMES = ("plan", "barest", "duckdb")
+SCENARIO = "partitions-200000"
 LIMIT = 2.5
 LIMIT_SECONDS = 1800
 MIB = 2**20
@@ -46,9 +48,11 @@ def main() -> int:
             make(place(lake), "fleet", millions * 1_000_000)
             told[millions] = {name: _job(name, lake, directory, asked.rounds) for name in NAMES}
         drills = {workers: _drill(workers, asked.seeds, directory) for workers in (1, 2)}
+        taken = _run("snapshot", SCENARIO, f"{directory}/taken")
     missed = _missed(told)
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("\n".join(_lines(told, drills, asked.rounds, load, missed)) + "\n")
+    measured = Measured(told, drills, taken, asked.rounds, load, missed)
+    RESULTS.write_text("\n".join(_lines(measured)) + "\n")
     _say(f"results: {RESULTS}")
     for line in missed:
         _say(f"missed: {line}")
@@ -103,13 +107,19 @@ def _missed(told: Mapping[int, Mapping[str, Figures]]) -> list[str]:
     return found
 
 
-def _lines(
-    told: Mapping[int, Mapping[str, Figures]],
-    drills: Mapping[int, Figures],
-    rounds: int,
-    load: str,
-    missed: list[str],
-) -> Iterator[str]:
+class Measured(NamedTuple):
+    """Figures by millions and job, of the drills by workers, and of the snapshot."""
+
+    told: Mapping[int, Mapping[str, Figures]]
+    drills: Mapping[int, Figures]
+    taken: Figures
+    rounds: int
+    load: str
+    missed: list[str]
+
+
+def _lines(measured: Measured) -> Iterator[str]:
+    told, drills, taken, rounds, load, missed = measured
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("pyspark", "pyarrow", "duckdb"))
     yield "# The pipeline"
     yield ""
@@ -134,6 +144,12 @@ def _lines(
     for workers, drilled in drills.items():
         rate = drilled["incidents"] / drilled["seconds"]
         yield f"- drills with {workers} workers: {rate:.0f} incidents a second"
+    before, peak = taken["before"] / MIB, taken["peak"] / MIB
+    yield (
+        f"- a full snapshot of {taken['partitions']:,.0f} simulated partitions with three replicas each:"
+        f" {taken['seconds']:.0f} s; the process held {before:,.0f} MiB with the simulation in it, and"
+        f" {peak:,.0f} MiB at most"
+    )
     yield ""
     yield from (f"- **missed**: {line}" for line in missed)
 

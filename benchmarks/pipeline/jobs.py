@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import resource
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from backends.simulator.adapter import SimulatorBackend
+from backends.simulator.scenario.files import read
+from console.actions.snapshot import Series, Taking
 from pipeline.drills.arms import Arm
 from pipeline.drills.grid import Grid
 from pipeline.drills.incident import Shape
@@ -101,8 +106,28 @@ def drill(workers: int, out: Place, seeds: int) -> dict[str, float]:
         return {"seconds": time.monotonic() - began, "incidents": grid.incidents}
 
 
+def snapshot(scenario: str, out: Place) -> dict[str, float]:
+    """A full snapshot of a simulated cluster: what the process held before it (the simulation), and at most."""
+    backend = SimulatorBackend(read(scenario), 1)
+    taking = Taking(out, 30.0, lambda: datetime.now(UTC), lambda: "bench", "0.1.0")
+
+    async def take() -> tuple[int, float, int]:
+        await backend.open()
+        before, began = _peak(os.getpid()), time.monotonic()
+        manifest = await Series(backend, taking).full()
+        return before, time.monotonic() - began, manifest.partitions
+
+    before, seconds, partitions = asyncio.run(take())
+    return {"seconds": seconds, "before": before, "peak": _peak(os.getpid()), "partitions": partitions}
+
+
 def main(name: str, lake: str, out: str, seeds: str = "20") -> None:
-    """Runs the job and prints seconds and bytes; of a drill, ``lake`` is the number of workers."""
+    """Runs the job and prints seconds and bytes; of a drill, ``lake`` is the number of workers, of a snapshot the
+    scenario.
+    """
+    if name == "snapshot":
+        print(json.dumps(snapshot(lake, place(out))))
+        return
     if name == "drill":
         print(json.dumps(drill(int(lake), place(out), int(seeds))))
         return
