@@ -23,6 +23,14 @@ _PLAIN = {
     "too_short": "a list of at least {min_length} is expected",
     "too_long": "a list of at most {max_length} is expected",
 }
+_SAMPLES = {
+    ("about",): "what happened",
+    ("cluster",): "{brokers: {count: 3}}",
+    ("topics",): "[{name: payments, replication_factor: 3}]",
+    ("operator",): "{at: 60}",
+    ("expect",): "{offline: 0}",
+}
+"""What a file needs at least."""
 BUILT_IN = Path(__file__).parent.parent / "scenarios"
 
 
@@ -122,7 +130,8 @@ def _expected(error: Any) -> str:
     if kind == "extra_forbidden":
         return "no such key is known here"
     if kind == "missing":
-        return "a value is expected here"
+        sample = _SAMPLES.get(error["loc"])
+        return f"a value is expected here{'' if sample is None else f', such as {sample}'}"
     plain = _PLAIN.get(kind)
     if plain is not None:
         return plain.format(**error.get("ctx", {}))

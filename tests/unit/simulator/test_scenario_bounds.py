@@ -32,6 +32,7 @@ GOOD = (BUILT_IN / "one-sided-cuts.yaml").read_text(encoding="utf-8")
         ("timeout.ms: 3000", "timeout.ms: abc", "session.timeout.ms: a number, true or false is expected"),
         ("timeout.ms: 3000", "timeout.ms: 0", "session.timeout.ms: expected a number, at least 1"),
         ("timeout.ms: 3000", "timeout.ms: .nan", "session.timeout.ms: a number from 0 to"),
+        ("expect: {offline: 1}", "", "mine.yaml:1: expect: a value is expected here, such as {offline: 0}"),
         ("title: A", "titlee: A", "mine.yaml:1: titlee: no such key is known here; title is expected"),
         ("title: A", "title: B\ntitle: A", "mine.yaml:2: title: the key is given twice"),
         ("expect: {offline: 1", "expect: {offline: 1, offline: 2", "mine.yaml:23: offline: the key is given twice"),
