@@ -111,9 +111,10 @@ def run(program: Program, name: str, choice: Choice, *, json: bool) -> int:
         raise Stopped(stop.signum, in_flight=False) from None
     unexpected = [broken for broken in done.broken if broken.name not in scenario.breaks]
     if json:
-        program.screen.out(document("simulate run", _fields(done)))
+        came = done.now >= scenario.operator_at
+        program.screen.out(document("simulate run", {**_fields(done), "operator_came": came}))
     else:
-        program.screen.out(_lines(done))
+        program.screen.out(_lines(done, scenario.operator_at))
     after = [fault for fault in scenario.faults if round(fault.at * SECOND) > done.now]
     if after:
         first = f"{after[0].at:.1f} s, {after[0].note or after[0].do}"
@@ -158,10 +159,14 @@ def _fields(done: Rehearsed) -> dict[str, object]:
     }
 
 
-def _lines(done: Rehearsed) -> Iterator[str]:
+def _lines(done: Rehearsed, operator_at: int) -> Iterator[str]:
     yield f"{done.scenario}, seed {done.seed}: {done.now / SECOND:.1f} s of virtual time, {done.steps:,} steps"
     yield from (str(line) for line in done.history[-SHOWN:])
-    yield f"offline when the operator came: {done.offline:,}; at the end: {done.offline_after:,}"
+    if done.now < operator_at:
+        yield f"the operator, who comes at {operator_at / SECOND:.1f} s, had not come"
+        yield f"offline at the end: {done.offline_after:,}"
+    else:
+        yield f"offline when the operator came: {done.offline:,}; at the end: {done.offline_after:,}"
     yield from (f"not as the scenario expects: {line}" for line in done.unmet)
     if done.verdicts:
         yield f"decisions: {_counted(done.verdicts.items())}"

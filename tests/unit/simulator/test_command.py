@@ -132,6 +132,11 @@ def test_a_run_goes_on_until_the_last_fault_and_says_what_it_leaves_out(tmp_path
     short = _ktriage(tmp_path, "simulate", "run", "last-replica-standing", "--until", "120")
     assert "in so many partitions: 1 in 1\n" in short.out
     assert "ended before 1 of 5 faults, the first at 600.0 s, T4: broker 2 is back" in short.err
+    early = _ktriage(
+        tmp_path, "simulate", "run", "last-replica-standing", "--until", "20", "--strategy", "aggressive"
+    )
+    assert "the operator, who comes at 60.0 s, had not come\noffline at the end: 0\n" in early.out
+    assert "when the operator came" not in early.out
 
 
 def test_a_scenario_that_expects_something_else_is_told_so(tmp_path: Path) -> None:
