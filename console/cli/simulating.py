@@ -6,7 +6,7 @@ import asyncio
 import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from backends.simulator.fuzz import Fuzzed
 from backends.simulator.loop import SECOND
@@ -50,7 +50,7 @@ def list_scenarios(program: Program, *, json: bool) -> int:
     found = [scenario_of(name) for name in names()]
     if json:
         rows = [{"name": s.name, "title": s.title, "offline": s.offline} for s in found]
-        program.screen.out(document("simulate list", {"scenarios": rows}))
+        program.screen.out(document("simulate-list", {"scenarios": rows}))
     else:
         width = max(len(scenario.name) for scenario in found)
         program.screen.out(f"{scenario.name:<{width}}  {scenario.title}" for scenario in found)
@@ -72,12 +72,12 @@ def show(program: Program, name: str, *, json: bool) -> int:
             "brokers": len(topology.brokers),
             "controllers": len(topology.every_controller),
             "partitions": partitions,
-            "operator_at_s": scenario.operator_at / SECOND,
-            "ends_at_s": end_of(scenario) / SECOND,
+            "operatorAtMs": _ms(scenario.operator_at),
+            "endsAtMs": _ms(end_of(scenario)),
             "offline": scenario.offline,
-            "events": [{"at_s": at, "what": what} for at, what in events],
+            "events": [{"atMs": round(at * 1000), "what": what} for at, what in events],
         }
-        program.screen.out(document("simulate show", fields))
+        program.screen.out(document("simulate-show", fields))
         return Status.DONE
     lines = [
         scenario.title,
@@ -112,7 +112,7 @@ def run(program: Program, name: str, choice: Choice, *, json: bool) -> int:
     unexpected = [broken for broken in done.broken if broken.name not in scenario.breaks]
     if json:
         came = done.now >= scenario.operator_at
-        program.screen.out(document("simulate run", {**_fields(done), "operator_came": came}))
+        program.screen.out(document("simulate-run", {**_fields(done), "operatorCame": came}))
     else:
         program.screen.out(_lines(done, scenario.operator_at))
     after = [fault for fault in scenario.faults if round(fault.at * SECOND) > done.now]
@@ -140,23 +140,35 @@ def _fields(done: Rehearsed) -> dict[str, object]:
     return {
         "scenario": done.scenario,
         "seed": done.seed,
-        "virtual_s": done.now / SECOND,
+        "virtualMs": _ms(done.now),
         "offline": done.offline,
-        "offline_after": done.offline_after,
+        "offlineAfter": done.offline_after,
         "verdicts": dict(done.verdicts),
         "outcomes": dict(done.outcomes),
-        "lost": [{**row._asdict(), "time": row.time / SECOND} for row in done.lost],
-        "broken": [{**row._asdict(), "time": row.time / SECOND} for row in done.broken],
+        "lost": [_timed(row._asdict()) for row in done.lost],
+        "broken": [_timed(row._asdict()) for row in done.broken],
         "metrics": {
-            **done.counts._asdict(),
-            "unclean_recovery_finished": done.recoveries_finished,
-            "electable_leaders": {str(leaders): partitions for leaders, partitions in done.electable},
+            "underMinIsr": done.counts.under_min_isr,
+            "noElectableLeader": done.counts.no_electable_leader,
+            "uncleanRecovery": done.counts.unclean_recovery,
+            "manualElectionRequired": done.counts.manual_election_required,
+            "uncleanRecoveryFinished": done.recoveries_finished,
+            "electableLeaders": {str(leaders): partitions for leaders, partitions in done.electable},
         },
         "steps": done.steps,
         "digest": done.digest,
         "problem": done.problem,
         "unmet": list(done.unmet),
     }
+
+
+def _ms(time: int) -> float:
+    """Virtual µs as milliseconds."""
+    return time / 1000
+
+
+def _timed(row: dict[str, Any]) -> dict[str, object]:
+    return {"atMs": _ms(row.pop("time")), **row}
 
 
 def _lines(done: Rehearsed, operator_at: int) -> Iterator[str]:
@@ -217,8 +229,8 @@ def fuzz(program: Program, first: int, seeds: int, jobs: int, *, json: bool) -> 
         rows = [
             {"seed": row.seed, "broken": [str(b) for b in row.broken], "error": row.error} for row in failed
         ]
-        fields = {"seeds": done, "first": first, "steps": steps, "excused_losses": lost, "failed": rows}
-        program.screen.out(document("simulate fuzz", fields))
+        fields = {"seeds": done, "first": first, "steps": steps, "excusedLosses": lost, "failed": rows}
+        program.screen.out(document("simulate-fuzz", fields))
     else:
         program.screen.out([f"{done:,} seeds, {steps:,} steps: {len(failed)} broke an invariant"])
     if stop.signum is not None:
