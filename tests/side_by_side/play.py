@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,34 +57,38 @@ def table() -> Table:
 
 async def do(side: Side, step: Step, expected: States) -> None:
     """One step on one side; ``expected`` is what it comes to, nothing where that is yet to be found."""
-    brokers: Mapping[str, Callable[..., None]] = {
-        "kill": side.kill,
-        "shut_down": side.shut_down,
-        "start": side.start,
-    }
-    for name, act in brokers.items():
-        given = getattr(step, name)
-        if given is not None:
-            act(*given)
-    if step.power_off is not None:
-        side.power_off(step.power_off, expected)
-    elif step.flush is not None:
-        side.flush()
-    elif step.produce is not None:
+    if step.elect is not None or step.designate is not None:
+        await _elect(side, step)
+        return
+    _brokers(side, step, expected)
+    _configure(side, step)
+    if step.produce is not None:
         side.produce(step.produce.topic, step.produce.records, step.produce.partition, step.produce.acks)
     elif step.reassign is not None:
         side.reassign(step.reassign.topic, step.reassign.partition, step.reassign.replicas)
     elif step.delete_records is not None:
         where = step.delete_records
         side.delete_records(where.topic, where.before, where.partition)
+
+
+def _brokers(side: Side, step: Step, expected: States) -> None:
+    """What happens to brokers and their disks."""
+    for name in ("kill", "shut_down", "start"):
+        given = getattr(step, name)
+        if given is not None:
+            getattr(side, name)(*given)
+    for broker in step.pause or ():
+        side.pause(broker)
+    for broker in step.resume or ():
+        side.resume(broker)
+    if step.power_off is not None:
+        side.power_off(step.power_off, expected)
+    elif step.flush is not None:
+        side.flush()
     elif step.break_disk is not None:
         side.break_log_dir(step.break_disk.broker, step.break_disk.index)
     elif step.replace_disk is not None:
         side.replace_disk(step.replace_disk.broker, step.replace_disk.index)
-    elif step.elect is not None or step.designate is not None:
-        await _elect(side, step)
-    else:
-        _configure(side, step)
 
 
 def _configure(side: Side, step: Step) -> None:

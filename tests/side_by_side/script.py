@@ -112,13 +112,15 @@ class Step(Strict):
     """Exactly one thing that happens, and what it comes to (``topic-partition`` by name).
 
     ``flush``: all that was written so far is on the disks, and outlasts a loss of power. ``elr``: the level of
-    eligible.leader.replicas.version.
+    eligible.leader.replicas.version. ``pause``: nobody hears anything of the broker any more, as behind a cut.
     ``led``: whether the quorum has a leader afterwards.
     """
 
     produce: Produce | None = None
     kill: tuple[int, ...] | None = None
     shut_down: tuple[int, ...] | None = None
+    pause: tuple[int, ...] | None = None
+    resume: tuple[int, ...] | None = None
     power_off: tuple[int, ...] | None = None
     flush: Literal[True] | None = None
     start: tuple[int, ...] | None = None
