@@ -31,7 +31,11 @@ def test_the_list_names_every_scenario_and_show_tells_what_happens(tmp_path: Pat
     assert listed.status == 0
     assert "stale-long-tail" in listed.out
     shown = _json(_ktriage(tmp_path, "simulate", "show", "stale-long-tail", "--output", "json"))
-    assert (shown["schema"], shown["offline"], shown["operatorAtMs"]) == ("ktriage.simulate-show/1", 1, 90_000)
+    assert (shown["schema"], shown["offline"], shown["operatorAtMs"]) == (
+        "ktriage.simulate-show/1",
+        1,
+        90_000,
+    )
     assert shown["events"][-1]["what"] == "1 and 2 are back"
 
 
