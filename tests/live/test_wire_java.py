@@ -5,6 +5,7 @@ What differs from cluster to cluster whatever happens (addresses, ids, times, si
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 from collections.abc import Iterator
@@ -13,7 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from backends.live.addresses import parse_addresses
+from backends.live.connection import BrokerConnection
+from backends.live.settings import ClientSettings
+from backends.simulator.network import Role
 from backends.simulator.scenario.files import read
+from backends.simulator.served.apis import hidden, offered
 from backends.simulator.served.cluster import Options
 from backends.simulator.world import World
 from backends.testbed import ClusterSpec, KafkaCluster
@@ -134,6 +140,31 @@ def both(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield found
 
 
+@pytest.mark.parametrize("role", [Role.BROKER, Role.CONTROLLER])
+def test_the_calls_are_a_real_nodes_in_the_same_versions(both: Both, role: Role) -> None:
+    """Of the calls that are served: neither a version less nor one more, but for the two that no release has."""
+    real, served = both.real.bootstrap(), both.served.bootstrap
+    if role is Role.CONTROLLER:
+        real, served = both.real.bootstrap_controllers, both.served.cluster.bootstrap_controllers
+    today = offered(role, hidden("GetReplicaLogInfo,ElectLeaders:3"))
+    assert {key: versions for key, versions in asked(real).items() if key in today} == today
+    assert asked(served) == offered(role)
+
+
+def asked(bootstrap: str) -> dict[int, tuple[int, int]]:
+    """What ApiVersions tells of the first node."""
+    address = parse_addresses(bootstrap)[0]
+
+    async def ask() -> dict[int, tuple[int, int]]:
+        conn = await BrokerConnection.open(address, ClientSettings((address,)))
+        try:
+            return dict(conn.api_keys)
+        finally:
+            conn.close()
+
+    return asyncio.run(ask())
+
+
 # One incident, told in the order in which it happens: each test goes on from where the last one left both clusters.
 
 
@@ -147,6 +178,9 @@ def test_topics_are_made_listed_and_refused(both: Both) -> None:
     both.same("kafka-topics", "--create", "--topic", "t", "--partitions", "1")
     both.same("kafka-topics", "--create", "--topic", "many", "--partitions", "1", "--replication-factor", "4")
     both.same("kafka-topics", "--create", "--topic", "odd", "--config", "nonsense=1")
+    both.same("kafka-topics", "--create", "--topic", "odd", "--config", "segment.bytes=1")
+    both.same("kafka-topics", "--create", "--topic", "odd name", "--partitions", "1")
+    both.same("kafka-topics", "--create", "--topic", "odd", "--replica-assignment", "1:9")
     both.real.observe.wait_topic("t", 3, each=lambda state: state.leader >= 0)
     assert "Elr:" in both.same("kafka-topics", "--describe", "--topic", "t")
     both.same("kafka-topics", "--list")
@@ -158,8 +192,9 @@ def test_configurations_are_told_with_their_synonyms_and_altered(both: Both) -> 
     both.same("kafka-configs", "--describe", *topic, "--all")
     both.same("kafka-configs", "--alter", *topic, "--add-config", "retention.ms=1000")
     assert "retention.ms=1000" in both.same("kafka-topics", "--describe", "--topic", "t")
-    both.same("kafka-configs", "--alter", *topic, "--add-config", "retention.ms=soon")
-    both.same("kafka-configs", "--alter", *topic, "--add-config", "nonsense=1")
+    for wrong in ("retention.ms=soon", "min.insync.replicas=0", "cleanup.policy=banana", "nonsense=1"):
+        both.same("kafka-configs", "--alter", *topic, "--add-config", wrong)
+    both.same("kafka-configs", "--alter", *topic, "--delete-config", "never.set")
     both.same("kafka-configs", "--alter", *topic, "--delete-config", "retention.ms")
     both.same("kafka-configs", "--describe", *topic)
     both.same("kafka-configs", "--describe", "--entity-type", "brokers", "--entity-name", "1")
@@ -212,6 +247,7 @@ def test_elections_that_are_not_needed_or_not_possible(both: Both) -> None:
     both.same("kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
     both.same("kafka-leader-election", "--election-type", "unclean", "--path-to-json-file", plan)
     both.same("kafka-leader-election", "--election-type", "preferred", "--topic", "no", "--partition", "0")
+    both.same("kafka-leader-election", "--election-type", "unclean", "--topic", "t", "--partition", "9")
 
 
 def test_a_dead_broker_is_seen_and_cannot_be_preferred(both: Both) -> None:
@@ -240,9 +276,19 @@ def test_an_unclean_election_from_a_plan_file(both: Both) -> None:
     both.same("kafka-topics", "--describe", "--topic", "u")
 
 
+def test_the_preferred_leader_leads_again_when_it_is_back(both: Both) -> None:
+    both.start(3)
+    both.wait_isr(3, ("t", 2), ("u", 1))
+    plan = both.file("plan.json", '{"partitions": [{"topic": "t", "partition": 2, "designatedLeader": 1}]}')
+    prefer = ("kafka-leader-election", "--election-type", "preferred")
+    elected = both.same(*prefer, "--path-to-json-file", plan)
+    assert "Successfully completed leader election (PREFERRED) for partitions t-2" in elected
+    assert "partitions u-1" in both.same(*prefer, "--topic", "u", "--partition", "1")
+    both.same(*prefer, "--all-topic-partitions")
+
+
 def test_a_controller_is_removed_and_added_again(both: Both) -> None:
     both.start(2)
-    both.start(3)
     follower = next(number for number in CONTROLLERS if number not in both.leaders())
     keys = both.served.do(lambda cluster: cluster.world.quorum.disks[follower].key)
     ids = (both.real.node(follower).directory_id, keys.directory_id)

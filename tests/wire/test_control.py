@@ -54,6 +54,8 @@ async def test_a_fault_of_the_wrong_kind_is_refused_and_nothing_happens(
     [
         ("set-config topic=orders name=min.insync.replicas value=banana", "Not a number of type INT"),
         ("set-config topic=orders name=min.insync.replicas value=0", "Value must be at least 1"),
+        ("set-config topic=orders name=cleanup.policy value=compact,banana", "value banana.*compact, delete"),
+        ("set-config topic=orders name=min.cleanable.dirty.ratio value=2", "2.0.*no more than 1"),
         ("set-config topic=orders name=no.such.thing value=1", "Unknown topic config name"),
         ("set-config topic=nope name=min.insync.replicas value=1", "does not exist"),
         ("set-config topic=orders name=unclean.recovery.strategy value=banana", "is none of"),

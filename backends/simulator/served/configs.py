@@ -26,6 +26,7 @@ SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
 STRATEGY = "unclean.recovery.strategy"
+_NUMBERS = frozenset((Kind.INT, Kind.SHORT, Kind.LONG, Kind.DOUBLE))
 ACTED_UPON = frozenset((MIN_ISR, UNCLEAN, STRATEGY))
 
 
@@ -236,20 +237,26 @@ def wrong_config(name: str, value: str | None) -> str | None:
     config = TOPIC_CONFIGS.get(name)
     if config is None:
         return f"Unknown topic config name: {name}"
-    wrong = None if value is None else _wrong_value(config, value)
-    return wrong and f"Invalid value {value} for configuration {name}: {wrong}"
+    shown, wrong = ("", "") if value is None else _wrong_value(config, value)
+    return f"Invalid value {shown} for configuration {name}: {wrong}" if wrong else None
 
 
-def _wrong_value(config: TopicConfig, value: str) -> str | None:
-    numeric = config.kind in (Kind.INT, Kind.SHORT, Kind.LONG)
-    if numeric and not value.removeprefix("-").isdecimal():
-        word = {Kind.INT: "INT", Kind.SHORT: "SHORT"}.get(config.kind, "LONG")
-        return f"Not a number of type {word}"
-    if numeric and int(value) < config.least:
-        return f"Value must be at least {config.least}"
+def _wrong_value(config: TopicConfig, value: str) -> tuple[str, str]:
+    """The value as Kafka shows it, and what it says of it; empty where nothing is wrong."""
+    if config.kind in _NUMBERS:
+        try:
+            number = float(value) if config.kind is Kind.DOUBLE else int(value)
+        except ValueError:
+            return value, f"Not a number of type {config.kind.name}"
+        if number < config.least:
+            return str(number), f"Value must be at least {config.least}"
+        if config.kind is Kind.DOUBLE and number > 1:  # there is one, a ratio
+            return str(number), "Value must be no more than 1"
     if config.kind is Kind.BOOLEAN and value.lower() not in ("true", "false"):
-        return "Expected value to be either true or false"
-    return None
+        return value, "Expected value to be either true or false"
+    words = [word.strip() for word in value.split(",")] if config.kind is Kind.LIST else [value]
+    wrong = next((word for word in words if config.one_of and word not in config.one_of), None)
+    return ("", "") if wrong is None else (wrong, f"String must be one of: {', '.join(config.one_of)}")
 
 
 async def _change(call: Call, kind: int, name: str, change: Any) -> tuple[ErrorCode, str | None]:

@@ -36,6 +36,7 @@ _DOWNGRADE = (
     "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe"
     " downgrade."
 )
+_UNSUPPORTED = "Unsupported"
 UPGRADE = 1
 PATIENCE = 30 * SECOND
 _FAILED = "The update failed for all features since the following feature had an error: "
@@ -75,23 +76,40 @@ def _kind(update: Any) -> int:
 
 
 def _refusal(call: Call, feature: str, level: int, kind: int) -> tuple[ErrorCode, str] | None:
-    invalid = ErrorCode.invalid_update_version
+    said = _unsupported(call, feature, level, kind)
+    if said is None:
+        now = finalised(call.cluster)[feature]
+        said = _kept_from_falling(feature, level, now, kind) if level < now else None
+        if said is None and level != now and feature in STANDING:
+            said = f"It stays at {now} in a simulated cluster."
+    if said is None:
+        return None
+    if not said.startswith(_UNSUPPORTED):
+        said = f"Invalid update version {level} for feature {feature}. {said}"
+    return ErrorCode.invalid_update_version, said
+
+
+def _unsupported(call: Call, feature: str, level: int, kind: int) -> str | None:
     active = call.cluster.world.active
     local = f"Local controller {-1 if active is None else active.id}"
-    wanted = f"Invalid update version {level} for feature {feature}."
     highest = SUPPORTED.get(feature)
     if highest is None:
-        return invalid, f"{wanted} {local} does not support this feature."
+        gone = level == 0 and kind != UPGRADE
+        return f"Feature {feature} not found." if gone else f"{local} does not support this feature."
     lowest = LOWEST.get(feature, 0)
-    if not lowest <= level <= highest:
-        return invalid, f"{wanted} {local} only supports versions {lowest}-{highest}"
-    now = finalised(call.cluster)[feature]
-    if level < now and kind == UPGRADE:
-        return invalid, f"{wanted} {_DOWNGRADE}"
-    if level < now and feature == KRAFT_VERSION:
-        return invalid, f"{wanted} Can't downgrade the version of this feature."
-    if level != now and feature in STANDING:
-        return invalid, f"{wanted} It stays at {now} in a simulated cluster."
+    return None if lowest <= level <= highest else f"{local} only supports versions {lowest}-{highest}"
+
+
+def _kept_from_falling(feature: str, level: int, now: int, kind: int) -> str | None:
+    if kind == UPGRADE:
+        return _DOWNGRADE
+    if feature == KRAFT_VERSION:
+        return "Can't downgrade the version of this feature."
+    if feature == METADATA:
+        return (
+            f"{_UNSUPPORTED} {METADATA} downgrade from {now} to {level}. Refusing to perform the requested"
+            " downgrade because it might delete metadata information."
+        )
     return None
 
 

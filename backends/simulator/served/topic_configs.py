@@ -20,23 +20,29 @@ class Kind(IntEnum):
 
 class TopicConfig(NamedTuple):
     """``broker`` is the broker's configuration that it falls back to, empty where that has another unit or none;
-    ``least`` what a number may be at least.
+    ``least`` what a number may be at least; ``one_of`` what each of its words may be, empty where any.
     """
 
     kind: Kind
     default: str
     broker: str
     least: int = 0
+    one_of: tuple[str, ...] = ()
 
 
 FOREVER = str(2**63 - 1)
 ANY = -(2**63)
 
 TOPIC_CONFIGS: dict[str, TopicConfig] = {
-    "cleanup.policy": TopicConfig(Kind.LIST, "delete", "log.cleanup.policy"),
+    "cleanup.policy": TopicConfig(Kind.LIST, "delete", "log.cleanup.policy", one_of=("compact", "delete")),
     "compression.gzip.level": TopicConfig(Kind.INT, "-1", "compression.gzip.level", ANY),
     "compression.lz4.level": TopicConfig(Kind.INT, "9", "compression.lz4.level", ANY),
-    "compression.type": TopicConfig(Kind.STRING, "producer", "compression.type"),
+    "compression.type": TopicConfig(
+        Kind.STRING,
+        "producer",
+        "compression.type",
+        one_of=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+    ),
     "compression.zstd.level": TopicConfig(Kind.INT, "3", "compression.zstd.level", ANY),
     "delete.retention.ms": TopicConfig(Kind.LONG, "86400000", "log.cleaner.delete.retention.ms"),
     "file.delete.delay.ms": TopicConfig(Kind.LONG, "60000", "log.segment.delete.delay.ms"),
@@ -51,7 +57,9 @@ TOPIC_CONFIGS: dict[str, TopicConfig] = {
     "max.message.bytes": TopicConfig(Kind.INT, "1048588", "message.max.bytes"),
     "message.timestamp.after.max.ms": TopicConfig(Kind.LONG, "3600000", "log.message.timestamp.after.max.ms"),
     "message.timestamp.before.max.ms": TopicConfig(Kind.LONG, FOREVER, "log.message.timestamp.before.max.ms"),
-    "message.timestamp.type": TopicConfig(Kind.STRING, "CreateTime", "log.message.timestamp.type"),
+    "message.timestamp.type": TopicConfig(
+        Kind.STRING, "CreateTime", "log.message.timestamp.type", one_of=("CreateTime", "LogAppendTime")
+    ),
     "min.cleanable.dirty.ratio": TopicConfig(Kind.DOUBLE, "0.5", "log.cleaner.min.cleanable.ratio"),
     "min.compaction.lag.ms": TopicConfig(Kind.LONG, "0", "log.cleaner.min.compaction.lag.ms"),
     "min.insync.replicas": TopicConfig(Kind.INT, "1", "min.insync.replicas", 1),
