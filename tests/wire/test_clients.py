@@ -201,6 +201,12 @@ def test_below_min_isr_acks_all_is_refused_and_acks_1_is_not(served: Hosted) -> 
     careless.wait()
 
 
+def test_two_topics_that_would_be_one_in_metrics_cannot_both_be(served: Hosted) -> None:
+    create(served, "b.c_d")
+    with pytest.raises(Exception, match=r"Topic 'b_c\.d' collides with existing topic: b\.c_d"):
+        create(served, "b_c.d")
+
+
 USERS = {
     "alice": Principal("alice", "wonder", frozenset()),
     "bob": Principal("bob", "builder", frozenset({"WRITE topic *", "CREATE cluster"})),

@@ -81,6 +81,11 @@ async def test_a_topic_that_a_client_made_is_one_that_faults_can_happen_to() -> 
         assert served.world.image.partitions[TopicPartition("new", 0)].replicas == (2, 1)
 
 
+def test_a_fault_that_there_is_not_is_named() -> None:
+    with pytest.raises(ControlError, match=r"'explode' cannot happen: one of add-voter, .*start-controller"):
+        read_fault(["explode", "broker-1"])
+
+
 def test_a_fault_happens_now() -> None:
     with pytest.raises(ControlError, match="it happens now"):
         read_fault(["kill", "broker-1", "at=5"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from struct import pack, unpack
 from typing import Any
 
 import pytest
@@ -169,3 +170,15 @@ async def test_what_is_hidden_is_neither_promised_nor_answered() -> None:
         for key, version in REQUESTS:
             with pytest.raises(asyncio.IncompleteReadError):
                 await answered(port, key, version, values(key, "A" * 22))
+
+
+async def test_an_unknown_version_of_api_versions_is_told_the_known_ones(served: ServedCluster) -> None:
+    """KIP-511: in version 0, whatever was asked, and of this call alone."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.ports[broker(1)])
+    asked = pack(">hhih", Api.ApiVersions, 99, 77, -1) + b"\0"
+    writer.write(pack(">i", len(asked)) + asked)
+    async with asyncio.timeout(10):
+        answer = await reader.readexactly(4 + 4 + 2 + 4 + 6)
+    writer.close()
+    unsupported_version = 35
+    assert unpack(">iihihhh", answer) == (16, 77, unsupported_version, 1, Api.ApiVersions, 0, 4)

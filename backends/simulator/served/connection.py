@@ -82,8 +82,10 @@ class Connection:
         if self._principal is None and frame.api_key not in _GREETING:
             raise Undecodable(f"api key {frame.api_key} before authentication")
         if frame.api_key == Api.ApiVersions and not _within(served, frame):
-            # KIP-511: an unknown version is answered as version 0, with the versions that are known.
-            refused = {**self.api_versions(0), "error_code": ErrorCode.unsupported_version}
+            # KIP-511: an unknown version is answered as version 0, with the versions of this call alone.
+            lowest, highest = served[Api.ApiVersions]
+            own = {"api_key": int(Api.ApiVersions), "min_version": lowest, "max_version": highest}
+            refused = {"error_code": ErrorCode.unsupported_version, "api_keys": (own,)}
             body = encode(response_type(frame.api_key, 0), refused)
             return await self._send(frame, body, flexible=False)
         return await self._answer(frame)

@@ -42,7 +42,8 @@ def read_fault(words: Sequence[str]) -> dict[str, Any]:
     """
     model = _models().get(words[0]) if words else None
     if model is None:
-        raise ControlError(f"say what happens: one of {', '.join(sorted(_models()))}")
+        wrong = f"{words[0]!r} cannot happen" if words else "say what happens"
+        raise ControlError(f"{wrong}: one of {', '.join(sorted(_models()))}")
     given: dict[str, Any] = {"do": words[0]}
     bare = [word for word in words[1:] if "=" not in word]
     for word in words[1:]:

@@ -76,6 +76,10 @@ def _checked(call: Call, image: ClusterImage, asked: Any) -> tuple[tuple[int, ..
         raise _Refused(ErrorCode.invalid_topic_exception, f"Topic name is invalid: {wrong}")
     if asked.name in rows_of(image):
         raise _Refused(ErrorCode.topic_already_exists, f"Topic '{asked.name}' already exists.")
+    alike = next((name for name in rows_of(image) if _in_metrics(name) == _in_metrics(asked.name)), None)
+    if alike is not None:
+        said = f"Topic '{asked.name}' collides with existing topic: {alike}"
+        raise _Refused(ErrorCode.invalid_topic_exception, said)
     for config in asked.configs:
         said = wrong_config(config.name, config.value)
         if said is not None:
@@ -83,6 +87,11 @@ def _checked(call: Call, image: ClusterImage, asked: Any) -> tuple[tuple[int, ..
     if asked.assignments:
         return _given(image, asked)
     return _spread(call, image, asked.num_partitions, asked.replication_factor)
+
+
+def _in_metrics(name: str) -> str:
+    """Names that are one in Kafka's metrics cannot both be."""
+    return name.replace(".", "_")
 
 
 def wrong_name(name: str) -> str | None:

@@ -49,6 +49,9 @@ async def remove_raft_voter(call: Call) -> Values:
     refused = _refused(call, "ALTER")
     if refused is not None:
         return refused
+    if not call.request.voter_directory_id:
+        said = "Remove voter request didn't include a valid voter"
+        return {"error_code": ErrorCode.invalid_request, "error_message": said, "current_leader": _NOBODY}
     key = ReplicaKey(call.request.voter_id, kafka_id(call.request.voter_directory_id))
     return _told(await ask_leader(call, RemoveRaftVoter(key, None), PATIENCE), _words(call, key))
 
