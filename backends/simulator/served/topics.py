@@ -78,8 +78,8 @@ def _checked(call: Call, image: ClusterImage, asked: Any) -> tuple[tuple[int, ..
         raise _Refused(ErrorCode.topic_already_exists, f"Topic '{asked.name}' already exists.")
     alike = next((name for name in rows_of(image) if _in_metrics(name) == _in_metrics(asked.name)), None)
     if alike is not None:
-        said = f"Topic '{asked.name}' collides with existing topic: {alike}"
-        raise _Refused(ErrorCode.invalid_topic_exception, said)
+        collides = f"Topic '{asked.name}' collides with existing topic: {alike}"
+        raise _Refused(ErrorCode.invalid_topic_exception, collides)
     for config in asked.configs:
         said = wrong_config(config.name, config.value)
         if said is not None:
