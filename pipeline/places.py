@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 from pyarrow import fs
@@ -18,7 +19,11 @@ from pyarrow import fs
 from pipeline.errors import PipelineError
 
 _GLOBS = frozenset("*?{}[]")
+_PLAIN = "/:@&=+,;~!$'()"
 _HADOOP_SCHEMES = {"s3": "s3a", "gcs": "gs"}
+_NEEDS = dict.fromkeys(
+    ("hdfs", "viewfs"), " (this needs Hadoop here: HADOOP_HOME, JAVA_HOME, and CLASSPATH of its jars)"
+)
 _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 
 
@@ -120,7 +125,10 @@ def place(text: str) -> Place:
         path = str(Path(rest if sign else text).absolute()).rstrip("/")
         return Place(fs.LocalFileSystem(), path, f"file://{path}", "file")
     try:
-        files, path = fs.FileSystem.from_uri(f"{_ARROW_SCHEMES.get(scheme, scheme)}://{rest}")
+        # Hadoop takes a % or a blank for itself, and Arrow would take it for an escape.
+        files, path = fs.FileSystem.from_uri(
+            f"{_ARROW_SCHEMES.get(scheme, scheme)}://{quote(rest, safe=_PLAIN)}"
+        )
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise PipelineError(f"{text}: {_first_line(error)}") from None
+        raise PipelineError(f"{text}: {_first_line(error)}{_NEEDS.get(scheme, '')}") from None
     return Place(files, path.rstrip("/"), text.rstrip("/"), scheme)
