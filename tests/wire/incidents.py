@@ -28,6 +28,7 @@ from backends.simulator.world import World
 from recovery.loss import count, union
 from recovery.model import NO_LEADER, EpochSpan, TopicPartition
 from tests.unit.cli.invoking import environment
+from tests.wire.journalled import untrue
 from tests.wire.ready import Ready, Run
 
 SAFE, QUICK = "safe", "quick"
@@ -52,13 +53,19 @@ class Told(NamedTuple):
 @dataclass
 class Elections:
     """Every log of a partition at the moment in which it was given a leader again, and what was acknowledged with
-    acks=all until then, since the last unclean election. ``fenced``: who was so at any time while it was watched.
+    acks=all until then, since the last unclean election. ``fenced``: who was so at any time while it was watched;
+    ``orders``: in which each assignment stood.
     """
 
     simulation: Simulation
     at: dict[TopicPartition, Mapping[int, Log]] = field(default_factory=dict)
     acknowledged: dict[TopicPartition, tuple[EpochSpan, ...]] = field(default_factory=dict)
     fenced: set[int] = field(default_factory=set)
+    orders: dict[TopicPartition, list[tuple[int, ...]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for tp, held in self.simulation.world.image.partitions.items():
+            self.orders[tp] = [held.replicas]
 
     def __call__(self, event: Event) -> None:
         if not isinstance(event, MetadataCommitted):
@@ -67,7 +74,11 @@ class Elections:
             self.fenced.update(number for number, broker in image.brokers.items() if broker.fenced)
         for tp in event.touched:
             before, after = event.before.partitions.get(tp), event.image.partitions.get(tp)
-            if before is None or after is None or before.leader != NO_LEADER or after.leader == NO_LEADER:
+            if before is None or after is None:
+                continue
+            if after.replicas != self.orders[tp][-1]:
+                self.orders[tp].append(after.replicas)
+            if before.leader != NO_LEADER or after.leader == NO_LEADER:
                 continue
             disks = self.simulation.world.disks
             self.acknowledged[tp] = self.simulation.checker.known.acknowledged(tp)
@@ -162,7 +173,8 @@ class Incident:
         writes = 1 if self.native else self.random.randrange(1, 4)
         self._kill_at = writes if self.random.random() < 0.4 else 0
         self._answers = self._writes = 0
-        self._elections = Elections(self.simulation)
+        self._statuses: dict[int, int] = {}
+        self._resumed = False
         self._documents: list[dict[str, Any]] = []
 
     async def run(self) -> Told:
@@ -170,6 +182,7 @@ class Incident:
         prelude(self.world, self.random)
         orders = {tp: held.replicas for tp, held in self.world.image.partitions.items()}
         offline = list(self.world.image.leaderless())
+        self._elections = Elections(self.simulation)
         self.world.watch.lookers.append(self._elections)
         without = "" if self.native else "GetReplicaLogInfo,ElectLeaders:3"
         options = Options(speed=2.0, without=hidden(without))
@@ -248,6 +261,8 @@ class Incident:
             self.wrong.append(f"{name} did not come to an end within {LIMIT:g} s")
         ended = await ending
         self._run = None
+        self._statuses[run.pid] = ended.status
+        self._resumed = (name == "ktriage" and ended.status == 0) or self._resumed
         if ended.status not in (0, 1, 3, 4, -signal.SIGKILL):
             self.wrong.append(f"{name} ended with status {ended.status}: {ended.err[-300:]}")
         if "should not happen" in ended.err or "Traceback" in ended.err:
@@ -265,16 +280,17 @@ class Incident:
             for row in document["elections"]:
                 tp = TopicPartition(row["topic"], row["partition"])
                 if row["outcome"] == "elected":
-                    self._elected(tp, row, rows[row["topic"], row["partition"]], document)
-        self._journal()
+                    self._elected(tp, row, rows[row["topic"], row["partition"]]["loss"])
+        settled = self._resumed if self.killed else True
+        self.wrong += untrue(self.directory, self._elections.orders, self._statuses, settled=settled)
 
     def _elected(
         self,
         tp: TopicPartition,
         row: Mapping[str, Any],
-        planned: Mapping[str, Any],
-        document: Mapping[str, Any],
+        told: Mapping[str, Any],
     ) -> None:
+        """``told`` is the loss that the plan named."""
         held = self.world.image.partitions[tp]
         if held.leader_epoch < row["leaderEpoch"]:
             self.wrong.append(f"{tp}: epoch {row['leaderEpoch']} was told, and it is {held.leader_epoch}")
@@ -284,12 +300,10 @@ class Incident:
         if logs is None or row["leader"] not in logs:
             return
         chosen = logs[row["leader"]]
-        answered = {c["broker"] for c in document["contacts"] if c["problem"] is None}
-        answered -= set(planned["loss"]["unanswered"])
-        answered &= logs.keys() - {row["leader"]}
+        # A broker whose log is known has answered, whatever became of it in the same survey.
+        answered = logs.keys() - {row["leader"]} - set(told["unanswered"])
         others = [logs[number] for number in answered]
         lost = count(_missing(chosen, others))
-        told = planned["loss"]
         # A machine that lost its power after it had answered has lost records by itself.
         fewer = lost < told["atLeast"] and not any(fault.startswith("power") for fault in self.faults)
         if fewer or (told["atMost"] is not None and lost > told["atMost"]):
@@ -306,24 +320,6 @@ class Incident:
             held = [span for span in gone if not missing(log, (span,))]
             if held:
                 self.wrong.append(f"{tp}: {held} were acknowledged, held by a candidate, and are lost")
-
-    def _journal(self) -> None:
-        """Whatever was begun is finished, and said to be."""
-        for path in self.directory.glob("state/ktriage/*/*.jsonl"):
-            begun: dict[str, str] = {}
-            for line in path.read_text().splitlines():
-                try:
-                    entry = json.loads(line)
-                except ValueError:
-                    if not self.killed:
-                        self.wrong.append(f"the journal has half a line: {line[-80:]}")
-                    continue
-                if entry.get("kind") == "before":
-                    begun[entry["entry"]] = entry.get("action", "")
-                elif entry.get("kind") == "after":
-                    begun.pop(entry["entry"], None)
-            if begun and not self.killed:
-                self.wrong.append(f"the journal leaves open: {sorted(begun.values())}")
 
 
 def _missing(chosen: Log, others: Iterable[Log]) -> tuple[EpochSpan, ...]:

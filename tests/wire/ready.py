@@ -37,9 +37,12 @@ class Ended(NamedTuple):
 class Run:
     """One run of the tool. ``kill`` may be called at any time, and twice."""
 
-    def __init__(self, ready: Ready, process: int, out: Path, err: Path) -> None:
+    def __init__(self, ready: Ready, pid: int, out: Path, err: Path) -> None:
         self._ready = ready
-        self._process = process  # a file that stands for the process, so that no other is ever meant
+        self.pid = pid
+        self._process = os.pidfd_open(
+            pid
+        )  # a file that stands for the process, so that no other is ever meant
         self._out, self._err = out, err
 
     def kill(self) -> None:
@@ -74,7 +77,7 @@ class Ready:
         out, err = directory / "stdout", directory / "stderr"
         asked = {"name": name, "words": words, "env": dict(env), "out": str(out), "err": str(err)}
         await asyncio.get_running_loop().sock_sendall(self._socket, json.dumps(asked).encode() + b"\n")
-        return Run(self, os.pidfd_open((await self.hear())["pid"]), out, err)
+        return Run(self, (await self.hear())["pid"], out, err)
 
     async def hear(self) -> Any:
         """The next line of what it tells. Raises EOFError where it is gone."""

@@ -1,0 +1,68 @@
+"""The journals that an incident's runs left, held against what the simulated cluster went through."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from console.journal.errors import JournalError
+from console.journal.lines import REORDER, RESTORE
+from console.journal.reading import After, Before, RunRecord, read_run
+from console.journal.unfinished import left_open
+from recovery.model import TopicPartition
+
+Orders = Mapping[TopicPartition, Sequence[tuple[int, ...]]]
+"""Every order that a partition's assignment has stood in, the first one included."""
+
+
+def untrue(directory: Path, seen: Orders, statuses: Mapping[int, int], *, settled: bool) -> Iterator[str]:
+    """What is not so in the journals below ``directory``, in sentences.
+
+    ``statuses`` are those that the runs ended with, by process id; ``settled``: nothing may be left open.
+    """
+    runs: list[RunRecord] = []
+    for path in sorted(directory.glob("state/ktriage/*/*.jsonl")):
+        try:
+            runs.append(read_run(path))
+        except JournalError as error:
+            yield str(error)
+    for run in runs:
+        ended = statuses.get(int(run.header.get("pid", 0)))
+        if not run.ended and ended != -signal.SIGKILL:
+            yield f"the journal does not say that run {run.run_id} ended"
+    yield from _unannounced(runs, seen)
+    yield from _never_applied(runs, seen)
+    if settled and not left_open(runs).nothing:
+        yield f"the journal leaves open: {left_open(runs)}"
+
+
+def _written(runs: Iterable[RunRecord]) -> Iterator[tuple[TopicPartition, tuple[int, ...], bool | None]]:
+    """Every order that was announced, and whether it is told to be applied; None: that is not known."""
+    for run in runs:
+        ends = {event.entry: event for event in run.events if isinstance(event, After)}
+        for event in run.events:
+            if not isinstance(event, Before) or event.action not in (REORDER, RESTORE):
+                continue
+            end = ends.get(event.entry)
+            for row in event.rows:
+                told = None
+                if end is not None and row.tp in end.applied:
+                    told = True
+                elif end is not None and row.tp in end.refused:
+                    told = False
+                yield row.tp, row.order if event.action == REORDER else row.replicas, told
+
+
+def _unannounced(runs: Iterable[RunRecord], seen: Orders) -> Iterator[str]:
+    may_stand = {(tp, order) for tp, order, told in _written(runs) if told is not False}
+    for tp, orders in seen.items():
+        for order in orders[1:]:
+            if (tp, order) not in may_stand:
+                yield f"{tp}: {list(order)} stood, and the journal does not announce it, or says it was refused"
+
+
+def _never_applied(runs: Iterable[RunRecord], seen: Orders) -> Iterator[str]:
+    for tp, order, told in _written(runs):
+        if told and order not in seen[tp]:
+            yield f"{tp}: the journal says that {list(order)} was applied, and it never stood"
