@@ -7,6 +7,7 @@ import errno
 import gc
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from datetime import UTC
 from pathlib import Path
@@ -21,6 +22,16 @@ from recovery.plan.values import BarePlan, Plan, PlanError, PlanRow
 
 T = TypeVar("T")
 
+LIMIT_BYTES = 1 << 30
+"""No larger file is read: 200,000 partitions take 0.2 GiB."""
+CHUNK_BYTES = 1 << 20
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 
 
@@ -81,16 +92,22 @@ def sync_directory(path: Path) -> None:
 
 def read(path: Path) -> Plan | BarePlan:
     """The plan in a file; a BarePlan where it has leaders and nothing else. Raises InputError."""
-    return _parsed(path, from_json)
+    return _parsed(path, _text(path), from_json)
+
+
+def read_regular(path: Path, given_up: Callable[[], bool]) -> Plan | BarePlan:
+    """As :func:`read`, of a regular file only: a mistyped name must not open a device, or a pipe that nobody
+    writes to. Ends soon once ``given_up``. Raises InputError.
+    """
+    return _parsed(path, _text(path, _open_regular, given_up), from_json)
 
 
 def read_targets(path: Path) -> tuple[TopicPartition, ...]:
     """The partitions that an input file of the recovery tool names. Raises InputError."""
-    return _parsed(path, targets)
+    return _parsed(path, _text(path), targets)
 
 
-def _parsed(path: Path, parse: Callable[[str], T]) -> T:
-    text = _text(path)
+def _parsed(path: Path, text: str, parse: Callable[[str], T]) -> T:
     try:
         with without_collection():
             return parse(text)
@@ -98,15 +115,51 @@ def _parsed(path: Path, parse: Callable[[str], T]) -> T:
         raise InputError(f"{path}: {error}") from None
 
 
-def _text(path: Path) -> str:
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _open_regular(path: Path) -> int:
+    """Raises InputError and OSError."""
+    kind = path.stat().st_mode  # before it is opened, which alone can do something to a device
+    if stat.S_ISREG(kind):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        kind = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(kind):
+            return descriptor
+        os.close(descriptor)
+    what = next((name for holds, name in _KINDS if holds(kind)), "something else")
+    raise InputError(f"{path}: {what}, not a plan file")
+
+
+def _text(
+    path: Path, open_it: Callable[[Path], int] = _open, given_up: Callable[[], bool] = lambda: False
+) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return _bytes(path, open_it(path), given_up).decode("utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _bytes(path: Path, descriptor: int, given_up: Callable[[], bool]) -> bytearray:
+    """All that is in it. Raises InputError where that is more than any plan, or it was given up; and OSError."""
+    data = bytearray()
+    with open(descriptor, "rb", buffering=0) as file:
+        size = os.fstat(descriptor).st_size
+        while size <= LIMIT_BYTES and (chunk := file.read(CHUNK_BYTES)):
+            if (nul := chunk.find(0)) >= 0:  # a log, a core, a device: told before it fills the memory
+                raise InputError(f"{path}: not text (byte {len(data) + nul} is NUL)")
+            data += chunk
+            size = max(size, len(data))
+            if given_up():
+                raise InputError(f"{path}: reading was given up")
+    if size > LIMIT_BYTES:
+        raise InputError(f"{path}: larger than {LIMIT_BYTES >> 20:,} MiB, which no plan is")
+    return data
 
 
 @contextlib.contextmanager

@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 import platform
+import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from console.app.aside import aside
 from console.app.takeaway import given_path
 from console.cli.planning import refuse_other_cluster
 from console.cli.recording import user
 from console.errors import InputError
-from console.planfile import read
+from console.planfile import read_regular
 from recovery.plan.values import BarePlan, Plan
 
 
-def is_result(text: str) -> bool:
-    """Whether that names a pipeline's result: a directory, or a place elsewhere."""
-    return "://" in text or given_path(text).is_dir()
+async def load(text: str, cluster_id: str) -> tuple[Plan | BarePlan, Path | None]:
+    """The plan that somebody named, and the file that it stands in, None for a pipeline's result.
+
+    Raises InputError: unreadable, or of another cluster. Cancelled, it is given up, however long a read hangs.
+    """
+    given_up = threading.Event()
+    try:
+        return await aside(partial(_load, text, cluster_id, given_up.is_set))
+    finally:
+        given_up.set()
 
 
-def from_file(path: Path, cluster_id: str) -> Plan | BarePlan:
-    """Raises InputError: unreadable, or of another cluster."""
-    plan = read(path)
+def _load(text: str, cluster_id: str, given_up: Callable[[], bool]) -> tuple[Plan | BarePlan, Path | None]:
+    path = given_path(text)
+    if "://" in text or path.is_dir():
+        return _from_result(text, cluster_id), None
+    plan = read_regular(path, given_up)
     refuse_other_cluster(plan, cluster_id, path)
-    return plan
+    return plan, path
 
 
-def from_result(text: str, cluster_id: str) -> Plan:
+def _from_result(text: str, cluster_id: str) -> Plan:
     """This cluster's plan of the newest result there. Raises InputError."""
     try:
         # Arrow is for those who bring a result; whoever has no pipeline installed has none.

@@ -12,7 +12,7 @@ from console.actions.keys import PLAN, REPLICAS
 from console.app import applying, draft, journal_view, planning
 from console.app.applier import Applier
 from console.app.ask import Answer, AskOne, AskText
-from console.app.plan_sources import from_file, from_result, is_result
+from console.app.plan_sources import load
 from console.app.progress import Batches
 from console.app.takeaway import given_path
 from console.app.view import Choosing
@@ -211,16 +211,13 @@ class Planner:
             return
         session = self._session
         cluster_id = session.view.cluster_id
-        if await asyncio.to_thread(is_result, answer):
-            made = await asyncio.to_thread(from_result, answer, cluster_id)
-            self._desk.tasks.plan_is(draft.loaded(made, None))
+        self._desk.say(f"reading {answer}; Esc gives it up")
+        plan, path = await load(answer, cluster_id)
+        self._desk.say("")
+        if isinstance(plan, BarePlan):
+            self._desk.tasks.plan_is(draft.loaded(await self._afresh(plan), None))
         else:
-            path = given_path(answer)
-            plan = await asyncio.to_thread(from_file, path, cluster_id)
-            if isinstance(plan, BarePlan):
-                self._desk.tasks.plan_is(draft.loaded(await self._afresh(plan), None))
-            else:
-                self._desk.tasks.plan_is(draft.loaded(plan, path))
+            self._desk.tasks.plan_is(draft.loaded(plan, path))
         self._desk.go(PLAN)
         await self._compare()
 
