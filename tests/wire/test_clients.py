@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -33,9 +33,16 @@ def served() -> Iterator[Hosted]:
 
 
 def create(served: Hosted, topic: str, **config: str) -> None:
-    admin = AdminClient({"bootstrap.servers": served.bootstrap})
+    create_as({}, served, topic, config)
+
+
+def create_as(
+    user: Mapping[str, str], served: Hosted, topic: str, config: Mapping[str, str] | None = None
+) -> None:
+    """``user`` are librdkafka's settings of one."""
+    admin = AdminClient({"bootstrap.servers": served.bootstrap, **user})
     made = admin.create_topics(
-        [NewTopic(topic, num_partitions=1, replica_assignment=[[1, 2, 3]], config=config)]
+        [NewTopic(topic, num_partitions=1, replica_assignment=[[1, 2, 3]], config=dict(config or {}))]
     )
     made[topic].result(WAIT)
 
@@ -210,6 +217,7 @@ def test_two_topics_that_would_be_one_in_metrics_cannot_both_be(served: Hosted) 
 USERS = {
     "alice": Principal("alice", "wonder", frozenset()),
     "bob": Principal("bob", "builder", frozenset({"WRITE topic *", "CREATE cluster"})),
+    "carol": Principal("carol", "singer", frozenset({"CREATE topic *", "CREATE cluster"})),
 }
 
 
@@ -225,6 +233,11 @@ def test_each_principal_has_permissions_of_its_own() -> None:
         refused.send("first", ["no"])
         refused._producer.flush(WAIT)
         assert [error.code() for error in refused.errors] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+        # Who may make any topic, or this one, may make it.
+        create_as(bob, served, "by-bob")
+        carol = {**sasl, "sasl.username": "carol", "sasl.password": "singer"}
+        with pytest.raises(KafkaException, match=r"TOPIC_AUTHORIZATION_FAILED.*Authorization failed"):
+            create_as(carol, served, "by-carol")
         known = AdminClient({"bootstrap.servers": served.bootstrap, **alice})
         assert "first" in known.list_topics(timeout=WAIT).topics
         stranger = AdminClient(

@@ -51,8 +51,9 @@ async def _create(call: Call, asked: Any) -> Values:
         "replication_factor": -1,
         "configs": None,
     }
-    if not call.rights.cluster("CREATE"):
-        return {**head, "error_code": ErrorCode.topic_authorization_failed, "error_message": None}
+    if not (call.rights.cluster("CREATE") or call.rights.topic("CREATE", asked.name)):
+        said = "Authorization failed."
+        return {**head, "error_code": ErrorCode.topic_authorization_failed, "error_message": said}
     try:
         rows = _checked(call, image, asked)
         if not call.field("validate_only", False):
