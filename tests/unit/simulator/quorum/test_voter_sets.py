@@ -292,6 +292,21 @@ def test_kraft_version_1_gives_static_voters_their_directory_ids() -> None:
     assert upgrade(world) == Done(None), "it is the level already"
 
 
+def test_after_the_upgrade_nothing_is_listed_of_nameless_voters_nor_of_disks_that_they_had() -> None:
+    """As on a real quorum: each voter once, by its directory, and no observer beside it."""
+    world = quorum(kraft_version=0)
+    world.kill_controller(102)
+    world.quorum.replace_disk(102)
+    world.start_controller(102)
+    world.loop.run_for(5 * SECOND)
+    assert upgrade(world) == Done(None)
+    shown = world.quorum.describe(100)
+    assert [row.id for row in shown.observers] == [1, 2, 3]  # type: ignore[union-attr]  # it leads
+    assert all(row.directory_id for row in shown.voters)  # type: ignore[union-attr]  # it leads
+    world.loop.run_for(5 * SECOND)
+    assert [row.last_fetch_ms > 9_000 for row in world.quorum.describe(100).voters] == [True] * 3  # type: ignore[union-attr]  # it leads
+
+
 def test_kraft_version_1_needs_software_that_supports_it() -> None:
     world = quorum(kraft_version=0)
     world.quorum.configure(102, kraft_versions=(0, 0))
