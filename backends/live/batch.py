@@ -7,21 +7,17 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from backends.base.answers import Designation, Election, Outcome
-from backends.base.errors import BackendError, NotAllowed, NotOffered
+from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
 from backends.live.controls import Controls, Refusal
+from backends.live.recording import failed, may_pass, record, surely_not_done
+from backends.live.restoring import put_back
 from recovery.fences import Fence, blocked_by_last_known_leader, needs_reorder, state_changed
 from recovery.model import PartitionState, Standing, TopicPartition, Unknown, Why
 from recovery.standing import standing
 
 READ_BACK_FOR = 10.0
 """Seconds in which a caught-up broker must show the election; the controller needs some milliseconds."""
-RESTORE_FOR = 15.0
-"""Seconds in which restoring is tried again before it is left to ``resume``."""
-
-
-class NotRecorded(BackendError):
-    """The intention could not be recorded, so nothing was sent."""
 
 
 class _Look(NamedTuple):
@@ -61,7 +57,7 @@ class Batch:
             await self._read_back([row for row in ready if row.tp not in self._ended])
         except BackendError as error:
             for row in self.rows:
-                self._fail(row, str(error), passing=_may_pass(error))
+                self._fail(row, str(error), passing=may_pass(error))
         finally:
             if written:
                 await _to_the_end(self._undo(written))
@@ -140,13 +136,13 @@ class Batch:
         """Writes the orders; ``written`` has every row that must be put back, also when this is cut off."""
         if not rows:
             return
-        entry = self._record("reorder", rows)
+        entry = record(self._recorder, "reorder", rows)
         written.extend(rows)
         try:
             answers = await self._controls.write_orders({row.tp: row.order for row in rows})
         except BackendError as error:
-            self._recorder.after(entry, _failed(rows, error))
-            if _surely_not_done(error):
+            self._recorder.after(entry, failed(rows, error))
+            if surely_not_done(error):
                 written.clear()
             raise
         refused = {row.tp: str(answers[row.tp]) for row in rows if answers.get(row.tp) is not None}
@@ -173,12 +169,12 @@ class Batch:
         rows = [row for row in rows if row.tp not in self._ended]
         if not rows:
             return
-        entry = self._record("elect", rows)
+        entry = record(self._recorder, "elect", rows)
         try:
             answers = await self._hold(rows)
         except BackendError as error:
-            self._recorder.after(entry, _failed(rows, error))
-            if _surely_not_done(error):
+            self._recorder.after(entry, failed(rows, error))
+            if surely_not_done(error):
                 raise
             self._doubt = f" ({error})"
             return
@@ -234,24 +230,10 @@ class Batch:
 
     async def _undo(self, written: Sequence[Designation]) -> None:
         """Puts back what this batch wrote; what stays is told in the row."""
-        problems = await self.put_back(written)
+        problems = await put_back(self._controls, written, self._recorder)
         for row in written:
             if row.tp in problems:
                 self._not_restored(row, problems[row.tp])
-
-    async def put_back(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, str]:
-        """Restores, again while it fails in passing, and says for each other row why its order is not restored."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + RESTORE_FOR
-        pause = 0.1
-        while True:
-            try:
-                return await self._restore(rows)
-            except BackendError as error:
-                if not _may_pass(error) or loop.time() >= deadline:
-                    return {row.tp: str(error) for row in rows}
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, 2.0)
 
     def _not_restored(self, row: Designation, problem: str) -> None:
         ended = self._ended.get(row.tp) or Election(row.tp, Outcome.FAILED, -1, -1, "")
@@ -259,60 +241,7 @@ class Batch:
         self._ended[row.tp] = ended._replace(detail=detail, restored=False)
         self.passing.discard(row.tp)
 
-    async def _restore(self, rows: Sequence[Designation]) -> dict[TopicPartition, str]:
-        """Writes the original order where the present one is exactly ours; says why not for each other row.
-
-        Where the original order stands it is written too: a broker that is a moment behind the controller does not
-        show the other one yet, and a request whose answer never came may still be carried out after this look,
-        but before this write. A row whose topic is gone is no problem. Raises BackendError where it may be tried
-        again.
-        """
-        tps = [row.tp for row in rows]
-        states, reassigning = await asyncio.gather(
-            self._controls.states(tps), self._controls.reassigning(tps)
-        )
-        ours: list[Designation] = []
-        problems: dict[TopicPartition, str] = {}
-        for row in rows:
-            state = states.get(row.tp)
-            if isinstance(state, Unknown):
-                problems[row.tp] = f"its state cannot be had: {state}"
-            elif state is None or state.topic_id != row.topic_id:
-                continue
-            elif row.tp in reassigning:
-                problems[row.tp] = "a reassignment is in progress; left alone"
-            elif state.replicas in (row.order, row.replicas):
-                ours.append(row)
-            else:
-                now = list(state.replicas)
-                problems[row.tp] = f"the assignment is now {now}, not what was written; left alone"
-        if ours:
-            problems.update(await self._write_back(ours))
-        return problems
-
-    async def _write_back(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, str]:
-        entry = self._record("restore", rows)
-        try:
-            answers = await self._controls.write_orders({row.tp: row.replicas for row in rows})
-        except BackendError as error:
-            self._recorder.after(entry, _failed(rows, error))
-            raise
-        refused = {tp: answer for tp, answer in answers.items() if answer is not None}
-        told = {tp: str(answer) for tp, answer in refused.items()}
-        applied = [row.tp for row in rows if row.tp not in refused]
-        self._recorder.after(entry, {"applied": applied, "refused": told})
-        passing = next((str(answer) for answer in refused.values() if answer.passing), None)
-        if passing is not None:
-            raise BackendError(passing)
-        return told
-
     # Ends of rows.
-
-    def _record(self, action: str, rows: Sequence[Designation]) -> str:
-        try:
-            return self._recorder.before(action, {"rows": rows})
-        except Exception as error:
-            raise NotRecorded(f"{_UNSENT[action]}: the journal could not be written ({error})") from error
 
     def _end(
         self, row: Designation, outcome: Outcome, detail: str, state: PartitionState | None = None
@@ -332,26 +261,8 @@ class Batch:
             self.passing.add(row.tp)
 
 
-_UNSENT = {"reorder": "nothing was sent", "elect": "not elected", "restore": "not put back"}
-
-
-def _failed(rows: Sequence[Designation], error: BackendError) -> Mapping[str, object]:
-    """What the journal is told of a request that failed as a whole."""
-    how = "refused" if _surely_not_done(error) else "unknown"
-    return {how: {row.tp: str(error) for row in rows}}
-
-
-def _surely_not_done(error: BackendError) -> bool:
-    """Whether what was asked for has certainly not been done."""
-    return isinstance(error, (NotAllowed, NotOffered)) or not getattr(error, "sent", True)
-
-
 def _may_change(why: Unknown) -> bool:
     return why.why not in (Why.NOT_ALLOWED, Why.NOT_OFFERED)
-
-
-def _may_pass(error: BackendError) -> bool:
-    return not isinstance(error, (NotRecorded, NotAllowed, NotOffered))
 
 
 async def _to_the_end(undoing: Coroutine[Any, Any, None]) -> None:

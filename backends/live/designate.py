@@ -20,6 +20,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.live.batch import Batch
 from backends.live.controls import Controls
+from backends.live.restoring import put_back
 from recovery.model import PartitionState, TopicPartition, Unknown
 
 BATCH = 1_000
@@ -104,7 +105,7 @@ async def restore_orders(
     ended: dict[TopicPartition, Election] = {}
     for first in range(0, len(rows), BATCH):
         chunk = rows[first : first + BATCH]
-        problems = await Batch(controls, chunk, recorder).put_back(chunk)
+        problems = await put_back(controls, chunk, recorder)
         try:
             states = await controls.states([row.tp for row in chunk])
         except BackendError:

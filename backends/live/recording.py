@@ -1,0 +1,40 @@
+"""What a batch tells the journal before and after each request, and what an error says of what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from backends.base.answers import Designation
+from backends.base.errors import BackendError, NotAllowed, NotOffered
+from backends.base.protocol import Recorder
+
+
+class NotRecorded(BackendError):
+    """The intention could not be recorded, so nothing was sent."""
+
+
+_UNSENT = {"reorder": "nothing was sent", "elect": "not elected", "restore": "not put back"}
+
+
+def record(recorder: Recorder, action: str, rows: Sequence[Designation]) -> str:
+    """The entry of what is about to be sent. Raises NotRecorded."""
+    try:
+        return recorder.before(action, {"rows": rows})
+    except Exception as error:
+        raise NotRecorded(f"{_UNSENT[action]}: the journal could not be written ({error})") from error
+
+
+def failed(rows: Sequence[Designation], error: BackendError) -> Mapping[str, object]:
+    """What the journal is told of a request that failed as a whole."""
+    how = "refused" if surely_not_done(error) else "unknown"
+    return {how: {row.tp: str(error) for row in rows}}
+
+
+def surely_not_done(error: BackendError) -> bool:
+    """Whether what was asked for has certainly not been done."""
+    return isinstance(error, (NotAllowed, NotOffered)) or not getattr(error, "sent", True)
+
+
+def may_pass(error: BackendError) -> bool:
+    """Whether the same request may be answered otherwise a moment later."""
+    return not isinstance(error, (NotRecorded, NotAllowed, NotOffered))
