@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -156,14 +156,17 @@ class LogDirReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """A broker's log dir. ``error`` None: healthy; bytes are -1 where they are not known."""
+    """A broker's log dir. ``error`` None: healthy; bytes are -1 where they are not known.
+
+    ``replicas`` may be made one by one as they are looked at.
+    """
 
     broker: int
     path: str
     error: str | None
     total_bytes: int
     usable_bytes: int
-    replicas: tuple[LogDirReplica, ...]
+    replicas: Sequence[LogDirReplica]
 
 
 class QuorumReplica(NamedTuple):

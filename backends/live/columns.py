@@ -67,6 +67,13 @@ class Reader:
         at = self._take(size)
         return self._data[at : self.at]
 
+    def boolean(self) -> bool:
+        """One byte, 0 or 1."""
+        value = self.take(1)
+        if value not in (b"\0", b"\1"):
+            raise NotPlain
+        return value == b"\1"
+
     def string(self) -> str:
         """A string that may not be null."""
         try:
@@ -91,11 +98,8 @@ class Reader:
         end = at + form.size * rows
         if end > len(data):
             return False
-        for offset, allowed in form.marks:
-            found = data[at + offset : end : form.size]
-            if sum(map(found.count, allowed)) != rows:
-                return False
-        return True
+        size = form.size
+        return not any(data[at + offset : end : size].strip(allowed) for offset, allowed in form.marks)
 
     def runs(self, offset: int, forms: Mapping[int, Form], rows: int) -> list[tuple[Form, int]]:
         """How many rows of which form stand together; the byte at ``offset`` in each tells its form.
@@ -114,6 +118,18 @@ class Reader:
         except (IndexError, KeyError):
             raise NotPlain from None
         return [(form, len(list(run))) for form, run in groupby(found)]
+
+    def lengths(self, offset: int, arrays: int, longest: int) -> tuple[int, ...]:
+        """Of so many arrays of int32, one behind the other, ``offset`` bytes from here; -1 is null."""
+        data, at = self._data, self.at + offset
+        found = []
+        for _ in range(arrays):
+            length = data[at] - 1 if at < len(data) else longest + 1
+            if length > longest:
+                raise NotPlain
+            found.append(length)
+            at += 1 + 4 * max(0, length)
+        return tuple(found)
 
     def columns(self, form: Form, rows: int) -> Columns:
         """``rows`` rows of ``form``, a tuple a field."""

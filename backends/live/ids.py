@@ -8,7 +8,12 @@ from uuid import UUID
 
 def kafka_id(value: UUID | None) -> str:
     """A topic or directory id in Kafka's form: 22 characters of URL-safe base64; empty for the zero id."""
-    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii") if value else ""
+    return kafka_id_of(value.bytes) if value else ""
+
+
+def kafka_id_of(value: bytes) -> str:
+    """The same of its 16 bytes."""
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii") if any(value) else ""
 
 
 def uuid_of(text: str) -> UUID | None:

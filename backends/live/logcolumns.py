@@ -41,8 +41,8 @@ class Told(NamedTuple):
 def read_log_info(asked: Asked[bytes], data: bytes, at: int) -> Told:
     """Partitions, leader epochs, log ends; topics go by their id. Not where the broker holds anything back."""
     reader = Reader(data, at)
-    throttle, _epoch, more = reader.fields("iqb")
-    if more:
+    throttle, _epoch = reader.fields("iq")
+    if reader.boolean():
         raise NotPlain
     topics = _topics(reader, lambda: reader.take(16), lambda rows: reader.columns(_LOG_INFO, rows))
     return Told(throttle, _in_order(asked, topics))

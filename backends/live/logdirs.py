@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, repeat
 from typing import Any, NamedTuple
 
-from backends.base.answers import LogDir, LogDirReplica
+from backends.base.answers import LogDir
 from backends.live.columns import Columns, Form, NotPlain, Reader
 from backends.live.connection import BrokerConnection
+from backends.live.dirreplicas import DirReplicas
 from backends.live.errors import check, on_cluster
-from backends.live.names import numbers
 from backends.live.refusals import by_topic
 from backends.live.sizes import OneDir, Sizes
 from recovery.model import TopicPartition
@@ -23,7 +22,6 @@ _CORDONED = 5
 """The version that tells it, one byte behind each log dir's space."""
 # Partition, size, offset lag, whether it is a future one.
 _ROW = Form("iqqBx", 4, 22, ((20, b"\0\1"), (21, b"\0")))
-_made = tuple.__new__
 
 
 class Held(NamedTuple):
@@ -97,7 +95,9 @@ def _dir(version: int, reader: Reader) -> _Dir:
     for _ in range(reader.length()):
         topics.append((reader.string(), reader.columns(_ROW, reader.length())))
         reader.no_tags()
-    total, usable = reader.fields("qqx" if version >= _CORDONED else "qq")
+    total, usable = reader.fields("qq")
+    if version >= _CORDONED:
+        reader.boolean()
     reader.no_tags()
     return _Dir(path, None, total, usable, topics)
 
@@ -123,22 +123,12 @@ def _held(broker: int, dirs: Iterable[_Dir]) -> Held:
     found = []
     topics: dict[str, list[OneDir]] = {}
     for one in dirs:
-        replicas = tuple(
-            chain.from_iterable(_replicas(topic, columns) for topic, columns in one.topics if columns)
-        )
+        replicas = DirReplicas(one.topics)
         found.append(LogDir(broker, one.path, one.error, one.total_bytes, one.usable_bytes, replicas))
         for topic, columns in one.topics:
             if columns:
                 topics.setdefault(topic, []).append((one.path, _settled(columns)))
     return Held(tuple(found), Sizes(topics))
-
-
-def _replicas(topic: str, columns: Columns) -> Iterator[LogDirReplica]:
-    partitions, sizes, lags, future = columns
-    named = map(numbers(topic).__getitem__, partitions)
-    moving: Iterable[bool] = map(bool, future) if any(future) else repeat(False)
-    rows: Iterable[Any] = zip(named, sizes, lags, moving, strict=False)
-    return map(_made, repeat(LogDirReplica), rows)  # as LogDirReplica(...) does, without a call of Python's
 
 
 def _settled(columns: Columns) -> dict[int, int]:

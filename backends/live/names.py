@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import repeat
+from typing import Any
 
 from recovery.model import TopicPartition
 
@@ -21,6 +24,14 @@ class Numbers(dict[int, TopicPartition]):
     def __missing__(self, number: int) -> TopicPartition:
         made = self[number] = TopicPartition(self._topic, number)
         return made
+
+    def all(self, several: Iterable[int]) -> Iterator[TopicPartition]:
+        """The names of several partitions, in their order."""
+        new = set(several).difference(self)
+        rows: Iterable[Any] = zip(repeat(self._topic), new)
+        # As TopicPartition(...) does, without a call of Python's for each.
+        self.update(zip(new, map(tuple.__new__, repeat(TopicPartition), rows), strict=False))
+        return map(self.__getitem__, several)
 
 
 @lru_cache(TOPICS)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import repeat
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
-from backends.base.answers import LogDir, Partitions
+from backends.base.answers import LogDir, LogDirReplica, Partitions
 from backends.base.errors import BackendError
 from backends.live.cluster import ELR_FEATURE
 from backends.live.connection import BrokerConnection
+from backends.live.dirreplicas import DirReplicas
 from backends.live.errors import on_topic, unknown
 from backends.live.ids import kafka_id
 from backends.live.operations import Operations
+from backends.live.statecolumns import TopicStates, read_page
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
 if TYPE_CHECKING:
     from kio.schema.describe_topic_partitions.v0.response import (
         Cursor,
-        DescribeTopicPartitionsResponse,
         DescribeTopicPartitionsResponseTopic,
     )
     from kio.schema.errors import ErrorCode
@@ -32,6 +35,8 @@ NAMES = 500
 """Topic names a request: they are sent again with every page."""
 WHOLE_TOPIC = -1
 """The partition under which ``Partitions.unknown`` tells of a topic as a whole."""
+
+_topic = attrgetter("topic")
 
 _UNKNOWN_TOPIC = 3
 _TOPIC_AUTHORIZATION_FAILED = 29
@@ -160,6 +165,35 @@ class _Gathered:
                 )
             )
 
+    def add_columns(self, topic: TopicStates) -> None:
+        """The same of a topic that was read as columns."""
+        self.operations[topic.name] = Operations.of(topic.operations)
+        partitions, leaders, epochs, replicas, isr, elr, last, offline = topic.columns
+        once, nobody = self._tuples.setdefault, self._nobody
+        eligible: Iterable[Any] = map(once, elr, elr) if any(elr) else repeat(())
+        known: Iterable[Any] = map(once, last, last) if any(last) else repeat(())
+        if nobody is None:
+            eligible, known = (
+                (members or None for members in eligible),
+                (members or None for members in known),
+            )
+        rows: Iterable[Any] = zip(
+            repeat(topic.name),
+            partitions,
+            repeat(topic.topic_id),
+            leaders,
+            epochs,
+            map(once, replicas, replicas),
+            map(once, isr, isr),
+            eligible,
+            known,
+            map(once, offline, offline),
+            strict=False,
+        )
+        self.states.extend(
+            map(tuple.__new__, repeat(PartitionState), rows)
+        )  # as PartitionState(...), quicker
+
     def add_metadata(self, topic: MetadataResponseTopic) -> None:
         """Take over one topic of a Metadata answer, which knows no ELR."""
         name = str(topic.name or "")
@@ -206,10 +240,7 @@ async def _by_pages(
     while True:
         if cursor is not None and last is not None and cursor[0] == last.topic:
             page = min(page, last.partition - cursor[1] + 1)
-        answer = await _page(conn, names, cursor, page, timeout)
-        for topic in answer.topics:
-            gathered.add_described(topic)
-        following = _position(answer.next_cursor)
+        following = await _page(conn, names, cursor, page, timeout, gathered=gathered)
         if following is None or (last is not None and following > last):
             return
         if cursor is not None and following <= cursor:
@@ -223,7 +254,10 @@ async def _page(
     cursor: tuple[str, int] | None,
     page: int,
     timeout: float | None,
-) -> DescribeTopicPartitionsResponse:
+    *,
+    gathered: _Gathered,
+) -> tuple[str, int] | None:
+    """One page into ``gathered``; where the next begins."""
     from kio.schema.describe_topic_partitions.v0.request import (
         Cursor,
         DescribeTopicPartitionsRequest,
@@ -239,7 +273,16 @@ async def _page(
         response_partition_limit=i32(page),
         cursor=start,
     )
-    return await conn.send(request, DescribeTopicPartitionsResponse, timeout=timeout)
+    raw = await conn.raw(request, timeout=timeout)
+    told = conn.columns(raw, read_page)
+    if told is not None:
+        for states in told.topics:
+            gathered.add_columns(states)
+        return told.following
+    answer = conn.decoded(raw, DescribeTopicPartitionsResponse)
+    for topic in answer.topics:
+        gathered.add_described(topic)
+    return _position(answer.next_cursor)
 
 
 def _position(cursor: Cursor | None) -> tuple[str, int] | None:
@@ -282,14 +325,15 @@ def unseen_topics(
 
     Listing all topics leaves out in silence what the caller may not see; DescribeLogDirs does not.
     """
-    held = {
-        replica.tp.topic
-        for dirs in log_dirs.values()
-        if not isinstance(dirs, Unknown)
-        for log_dir in dirs
-        for replica in log_dir.replicas
-    }
-    return tuple(sorted(held.difference((s.topic for s in partitions.states), _named(partitions.unknown))))
+    held: set[str] = set()
+    for dirs in log_dirs.values():
+        if not isinstance(dirs, Unknown):
+            held.update(*(_topics_in(log_dir.replicas) for log_dir in dirs))
+    return tuple(sorted(held.difference(map(_topic, partitions.states), _named(partitions.unknown))))
+
+
+def _topics_in(replicas: Sequence[LogDirReplica]) -> set[str]:
+    return replicas.topics() if isinstance(replicas, DirReplicas) else {one.tp.topic for one in replicas}
 
 
 def _named(unknown_partitions: Iterable[TopicPartition]) -> set[str]:

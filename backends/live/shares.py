@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, groupby, repeat
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from backends.live.names import numbers
@@ -37,6 +37,7 @@ NOT_SETTLED = Unknown(Why.NOT_ANSWERED, "not settled in time")
 _made = tuple.__new__
 _topic, _partition = itemgetter(0), itemgetter(1)
 _log_start, _high_watermark = itemgetter(3), itemgetter(4)
+_offline_replicas = attrgetter("offline_replicas")
 
 
 class Ends(NamedTuple):
@@ -54,11 +55,11 @@ class Share:
 
     __slots__ = ("ends", "left", "numbers", "places", "probes", "states", "topic", "unknown")
 
-    def __init__(self, topic: str) -> None:
+    def __init__(self, topic: str, states: tuple[PartitionState, ...], places: tuple[int, ...]) -> None:
         self.topic = topic
-        self.states: list[PartitionState] = []
-        self.places: list[int] = []
-        self.numbers: tuple[int, ...] = ()
+        self.states = states
+        self.places = places
+        self.numbers: tuple[int, ...] = tuple(map(_partition, states))
         self.ends = Ends((), ())
         self.probes: list[Probe] = []
         self.left: list[int] = []
@@ -77,12 +78,11 @@ class Share:
         offline = [state.leader < 0 for state in self.states]
         self.probes = list(map(probing.start, ends.offsets, epochs, offline))
         self.ends = ends
-        self.left = [place for place, probe in enumerate(self.probes) if not probe.settled]
+        self.left = [place for place, probe in enumerate(self.probes) if not probe.bottom]  # nothing else yet
 
     def tps(self) -> list[TopicPartition]:
         """All its partitions."""
-        named = numbers(self.topic)
-        return [named[number] for number in self.numbers]
+        return list(numbers(self.topic).all(self.numbers))
 
     def questions(self) -> tuple[tuple[int, ...], Sequence[int], Sequence[int]]:
         """Partitions, log ends and epochs of what is to be asked next."""
@@ -108,8 +108,8 @@ class Share:
         gone = set(positions)
         keep = [place not in gone for place in range(len(self.states))]
         kept = {old: new for new, old in enumerate(compress(range(len(keep)), keep))}
-        self.states = list(compress(self.states, keep))
-        self.places = list(compress(self.places, keep))
+        self.states = tuple(compress(self.states, keep))
+        self.places = tuple(compress(self.places, keep))
         self.numbers = tuple(compress(self.numbers, keep))
         self.ends = Ends(*(tuple(compress(column, keep)) for column in self.ends))
         self.probes = list(compress(self.probes, keep))
@@ -126,11 +126,11 @@ class Share:
         for place, replica in zip(self.places, map(_made, repeat(Replica), rows), strict=True):
             found[place] = replica
 
-    def _standings(self, broker: int, brokers: Mapping[int, Broker]) -> list[Standing]:
+    def _standings(self, broker: int, brokers: Mapping[int, Broker]) -> Iterable[Standing]:
         usual = standing(self.states[0]._replace(offline_replicas=()), broker, brokers)
-        return [
-            usual if not state.offline_replicas else standing(state, broker, brokers) for state in self.states
-        ]
+        if not any(map(_offline_replicas, self.states)):
+            return repeat(usual)
+        return [standing(state, broker, brokers) for state in self.states]
 
     def _logs(self, sizes: Sizes) -> Iterable[ReplicaLog | Unknown]:
         if not self.probes:
@@ -163,22 +163,24 @@ def shares(states: Iterable[PartitionState], *, leaders_only: bool) -> dict[int,
     found: dict[int, list[Share]] = {}
     place = 0
     for topic, group in groupby(states, _topic):
-        mine: dict[int, Share] = {}
+        mine: dict[int, list[tuple[PartitionState, int]]] = {}
         for state in group:
             wanted = asked(state, leaders_only=leaders_only)
             for broker in state.replicas:
                 if broker in wanted:
-                    share = mine.get(broker)
-                    if share is None or len(share.places) == LARGEST:
-                        share = mine[broker] = Share(topic)
-                        found.setdefault(broker, []).append(share)
-                    share.states.append(state)
-                    share.places.append(place)
+                    if broker in mine:
+                        mine[broker].append((state, place))
+                    else:
+                        mine[broker] = [(state, place)]
                 place += 1
-    for several in found.values():
-        for share in several:
-            share.numbers = tuple(map(_partition, share.states))
+        for broker, several in mine.items():
+            found.setdefault(broker, []).extend(_cut(topic, several))
     return found
+
+
+def _cut(topic: str, several: Sequence[tuple[PartitionState, int]]) -> Iterator[Share]:
+    for first in range(0, len(several), LARGEST):
+        yield Share(topic, *zip(*several[first : first + LARGEST], strict=True))
 
 
 def batches(waiting: Sequence[Share], at_most: int) -> Iterator[list[Share]]:

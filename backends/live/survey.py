@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Protocol, cast
@@ -26,11 +26,10 @@ from backends.live.firstpass import LEFT_OUT, Odd
 from backends.live.logquery import CALL, LogEnd, Trouble
 from backends.live.nativequery import LogEnds
 from backends.live.shares import Share, batches, shares
-from backends.live.sizes import NO_SIZES, Sizes
 from backends.live.survey_row import Row
 from backends.live.tally import Tally
 from recovery import probe as probing
-from recovery.model import Broker, PartitionState, Replica, TopicPartition, Unknown, Why
+from recovery.model import PartitionState, TopicPartition, Unknown, Why
 from recovery.probe import Answer, OutOfRange, Probe, ProbeError
 
 REQUEST_TIMEOUT = 3.0
@@ -62,7 +61,7 @@ class Connections(Protocol):
 
 
 class SurveyRun:
-    """One survey. ``rows`` are the partitions that are not, or not only, asked in shares."""
+    """One survey. ``shares`` are each broker's; ``rows`` are the partitions that are not only asked in them."""
 
     def __init__(
         self,
@@ -93,7 +92,7 @@ class SurveyRun:
         self._progress = progress
         self._all_done = asyncio.Event()
         self._waiting: dict[int, list[Share]] = shares(self.states, leaders_only=request.leaders_only)
-        self._shares: dict[int, tuple[Share, ...]] = {
+        self.shares: dict[int, tuple[Share, ...]] = {
             broker: tuple(several) for broker, several in self._waiting.items()
         }
         brokers = sorted(self._waiting)
@@ -178,16 +177,6 @@ class SurveyRun:
             broker, address, problem, elapsed, "" if problem else self._calls.get(broker, CALL)
         )
 
-    def fill(
-        self, found: list[Replica | None], brokers: Mapping[int, Broker], held: Mapping[int, Sizes]
-    ) -> None:
-        """Put what was learnt of every replica that was asked to its place."""
-        for broker, several in self._shares.items():
-            for share in several:
-                share.fill(found, broker, brokers, held.get(broker, NO_SIZES))
-        for row in self.rows.values():
-            row.fill(found, brokers, held)
-
     # A broker's worker.
 
     async def _work(self, broker: int) -> None:
@@ -249,7 +238,8 @@ class SurveyRun:
             while any(share.left for share in batch):
                 self._took_odd(broker, await firstpass.ask_epochs(connection, batch, REQUEST_TIMEOUT))
             del waiting[: len(batch)]
-            self.tally.settled(place for share in batch for place in share.places)
+            for share in batch:
+                self.tally.settled(share.places)
             self._tell_progress("asking replicas")
         self._see_whether_all_is_done()
 

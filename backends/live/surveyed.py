@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from backends.live.shares import NOT_ASKED
-from backends.live.sizes import Sizes
+from backends.live.sizes import NO_SIZES, Sizes
 from backends.live.survey import SurveyRun
 from recovery.min_isr import effective_min_isr
 from recovery.model import Broker, PartitionState, Replica, Survey, TopicPartition, Unknown
@@ -24,7 +24,11 @@ Configs = Mapping[str, Mapping[str, str] | Unknown]
 def replicas(run: SurveyRun, brokers: Mapping[int, Broker], held: Mapping[int, Sizes]) -> Replicas:
     """Of every partition, in assignment order; also after the deadline. ``held`` has each broker's log dirs."""
     found: list[Replica | None] = [None] * run.tally.firsts[-1]
-    run.fill(found, brokers, held)
+    for broker, several in run.shares.items():
+        for share in several:
+            share.fill(found, broker, brokers, held.get(broker, NO_SIZES))
+    for odd in run.rows.values():
+        odd.fill(found, brokers, held)
     rows: Iterable[Any]
     sizes = {len(state.replicas) for state in run.states}
     if len(sizes) == 1 and not run.leaders_only:

@@ -26,9 +26,8 @@ class Tally:
 
     def settled(self, places: Iterable[int]) -> None:
         """Those replicas are waited for no longer."""
-        owners, pending = self._owners, self._pending
-        for place in places:
-            number = owners[place]
+        pending = self._pending
+        for number in map(self._owners.__getitem__, places):
             pending[number] -= 1
             if not pending[number]:
                 self.left -= 1

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from backends.base.answers import ClusterInfo
+from backends.base.answers import ClusterInfo, Partitions
 from backends.base.errors import NotAllowed
 from backends.base.protocol import Backend, Progress
-from console.actions.carry_out import Elected, survey_rows
+from console.actions.carry_out import Elected, described, surveyed
 from console.actions.examine import Depths, examine
 from console.actions.recover import failure_text
 from console.actions.selection import Selection
@@ -66,18 +66,17 @@ async def prepare(
     backend: Backend, plan: Plan, cluster_id: str, progress: Progress | None = None
 ) -> Prepared:
     """Surveys the plan's partitions and compares. Raises BackendError, and NotAllowed where none may be seen."""
-    surveys = await survey_rows(backend, [row.tp for row in plan.rows], progress, Depths().duration)
-    checks = await _told_what_may_be_seen(backend, compare(plan, surveys, cluster_id))
+    found = await described(backend, [row.tp for row in plan.rows])
+    surveys = await surveyed(backend, found.states, progress, Depths().duration)
+    checks = _told_what_may_be_seen(found, compare(plan, surveys, cluster_id))
     holds = {check.tp for check in checks if check.holds}
     return Prepared(plan, checks, replace(plan, rows=tuple(row for row in plan.rows if row.tp in holds)))
 
 
-async def _told_what_may_be_seen(backend: Backend, checks: tuple[RowCheck, ...]) -> tuple[RowCheck, ...]:
+def _told_what_may_be_seen(found: Partitions, checks: tuple[RowCheck, ...]) -> tuple[RowCheck, ...]:
     """A partition that is missing because this caller may not see it needs a permission, not a new plan."""
-    missing = dict.fromkeys(check.tp.topic for check in checks if check.fence is Moved.PARTITION)
-    if not missing:
+    if all(check.fence is not Moved.PARTITION for check in checks):
         return checks
-    found = await backend.partitions(tuple(missing))
     forbidden = {tp.topic for tp, why in found.unknown.items() if why.why is Why.NOT_ALLOWED} | set(
         found.hidden
     )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from backends.base.answers import Depth, Designation, Election, Outcome, SurveyRequest
+from backends.base.answers import Depth, Designation, Election, Outcome, Partitions, SurveyRequest
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress, Recorder
 from console.planfile import designations
@@ -22,9 +22,9 @@ LOOK_SECONDS = 10.0
 SETTLING_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
 """Seconds between looks at what was just elected and restored."""
 PART = 500
-"""Rows elected, restored and looked at together: what a signal, or a power cut, finds in flight is small."""
+"""Rows elected and restored together: what a signal, or a power cut, finds in flight is small."""
 PARTS_AT_ONCE = 3
-"""While the controller works on one part, the fences of the next are checked, and the last is looked at."""
+"""While the controller works on one part, the fences of the next are checked."""
 
 
 class Result(NamedTuple):
@@ -83,17 +83,15 @@ async def carry_out(
     job = _Job(backend, recorder, attempts, stop, progress)
     with stop.in_flight():
         if stop_after is None:
-            ended = await _in_parts(job, plan)
+            elections, unsent = await _in_parts(job, plan)
         else:
-            elections = await job.until(designations(plan), stop_after)
-            ended = [await _looked_at(job, plan, elections, progress)]
-    elections = tuple(election for part in ended for election in part.elections)
-    states = {tp: state for part in ended for tp, state in part.states.items()}
+            elections, unsent = await job.until(designations(plan), stop_after), frozenset()
+        states, not_seen = await _looked_at(job, plan, elections, unsent)
     results = tuple(
         Result(row, _as_seen(election, states.get(row.tp)), states.get(row.tp))
         for row, election in zip(plan.rows, elections, strict=True)
     )
-    return Elected(results, next((part.not_seen for part in ended if part.not_seen), None))
+    return Elected(results, not_seen)
 
 
 def _as_seen(election: Election, state: RowState | None) -> Election:
@@ -104,28 +102,23 @@ def _as_seen(election: Election, state: RowState | None) -> Election:
     return election._replace(outcome=Outcome.ELECTED, leader=state.leader, detail=detail)
 
 
-class _Ended(NamedTuple):
-    """Some rows' elections, and what was seen of them afterwards, or why nothing was."""
+async def _in_parts(job: _Job, plan: Plan) -> tuple[tuple[Election, ...], frozenset[TopicPartition]]:
+    """All rows, some parts at once, and the rows of those parts for which nothing was sent.
 
-    elections: tuple[Election, ...]
-    states: Mapping[TopicPartition, RowState]
-    not_seen: str | None
-
-
-async def _in_parts(job: _Job, plan: Plan) -> list[_Ended]:
-    """All rows, some parts at once. Raises BackendError where no part had anything sent."""
+    Raises BackendError where no part had anything sent.
+    """
     parts = [replace(plan, rows=plan.rows[i : i + PART]) for i in range(0, len(plan.rows), PART)]
     turn = asyncio.Semaphore(PARTS_AT_ONCE)
     done = 0
 
-    async def one(part: Plan) -> _Ended:
+    async def one(part: Plan) -> tuple[Election, ...]:
         nonlocal done
         async with turn:
             elections = await job.all(designations(part), None if len(parts) > 1 else job.progress)
             done += len(elections)
             if job.progress is not None and len(parts) > 1:
                 job.progress("electing", done, len(plan.rows))
-            return await _looked_at(job, part, elections, None if len(parts) > 1 else job.progress)
+            return elections
 
     # Every part is waited for, also when one fails or all are cancelled: each puts back what it wrote.
     told = await asyncio.gather(*(one(part) for part in parts), return_exceptions=True)
@@ -134,26 +127,30 @@ async def _in_parts(job: _Job, plan: Plan) -> list[_Ended]:
         raise defect
     if told and all(isinstance(part, BackendError) for part in told):
         raise next(part for part in told if isinstance(part, BackendError))
-    return [
-        part if isinstance(part, _Ended) else _not_sent(rows, str(part))
-        for part, rows in zip(told, parts, strict=True)
-    ]
-
-
-def _not_sent(part: Plan, why: str) -> _Ended:
-    return _Ended(tuple(Election(row.tp, Outcome.FAILED, -1, -1, why) for row in part.rows), {}, None)
+    elections: list[Election] = []
+    unsent: set[TopicPartition] = set()
+    for part, rows in zip(told, parts, strict=True):
+        failed = (Election(row.tp, Outcome.FAILED, -1, -1, str(part)) for row in rows.rows)
+        elections.extend(part if isinstance(part, tuple) else failed)
+        if not isinstance(part, tuple) or all(e.outcome is Outcome.NOT_ATTEMPTED for e in part):
+            unsent.update(row.tp for row in rows.rows)
+    return tuple(elections), frozenset(unsent)
 
 
 async def _looked_at(
-    job: _Job, plan: Plan, elections: tuple[Election, ...], progress: Progress | None
-) -> _Ended:
-    """What has become of the plan's rows; nothing is asked where nothing was attempted."""
-    if all(election.outcome is Outcome.NOT_ATTEMPTED for election in elections):
-        return _Ended(elections, {}, None)
+    job: _Job, plan: Plan, elections: tuple[Election, ...], unsent: frozenset[TopicPartition]
+) -> tuple[Mapping[TopicPartition, RowState], str | None]:
+    """What has become of the rows that something was sent for, or why that was not seen.
+
+    All at once: a look at some partitions of a topic describes the whole of it.
+    """
+    rows = tuple(row for row in plan.rows if row.tp not in unsent)
+    if not rows or all(e.outcome is Outcome.NOT_ATTEMPTED for e in elections if e.tp not in unsent):
+        return {}, None
     try:
-        return _Ended(elections, await _look_until_shown(job.backend, plan, elections, progress), None)
+        return await _look_until_shown(job.backend, replace(plan, rows=rows), elections, job.progress), None
     except BackendError as error:
-        return _Ended(elections, {}, str(error))
+        return {}, str(error)
 
 
 class _Job(NamedTuple):
@@ -198,13 +195,13 @@ async def _look_until_shown(
     done = {e.tp for e in elections if e.outcome is Outcome.ELECTED and e.restored}
     meant = {row.tp: (row.leader, row.replicas) for row in plan.rows if row.tp in done}
     for pause in SETTLING_PAUSES:
-        states = await _states(backend, [row.tp for row in plan.rows])
+        states = (await described(backend, [row.tp for row in plan.rows])).states
         if all((s.leader, s.replicas) == meant[s.tp] for s in states if s.tp in meant):
             break
         await asyncio.sleep(pause)
     else:
-        states = await _states(backend, [row.tp for row in plan.rows])
-    return _compared(plan, await _surveyed(backend, states, progress, LOOK_SECONDS, leaders_only=True))
+        states = (await described(backend, [row.tp for row in plan.rows])).states
+    return _compared(plan, await surveyed(backend, states, progress, LOOK_SECONDS, leaders_only=True))
 
 
 async def look_after(
@@ -233,24 +230,26 @@ async def survey_rows(
 
     ``leaders_only``: where there is a leader nobody else is asked, and of its log only the last epoch.
     """
-    states = await _states(backend, partitions)
-    return await _surveyed(backend, states, progress, seconds, leaders_only=leaders_only)
+    found = await described(backend, partitions)
+    return await surveyed(backend, found.states, progress, seconds, leaders_only=leaders_only)
 
 
-async def _states(backend: Backend, partitions: Sequence[TopicPartition]) -> tuple[PartitionState, ...]:
+async def described(backend: Backend, partitions: Sequence[TopicPartition]) -> Partitions:
+    """The states of those partitions only, beside all that could not be seen of their topics."""
     wanted = set(partitions)
     found = await backend.partitions(tuple(dict.fromkeys(tp.topic for tp in partitions)))
-    return tuple(state for state in found.states if state.tp in wanted)
+    return replace(found, states=tuple(state for state in found.states if state.tp in wanted))
 
 
-async def _surveyed(
+async def surveyed(
     backend: Backend,
     states: tuple[PartitionState, ...],
     progress: Progress | None,
     seconds: float,
     *,
-    leaders_only: bool,
+    leaders_only: bool = False,
 ) -> tuple[Survey, ...]:
+    """A fresh survey of partitions as they were described. Raises BackendError; ``leaders_only`` as above."""
     if not states:
         return ()
     depth = Depth.LAST if leaders_only else Depth.DIVERGENCE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-YOUNG_OBJECTS = 100_000
+YOUNG_OBJECTS = 1_000_000
 """New objects before Python looks for cycles: a command keeps nearly all that it makes until it ends, and looking
 through the answers about thousands of partitions again and again took a fifth of its time."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from backends.base.answers import Designation, Reassignment
+from backends.base.answers import Designation, Partitions, Reassignment
+from console.actions import carry_out
 from console.journal.journal import Journal, Run
 from console.journal.unfinished import unfinished
 from recovery.model import TopicPartition, Unknown, Why
@@ -184,6 +186,25 @@ def test_a_plan_whose_topic_may_not_be_seen_any_more_wants_a_permission_and_no_n
     ended = call("ktriage", "apply", *ANY, plan, *AGREED)
     assert ended.status == 3, ended
     assert "needs DESCRIBE on topic orders" in ended.err and "Make a new plan" not in ended.err
+
+
+def test_what_became_of_all_parts_of_a_plan_is_looked_at_together(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carry_out, "PART", 10)
+    backend = cluster_of(30)
+    plan = planned(call, backend)
+    looks: list[Sequence[str] | None] = []
+    ask = MemoryBackend.partitions
+
+    async def partitions(self: MemoryBackend, topics: Sequence[str] | None = None) -> Partitions:
+        looks.append(topics)
+        return await ask(self, topics)
+
+    monkeypatch.setattr(MemoryBackend, "partitions", partitions)
+    assert call("ktriage", "apply", *ANY, plan, *AGREED).status == 0
+    assert len(backend.designated) == 3
+    assert len(looks) == 2  # the fences before, and all three parts afterwards
 
 
 def test_an_error_that_should_not_happen_leaves_a_report_without_secrets(call: Caller) -> None:
