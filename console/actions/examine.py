@@ -51,6 +51,12 @@ class Picture:
         """All partitions were asked for, and there are, or may be, some that this caller may not see."""
         return not self.selection.named and (bool(self.hidden) or self.not_compared is not None)
 
+    @property
+    def unsure(self) -> int:
+        """How many are led and lack a replica in sync, and may be under min ISR: their min ISR is not known."""
+        told = (survey for survey in self.surveys if isinstance(survey.min_isr, Unknown))
+        return sum(not s.state.offline and len(s.state.isr) < len(s.state.replicas) for s in told)
+
 
 async def examine(
     backend: Backend,
@@ -65,7 +71,7 @@ async def examine(
     selected = await select(backend, selection)
     if selection.which is Which.UNDER_MIN_ISR:
         configs = await backend.topic_configs(_topics(selected.states))
-        states = tuple(state for state in selected.states if is_under_min_isr(state, configs))
+        states = tuple(state for state in selected.states if may_be_under_min_isr(state, configs))
         selected = replace(selected, states=states)
     request = SurveyRequest(selected.states, depths.duration, depths.depth, depths.log_dirs)
     async with tasks() as group:
@@ -86,10 +92,10 @@ async def examine(
     )
 
 
-def is_under_min_isr(state: PartitionState, configs: Configs) -> bool:
-    """Fewer replicas in sync than the topic asks for. Where min.insync.replicas is not known: fewer than 1."""
+def may_be_under_min_isr(state: PartitionState, configs: Configs) -> bool:
+    """Fewer replicas in sync than the topic asks for, or than it has where min.insync.replicas is not known."""
     needed = effective_min_isr(state, configs.get(state.topic, _NO_CONFIG))
-    return len(state.isr) < (1 if isinstance(needed, Unknown) else needed)
+    return len(state.isr) < (len(state.replicas) if isinstance(needed, Unknown) else needed)
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from backends.base.answers import Contact, Depth, SurveyRequest
 from backends.base.errors import BackendError, NoLeader, NotAllowed, NotOffered
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
-from console.actions.examine import Configs, is_under_min_isr
+from console.actions.examine import Configs, may_be_under_min_isr
 from console.actions.quorum import lost
 from console.app.view import View, Wanted
 from console.cli.quorum_looking import KEPT
@@ -77,7 +77,7 @@ class Looker:
         short = [s for s in found.states if s.offline or len(s.isr) < len(s.replicas)]
         # The others cannot be under min ISR: their topics' configurations are not needed.
         view = await self._configs(backend, view, _topics(short))
-        troubled = tuple(s for s in short if s.offline or is_under_min_isr(s, view.configs))
+        troubled = tuple(s for s in short if s.offline or may_be_under_min_isr(s, view.configs))
         now = self.clock()
         since = {state.tp: view.since.get(state.tp, now) for state in troubled}
         marked = {topic: marks(topic, view.configs.get(topic)) for topic in _topics(troubled)}

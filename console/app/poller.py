@@ -64,6 +64,7 @@ class Poller:
         self._shown: Wanted | None = None
         self._moved_at: float | None = None
         self._asking = False
+        self._everything = False
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -79,7 +80,8 @@ class Poller:
                 await self._task
 
     def ask(self) -> None:
-        """A whole look, at once or right after the one that runs."""
+        """A whole look, at once or right after the one that runs, at what seldom changes too."""
+        self._everything = True
         self._schedule(self.state.schedule.want())
 
     def toggle_pause(self) -> None:
@@ -143,7 +145,8 @@ class Poller:
     async def _whole(self) -> None:
         self._schedule(self.state.schedule.begin(self._clock()))
         wanted, first = self.wanted, self.view.at is None
-        link, problem = await self._outcome(self._asks.whole(self.view, wanted, self._next()))
+        before, self._everything = self.view.aged() if self._everything else self.view, False
+        link, problem = await self._outcome(self._asks.whole(before, wanted, self._next()))
         if link is Link.UP:
             self._shown, self._moved_at = wanted, None if self.wanted == wanted else self._moved_at
         # The first look opens everything, and says nothing of what the next ones take; without a leader it waits

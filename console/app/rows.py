@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from console.app.view import Choosing, View
-from recovery.model import Survey, TopicPartition
+from recovery.min_isr import effective_min_isr
+from recovery.model import PartitionState, Survey, TopicPartition
 from widgets.partitions import PartitionRow, bare_row, partition_row
 
 
@@ -31,7 +32,7 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
         tp = state.tp
         survey, since = view.surveys.get(tp), view.since.get(tp)
         if survey is None:
-            rows.append(bare_row(state, since))
+            rows.append(_bare(state, view, since))
             continue
         old = before.get(tp)
         if old is not None and old[0] is survey:
@@ -42,8 +43,16 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
         rows.append(row)
     if others and view.partitions is not None:
         there = {state.tp for state in view.troubled}
-        rows.extend(bare_row(state, None) for state in view.partitions.states if state.tp not in there)
+        rows.extend(_bare(state, view, None) for state in view.partitions.states if state.tp not in there)
     partitions = tuple(rows)
     if partitions == known.partitions:
         partitions = known.partitions
     return Rows(partitions, choosing, others, made)
+
+
+def _bare(state: PartitionState, view: View, since: float | None) -> PartitionRow:
+    """The row of a partition whose logs were not asked, with its min ISR where its topic's configuration was."""
+    config = view.configs.get(state.topic)
+    return (
+        bare_row(state, since) if config is None else bare_row(state, since, effective_min_isr(state, config))
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from backends.base.answers import (
@@ -70,6 +70,10 @@ class View:
     since: Mapping[TopicPartition, float] = field(default_factory=dict)
     configs_at: float | None = None
     dirs_at: float | None = None
+
+    def aged(self) -> View:
+        """As it is, and nothing of it recent: the next look asks for what seldom changes too."""
+        return replace(self, configs_at=None, dirs_at=None)
 
     @property
     def cluster_id(self) -> str:

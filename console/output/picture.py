@@ -48,8 +48,9 @@ def count_lines(picture: Picture) -> Iterator[str]:
     seen = " that this caller may see" if picture.visible_only or picture.hidden else ""
     if picture.surveys:
         silent = counts["replicas"] - counts["answered"]
+        may_be = f", {picture.unsure:,} may be (min ISR not told)" if picture.unsure else ""
         yield (
-            f"{what}{seen}: {counts['offline']:,} offline, {counts['underMinIsr']:,} under min ISR;"
+            f"{what}{seen}: {counts['offline']:,} offline, {counts['underMinIsr']:,} under min ISR{may_be};"
             f" {counted_as(counts['replicas'], 'replica')}: {counts['answered']:,} answered, {silent:,} did not"
         )
     else:

@@ -68,6 +68,43 @@ async def test_a_caller_who_may_not_read_is_told_what_is_missing(home: Path) -> 
         assert robot.session.draft.plan is None
 
 
+async def test_a_min_isr_that_nobody_may_read_is_no_good_news(home: Path) -> None:
+    denied = "denied: [DESCRIBE_CONFIGS topic payments]}"
+    path = scenario("disk-failure", home, **{"operator: {at: 80}": f"operator: {{at: 80, {denied}"})
+    async with console(resolve(None, None, str(path), None), size=(140, 40)) as robot:
+        await robot.sees("may be under min ISR", "not told: min ISR of", "DESCRIBE_CONFIGS")
+        await robot.opens("3")
+        await robot.sees("not told: min ISR of", "DESCRIBE_CONFIGS")
+
+
+STRICTER = """
+title: Somebody asks for more replicas in sync
+about: A replica is missing, which was allowed until just now.
+cluster: {brokers: {count: 3, first: 0}, min_isr: 2}
+topics:
+  - {name: payments, replicas: [[0, 1, 2]], records: 100}
+faults:
+  - {at: 5, do: kill, nodes: [broker-0], note: "broker 0 dies"}
+  - {at: 70, do: set-config, topic: payments, name: min.insync.replicas, value: "3", note: "three are asked for"}
+operator: {at: 60}
+expect: {offline: 0}
+"""
+
+
+async def test_a_min_isr_that_was_raised_just_now_is_seen_by_the_next_key(home: Path) -> None:
+    """Topic configurations are kept for a minute; whoever asks for a look wants to know how it is now."""
+    path = home / "stricter.yaml"
+    path.write_text(STRICTER, encoding="utf-8")
+    async with console(resolve(None, None, str(path), None)) as robot:
+        await robot.press("O")
+        await robot.sees("0 under min ISR", "under-replicated")
+        assert [row.min_isr for row in robot.session.rows.partitions] == [2]
+        await passes(robot, 20)
+        await robot.looks_again()
+        await robot.sees("1 under min ISR")
+        assert [row.min_isr for row in robot.session.rows.partitions] == [3]
+
+
 async def test_a_part_that_may_not_be_seen_takes_nothing_else_away(home: Path) -> None:
     denied = "operator: {at: 60, denied: [DESCRIBE cluster]}"
     path = scenario("last-replica-standing", home, **{"operator: {at: 60}": denied})

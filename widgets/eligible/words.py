@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from recovery.model import Unknown
 from widgets.eligible.row import DiskWord, EligibleRow
 from widgets.text import Line, Piece, Tone, both, either, fold, ids, line, printable
+from widgets.untold import untold_min_isr
 
 SHOWN = 3
 _WORST_FIRST = (DiskWord.EMPTY, DiskWord.FAILED_DIR, DiskWord.NOT_KNOWN, DiskWord.HOLDS_LOG)
@@ -25,15 +26,20 @@ class Return(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Returns:
-    """Whose return ends how many of ``offline`` partitions, most first; ``nobody``: for how many nobody's does."""
+    """Whose return ends how many of ``offline`` partitions, most first; ``nobody``: for how many nobody's does;
+    ``untold``: why the min ISR of how many is not known.
+    """
 
     offline: int
     brokers: tuple[Return, ...]
     nobody: int
+    untold: Mapping[Unknown, int] = field(default_factory=dict)
 
 
 def returns(rows: Iterable[EligibleRow]) -> Returns:
     """Counts it over all rows."""
+    rows = tuple(rows)
+    untold = Counter(row.survey.min_isr for row in rows if isinstance(row.survey.min_isr, Unknown))
     offline = [row for row in rows if row.survey.state.offline]
     counts: Counter[int] = Counter()
     words: dict[int, set[DiskWord]] = {}
@@ -48,14 +54,14 @@ def returns(rows: Iterable[EligibleRow]) -> Returns:
         Return(broker, count, next(word for word in _WORST_FIRST if word in words[broker]))
         for broker, count in counts.most_common()
     )
-    return Returns(len(offline), tuple(brokers), nobody)
+    return Returns(len(offline), tuple(brokers), nobody, dict(untold))
 
 
 def summary(told: Returns, width: int) -> list[Line]:
     """First of all: whose return would end how many of them without a loss."""
+    lines = untold_min_isr(told.untold, width)
     if not told.offline:
-        return [line(Piece("  no partition waits for a leader", Tone.GOOD))]
-    lines: list[Line] = []
+        return [line(Piece("  no partition waits for a leader", Tone.GOOD)), *lines]
     for broker, count, disk in told.brokers[:SHOWN]:
         text = f"  The return of {broker} ends {count:,} of {told.offline:,} without an unclean election"
         tone = Tone.BAD if disk in (DiskWord.EMPTY, DiskWord.FAILED_DIR) else Tone.PLAIN

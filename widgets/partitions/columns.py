@@ -15,6 +15,7 @@ from widgets.text import Tone, either, ids, lasting
 _HEALTH_TONES = {
     Health.OFFLINE: Tone.BAD,
     Health.UNDER_MIN_ISR: Tone.WARN,
+    Health.MAY_BE_UNDER: Tone.WARN,
     Health.UNDER_REPLICATED: Tone.INFO,
     Health.ONLINE: Tone.GOOD,
 }

@@ -18,6 +18,7 @@ from widgets.partitions.tally import Tally, tally
 from widgets.showing import while_up
 from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, counted, fold, line
+from widgets.untold import untold_min_isr
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,10 @@ class PartitionsPane(Pane):
             return fold((*parts, Piece("not known yet", Tone.WARN)), width, "  ")
         offline, under = told.count(Health.OFFLINE), told.count(Health.UNDER_MIN_ISR)
         parts.append(Piece(f"{offline:,} offline", Tone.BAD if offline else Tone.GOOD))
+        may_be = told.count(Health.MAY_BE_UNDER)
         parts.append(Piece(f", {under:,} under min ISR", Tone.WARN if under else Tone.PLAIN))
+        if may_be:
+            parts.append(Piece(f", {may_be:,} may be", Tone.WARN))
         if table.shown < table.rows:
             parts.append(Piece(f", {table.shown:,} of {table.rows:,} shown", Tone.KEY))
         if table.marked:
@@ -98,7 +102,7 @@ class PartitionsPane(Pane):
             parts.append(Piece(f", {table.marked:,} marked{hidden}", Tone.KEY))
         if self._view.picked:
             parts.append(Piece(f", {len(self._view.picked):,} in the plan", Tone.INFO))
-        return [*fold(tuple(parts), width, "  "), *self._returns(width)]
+        return [*fold(tuple(parts), width, "  "), *untold_min_isr(told.untold, width), *self._returns(width)]
 
     def _returns(self, width: int) -> list[Line]:
         """Waiting may cost nothing: whose return elects without an unclean election."""

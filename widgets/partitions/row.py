@@ -20,6 +20,7 @@ class Health(StrEnum):
 
     OFFLINE = "OFFLINE"
     UNDER_MIN_ISR = "under min ISR"
+    MAY_BE_UNDER = "may be under min ISR"
     UNDER_REPLICATED = "under-replicated"
     ONLINE = "online"
 
@@ -48,7 +49,14 @@ class PartitionRow(NamedTuple):
             return Health.OFFLINE
         if isinstance(self.min_isr, int) and len(state.isr) < self.min_isr:
             return Health.UNDER_MIN_ISR
-        return Health.UNDER_REPLICATED if len(state.isr) < len(state.replicas) else Health.ONLINE
+        if len(state.isr) == len(state.replicas):
+            return Health.ONLINE
+        return Health.UNDER_REPLICATED if self.untold is None else Health.MAY_BE_UNDER
+
+    @property
+    def untold(self) -> Unknown | None:
+        """Why the min ISR is not known although it was asked for; None where it is known, or nobody asked."""
+        return self.min_isr if isinstance(self.min_isr, Unknown) and self.min_isr != _NOT_ASKED else None
 
     @property
     def answered(self) -> int | None:

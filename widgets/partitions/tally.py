@@ -6,17 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from recovery.model import Unknown
 from widgets.partitions.row import Health, PartitionRow
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
     """``health``: how many partitions are in which state; ``returns``: how many offline ones a broker's return
-    would end without an unclean election.
+    would end without an unclean election; ``untold``: why the min ISR of how many was asked in vain.
     """
 
     health: Mapping[Health, int] = field(default_factory=dict)
     returns: Mapping[int, int] = field(default_factory=dict)
+    untold: Mapping[Unknown, int] = field(default_factory=dict)
 
     def count(self, health: Health) -> int:
         return self.health.get(health, 0)
@@ -27,6 +29,7 @@ def tally(rows: Iterable[PartitionRow]) -> Tally:
     online = 0
     health: Counter[Health] = Counter()
     returns: Counter[int] = Counter()
+    untold: Counter[Unknown] = Counter()
     for row in rows:
         state = row.state
         # Nearly all are in order, and a named tuple's property costs more than all the rest.
@@ -34,6 +37,8 @@ def tally(rows: Iterable[PartitionRow]) -> Tally:
             online += 1
             continue
         health[row.health] += 1
+        if row.untold is not None:
+            untold[row.untold] += 1
         returns.update(row.clean)
     health[Health.ONLINE] += online
-    return Tally(dict(health), dict(returns))
+    return Tally(dict(health), dict(returns), dict(untold))
