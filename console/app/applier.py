@@ -11,11 +11,13 @@ from backends.base.protocol import Progress
 from console.actions.apply import Applied, Prepared
 from console.actions.resume import HalfDone
 from console.app import applying, draft
+from console.app.availability import NO_ALTER
 from console.app.confirmation import Frozen, freeze, refuse_changed, refuse_unconfirmed
 from console.app.progress import Batches
 from console.cli.recording import save_plan
 from console.errors import NotDone
 from console.output.settled import unfinished_lines
+from recovery.model import Unknown
 from recovery.plan.review import loss_text, worst
 from recovery.plan.values import Plan
 from widgets.dialogs.confirm import Confirmation, ConfirmRequest
@@ -55,8 +57,17 @@ class Applier:
             self._desk.say("read-only again", Tone.GOOD)
             return
         session.safety = session.safety.arm(session.clock())
+        may_alter = None if session.view.cluster is None else session.view.cluster.may_alter
+        if may_alter is False:
+            self._desk.say(f"armed, to no avail: {NO_ALTER}", Tone.BAD)
+            return
         where = "the simulator" if session.simulated else f"the LIVE cluster {session.view.cluster_id}"
-        self._desk.say(f"armed: {where} can be changed. A disarms, ten idle minutes do too", Tone.WARN)
+        may = (
+            f" if ALTER on the cluster is granted ({may_alter.detail})"
+            if isinstance(may_alter, Unknown)
+            else ""
+        )
+        self._desk.say(f"armed: {where} can be changed{may}. A disarms, ten idle minutes do too", Tone.WARN)
 
     async def _apply(self) -> None:
         session, plan = self._desk.session, self._desk.session.draft.plan
@@ -72,7 +83,8 @@ class Applier:
         whole = freeze(plan, frozen.cluster_id, frozen.title, simulated=frozen.simulated)
         confirmed = await self._desk.app.push_screen_wait(Confirmation(request(frozen, prepared)))
         if confirmed is None:
-            raise NotDone("not confirmed: nothing was sent")
+            self._desk.say("not confirmed: nothing was sent", Tone.WARN)
+            return
         refuse_unconfirmed(frozen, confirmed.typed, confirmed.reason)
         self._look_again(whole)
         self._save(whole.plan)

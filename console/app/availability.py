@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from backends.base.answers import ClusterInfo
 from console.actions.keys import PANES, KeyAction
 from console.app.safety import NO_FILES, SERVED, Safety
 from console.app.view import Link
@@ -11,21 +12,27 @@ from recovery.model import Unknown
 
 
 class Standing(NamedTuple):
-    """What decides: the pane, and how the console stands. ``planned`` counts the rows that the plan elects,
-    ``elections`` is how the cluster holds designated ones, or why it cannot; ``busy`` what is under way; ``led``
-    tells that a leader of the metadata quorum was seen.
+    """What decides: the pane, and how the console stands. ``cluster`` is None where nothing was seen of it yet.
+    ``planned`` counts the rows that the plan elects, ``elections`` is how the cluster holds designated ones, or why
+    it cannot; ``busy`` what is under way; ``led`` tells that a leader of the metadata quorum was seen.
     """
 
     pane: str
     safety: Safety
     link: Link
-    seen: bool
+    cluster: ClusterInfo | None
     planned: int
     rows: int
     busy: str
     elections: str | Unknown | None
     led: bool
 
+    @property
+    def seen(self) -> bool:
+        return self.cluster is not None
+
+
+NO_ALTER = "ALTER on the cluster is missing: Kafka would refuse every change"
 
 NEED_PLAN = frozenset({"edit", "write", "requests", "compare", "verify", "drop", "apply"})
 NEED_CLUSTER = frozenset({"compare", "verify", "apply", "choose", "journal", "replace"})
@@ -34,6 +41,13 @@ WORK = frozenset({"apply", "replace", "choose", "compare", "verify", "load", "dr
 
 FILES = frozenset({"write", "load", "export", "copy", "copy_command", "replace"})
 """Those that write a file, a copy too (it is kept for terminals that take none), or read one that is named."""
+
+
+def as_it_stands(action: KeyAction, now: Standing) -> KeyAction:
+    """With the words of what it does now."""
+    if action.name == "arm" and now.safety.armed:
+        return action._replace(label="disarm", what="make read-only again")
+    return action
 
 
 def why_not(action: KeyAction, now: Standing) -> str:
@@ -77,6 +91,8 @@ def _why_no_change(action: KeyAction, now: Standing) -> str:
         return f"designated elections are {now.elections}"
     if now.link is Link.LOST:
         return "the cluster is lost: nothing can be sent"
+    if now.cluster is not None and now.cluster.may_alter is False:
+        return NO_ALTER
     if not now.safety.armed:
         return f"the console is read-only: press A to arm it before you {action.label}"
     return ""

@@ -18,7 +18,7 @@ from backends.base.answers import Capabilities
 from backends.base.errors import BackendError
 from console.actions.keys import BY_NAME, DIRS, ELIGIBLE, KEYS, OFFLINE, PANES, PLAN, REPLICAS, KeyAction
 from console.app import panes, surround
-from console.app.availability import Standing, why_not
+from console.app.availability import Standing, as_it_stands, why_not
 from console.app.command_lines import command_line
 from console.app.controllers import Controllers
 from console.app.dirs_detail import dir_detail
@@ -190,7 +190,7 @@ class Desk(Screen[None]):
             self.pane,
             session.safety,
             session.poller.state.link,
-            session.view.cluster is not None,
+            session.view.cluster,
             len(session.draft.partitions),
             self.table.counts.shown,
             self.busy,
@@ -201,7 +201,7 @@ class Desk(Screen[None]):
     def actions(self) -> Iterator[tuple[KeyAction, str]]:
         """Every action with why it does nothing now, "" where it works."""
         standing = self.standing()
-        yield from ((action, why_not(action, standing)) for action in KEYS)
+        yield from ((as_it_stands(action, standing), why_not(action, standing)) for action in KEYS)
 
     def act(self, name: str) -> None:
         """A key was pressed, or a command chosen."""

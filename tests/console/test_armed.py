@@ -8,6 +8,7 @@ import pytest
 
 from console.app.safety import IDLE_SECONDS
 from console.target import resolve
+from tests.console.faults import scenario
 from tests.console.robot import console
 
 
@@ -25,6 +26,35 @@ async def test_it_starts_read_only_and_applying_says_how_to_arm_it() -> None:
         await robot.plans(1)
         await robot.press("X")
         await robot.hears("press A to arm")
+
+
+async def test_the_key_that_arms_says_disarm_while_it_is_armed() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.sees("A arm")
+        await robot.arms()
+        await robot.sees("A disarm")
+        await robot.press("A")
+        await robot.sees("A arm", "READ-ONLY")
+
+
+async def test_who_may_not_alter_the_cluster_is_told_so_and_applies_nothing(home: Path) -> None:
+    denied = "operator: {at: 60, denied: [ALTER cluster]}"
+    path = scenario("last-replica-standing", home, **{"operator: {at: 60}": denied})
+    async with console(resolve(None, None, str(path), None)) as robot:
+        await robot.plans(1)
+        await robot.arms()
+        await robot.hears("armed, to no avail: ALTER on the cluster is missing")
+        await robot.press("X")
+        await robot.hears("ALTER on the cluster is missing: Kafka would refuse every change")
+        assert robot.app.screen is robot.desk
+
+
+async def test_what_the_cluster_does_not_tell_of_alter_is_not_guessed(home: Path) -> None:
+    denied = "operator: {at: 60, denied: [ALTER cluster, DESCRIBE cluster]}"
+    path = scenario("last-replica-standing", home, **{"operator: {at: 60}": denied})
+    async with console(resolve(None, None, str(path), None)) as robot:
+        await robot.arms()
+        await robot.hears("armed: the simulator can be changed if ALTER on the cluster is granted (not told")
 
 
 async def test_ten_idle_minutes_make_it_read_only_again() -> None:

@@ -138,6 +138,7 @@ async def test_escape_cancels_the_confirmation_and_nothing_is_sent(home: Path) -
         await robot.asks_to_apply()
         await robot.press("enter")
         await robot.hears("not confirmed")
+        assert "ERROR" not in robot.screen
         await robot.asks_to_apply()
         await robot.press("X", "X", "escape")
         await robot.hears("not confirmed")

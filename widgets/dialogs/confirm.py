@@ -77,6 +77,7 @@ class Confirmation(Once[Confirmed | None], ModalScreen[Confirmed | None]):
         super().__init__()
         self.request = request
         self._another_key = False
+        self._stays = False
 
     def compose(self) -> ComposeResult:
         request = self.request
@@ -140,12 +141,18 @@ class Confirmation(Once[Confirmed | None], ModalScreen[Confirmed | None]):
 
     @while_up
     def on_input_submitted(self, message: Input.Submitted) -> None:
-        """Enter in a field goes on to the one that misses something; it leads to no button, which a second Enter
-        would press.
+        """Enter in a field goes on to the one that misses something, or to the next; it leads to no button, which a
+        second Enter would press.
         """
         message.stop()
+        following = list(self.query(Input))[1:]
         if self._lacking:
             self.query_one(self._lacking, Input).focus()
+        elif message.input not in following and following:
+            following[0].focus()
+        else:
+            self._stays = True
+            self._look()
 
     @while_up
     def on_guarded_button_pressed_by(self, message: GuardedButton.PressedBy) -> None:
@@ -188,7 +195,9 @@ class Confirmation(Once[Confirmed | None], ModalScreen[Confirmed | None]):
         if missing:
             return fold(line(Piece(f"not yet: {missing}", Tone.WARN)), width)
         key = "space" if self.request.opened_by == "enter" else "enter"
-        return fold(line(Piece(f"tab to [ {self.request.confirm_label} ], {key} confirms", Tone.GOOD)), width)
+        here = "enter leads to no button: " if self._stays else ""
+        told = f"{here}tab to [ {self.request.confirm_label} ], {key} confirms"
+        return fold(line(Piece(told, Tone.GOOD)), width)
 
 
 def _reason(width: int) -> list[Line]:

@@ -117,9 +117,8 @@ class PlacePicker(Once[Place | None], ModalScreen[Place | None]):
         if not isinstance(place, Place):
             return []
         problem = Piece(f"{printable(place.problem)} " if place.problem else "", Tone.BAD)
-        return fold(
-            line(Piece(f"{place.name}: ", Tone.STRONG), problem, Piece(printable(place.about))), width
-        )
+        about = ", ".join(part for part in (place.where, place.about, "read-only" * place.read_only) if part)
+        return fold(line(Piece(f"{place.name}: ", Tone.STRONG), problem, Piece(printable(about))), width)
 
 
 def _group(place: Place) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ COLUMNS: tuple[Column[ReplicaRow], ...] = (
     ),
     Column("age", "AGE", lambda r: "" if r.age is None else age(r.age), right=True, priority=5, width=5),
     Column("logDir", "LOG DIR", lambda r: printable(r.log.log_dir) if r.log else "", priority=7),
-    Column("call", "LEARNT BY", lambda r: r.call, priority=10),
+    Column("call", "LEARNT BY", lambda r: r.call if r.log else "", priority=10),
     Column("notLearnt", "NOT LEARNT", _not_learnt, priority=11, tone=Tone.WARN, flex=True, width=24),
 )
 
