@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown
+from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why
+
+RIGHTS_NOT_TOLD = Unknown(Why.NOT_ALLOWED, "not told without DESCRIBE on the cluster")
+"""What the caller may do on the cluster, where brokers tell none of it (KIP-430)."""
 
 
 class Contact(NamedTuple):
@@ -29,7 +32,8 @@ class ClusterInfo:
     """The cluster as one caught-up broker describes it.
 
     ``controllers`` is Unknown where the quorum cannot be described. ``elr_enabled`` is the finalised
-    ``eligible.leader.replicas.version`` ≥ 1.
+    ``eligible.leader.replicas.version`` ≥ 1. ``may_alter``: whether the caller has ALTER on the cluster, which
+    every change needs; None where it was not asked for.
     """
 
     cluster_id: str
@@ -37,6 +41,7 @@ class ClusterInfo:
     asked: int
     elr_enabled: bool | Unknown
     release: str = ""
+    may_alter: bool | Unknown | None = None
 
     def broker(self, broker_id: int) -> Broker | None:
         """The listed broker of that id, or None: not registered, or fenced where that cannot be listed."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from backends.base.answers import Capabilities, ClusterInfo, LogDir, Partitions
+from backends.base.answers import RIGHTS_NOT_TOLD, Capabilities, ClusterInfo, LogDir, Partitions
 from backends.base.errors import BackendError, NotAllowed
 from backends.live.addresses import Address
 from backends.live.cluster import cluster_info, describe_cluster
@@ -191,7 +191,7 @@ async def _tried(conn: BrokerConnection, operation: str) -> bool | Unknown:
         return False
     except BackendError as error:
         return as_unknown(error)
-    return Unknown(Why.NOT_ALLOWED, "not told without DESCRIBE on the cluster")
+    return RIGHTS_NOT_TOLD
 
 
 def _topic_rights(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from backends.base.answers import ClusterInfo
+from backends.base.answers import RIGHTS_NOT_TOLD, ClusterInfo
 from backends.live.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
 from backends.live.operations import Operations
@@ -103,4 +103,6 @@ def cluster_info(
         elr = Unknown(Why.NOT_ANSWERED, "the broker told no features")
     else:
         elr = features.get(ELR_FEATURE, 0) >= 1
-    return ClusterInfo(described.cluster_id, described.brokers, asked, elr, release(features))
+    allowed = described.operations
+    may_alter = None if allowed is None else allowed.allows("ALTER") if allowed.allowed else RIGHTS_NOT_TOLD
+    return ClusterInfo(described.cluster_id, described.brokers, asked, elr, release(features), may_alter)

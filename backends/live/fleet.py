@@ -163,7 +163,7 @@ class Fleet:
 
     async def refresh(self) -> Told[ClusterDescription]:
         """Ask for the brokers again. Raises as :meth:`any`."""
-        told = await self.any(describe_cluster)
+        told = await self.any(partial(describe_cluster, operations=True))
         self._learn(told.value)
         return told
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from backends.base.answers import (
+    RIGHTS_NOT_TOLD,
     Capabilities,
     ClusterInfo,
     Designation,
@@ -164,7 +165,9 @@ class SimulatorBackend:
             Broker(number, f"broker-{number}.simulated", 9092, specs[number].rack, fenced)
             for number, fenced in told.brokers
         )
-        return ClusterInfo(self.cluster_id, brokers, asked, told.elr_enabled, "simulated")
+        missing = self.simulation.world.context.denied
+        may_alter = RIGHTS_NOT_TOLD if "DESCRIBE cluster" in missing else "ALTER cluster" not in missing
+        return ClusterInfo(self.cluster_id, brokers, asked, told.elr_enabled, "simulated", may_alter)
 
     async def capabilities(self) -> Capabilities:
         """What the recovery tool's specification adds is offered natively, whichever release the scenario is of."""

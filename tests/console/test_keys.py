@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from backends.base.answers import RIGHTS_NOT_TOLD, ClusterInfo
 from console.actions.keys import ALL, BY_NAME, KEYS, OFFLINE, PANES, PLAN
 from console.app.availability import Standing, why_not
 from console.app.safety import Safety
 from console.app.view import Link
 from recovery.model import Unknown, Why
 
+CLUSTER = ClusterInfo("c", (), 1, True, may_alter=True)
+CLUSTER_OF_OTHERS = replace(CLUSTER, may_alter=False)
+
 
 def standing(**changes: object) -> Standing:
-    usual = Standing(PLAN, Safety().arm(0.0), Link.UP, True, 1, 1, "", "ElectLeaders v3 (native)", True)
+    usual = Standing(PLAN, Safety().arm(0.0), Link.UP, CLUSTER, 1, 1, "", "ElectLeaders v3 (native)", True)
     return usual._replace(**changes)  # type: ignore[arg-type]  # fields by name
 
 
@@ -50,10 +55,17 @@ def test_what_changes_the_cluster_needs_an_armed_console() -> None:
         ({"busy": "applying the plan"}, "wait"),
         ({"elections": Unknown(Why.NOT_OFFERED, "no ElectLeaders")}, "not offered"),
         ({"pane": OFFLINE}, "only in pane 6"),
+        ({"cluster": CLUSTER_OF_OTHERS}, "ALTER on the cluster is missing"),
+        ({"cluster": CLUSTER_OF_OTHERS, "safety": Safety()}, "ALTER on the cluster is missing"),
     ],
 )
 def test_a_key_that_does_nothing_says_why(change: dict[str, object], says: str) -> None:
     assert says in why_not(BY_NAME["apply"], standing(**change))
+
+
+@pytest.mark.parametrize("told", [RIGHTS_NOT_TOLD, None])
+def test_what_the_cluster_does_not_tell_of_alter_is_no_reason_against(told: Unknown | None) -> None:
+    assert why_not(BY_NAME["apply"], standing(cluster=replace(CLUSTER, may_alter=told))) == ""
 
 
 def test_a_console_that_is_forbidden_to_change_anything_says_why_it_cannot_be_armed() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.base.answers import SurveyRequest
+from backends.base.answers import RIGHTS_NOT_TOLD, SurveyRequest
 from backends.base.errors import NotAllowed
 from recovery.loss import Witness
 from recovery.model import Lineage, TopicPartition, Unknown, Why
@@ -86,6 +86,13 @@ class Rights:
         assert dirs.keys() == set(BROKERS)
         assert isinstance(found.reassigning, Unknown) and found.log(1) is not None
         assert isinstance(everything.not_compared, Unknown)
+
+    async def test_the_caller_learns_whether_it_may_alter_the_cluster(self, guarded: Stage) -> None:
+        told = []
+        for denied in ((), ("ALTER cluster",), ("DESCRIBE cluster",)):
+            async with guarded.backend(*denied) as backend:
+                told.append((await backend.cluster()).may_alter)
+        assert told == [True, False, RIGHTS_NOT_TOLD]
 
     async def test_without_alter_no_election_is_held(self, guarded: Stage) -> None:
         record = Record()
