@@ -15,7 +15,7 @@ from pipeline.errors import PipelineError
 from pipeline.places import Place
 from pipeline.schema import PARTITIONS, TABLES, ddl
 from pipeline.snapshot.catalog import Chain, read_catalogs
-from pipeline.snapshot.manifest import Manifest
+from pipeline.snapshot.manifest import Manifest, Part
 
 
 class Refused(NamedTuple):
@@ -108,7 +108,7 @@ def _problem(root: Place, manifest: Manifest) -> str:
     for part in manifest.parts:
         place = root / part.path
         try:
-            why = _file_problem(place, part.size, part.table)
+            why = _file_problem(place, part)
         except PipelineError as error:
             why = str(error)
         if why:
@@ -116,17 +116,24 @@ def _problem(root: Place, manifest: Manifest) -> str:
     return ""
 
 
-def _file_problem(place: Place, size: int, table: str) -> str:
+def _file_problem(place: Place, part: Part) -> str:
     found = place.size()
     if found is None:
         return f"{place.uri}: the manifest names it, and it is not there"
-    if found != size:
-        return f"{place.uri}: truncated or changed: {found:,} bytes, the manifest says {size:,}"
+    if found != part.size:
+        return f"{place.uri}: truncated or changed: {found:,} bytes, the manifest says {part.size:,}"
     try:
         with place.open() as file:
-            schema = pq.read_schema(file)
+            held = pq.ParquetFile(file)
+            schema, rows = held.schema_arrow, held.metadata.num_rows
     except (pa.ArrowException, OSError) as error:
         return f"{place.uri}: {str(error).splitlines()[0]}"
+    if rows != part.rows:
+        return f"{place.uri}: changed: {rows:,} rows, the manifest says {part.rows:,}"
+    return _schema_problem(place, part.table, schema)
+
+
+def _schema_problem(place: Place, table: str, schema: pa.Schema) -> str:
     for field in TABLES[table]:
         index = schema.get_field_index(field.name)
         if index < 0:

@@ -114,7 +114,8 @@ def run_job(wanted: Wanted, body: Body) -> Result:
     settings = Settings(
         wanted.where.master, wanted.where.memory, sys.stderr.isatty(), archive=wanted.where.archive
     )
-    from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415  # an extra
+    from pyspark.errors import PySparkException  # noqa: PLC0415
 
     try:
         with session(f"ktriage pipeline {wanted.verb}", settings) as spark, _stopped_by_signals():
@@ -123,9 +124,21 @@ def run_job(wanted: Wanted, body: Body) -> Result:
     except PySparkException as error:
         directory.remove()
         raise PipelineError(f"{wanted.verb}: Spark: {str(error).strip().splitlines()[0]}") from None
+    except Py4JJavaError as error:
+        directory.remove()
+        raise PipelineError(f"{wanted.verb}: Spark: {_cause(error.java_exception)}") from None
     except BaseException:
         directory.remove()
         raise
+
+
+def _cause(thrown: Any) -> str:
+    """Java wraps what went wrong: of its messages the innermost that Spark has given a class, in one line."""
+    told: list[str] = []
+    while thrown is not None:
+        told += str(thrown.getMessage() or "").strip().splitlines()[:1]
+        thrown = thrown.getCause()
+    return next((line for line in reversed(told) if line.startswith("[")), told[-1] if told else "it failed")
 
 
 @contextmanager

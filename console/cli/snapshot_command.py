@@ -65,7 +65,8 @@ def snapshot(
             "--keep",
             min=1,
             metavar="N",
-            help="Leave the newest N full snapshots of each cluster, and the changes since.",
+            help="Leave the newest N full snapshots, and the changes since: take: of the cluster that is taken;"
+            " compact: of each cluster.",
         ),
     ] = None,
     recovery_duration_ms: DurationMs = 30_000,

@@ -30,6 +30,12 @@ def show_result(screen: Screen, result: Result, rows: int, *, json: bool) -> Non
 
 Row = Sequence[str]
 
+WIDE = 100
+"""Columns of a terminal from which on there is room for bars."""
+
+WORD = 14
+"""The longest word that a table is made wider for."""
+
 
 def rendered(title: str, columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
     """A table as rich draws it; numbers stand on the right."""
@@ -38,17 +44,39 @@ def rendered(title: str, columns: Sequence[str], rows: Iterable[Row]) -> Iterato
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    listed = [tuple(row) for row in rows]
+    room = width() or 160
+    # Bars, which have no heading, are for those who have the room.
+    shown = [number for number, column in enumerate(columns) if column or room >= WIDE]
+    listed = [tuple(row[number] for number in shown) for row in rows]
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for number, column in enumerate(columns):
-        numeric = all(_numeric(row[number]) for row in listed)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    heads = [columns[number] for number in shown]
+    for place, size in enumerate(widths(heads, listed, room)):
+        numeric = all(_numeric(row[place]) for row in listed)
+        table.add_column(heads[place], justify="right" if numeric else "left", overflow="fold", width=size)
     for row in listed:
         table.add_row(*(Text(cell) for cell in row))
-    console = Console(width=width() or 160, color_system=None, force_terminal=False, highlight=False)
+    console = Console(width=room, color_system=None, force_terminal=False, highlight=False)
     with console.capture() as captured:
         console.print(table)
     yield from (line.rstrip() for line in captured.get().splitlines())
+
+
+def widths(heads: Sequence[str], rows: Sequence[Row], room: int) -> list[int]:
+    """How wide each column is: texts are folded between words, and within one only where there is no room."""
+    texts = [[head, *(row[place] for row in rows)] for place, head in enumerate(heads)]
+    whole = [max(map(len, column)) for column in texts]
+    words = [max((len(word) for text in column for word in text.split()), default=1) for column in texts]
+    free = room - _BETWEEN * (len(heads) - 1) - 2
+    caps = (sum(min(size, most) for size in words) for most in range(WORD, 3, -1))
+    most = next((WORD - step for step, needed in enumerate(caps) if needed <= free), 4)
+    found = [min(size, most) for size in words]
+    for place, size in enumerate(whole):
+        found[place] += max(0, min(free - sum(found), size - found[place]))
+    return found
+
+
+_BETWEEN = 3
+"""What rich puts between two columns of this box."""
 
 
 def _numeric(cell: str) -> bool:
@@ -88,10 +116,10 @@ def _drill(result: Result, rows: int) -> Iterator[str]:  # noqa: ARG001  # a reg
                 "arm",
                 "acks=all lost",
                 "",
-                "incidents that lose",
+                "that lose",
                 "other lost",
-                "partition-s offline",
-                "decisions",
+                "partition s offline",
+                "choices",
                 "waits",
                 "offline at the end",
             ),
@@ -213,13 +241,13 @@ def _exposure(result: Result, rows: int) -> Iterator[str]:
 _EXPOSED = (
     "what",
     "fails",
-    "partitions on it",
+    "on it",
     "offline",
     "",
-    "of them unclean only",
+    "unclean only",
     "under min ISR",
     "saved by one more in sync",
-    "writable with min ISR one less",
+    "saved by min ISR -1",
 )
 
 

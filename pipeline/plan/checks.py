@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.plan.ragged import Array, Items, any_of, fields, items, keys, numbers, truths, valid
+from pipeline.plan.ragged import Array, Items, any_of, fields, items, keys, numbers, truths, valid, within
 from recovery.model import Standing
 
 QUARANTINED = "quarantined"
@@ -75,11 +75,15 @@ def _looked_at(batch: Any) -> Iterator[tuple[str, Array]]:
     assignment = items(batch["assignment"])
     brokers = numbers(assignment.values, -1)
     yield "no assignment, or a broker in it twice", _no_assignment(assignment, brokers)
-    nobody = ~valid(batch["isr"])
+    nobody, stranger = ~valid(batch["isr"]), _stranger(numbers(batch["leader"], -1), assignment, brokers)
     for name in ("isr", "elr", "last_known_elr"):
         members = items(column(name))
         nobody |= any_of(members.owner, ~valid(members.values), rows)
+        if name != "last_known_elr":
+            outside = ~within(members.owner, numbers(members.values, -1), assignment)
+            stranger |= any_of(members.owner, outside, rows)
     yield "ISR is not told, or broken", nobody
+    yield "a leader, or a member of ISR or ELR, outside the assignment", stranger
     doubt = valid(fields(batch["reassigning_unknown"])["why"])
     yield (
         "whether a reassignment is in progress is neither told nor unknown",
@@ -95,6 +99,13 @@ def _no_assignment(assignment: Items, brokers: Array) -> Array:
     broken: Array = (assignment.sizes == 0) | any_of(assignment.owner, brokers < 0, len(assignment.told))
     broken[twice] = True
     return broken
+
+
+def _stranger(leader: Array, assignment: Items, brokers: Array) -> Array:
+    """Which rows' leaders are not among their replicas."""
+    mine = any_of(assignment.owner, brokers == leader[assignment.owner], len(leader))
+    stranger: Array = (leader >= 0) & ~mine
+    return stranger
 
 
 def _of_replicas(replicas: Items, assignment: Items, brokers: Array) -> Iterator[tuple[str, Array]]:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.plan.ragged import Array, Items, any_of, fields, items, keys, lists, numbers, truths, valid
+from pipeline.plan.ragged import Array, Items, any_of, fields, items, lists, numbers, truths, valid
 from recovery.model import Standing, Why
 from recovery.ranking import Ranking
 
@@ -133,11 +133,6 @@ def first_of(replicas: Replicas, chosen: Array) -> Array:
     found = np.full(replicas.rows, -1)
     found[replicas.owner[chosen][::-1]] = chosen[::-1]
     return found
-
-
-def within(owner: Array, broker: Array, among: Items) -> Array:
-    """Which brokers are in their row's list."""
-    return np.isin(keys(owner, broker), keys(among.owner, numbers(among.values, -1)))
 
 
 def brokers(owner: Array, broker: Array, rows: int) -> Any:

@@ -78,6 +78,11 @@ def keys(owner: Array, broker: Array) -> Array:
     return (owner << 32) | (broker & 0xFFFFFFFF)
 
 
+def within(owner: Array, broker: Array, among: Items) -> Array:
+    """Which brokers are in their row's list."""
+    return np.isin(keys(owner, broker), keys(among.owner, numbers(among.values, -1)))
+
+
 def expand(first: Array, sizes: Array) -> tuple[Array, Array]:
     """For ranges of items: which range each is of, and its index. ``first`` and ``sizes``: one a range."""
     owner = np.repeat(np.arange(len(sizes)), sizes)

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.plan import reasons
-from pipeline.plan.logs import Ranked, Replicas, brokers, within
-from pipeline.plan.ragged import Array, Items, any_of, items, joined, keys, numbers, valid
+from pipeline.plan.logs import Ranked, Replicas, brokers
+from pipeline.plan.ragged import Array, Items, any_of, items, joined, keys, numbers, valid, within
 from recovery.strategy import Strategy
 
 

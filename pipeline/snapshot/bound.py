@@ -80,10 +80,12 @@ def _make_full(chain: Chain, token: str) -> None:
         )
 
 
-def keep(catalog: Catalog, count: int) -> Bounded:
-    """Leaves the newest ``count`` full snapshots of each cluster, with the changes that build on them."""
+def keep(catalog: Catalog, count: int, cluster_id: str | None = None) -> Bounded:
+    """Leaves the newest ``count`` full snapshots of that cluster, or of each, with the changes since."""
     removed = 0
-    for manifests in catalog.clusters.values():
+    for name, manifests in catalog.clusters.items():
+        if cluster_id not in (None, name):
+            continue
         fulls = [manifest for manifest in manifests if manifest.kind is Kind.FULL]
         if len(fulls) <= count:
             continue

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from console.output.pipeline import bar, show_result
+from console.output.pipeline import bar, show_result, widths
 from console.output.screen import Screen
 from pipeline.places import place
 from pipeline.results import Result
@@ -105,3 +105,14 @@ def test_a_result_says_what_it_found(job: str, rows: int) -> None:
 def test_a_bar_shows_what_is_not_nothing() -> None:
     assert bar(0, 10) == "" and bar(10, 10, 4) == "████" and bar(0.001, 10) == "▏"
     assert bar(5, 0) == ""
+
+
+def test_at_eighty_columns_every_number_is_whole_and_nothing_is_cut_off() -> None:
+    heads = ("what", "fails", "on it", "offline", "unclean only", "saved by one more in sync")
+    rows = [("log dir", "2:/kafka/0 + 3:/kafka/0", "1,234,567", "7", "7", "12,345")]
+    found = widths(heads, rows, 80)
+    assert sum(found) + 3 * (len(heads) - 1) + 2 <= 80
+    assert all(size >= len(cell) for size, cell in zip(found[2:], rows[0][2:], strict=True))
+    assert widths(heads, rows, 300) == [
+        max(len(head), len(cell)) for head, cell in zip(heads, rows[0], strict=True)
+    ]
