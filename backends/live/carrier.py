@@ -127,7 +127,9 @@ def explain(error: BaseException, hint: str = "") -> tuple[Trouble, str]:
         return Trouble.TLS, f"TLS: {_tls_words(error)}"
     if isinstance(error, OSError):
         return _explain_os(error, hint)
-    return Trouble.UNDECODABLE, f"answer not understood: {_said(error)}{hint}"
+    # What a decoder says of bytes is for its authors.
+    kind = type(error).__name__
+    return Trouble.UNDECODABLE, f"answer not understood: it is not in Kafka's protocol ({kind}){hint}"
 
 
 def _explain_os(error: OSError, hint: str) -> tuple[Trouble, str]:

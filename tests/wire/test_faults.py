@@ -60,6 +60,7 @@ def one_clear_line(contact: Contact | None) -> str:
     assert contact is not None and contact.problem is not None
     line = contact.problem.detail
     assert "\n" not in line and f"broker {BAD}" in line and len(line) < 300
+    assert not any(inner in line for inner in ("struct", "0x", "tagged field", "exhausted")), line
     return line
 
 
