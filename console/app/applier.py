@@ -18,8 +18,8 @@ from console.cli.recording import save_plan
 from console.errors import NotDone
 from console.output.settled import unfinished_lines
 from recovery.model import Unknown
-from recovery.plan.review import loss_text, worst
-from recovery.plan.values import Plan
+from recovery.plan.review import candidate_harm, worst
+from recovery.plan.values import Plan, PlanRow
 from widgets.dialogs.confirm import Confirmation, ConfirmRequest
 from widgets.text import Tone
 
@@ -168,10 +168,13 @@ def request(frozen: Frozen, prepared: Prepared) -> ConfirmRequest:
     leaders = "leader" if summary.elect == 1 else "leaders"
     where = "SIMULATOR" if frozen.simulated else "LIVE"
     target = [f"{where} {frozen.title}, cluster {frozen.cluster_id}"]
-    target += [f"{row.tp}: elect {row.leader}, loses {loss_text(row.loss)}" for row in rows[:WORST]]
+    target += [_elects(row) for row in rows[:WORST]]
     if len(rows) > WORST:
         target.append(f"… and {len(rows) - WORST:,} more partitions")
     warnings = []
+    by_hand = [row for row in rows if row.leader != row.candidates[0].broker]
+    if by_hand:
+        warnings.append(f"{len(by_hand):,} of {summary.elect:,} elect another than the suggested leader")
     if frozen.lossy:
         warnings.append(f"{summary.may_lose:,} of {summary.elect:,} may lose records: {summary.loss} offsets")
         warnings += [
@@ -189,3 +192,12 @@ def request(frozen: Frozen, prepared: Prepared) -> ConfirmRequest:
         expected_what=f"{frozen.phrase_means} ({frozen.phrase})",
         needs_reason=frozen.lossy,
     )
+
+
+def _elects(row: PlanRow) -> str:
+    """With what kind of records go: the smaller number is not always the smaller harm."""
+    best = row.candidates[0]
+    said = f"{row.tp}: elect {row.leader}, loses {candidate_harm(row.chosen)}"
+    if row.leader == best.broker:
+        return said
+    return f"{said}; NOT the suggestion: {best.broker}, which loses {candidate_harm(best)}"

@@ -336,7 +336,7 @@ class Desk(Screen[None]):
         if self.pane in (OFFLINE, ELIGIBLE) and isinstance(event.key, TopicPartition):
             self.go(REPLICAS, event.key, drill=True)
         elif self.pane == REPLICAS and isinstance(event.key, int):
-            self.planner.choose_broker(event.key)
+            self.say("c chooses a leader, and shows what each would lose", Tone.INFO)
 
     @on(RowTable.RowGone)
     @while_up

@@ -108,12 +108,6 @@ class Planner:
         if broker is not None:
             await self._by_hand(survey, broker)
 
-    def choose_broker(self, broker: int) -> None:
-        """That replica, because somebody pointed at it."""
-        survey = None if self._desk.cursor is None else self._session.view.surveys.get(self._desk.cursor)
-        if survey is not None:
-            self._desk.work("choosing", self._by_hand(survey, broker))
-
     async def _by_hand(self, survey: Survey, broker: int) -> None:
         session, view = self._session, self._session.view
         header = self._header_of_plan()

@@ -142,6 +142,15 @@ async def test_without_colour_every_state_is_still_a_word(monkeypatch: pytest.Mo
         assert "#6cc3f5" not in drawn
 
 
+async def test_two_enters_in_haste_choose_no_leader() -> None:
+    """The first opens the replicas; the cursor stands on the first of them, and it need not be the best."""
+    async with console("stale-long-tail") as robot:
+        await robot.press("enter", "enter", "enter")
+        await robot.hears("c chooses a leader")
+        await robot.idle()
+        assert robot.session.draft.plan is None
+
+
 async def test_escape_leads_back_the_way_one_came() -> None:
     async with console("last-replica-standing") as robot:
         await robot.press("enter")

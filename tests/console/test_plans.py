@@ -56,6 +56,12 @@ async def test_the_designated_leader_is_edited_and_a_fenced_one_is_refused_with_
         assert row.leader == 0
         assert row.order[0] == 0
         assert PAYMENTS in robot.session.draft.edited
+        await robot.arms()
+        confirmation = await robot.asks_to_apply()
+        asked = " ".join(confirmation.request.target)
+        assert "320 NEWER than its last record" in asked
+        assert "NOT the suggestion: 1" in asked
+        await robot.sees("elect another than the suggested leader")
 
 
 async def test_a_saved_plan_is_the_one_that_is_shown_and_is_never_overwritten(home: Path) -> None:
