@@ -112,6 +112,8 @@ async def draw(picture: Picture) -> str:
             await _settled(app, pilot)
         for field in app.screen.query(Input):
             field.cursor_blink = False
+        if app.desk is not None:
+            app.desk.draw_frame()  # as the next tick would, which comes at real times
         await pilot.pause()
         drawn = app.export_screenshot(title=picture.name)
         await app.close_session()
