@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import uuid
@@ -133,12 +134,13 @@ def run_job(wanted: Wanted, body: Body) -> Result:
 
 
 def _cause(thrown: Any) -> str:
-    """Java wraps what went wrong: of its messages the innermost that Spark has given a class, in one line."""
+    """Java wraps what went wrong: what Spark has given a class (it names the file), else the innermost message."""
     told: list[str] = []
     while thrown is not None:
-        told += str(thrown.getMessage() or "").strip().splitlines()[:1]
+        told += str(thrown.getMessage() or "").strip().splitlines()
         thrown = thrown.getCause()
-    return next((line for line in reversed(told) if line.startswith("[")), told[-1] if told else "it failed")
+    classed = [found[0] for line in told if (found := re.search(r"\[[A-Z][A-Z_.]+\] .+", line))]
+    return classed[-1] if classed else (told[-1] if told else "it failed")
 
 
 @contextmanager
