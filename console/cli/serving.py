@@ -135,13 +135,13 @@ def _ready(program: Program, cluster: ServedCluster, *, json: bool) -> None:
     if json:
         fields = {
             "scenario": cluster.scenario.name,
-            "cluster_id": cluster.cluster_id,
-            "bootstrap_servers": cluster.bootstrap,
-            "bootstrap_controllers": cluster.bootstrap_controllers,
-            "port_base": base,
+            "clusterId": cluster.cluster_id,
+            "bootstrapServers": cluster.bootstrap,
+            "bootstrapControllers": cluster.bootstrap_controllers,
+            "portBase": base,
             "nodes": {str(node): port for node, port in cluster.ports.items()},
         }
-        program.screen.out(document("simulate serve", fields))
+        program.screen.out(document("simulate-serve", fields))
     else:
         brokers = sum(1 for node in cluster.ports if node.role is Role.BROKER)
         program.screen.out(
@@ -196,12 +196,12 @@ def _told(program: Program, asked: dict[str, Any], port_base: int, *, json: bool
     except ControlError as error:
         raise InputError(str(error)) from None
     if json:
-        program.screen.out(document(f"simulate {asked['do']}", answer))
+        program.screen.out(document(f"simulate-{asked['do']}", answer))
     else:
         running = ", ".join(answer["running"]) or "nobody"
         program.screen.out(
             [
-                f"{answer['done']}: {answer['virtual_s']:.3f} s of virtual time,"
+                f"{answer['done']}: {answer['virtualMs'] / 1000:.3f} s of virtual time,"
                 f" {answer['offline']} partitions offline",
                 f"answering: {running}",
             ]

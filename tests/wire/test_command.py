@@ -67,8 +67,8 @@ def test_time_that_stands_still_is_stepped_and_faults_are_made_from_another_term
     terminal: Terminal,
 ) -> None:
     with terminal.serving(SCENARIO, "--speed", "0") as (process, ready):
-        at = ("--port-base", str(ready["port_base"]))
-        server = ("--bootstrap-server", ready["bootstrap_servers"])
+        at = ("--port-base", str(ready["portBase"]))
+        server = ("--bootstrap-server", ready["bootstrapServers"])
         assert "6 offline" in terminal.run("status", *server).out
         started = terminal.run("simulate", "fault", "start", "broker-3", *at)
         assert started.status == 0
@@ -86,7 +86,7 @@ def test_what_cannot_be_done_is_one_line_and_nothing_happens(terminal: Terminal)
     assert terminal.run("simulate", "serve").status == 2
     assert "no call" in terminal.run("simulate", "serve", SCENARIO, "--without", "Nonsense").err
     with terminal.serving(SCENARIO, "--speed", "0") as (_, ready):
-        at = ("--port-base", str(ready["port_base"]))
+        at = ("--port-base", str(ready["portBase"]))
         for words in (
             ("fault", "kill", "broker-9"),
             ("fault", "explode", "broker-1"),
@@ -109,7 +109,7 @@ def test_offline_partitions_are_recovered_and_every_order_is_put_back(
     terminal: Terminal, without: str
 ) -> None:
     with terminal.serving(SCENARIO, "--without", without) as (_, ready):
-        server = ("--bootstrap-server", ready["bootstrap_servers"])
+        server = ("--bootstrap-server", ready["bootstrapServers"])
         done = terminal.run(
             *("--all-offline-partitions", "--automated-recovery", "--output", "json"),
             *server,
@@ -144,7 +144,7 @@ def test_each_refusal_can_be_seen_by_a_user_who_lacks_the_permission(terminal: T
             f'username="{name}" password="{password}";\n'
         )
     with terminal.serving(SCENARIO, "--users", str(users)) as (_, ready):
-        server = ("--bootstrap-server", ready["bootstrap_servers"])
+        server = ("--bootstrap-server", ready["bootstrapServers"])
 
         def recover(name: str) -> Ended:
             config = ("--command-config", str(terminal.home / f"{name}.properties"))
@@ -169,16 +169,16 @@ def test_each_time_it_is_served_it_is_another_cluster_unless_its_id_is_given(ter
         terminal.serving(SCENARIO, "--speed", "0") as (_, other),
         terminal.serving(SCENARIO, "--speed", "0", "--cluster-id", given) as (_, named),
     ):
-        assert len({one["cluster_id"], other["cluster_id"], given}) == 3
-        assert named["cluster_id"] == given
-        seen = terminal.run("status", "--bootstrap-server", one["bootstrap_servers"], "--output", "json")
-        assert one["cluster_id"] in seen.out
+        assert len({one["clusterId"], other["clusterId"], given}) == 3
+        assert named["clusterId"] == given
+        seen = terminal.run("status", "--bootstrap-server", one["bootstrapServers"], "--output", "json")
+        assert one["clusterId"] in seen.out
 
 
 def test_a_review_says_which_clusters_get_the_requests_that_it_shows(terminal: Terminal) -> None:
     plan = str(terminal.home / "plan.json")
     with terminal.serving(SCENARIO) as (_, ready):
-        server = ("--bootstrap-server", ready["bootstrap_servers"])
+        server = ("--bootstrap-server", ready["bootstrapServers"])
         made = terminal.run("plan", *server, plan, "--strategy", "aggressive")
         assert made.status in (0, 1), made.err
         unnamed, named = terminal.run("review", plan), terminal.run("review", plan, *server)
@@ -189,5 +189,5 @@ def test_a_review_says_which_clusters_get_the_requests_that_it_shows(terminal: T
 
 def test_the_control_socket_is_for_this_user_only(terminal: Terminal) -> None:
     with terminal.serving(SCENARIO, "--speed", "0") as (_, ready):
-        socket = terminal.home / "state" / "ktriage" / "served" / f"{ready['port_base']}.sock"
+        socket = terminal.home / "state" / "ktriage" / "served" / f"{ready['portBase']}.sock"
         assert socket.stat().st_mode & 0o077 == 0

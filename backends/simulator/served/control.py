@@ -14,7 +14,7 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from backends.simulator.loop import SECOND
+from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.scenario.build import check_fault, partition
 from backends.simulator.scenario.errors import Misplaced
 from backends.simulator.scenario.faults import Configure, Fault
@@ -130,7 +130,7 @@ class Control:
             done = self._do(json.loads(line))
         except (ControlError, ValueError, KeyError, TypeError) as error:
             return {"error": str(error) or type(error).__name__}
-        return {"done": done, "virtual_s": self._cluster.clock.now / SECOND, **self._state()}
+        return {"done": done, "virtualMs": self._cluster.clock.now / MILLISECOND, **self._state()}
 
     def _state(self) -> dict[str, Any]:
         return {
