@@ -24,6 +24,7 @@ class AskText(Once[str | None], ModalScreen[str | None]):
     AskText > Vertical {
         width: 90%; max-width: 100; height: auto; border: round $primary; padding: 0 1; background: $surface;
     }
+    AskText Label { width: 100%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]
 

@@ -72,6 +72,7 @@ async def test_a_saved_plan_is_the_one_that_is_shown_and_is_never_overwritten(ho
         assert "apply" in robot.desk.command_line()
         assert "mine.json" in robot.desk.command_line()
         await robot.press("w")
+        await robot.sees("overwritten):")
         await robot.answers("mine.json")
         await robot.hears("never overwritten")
 
