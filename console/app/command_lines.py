@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from console.actions.keys import DIRS, OFFLINE, PLAN, QUORUM, REPLICAS
 from console.actions.registry import BY_NAME
 from console.app.draft import Draft
+from console.app.rows import Rows
 from console.app.view import Choosing
 from console.paths import unused
 from console.target import Target
@@ -23,21 +24,32 @@ def command_line(
     *,
     cursor: TopicPartition | None,
     marked: Sequence[TopicPartition],
-    choosing: Choosing,
+    rows: Rows,
     draft: Draft,
 ) -> str:
     """For the pane as it stands."""
     if pane == PLAN:
-        return _plan(target, choosing, draft)
+        return _plan(target, rows.choosing, draft)
     if pane == REPLICAS and cursor is not None:
         return target.command("replicas", *_named((cursor,)))
     if pane == OFFLINE:
-        return target.command("replicas", *(_named(marked) or ("--all-offline-partitions",)))
+        return target.command(*_listed(marked, rows))
     if pane == QUORUM and "quorum" in BY_NAME:
         return target.command("quorum", "status")
     if pane == DIRS and "log-dirs" in BY_NAME:
         return target.command("log-dirs")
     return target.command("status")
+
+
+def _listed(marked: Sequence[TopicPartition], rows: Rows) -> tuple[str, ...]:
+    """What lists the same rows; there is no option for offline ones and those under min ISR together."""
+    if named := _named(marked):
+        return ("replicas", *named)
+    if rows.others:
+        return ("replicas",)
+    if rows.led:
+        return ("status",) if rows.offline else ("replicas", "--under-min-isr")
+    return ("replicas", "--all-offline-partitions")
 
 
 def _plan(target: Target, choosing: Choosing, draft: Draft) -> str:

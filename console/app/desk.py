@@ -172,7 +172,7 @@ class Desk(Screen[None]):
             self.pane,
             cursor=self.cursor,
             marked=sorted(marked),
-            choosing=session.choosing,
+            rows=session.rows,
             draft=session.draft,
         )
 

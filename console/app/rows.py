@@ -14,13 +14,15 @@ from widgets.partitions import PartitionRow, bare_row, partition_row
 @dataclass(frozen=True, slots=True)
 class Rows:
     """``partitions`` as they are to stand, ``others``: those that are well too. ``made_of``: the survey that each
-    row was made of.
+    row was made of. ``offline``, ``led``: whether partitions without a leader, and with one, are in trouble.
     """
 
     partitions: tuple[PartitionRow, ...] = ()
     choosing: Choosing = field(default_factory=Choosing)
     others: bool = False
     made_of: Mapping[TopicPartition, tuple[Survey, PartitionRow]] = field(default_factory=dict)
+    offline: bool = False
+    led: bool = False
 
 
 def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows:
@@ -47,7 +49,9 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
     partitions = tuple(rows)
     if partitions == known.partitions:
         partitions = known.partitions
-    return Rows(partitions, choosing, others, made)
+    offline = any(state.offline for state in view.troubled)
+    led = any(not state.offline for state in view.troubled)
+    return Rows(partitions, choosing, others, made, offline, led)
 
 
 def _bare(state: PartitionState, view: View, since: float | None) -> PartitionRow:

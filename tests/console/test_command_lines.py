@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from console.actions.keys import PANES, REPLICAS
+from console.actions.keys import OFFLINE, PANES, REPLICAS
 from console.app.command_lines import command_line
 from console.app.draft import Draft
+from console.app.rows import Rows
 from console.app.view import Choosing
 from console.target import resolve
 from recovery.model import TopicPartition
@@ -26,7 +27,7 @@ def test_every_panes_command_line_runs(home: Path, pane: str) -> None:
         pane,
         cursor=TopicPartition("payments", 0),
         marked=(),
-        choosing=Choosing(),
+        rows=Rows(offline=True),
         draft=Draft(),
     )
     program, *words = shlex.split(line)
@@ -41,10 +42,30 @@ def test_the_plans_command_line_makes_the_plan_that_is_shown(home: Path) -> None
         "6",
         cursor=None,
         marked=(),
-        choosing=Choosing(strategy=Strategy.AGGRESSIVE),
+        rows=Rows(choosing=Choosing(strategy=Strategy.AGGRESSIVE)),
         draft=Draft(),
     )
     program, *words = shlex.split(line)
     ended = invoke(home, program, *words)
     assert ended.status == 0, ended
     assert "--strategy" in words
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (Rows(offline=True), "replicas --all-offline-partitions"),
+        (Rows(led=True), "replicas --under-min-isr"),
+        (Rows(offline=True, led=True), "status"),
+        (Rows(offline=True, others=True), "replicas"),
+    ],
+)
+def test_the_command_line_of_the_first_pane_lists_what_it_lists(home: Path, rows: Rows, words: str) -> None:
+    line = command_line(
+        resolve(None, None, SCENARIO, None), OFFLINE, cursor=None, marked=(), rows=rows, draft=Draft()
+    )
+    program, *told = shlex.split(line)
+    assert told[: len(words.split())] == words.split()
+    assert told[len(words.split()) :] == ["--simulate", SCENARIO]
+    ended = invoke(home, program, *told)
+    assert ended.status in (0, 1), ended
