@@ -43,8 +43,8 @@ class _Restoring:
         self._recorder = recorder
         # The last write, where its answer did not come or was not understood; its end is not recorded yet.
         self._doubt: _Doubt | None = None
-        # When a row of it was first seen in its own order after it.
-        self._seen: dict[TopicPartition, float] = {}
+        # When a row of it was first, and last, seen in its own order after it.
+        self._seen: dict[TopicPartition, tuple[float, float]] = {}
 
     async def run(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, str]:
         loop = asyncio.get_running_loop()
@@ -56,11 +56,11 @@ class _Restoring:
                     return await self._once(rows, loop.time())
                 except BackendError as error:
                     if not may_pass(error) or loop.time() >= deadline:
-                        return {row.tp: str(error) for row in rows if not self._is_back(row.tp, loop.time())}
+                        return {row.tp: str(error) for row in rows if not self._is_back(row.tp)}
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 2.0)
         finally:
-            self._told(loop.time())
+            self._told()
 
     async def _once(self, rows: Sequence[Designation], now: float) -> dict[TopicPartition, str]:
         """Writes the original order where the present one is ours; says why not for each other row.
@@ -89,18 +89,18 @@ class _Restoring:
                 problems[row.tp] = f"the assignment is now {now_is}, not what was written; left alone"
             elif not self._was_seen(row, state.replicas, now):
                 ours.append(row)
-        self._told(now)
+        self._told()
         if ours:
             problems.update(await self._write(ours))
         return problems
 
-    def _told(self, now: float) -> None:
+    def _told(self) -> None:
         """Records how the write in doubt ended: by what was seen since."""
         if self._doubt is None:
             return
         entry, doubtful, error = self._doubt
         self._doubt = None
-        back = [row.tp for row in doubtful if self._is_back(row.tp, now)]
+        back = [row.tp for row in doubtful if self._is_back(row.tp)]
         unknown = {row.tp: str(error) for row in doubtful if row.tp not in back}
         self._recorder.after(entry, {"applied": back, "unknown": unknown})
 
@@ -108,12 +108,14 @@ class _Restoring:
         """Whether the own order has stood for long enough after a write whose answer told nothing."""
         if replicas != row.replicas:
             self._seen.pop(row.tp, None)
-        elif self._doubt is not None:
-            self._seen.setdefault(row.tp, now)
-        return self._is_back(row.tp, now)
+        elif self._doubt is not None or row.tp in self._seen:
+            self._seen[row.tp] = self._seen.get(row.tp, (now, now))[0], now
+        return self._is_back(row.tp)
 
-    def _is_back(self, tp: TopicPartition, now: float) -> bool:
-        return now - self._seen.get(tp, now) >= SEEN_FOR
+    def _is_back(self, tp: TopicPartition) -> bool:
+        """By what was seen, not by the time since: looks that failed say nothing."""
+        first, last = self._seen.get(tp, (0.0, 0.0))
+        return last - first >= SEEN_FOR
 
     async def _write(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, str]:
         entry = record(self._recorder, "restore", rows)
