@@ -7,9 +7,9 @@ other way from then on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from backends.live import logquery
 from backends.live import shares as shared
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 CALL = "GetReplicaLogInfo (native), epochs by Fetch"
 AT_MOST = 1_000
 """Partitions in one request ("GetReplicaLogInfo RPC")."""
+
+B = TypeVar("B")
+T = TypeVar("T")
 
 _CLUSTER_AUTHORIZATION_FAILED = 31
 _UNKNOWN_TOPIC_ID = 100
@@ -61,17 +64,14 @@ class LogEnds:
         """
         if not self.native(connection):
             return await logquery.log_ends(connection, topics, timeout)
-        broker = connection.broker or 0
-        self._emulated.add(broker)  # a broker that hangs up over it is asked otherwise next time
-        ends: Ends = {}
         partitions = list(topics)
-        for first in range(0, len(partitions), AT_MOST):
-            found = await _native(connection, partitions[first : first + AT_MOST], topics, timeout)
-            if found is None:
-                return await logquery.log_ends(connection, topics, timeout)
-            ends.update(found)
-        self._emulated.discard(broker)
-        return ends
+        batches = (partitions[first : first + AT_MOST] for first in range(0, len(partitions), AT_MOST))
+        told = await self._natively(
+            connection, batches, lambda batch: _native(connection, batch, topics, timeout)
+        )
+        if told is None:
+            return await logquery.log_ends(connection, topics, timeout)
+        return {tp: end for found in told for tp, end in found.items()}
 
     async def ask_of(
         self, connection: BrokerConnection, shares: Sequence[Share], timeout: float
@@ -79,16 +79,26 @@ class LogEnds:
         """The same for whole shares, each of another topic; row by row where an answer is not plain."""
         if not self.native(connection):
             return await logquery.log_ends_of(connection, shares, timeout)
+        batches = shared.batches(shares, AT_MOST)
+        told = await self._natively(connection, batches, lambda batch: _native_of(connection, batch, timeout))
+        if told is None:
+            return await logquery.log_ends_of(connection, shares, timeout)
+        return [ends for found in told for ends in found]
+
+    async def _natively(
+        self, connection: BrokerConnection, batches: Iterable[B], ask: Callable[[B], Awaitable[T | None]]
+    ) -> list[T] | None:
+        """Every batch's answer; None where one of them was not to be had so."""
         broker = connection.broker or 0
-        self._emulated.add(broker)
-        ends: list[shared.Ends | Mapping[TopicPartition, LogEnd | Trouble]] = []
-        for batch in shared.batches(shares, AT_MOST):
-            found = await _native_of(connection, batch, timeout)
+        self._emulated.add(broker)  # a broker that hangs up over it is asked otherwise next time
+        told: list[T] = []
+        for batch in batches:
+            found = await ask(batch)
             if found is None:
-                return await logquery.log_ends_of(connection, shares, timeout)
-            ends.extend(found)
+                return None
+            told.append(found)
         self._emulated.discard(broker)
-        return ends
+        return told
 
 
 async def _native_of(
