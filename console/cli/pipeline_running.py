@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -124,7 +124,7 @@ def run_job(wanted: Wanted, body: Body) -> Result:
         return commit(Result(directory, wanted.verb, made_at, version(), tables, asked, summary))
     except PySparkException as error:
         directory.remove()
-        raise PipelineError(f"{wanted.verb}: Spark: {str(error).strip().splitlines()[0]}") from None
+        raise PipelineError(f"{wanted.verb}: Spark: {_told(str(error).strip().splitlines())}") from None
     except Py4JJavaError as error:
         directory.remove()
         raise PipelineError(f"{wanted.verb}: Spark: {_cause(error.java_exception)}") from None
@@ -133,14 +133,24 @@ def run_job(wanted: Wanted, body: Body) -> Result:
         raise
 
 
+_OURS = f"{PipelineError.__module__}.{PipelineError.__qualname__}: "
+"""How Python's trace ends where a task raised it."""
+
+
 def _cause(thrown: Any) -> str:
-    """Java wraps what went wrong: what Spark has given a class (it names the file), else the innermost message."""
+    """Java wraps what went wrong: what matters is what Spark gave a class, or the innermost message."""
     told: list[str] = []
     while thrown is not None:
         told += str(thrown.getMessage() or "").strip().splitlines()
         thrown = thrown.getCause()
     classed = [found[0] for line in told if (found := re.search(r"\[[A-Z][A-Z_.]+\] .+", line))]
-    return classed[-1] if classed else (told[-1] if told else "it failed")
+    return _told(told, classed[-1] if classed else (told[-1] if told else "it failed"))
+
+
+def _told(lines: Sequence[str], otherwise: str = "") -> str:
+    """What a task of ours said, where one did: it names the file; else the first line of Spark's."""
+    ours = [line.removeprefix(_OURS) for line in lines if line.startswith(_OURS)]
+    return ours[-1] if ours else otherwise or lines[0]
 
 
 @contextmanager

@@ -20,17 +20,27 @@ SUSPECTS = 10_000
 
 
 def set_apart(spark: Any, sources: Sources, rows: Any) -> tuple[Any, Any | None]:
-    """``rows`` of the partitions that stand once, and those that do not: (cluster_id, topic, partition, reason),
-    None where there are none. Of a partition that stands twice nobody knows which row is true.
+    """``rows`` of the partitions that stand once, and those that do not, as :func:`look` tells them."""
+    told = look(spark, sources)
+    return (rows, None) if told is None else (without(rows, told), told)
+
+
+def look(spark: Any, sources: Sources) -> Any | None:
+    """The partitions that stand twice: (cluster_id, topic, partition, reason), None where there are none. Of such a
+    partition nobody knows which row is true.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     twice = find(_keys(spark, sources))
     if twice is None:
-        return rows, None
+        return None
     reason = f.concat(f.lit("the partition stands in its snapshot "), f.max("copies"), f.lit(" times"))
-    told = twice.groupBy(*KEY).agg(reason.alias("reason"))
-    return rows.join(told.select(*KEY), list(KEY), "left_anti"), told
+    return twice.groupBy(*KEY).agg(reason.alias("reason"))
+
+
+def without(rows: Any, told: Any) -> Any:
+    """The rows of other partitions than those."""
+    return rows.join(told.select(*KEY), list(KEY), "left_anti")
 
 
 def _keys(spark: Any, sources: Sources) -> Any:

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pipeline.places import Place
-from pipeline.plan import duplicates
+from pipeline.plan import duplicates, pieces
 from pipeline.plan.checks import COLUMNS, QUARANTINED
 from pipeline.plan.choice import PLANNED
 from pipeline.schema import PARTITIONS, REPLICA, ddl
+from pipeline.snapshot.catalog import Chain
 from pipeline.sources import KEY, Sources, state
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
+
+if TYPE_CHECKING:
+    from pipeline.plan.parts import Parts
 
 PLANS = "plans"
 
 NEEDED = ("cluster_id", "snapshot", *COLUMNS, "marks")
 
-_UNREAD = {"log_dir", "size"}
-
 
 def _looked_at() -> pa.Schema:
     """What is read of a snapshot: of a replica everything but where it lies."""
-    replica = pa.struct([field for field in REPLICA if field.name not in _UNREAD])
+    replica = pa.struct([field for field in REPLICA if field.name not in pieces.UNREAD])
     place = PARTITIONS.get_field_index("replicas")
     return PARTITIONS.set(place, pa.field("replicas", pa.list_(replica)))
 
@@ -32,20 +35,52 @@ def _looked_at() -> pa.Schema:
 def run(
     spark: Any, sources: Sources, ranking: Ranking, strategy: Strategy, out: Place, *, everything: bool
 ) -> None:
-    """Plans every cluster and writes the rows below ``out``; ``everything``: those that are online too."""
-    from pipeline.plan.target import NAME, PlanTarget  # noqa: PLC0415  # needs an extra
+    """Plans every cluster and writes the rows below ``out``; ``everything``: those that are online too.
 
-    rows = state(spark, sources.chains, _looked_at())
-    if not everything:
-        # A row that tells no leader is not passed over: it is quarantined.
-        rows = rows.where("leader = -1 OR leader IS NULL")
-    rows, twice = duplicates.set_apart(spark, sources, rows)
+    A whole snapshot is read by the tasks that plan it. Rows are handed over where Spark has something to do with
+    them first: where changes are laid over a snapshot, or partitions that stand twice are taken out.
+    """
+    from pipeline.plan.parts import Parts  # noqa: PLC0415  # needs an extra
+
     plans = out / PLANS
-    spark.dataSource.register(PlanTarget)
-    asked = {"uri": plans.uri, "ranking": ranking.value, "strategy": strategy.value}
-    rows.select(*NEEDED).write.format(NAME).mode("append").options(**asked).save()
+    twice = duplicates.look(spark, sources)
+    whole = tuple(chain for chain in sources.chains if not chain.changes and twice is None)
+    merged = tuple(chain for chain in sources.chains if chain not in whole)
+    if whole:
+        _read_and_plan(spark, whole, Parts(plans.uri, "read", ranking, strategy), everything=everything)
+    if merged:
+        rows = state(spark, merged, _looked_at())
+        if not everything:
+            # A row that tells no leader is not passed over: it is quarantined.
+            rows = rows.where("leader = -1 OR leader IS NULL")
+        rows = rows if twice is None else duplicates.without(rows, twice)
+        _plan(spark, rows, Parts(plans.uri, "merged", ranking, strategy))
     if twice is not None:
         _quarantined(spark, twice).write.mode("append").parquet(plans.hadoop)
+
+
+def _read_and_plan(spark: Any, chains: Sequence[Chain], parts: Parts, *, everything: bool) -> None:
+    """Whole snapshots, a piece a task."""
+    context = spark.sparkContext
+    found = pieces.pieces(chains, context.defaultParallelism)
+
+    def work(piece: pieces.Piece) -> str:
+        return parts.write(pieces.read(pieces.Piece(*piece), everything=everything))
+
+    try:
+        names = context.parallelize(found, max(len(found), 1)).map(work).collect()
+    except BaseException:
+        parts.remove()
+        raise
+    parts.settle(names)
+
+
+def _plan(spark: Any, rows: Any, parts: Parts) -> None:
+    """Rows that Spark has."""
+    from pipeline.plan.target import NAME, PlanTarget, options  # noqa: PLC0415  # needs an extra
+
+    spark.dataSource.register(PlanTarget)
+    rows.select(*NEEDED).write.format(NAME).mode("append").options(**options(parts)).save()
 
 
 def _quarantined(spark: Any, twice: Any) -> Any:

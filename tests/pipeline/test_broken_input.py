@@ -10,16 +10,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PythonException
 
 from pipeline.errors import PipelineError
 from pipeline.exposure import job as exposure
 from pipeline.places import Place, place
-from pipeline.plan import job
+from pipeline.plan import job, pieces
 from pipeline.plan.result import plan_of
 from pipeline.results import Result
 from pipeline.schema import VERSION
 from pipeline.snapshot.columns import batch_of
 from pipeline.snapshot.manifest import Kind
+from pipeline.snapshot.write import Name, SnapshotWriter, snapshot_name
 from pipeline.sources import find
 from recovery.model import Survey
 from recovery.ranking import Ranking
@@ -34,7 +36,8 @@ def planned(spark: Any, root: Place, name: str = "out") -> list[dict[str, Any]]:
     job.run(spark, sources, Ranking.LAST_RECORD, Strategy.AGGRESSIVE, root / name, everything=False)
     rows = spark.read.parquet((root / name / job.PLANS).hadoop).collect()
     return sorted(
-        (row.asDict(recursive=True) for row in rows), key=lambda row: (row["topic"], row["partition"] or 0)
+        (row.asDict(recursive=True) for row in rows),
+        key=lambda row: (row["topic"], row["partition"] or 0, row["cluster_id"]),
     )
 
 
@@ -206,19 +209,46 @@ def test_a_cluster_that_two_places_hold_is_one_clear_line(tmp_path: Path) -> Non
         find([place(str(tmp_path / "a")), place(str(tmp_path / "b"))])
 
 
-def test_a_topic_of_very_many_partitions_is_as_many_tasks_as_others(spark: Any, tmp_path: Path) -> None:
+def test_a_topic_of_very_many_partitions_is_as_many_tasks_as_others(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = place(str(tmp_path))
-    from pipeline.snapshot.write import Name, SnapshotWriter, snapshot_name
-
     with SnapshotWriter(root, Name("c", snapshot_name(NOON, "t"), NOON)) as writer:
         for start in range(0, 20_000, 5_000):
             writer.partitions(batch_of([offline(n) for n in range(start, start + 5_000)], {}))
         writer.commit(NOON, "0.1.0")
-    before = spark.conf.get("spark.sql.files.maxPartitionBytes")
-    spark.conf.set("spark.sql.files.maxPartitionBytes", "16k")
-    try:
-        planned(spark, root)
-    finally:
-        spark.conf.set("spark.sql.files.maxPartitionBytes", before)
+    monkeypatch.setattr(pieces, "SMALLEST", 16 * 2**10)
+    planned(spark, root)
     files = [pq.read_metadata(file.path).num_rows for file in (root / "out" / job.PLANS).walk()]
     assert sorted(rows for rows in files if rows) == [5_000] * 4
+
+
+def test_whole_snapshots_and_changed_ones_are_planned_in_one_run(spark: Any, tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    write(root, "whole", [offline(0), partition(1), offline(2)])
+    diary = Diary(root, "changed")
+    diary.write(0, [partition(0), offline(1), partition(2)])
+    diary.write(1, [offline(0)], kind=Kind.CHANGES)
+    rows = planned(spark, root)
+    assert [(row["cluster_id"], row["partition"]) for row in rows] == [
+        ("changed", 0),
+        ("whole", 0),
+        ("changed", 1),
+        ("whole", 2),
+    ]
+
+
+def test_a_file_that_cannot_be_read_ends_the_run_and_leaves_nothing(spark: Any, tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    write(root, "c", [offline(number) for number in range(50)])
+    file = next(f for f in (root / "partitions").walk())
+    held = pq.read_metadata(file.path).row_group(0)
+    last = held.column(held.num_columns - 4)
+    content = bytearray(file.read())
+    content[last.data_page_offset : last.data_page_offset + last.total_compressed_size] = bytes(
+        last.total_compressed_size
+    )
+    Path(file.path).write_bytes(content)
+    with pytest.raises(PythonException, match=file.name):
+        planned(spark, root)
+    assert list((root / "out").walk()) == []

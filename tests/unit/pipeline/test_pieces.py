@@ -1,0 +1,103 @@
+"""Whatever a file is cut into, each of its rows is planned once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.errors import PipelineError
+from pipeline.places import Place, place
+from pipeline.plan import pieces
+from pipeline.plan.checks import COLUMNS
+from pipeline.snapshot.catalog import Chain
+from pipeline.snapshot.columns import batch_of
+from pipeline.snapshot.write import Name, SnapshotWriter, snapshot_name
+from tests.pipeline.stories import partition
+from tests.pipeline.surveys import NOON
+
+GROUPS, A_GROUP = 7, 40
+
+
+def written(root: Place, *, offline: frozenset[int] = frozenset()) -> Chain:
+    """A snapshot of several row groups; the partitions ``offline`` have no leader."""
+    with SnapshotWriter(root, Name("c", snapshot_name(NOON, "t"), NOON)) as writer:
+        for group in range(GROUPS):
+            numbers = range(group * A_GROUP, (group + 1) * A_GROUP)
+            rows = [partition(n, leader=-1 if n in offline else 1) for n in numbers]
+            writer.partitions(batch_of(rows, {}))
+        return Chain(root, writer.commit(NOON, "0.1.0"), ())
+
+
+def partitions(found: list[pieces.Piece], *, everything: bool = True) -> list[int]:
+    return [
+        number
+        for piece in found
+        for batch in pieces.read(piece, everything=everything)
+        for number in batch["partition"].to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("size", [200, 1_000, 3_333, 10_000, 10**9])
+def test_every_row_is_read_once_however_the_file_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(pieces, "SMALLEST", size)
+    monkeypatch.setattr(pieces, "LARGEST", size)
+    chain = written(place(str(tmp_path)))
+    found = pieces.pieces([chain], 2)
+    assert partitions(found) == list(range(GROUPS * A_GROUP))
+    assert len(found) == -(-chain.full.parts[0].size // size)
+
+
+def test_a_small_snapshot_is_cut_for_the_cores_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "SMALLEST", 1)
+    assert len(pieces.pieces([written(place(str(tmp_path)))], 2)) == 2 * pieces.A_CORE
+
+
+def test_only_those_without_a_leader_are_read_and_those_that_tell_none(tmp_path: Path) -> None:
+    offline = frozenset({3, 45, *range(80, 120)})
+    root = place(str(tmp_path))
+    chain = written(root, offline=offline)
+    file = Path((root / chain.full.parts[0].path).path)
+    table = pq.read_table(file)
+    leaders = table["leader"].to_pylist()
+    leaders[7] = None
+    at = table.schema.get_field_index("leader")
+    table = table.set_column(at, table.schema.field(at), pa.array(leaders, pa.int32()))
+    pq.write_table(table, file, row_group_size=A_GROUP)
+    found = [pieces.Piece(f"file://{file}", "c", "s", 0, file.stat().st_size)]
+    assert partitions(found, everything=False) == sorted({7, *offline})
+
+
+def test_a_batch_has_what_the_rules_look_at_and_where_it_is_from(tmp_path: Path) -> None:
+    (piece,) = pieces.pieces([written(place(str(tmp_path)))], 1)
+    batch = next(iter(pieces.read(piece, everything=True)))
+    assert set(batch.schema.names) == {*COLUMNS, "marks", "cluster_id", "snapshot"}
+    assert set(batch["cluster_id"].to_pylist()) == {"c"}
+    replica = batch.schema.field("replicas").type.value_type
+    assert not pieces.UNREAD & {field.name for field in replica}
+
+
+def test_a_snapshot_without_partitions_has_no_pieces(tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    with SnapshotWriter(root, Name("c", snapshot_name(NOON, "t"), NOON)) as writer:
+        writer.partitions(batch_of([], {}))
+        chain = Chain(root, writer.commit(NOON, "0.1.0"), ())
+    assert pieces.pieces([chain], 2) == []
+
+
+def test_what_is_damaged_is_named(tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    chain = written(root)
+    file = Path((root / chain.full.parts[0].path).path)
+    content = bytearray(file.read_bytes())
+    content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)
+    file.write_bytes(content)
+    (piece,) = pieces.pieces([chain], 1)
+    with pytest.raises(PipelineError, match=file.name):
+        list(pieces.read(piece, everything=True))
