@@ -103,6 +103,9 @@ def _built(builder: Any, settings: Settings, scratch: Path, *, under_submit: boo
 _QUIET = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
+# Has a level of its own, so that Spark does not set one for a shell and say so.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR

@@ -8,6 +8,7 @@ import os
 import resource
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -83,16 +84,29 @@ def duck(sources: Sources) -> int:
     return int(connection.execute("SELECT count(*) FROM chosen").fetchall()[0][0])
 
 
+def _stat(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+
+
 def _cpu(pid: int) -> float:
-    """Seconds of CPU time that the process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Seconds of CPU time that the process has used, and those of its children that have ended."""
+    return sum(int(field) for field in _stat(pid)[11:15]) / os.sysconf("SC_CLK_TCK")
+
+
+def _below(pid: int) -> list[int]:
+    """The process's children, and theirs: Spark's Python workers."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            parents[int(entry.name)] = int(_stat(int(entry.name))[1])
+    found = [child for child, parent in parents.items() if parent == pid]
+    return found + [other for child in found for other in _below(child)]
 
 
 def _peak(pid: int) -> int:
-    """The most memory that the process has held, in bytes."""
+    """The most memory that the process has held, in bytes; 0 of one that is ending."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")), 0)
 
 
 def drill(workers: int, out: Place, seeds: int) -> dict[str, float]:
@@ -140,10 +154,14 @@ def main(name: str, lake: str, out: str, seeds: str = "20") -> None:
         with session(f"benchmark {name}", Settings("local[2]", "2g")) as spark:
             spark.range(1000).selectExpr("sum(id)").collect()
             java = int(spark._jvm.java.lang.ProcessHandle.current().pid())
-            began, used = time.monotonic(), _cpu(java)
+            began = time.monotonic()
+            used = sum(_cpu(pid) for pid in (java, *_below(java)))
             {"plan": plan, "barest": barest}[name](spark, sources, place(out))
-            told = {"seconds": time.monotonic() - began, "cpu": _cpu(java) - used}
+            workers = _below(java)
+            told = {"seconds": time.monotonic() - began}
+            told["cpu"] = sum(_cpu(pid) for pid in (java, *workers)) - used
             told["peak_java"] = _peak(java)
+            told["peak_workers"] = sum(_peak(pid) for pid in workers)
             told["heap"] = spark._jvm.java.lang.Runtime.getRuntime().totalMemory()
     told["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps(told))
