@@ -122,6 +122,13 @@ class Observer:
             self._show_live,
         )
 
+    def seen_by_all(self, topic: str, partition: int) -> frozenset[PartitionState]:
+        """What the brokers that answer show of the partition: one state, once all have heard of the last change."""
+        request = DescribeTopicPartitionsRequest(topics=(TopicRequest(name=TopicName(topic)),), cursor=None)
+        answers = self.ask_all(request, DescribeTopicPartitionsResponse).values()
+        told = (found for page in answers for part in page.topics for found in part.partitions)
+        return frozenset(_state(found) for found in told if found.partition_index == partition)
+
     def wait_partition(
         self,
         topic: str,
@@ -186,11 +193,14 @@ class Observer:
         )
 
     def wait_on_disk(self, topic: str, timeout: float = 60.0) -> None:
-        """Until every running broker has made the logs of its replicas, some time after the controller's answer."""
+        """Until every running broker has made the logs of its replicas, some time after the controller's answer.
+
+        A log is made when it has a segment: a broker killed after it made the directory leaves none.
+        """
         states = self.partitions(topic)
 
         def missing() -> int:
-            made = {broker: self._logs_of(broker) for broker in self._nodes}
+            made = {broker: self._logs_of(broker, topic) for broker in self._nodes}
             return sum(
                 f"{topic}-{number}" not in made[broker]
                 for number, state in states.items()
@@ -202,9 +212,10 @@ class Observer:
             lambda: not missing(), f"all logs of {topic} to be made", timeout, lambda: f"{missing()} missing"
         )
 
-    def _logs_of(self, broker: int) -> frozenset[str]:
+    def _logs_of(self, broker: int, topic: str) -> frozenset[str]:
         log_dirs = self._nodes[broker].log_dirs
-        return frozenset(log.name for log_dir in log_dirs if log_dir.is_dir() for log in log_dir.iterdir())
+        segments = (segment for log_dir in log_dirs for segment in log_dir.glob(f"{topic}-*/*.log"))
+        return frozenset(segment.parent.name for segment in segments)
 
     def _wait(
         self, condition: Callable[[], T | None], what: str, timeout: float, seen: Callable[[], object]

@@ -98,7 +98,10 @@ class Planner:
             return
         anyone = decide(survey, how.ranking, Strategy.AGGRESSIVE)
         if anyone.verdict is not Verdict.ELECT:
-            raise NotDone(f"{survey.tp}: {decision.verdict}: {decision.reason}")
+            nobody = (
+                "" if anyone.reason == decision.reason else f"; nobody can be elected now: {anyone.reason}"
+            )
+            raise NotDone(f"{survey.tp}: {decision.verdict}: {decision.reason}{nobody}")
         question = f"{survey.tp}: {how.strategy} says {decision.verdict}: {decision.reason}"
         answer = await self._desk.app.push_screen_wait(AskOne(question, _AGAINST_ADVICE))
         if answer != CHOOSE:

@@ -31,6 +31,16 @@ async def test_a_broker_that_hangs_is_named_and_the_others_are_shown() -> None:
         assert robot.session.view.surveys[PAYMENTS].log(0) is not None
 
 
+async def test_where_nobody_can_be_elected_now_it_is_said_why(home: Path) -> None:
+    path = scenario("last-replica-standing", home, **{"count: 3": "count: 4"})
+    async with console(resolve(None, None, str(path), None), size=(140, 40)) as robot:
+        await hangs(robot, 0, 1)
+        await robot.looks_again()
+        await robot.press("c")
+        await robot.hears("nobody can be elected now: no replica answered")
+        assert robot.session.draft.plan is None
+
+
 async def test_the_cluster_is_lost_and_comes_back() -> None:
     async with console("last-replica-standing") as robot:
         await robot.arms()

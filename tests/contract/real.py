@@ -126,6 +126,13 @@ class RealStage:
         answer = self.cluster.observe.ask(request, AlterPartitionReassignmentsResponse)
         codes = [answer.error_code, *(p.error_code for t in answer.responses for p in t.partitions)]
         assert not any(codes), answer
+        if replicas is not None:
+            # An order that a broker has not heard of yet is one that nobody who asks there can leave alone.
+            wait_until(lambda: self._all_show(topic, partition, tuple(replicas)), f"{replicas} everywhere")
+
+    def _all_show(self, topic: str, partition: int, first: tuple[int, ...]) -> bool:
+        states = self.cluster.observe.seen_by_all(topic, partition)
+        return bool(states) and all(state.replicas[: len(first)] == first for state in states)
 
     # Brokers.
 

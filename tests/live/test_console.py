@@ -14,7 +14,7 @@ from backends.testbed import ClusterSpec, KafkaCluster
 from backends.testbed.incidents import isr_dead
 from console.app.view import Link
 from console.target import resolve
-from recovery.model import TopicPartition
+from recovery.model import ReplicaLog, TopicPartition
 from tests.console.robot import Robot, console, records
 
 CLUSTER = ClusterSpec()
@@ -47,8 +47,16 @@ async def leader(cluster: KafkaCluster, partition: int) -> int:
     return int(states[partition].leader)
 
 
+def answered(robot: Robot, partition: int, broker: int) -> bool:
+    """Whether the picture has the broker's log, and that it may be elected: the test before had it hang."""
+    survey = robot.session.view.surveys.get(lost(partition))
+    replicas = () if survey is None else survey.replicas
+    return any(one.broker == broker and one.electable and isinstance(one.log, ReplicaLog) for one in replicas)
+
+
 async def puts_into_the_plan(robot: Robot, partition: int, broker: int) -> None:
     await robot.opens("1")
+    await robot.until(lambda: answered(robot, partition, broker), f"{broker} has answered")
     await robot.puts_the_cursor_on(lost(partition))
     await robot.chooses(broker)
 
