@@ -16,8 +16,11 @@ from textual.widgets.option_list import Option
 from widgets.dialogs.once import Once
 
 
+_HOW = "Enter: go on   Esc: cancel"
+
+
 class AskText(Once[str | None], ModalScreen[str | None]):
-    """One line of text; None where it was not given. Esc gives up."""
+    """One line of text; None where Esc gave up. An empty line is no answer."""
 
     DEFAULT_CSS = """
     AskText { align: center middle; }
@@ -37,10 +40,15 @@ class AskText(Once[str | None], ModalScreen[str | None]):
         with Vertical():
             yield Label(self._question, markup=False)
             yield Input(self._value)
-            yield Label("Enter: go on   Esc: cancel", markup=False)
+            yield Label(_HOW, id="how", markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value.strip() or None)
+        given = event.value.strip()
+        if given:
+            self.dismiss(given)
+        else:
+            # Keys that come in one burst may leave the line empty: that is no answer.
+            self.query_one("#how", Label).update(f"Nothing is given yet.   {_HOW}")
 
     def action_cancel(self) -> None:
         self.dismiss(None)

@@ -11,7 +11,7 @@ from textual.widgets import OptionList
 from backends.base.answers import ClusterInfo
 from backends.base.errors import Unreachable
 from backends.simulator.adapter import SimulatorBackend
-from console.app.ask import Answer, AskOne
+from console.app.ask import Answer, AskOne, AskText
 from console.app.view import Link
 from console.simulated import scenario
 from console.target import Target
@@ -49,6 +49,21 @@ async def test_a_cluster_that_never_answered_is_not_told_to_be_well() -> None:
         await robot.opens("5")
         await robot.sees("the log dirs are not known yet")
         assert "0 failed" not in robot.screen
+
+
+async def test_an_empty_line_is_no_answer_and_leaves_the_question_open() -> None:
+    taken: list[str | None] = []
+    app = Harness(Lines())
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(AskText("To which file?"), taken.append)
+        await pilot.pause()
+        await pilot.press("enter")
+        await pilot.pause()
+        assert taken == []
+        assert "Nothing is given yet" in text_of(app)
+        await pilot.press("a", "enter")
+        await pilot.pause()
+        assert taken == ["a"]
 
 
 @pytest.mark.parametrize("name", [theme.PLAIN, theme.DARK])

@@ -95,6 +95,8 @@ class PartitionsPane(Pane):
         parts.append(Piece(f", {under:,} under min ISR", Tone.WARN if under else Tone.PLAIN))
         if may_be:
             parts.append(Piece(f", {may_be:,} may be", Tone.WARN))
+        if table.rows > offline + under + may_be:
+            parts.append(Piece(f", {table.rows:,} in all"))
         if table.shown < table.rows:
             parts.append(Piece(f", {table.shown:,} of {table.rows:,} shown", Tone.KEY))
         if table.marked:
