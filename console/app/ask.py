@@ -15,7 +15,6 @@ from textual.widgets.option_list import Option
 
 from widgets.dialogs.once import Once
 
-
 _HOW = "Enter: go on   Esc: cancel"
 
 
