@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.errors import PipelineError
 from pipeline.places import Place
@@ -16,11 +16,21 @@ VERSION = 1
 MANIFEST = "manifest.json"
 
 
+class Outcome(NamedTuple):
+    """What a job has done. ``tables`` are directories below its own with Parquet in them; ``asked`` what it was
+    asked for; ``summary`` what the driver got to see. ``files``: of a table, the names of those that count; of one
+    that is not named, all do.
+    """
+
+    tables: tuple[str, ...]
+    asked: Mapping[str, Any]
+    summary: Mapping[str, Any]
+    files: Mapping[str, tuple[str, ...]] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A finished run. ``tables`` are directories below ``place`` with Parquet in them; ``summary`` is what the
-    driver got to see; ``asked`` what the job was asked for.
-    """
+    """A finished run, below ``place``; the rest as :class:`Outcome` has it."""
 
     place: Place
     job: str
@@ -29,12 +39,18 @@ class Result:
     tables: tuple[str, ...]
     asked: Mapping[str, Any]
     summary: Mapping[str, Any]
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def table(self, name: str) -> Place:
         """Where a table lies. Raises PipelineError where the run has none of that name."""
         if name not in self.tables:
             raise PipelineError(f"{self.place.uri}: a result of {self.job}, without {name}")
         return self.place / name
+
+    def paths(self, name: str) -> str | list[str]:
+        """The table's directory, or those of its files that count. Raises PipelineError as :meth:`table`."""
+        table = self.table(name)
+        return [(table / file).path for file in self.files.get(name, ())] or table.path
 
 
 def run_directory(out: Place, job: str, now: datetime, token: str) -> Place:
@@ -99,6 +115,7 @@ def _read(place: Place) -> Result:
             tuple(fields["tables"]),
             fields["asked"],
             fields["summary"],
+            {name: tuple(files) for name, files in fields.get("files", {}).items()},
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (AttributeError, ValueError, KeyError, TypeError) as error:
         raise PipelineError(f"{where}: broken ({error})") from None

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -167,9 +168,26 @@ def frame(
     ``schema`` than the table's, only what that has.
     """
     directories = sorted({path.rsplit("/", 1)[0] for manifest in manifests for path in manifest.files(table)})
-    above = (root / table).hadoop
-    reader = spark.read.schema(ddl(schema or TABLES[table], layout=True)).option("basePath", above)
+    columns = ddl(schema or TABLES[table], layout=True)
+    if not directories:
+        # A cluster without partitions has no file of them.
+        return spark.createDataFrame([], columns)
+    reader = spark.read.schema(columns).option("basePath", (root / table).hadoop)
     return reader.parquet(*((root / directory).hadoop for directory in directories))
+
+
+def together(spark: Any, parts: Iterable[tuple[Place, Sequence[Manifest]]], table: str = "partitions") -> Any:
+    """The rows of those snapshots, as :func:`frame` reads them: a root's at once, however many clusters it has;
+    at least one.
+    """
+    roots: dict[str, tuple[Place, list[Manifest]]] = {}
+    for root, manifests in parts:
+        roots.setdefault(root.uri, (root, []))[1].extend(manifests)
+    return _union([frame(spark, root, manifests, table) for root, manifests in roots.values()])
+
+
+def _union(frames: Sequence[Any]) -> Any:
+    return reduce(lambda whole, other: whole.unionByName(other), frames)
 
 
 def state(spark: Any, chains: Sequence[Chain], schema: pa.Schema = PARTITIONS) -> Any:
@@ -186,10 +204,7 @@ def state(spark: Any, chains: Sequence[Chain], schema: pa.Schema = PARTITIONS) -
         moving = [chain for chain in mine if chain.changes]
         if moving:
             frames.append(_merged(spark, root, moving, schema))
-    whole = frames[0]
-    for other in frames[1:]:
-        whole = whole.unionByName(other)
-    return whole
+    return _union(frames)
 
 
 KEY = ("cluster_id", "topic", "partition")
@@ -206,6 +221,3 @@ def _merged(spark: Any, root: Place, chains: Sequence[Chain], schema: pa.Schema)
     newest = changes.withColumn("_place", f.row_number().over(latest)).where("_place = 1").drop("_place")
     untouched = full.join(newest.select(*KEY), list(KEY), "left_anti").select(*full.columns)
     return untouched.unionByName(newest.where("NOT coalesce(deleted, false)"))
-
-
-COLUMNS = tuple(field.name for field in PARTITIONS)

@@ -10,6 +10,7 @@ import sys
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pipeline.drills import job as drills
@@ -19,8 +20,9 @@ from pipeline.drills.incident import Shape
 from pipeline.errors import PipelineError
 from pipeline.places import Place, place
 from pipeline.plan import job as plans
-from pipeline.results import Result, commit, run_directory
-from pipeline.session import Settings, session
+from pipeline.results import Outcome, run_directory
+from pipeline.running import Run, carry_out
+from pipeline.session import Settings
 from pipeline.sources import find
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -47,9 +49,8 @@ def main(words: Sequence[str]) -> int:
     made_at = datetime.now(UTC)
     try:
         directory = run_directory(place(asked.out), asked.job, made_at, uuid.uuid4().hex[:8])
-        with session(f"ktriage {asked.job}", Settings()) as spark:
-            tables, told, summary = _JOBS[asked.job](spark, asked, directory)
-        commit(Result(directory, asked.job, made_at, VERSION, tables, told, summary))
+        body = partial(_JOBS[asked.job], asked)
+        carry_out(Run(asked.job, directory, made_at, VERSION), Settings(), body)
     except PipelineError as error:
         sys.stderr.write(f"submit.py: {error}\n")
         return 2
@@ -57,18 +58,16 @@ def main(words: Sequence[str]) -> int:
     return 0
 
 
-Told = tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]
-
-
-def _plan(spark: Any, asked: argparse.Namespace, out: Place) -> Told:
+def _plan(asked: argparse.Namespace, spark: Any, out: Place) -> Outcome:
     sources = find([place(source) for source in asked.source])
-    plans.run(spark, sources, asked.ranking, asked.strategy, out, everything=False)
+    names = plans.run(spark, sources, asked.ranking, asked.strategy, out, everything=False)
     told = sources.asked | {"ranking": asked.ranking.value, "strategy": asked.strategy.value}
     told["taken_at"] = {c.full.cluster_id: c.newest.taken_at.isoformat() for c in sources.chains}
-    return (plans.PLANS,), told, plans.summarise(spark, sources, out, WORST)
+    summary = plans.summarise(spark, sources, out, names, WORST)
+    return Outcome((plans.PLANS,), told, summary, {plans.PLANS: names})
 
 
-def _drill(spark: Any, asked: argparse.Namespace, out: Place) -> Told:
+def _drill(asked: argparse.Namespace, spark: Any, out: Place) -> Outcome:
     arms = tuple(arm.value for arm in Arm)
     grid = Grid(tuple(shape.value for shape in Shape), arms, (1, 2), 0, asked.seeds)
     drills.run_grid(spark, grid, out)
@@ -80,10 +79,10 @@ def _drill(spark: Any, asked: argparse.Namespace, out: Place) -> Told:
         "failures": drills.failures(spark, [out / drills.INCIDENTS], WORST),
         "cells": cells,
     }
-    return (drills.INCIDENTS, drills.COMPARED), {"seeds": asked.seeds}, summary
+    return Outcome((drills.INCIDENTS, drills.COMPARED), {"seeds": asked.seeds}, summary)
 
 
-_JOBS: dict[str, Callable[[Any, argparse.Namespace, Place], Told]] = {"plan": _plan, "drill": _drill}
+_JOBS: dict[str, Callable[[argparse.Namespace, Any, Place], Outcome]] = {"plan": _plan, "drill": _drill}
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -16,7 +16,7 @@ from pipeline.drills.grid import Grid
 from pipeline.drills.incident import SHAPES, Shape
 from pipeline.drills.pictures import TITLES, picture
 from pipeline.places import Place
-from pipeline.results import read_results
+from pipeline.results import Outcome, read_results
 
 TOLD = 20
 
@@ -28,7 +28,7 @@ def drill(program: Program, wanted: Wanted) -> int:
     if wanted.drilled.merge and root.exists():
         before = [result.table(job.INCIDENTS) for result in read_results(root) if result.job == "drill"]
 
-    def body(spark: Any, directory: Place) -> tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]:
+    def body(spark: Any, directory: Place) -> Outcome:
         job.run_grid(spark, grid, directory)
         sources = [*before, directory / job.INCIDENTS]
         cells = job.compare(spark, sources, directory)
@@ -42,7 +42,7 @@ def drill(program: Program, wanted: Wanted) -> int:
             "failures": failed,
             "cells": cells,
         }
-        return (job.INCIDENTS, job.COMPARED), _asked(grid), summary
+        return Outcome((job.INCIDENTS, job.COMPARED), _asked(grid), summary)
 
     program.screen.say(f"{grid.incidents:,} incidents …")
     result = run_job(wanted, body)

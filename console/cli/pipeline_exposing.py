@@ -10,6 +10,7 @@ from console.cli.status import Status
 from console.output.pipeline import show_result
 from pipeline.exposure import job
 from pipeline.places import Place
+from pipeline.results import Outcome
 from pipeline.sources import find
 
 
@@ -17,9 +18,10 @@ def exposure(program: Program, wanted: Wanted) -> int:
     """Looks for what would fail next; returns the exit status."""
     sources = find(wanted.roots, wanted.cluster_ids, moment(wanted.at, "--at"))
 
-    def body(spark: Any, directory: Place) -> tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]:
+    def body(spark: Any, directory: Place) -> Outcome:
         job.run(spark, sources, directory)
-        return (job.EXPOSURES, job.TOPICS), sources.asked, job.summarise(spark, sources, directory)
+        told = job.summarise(spark, sources, directory)
+        return Outcome((job.EXPOSURES, job.TOPICS), sources.asked, told)
 
     result = run_job(wanted, body)
     show_result(program.screen, result, wanted.rows, json=wanted.json)

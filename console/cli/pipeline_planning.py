@@ -19,7 +19,7 @@ from pipeline.errors import PipelineError
 from pipeline.places import Place, place
 from pipeline.plan import job
 from pipeline.plan.result import plan_of
-from pipeline.results import read_result
+from pipeline.results import Outcome, read_result
 from pipeline.sources import find
 from recovery.plan.write import to_json
 
@@ -32,12 +32,13 @@ def plan(program: Program, wanted: Wanted) -> int:
     asked = sources.asked | {"ranking": wanted.ranking.value, "strategy": wanted.strategy.value}
     asked["taken_at"] = {chain.full.cluster_id: chain.newest.taken_at.isoformat() for chain in sources.chains}
 
-    def body(spark: Any, directory: Place) -> tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]:
-        job.run(spark, sources, wanted.ranking, wanted.strategy, directory, everything=wanted.everything)
-        summary = job.summarise(spark, sources, directory, WORST)
+    def body(spark: Any, directory: Place) -> Outcome:
+        ways = wanted.ranking, wanted.strategy
+        names = job.run(spark, sources, *ways, directory, everything=wanted.everything)
+        summary = job.summarise(spark, sources, directory, names, WORST)
         summary["partitions"] = {c.full.cluster_id: c.newest.partitions for c in sources.chains}
         summary["silent"] = {c.full.cluster_id: list(c.newest.silent) for c in sources.chains}
-        return (job.PLANS,), asked, summary
+        return Outcome((job.PLANS,), asked, summary, {job.PLANS: names})
 
     result = run_job(wanted, body)
     show_result(program.screen, result, wanted.rows, json=wanted.json)

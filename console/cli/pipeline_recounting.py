@@ -15,6 +15,7 @@ from pipeline.errors import PipelineError
 from pipeline.history import job
 from pipeline.history.spine import spine, usable
 from pipeline.places import Place
+from pipeline.results import Outcome
 from pipeline.snapshot.catalog import read_catalogs
 from pipeline.sources import Refused, readable
 
@@ -45,13 +46,13 @@ def history(program: Program, wanted: Wanted) -> int:
     looked = job.Looked(parts)
     acts = [act for one in clusters for act in _acts(one)] if wanted.journal else []
 
-    def body(spark: Any, directory: Place) -> tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]:
+    def body(spark: Any, directory: Place) -> Outcome:
         job.run(spark, looked, acts, directory)
         summary = job.summarise(spark, directory, LISTED)
         gaps = {moments[0].cluster_id: moments[-1].segment for _, _, moments in looked.parts}
         asked = {"clusters": clusters, "since": wanted.since, "journal": wanted.journal}
         told = {"gaps": gaps, "refused": [one._asdict() for one in refused]}
-        return (job.INCIDENTS, job.EVENTS), asked, summary | told
+        return Outcome((job.INCIDENTS, job.EVENTS), asked, summary | told)
 
     result = run_job(wanted, body)
     show_result(program.screen, result, wanted.rows, json=wanted.json)

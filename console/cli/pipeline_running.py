@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
 from types import FrameType
-from typing import Any
 
 from console.cli.recording import now
 from console.cli.run import Program
@@ -25,8 +23,9 @@ from recovery.strategy import Strategy
 try:
     from pipeline.errors import PipelineError
     from pipeline.places import Place, place
-    from pipeline.results import Result, commit, run_directory
-    from pipeline.session import Settings, check_installed, session
+    from pipeline.results import Result, run_directory
+    from pipeline.running import Body, Run, carry_out
+    from pipeline.session import Settings
 except ModuleNotFoundError as missing:
     if missing.name != "pyarrow":
         raise
@@ -93,10 +92,6 @@ class Wanted:
         return tuple(place(source) for source in self.sources)
 
 
-Body = Callable[[Any, Place], tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]]
-"""Given Spark and the run's directory: the tables written, what was asked for, and the summary."""
-
-
 def run(program: Program, wanted: Wanted) -> int:
     """Runs what is wanted; returns the exit status."""
     try:
@@ -108,49 +103,14 @@ def run(program: Program, wanted: Wanted) -> int:
 
 
 def run_job(wanted: Wanted, body: Body) -> Result:
-    """Runs ``body`` in a session and commits what it wrote; a run that fails takes its directory away."""
-    check_installed()
+    """Runs ``body`` where Spark is wanted; a run that fails or is stopped leaves nothing."""
     made_at = now()
     directory = run_directory(wanted.root, wanted.verb, made_at, uuid.uuid4().hex[:8])
     settings = Settings(
         wanted.where.master, wanted.where.memory, sys.stderr.isatty(), archive=wanted.where.archive
     )
-    from py4j.protocol import Py4JJavaError  # noqa: PLC0415  # an extra
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
-    try:
-        with session(f"ktriage pipeline {wanted.verb}", settings) as spark, _stopped_by_signals():
-            tables, asked, summary = body(spark, directory)
-        return commit(Result(directory, wanted.verb, made_at, version(), tables, asked, summary))
-    except PySparkException as error:
-        directory.remove()
-        raise PipelineError(f"{wanted.verb}: Spark: {_told(str(error).strip().splitlines())}") from None
-    except Py4JJavaError as error:
-        directory.remove()
-        raise PipelineError(f"{wanted.verb}: Spark: {_cause(error.java_exception)}") from None
-    except BaseException:
-        directory.remove()
-        raise
-
-
-_OURS = f"{PipelineError.__module__}.{PipelineError.__qualname__}: "
-"""How Python's trace ends where a task raised it."""
-
-
-def _cause(thrown: Any) -> str:
-    """Java wraps what went wrong: what matters is what Spark gave a class, or the innermost message."""
-    told: list[str] = []
-    while thrown is not None:
-        told += str(thrown.getMessage() or "").strip().splitlines()
-        thrown = thrown.getCause()
-    classed = [found[0] for line in told if (found := re.search(r"\[[A-Z][A-Z_.]+\] .+", line))]
-    return _told(told, classed[-1] if classed else (told[-1] if told else "it failed"))
-
-
-def _told(lines: Sequence[str], otherwise: str = "") -> str:
-    """What a task of ours said, where one did: it names the file; else the first line of Spark's."""
-    ours = [line.removeprefix(_OURS) for line in lines if line.startswith(_OURS)]
-    return ours[-1] if ours else otherwise or lines[0]
+    started = Run(wanted.verb, directory, made_at, version())
+    return carry_out(started, settings, body, _stopped_by_signals)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Any
 from pipeline.places import Place
 from pipeline.plan import duplicates
 from pipeline.plan.checks import flaw_column
-from pipeline.sources import Sources, frame, state
+from pipeline.sources import Sources, state, together
 
 EXPOSURES = "exposures"
 TOPICS = "topics"
@@ -138,7 +138,7 @@ def topics(rows: Any, brokers: Any) -> Any:
 def run(spark: Any, sources: Sources, out: Place) -> None:
     """Writes both tables below ``out``."""
     rows, twice = duplicates.set_apart(spark, sources, state(spark, sources.chains))
-    brokers = _brokers(spark, sources)
+    brokers = together(spark, ((chain.root, [chain.newest]) for chain in sources.chains), "brokers")
     quarantined(rows, twice).write.parquet((out / QUARANTINED).hadoop)
     exposures(rows, brokers).write.parquet((out / EXPOSURES).hadoop)
     topics(rows, brokers).write.parquet((out / TOPICS).hadoop)
@@ -148,18 +148,11 @@ def quarantined(rows: Any, twice: Any | None) -> Any:
     """How many rows of each cluster are broken and count nowhere, by reason; ``twice``: that stand twice."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    told = rows.select("cluster_id", flaw_column().alias("reason")).where("reason IS NOT NULL")
+    told = rows.select("cluster_id", flaw_column().alias("reason"), f.lit(1).cast("long").alias("copies"))
+    told = told.where("reason IS NOT NULL")
     if twice is not None:
-        told = told.unionByName(twice.select("cluster_id", "reason"))
-    return told.groupBy("cluster_id", "reason").agg(f.count("*").alias("rows"))
-
-
-def _brokers(spark: Any, sources: Sources) -> Any:
-    frames = [frame(spark, chain.root, [chain.newest], "brokers") for chain in sources.chains]
-    whole = frames[0]
-    for other in frames[1:]:
-        whole = whole.unionByName(other)
-    return whole
+        told = told.unionByName(twice.select(*told.columns))
+    return told.groupBy("cluster_id", "reason").agg(f.sum("copies").alias("rows"))
 
 
 _ORDER: Sequence[str] = ("offline", "under_min_isr", "partitions")

@@ -10,7 +10,7 @@ from pipeline.history.spine import Moment
 from pipeline.places import Place
 from pipeline.plan import duplicates
 from pipeline.snapshot.manifest import Manifest
-from pipeline.sources import KEY, frame
+from pipeline.sources import KEY, together
 
 INCIDENTS = "incidents"
 EVENTS = "events"
@@ -28,7 +28,7 @@ _NAMELESS = "no topic or partition"
 
 _FLAW = f"""
     CASE WHEN coalesce(topic, '') = '' OR partition IS NULL OR partition < 0 THEN '{_NAMELESS}'
-    WHEN copies IS NOT NULL THEN concat('the partition stands in its snapshot ', copies, ' times')
+    WHEN copies IS NOT NULL THEN {duplicates.REASON}
     WHEN deleted THEN NULL
     WHEN leader IS NULL OR leader < -1 THEN 'no leader, epoch or id is told'
     WHEN isr IS NULL OR exists(isr, broker -> broker IS NULL) THEN 'ISR is not told, or broken' END"""
@@ -51,16 +51,11 @@ class Looked:
 
     def frame(self, spark: Any, table: str) -> Any:
         """The rows of a table of every usable snapshot."""
-        frames = []
+        found = []
         for root, manifests, moments in self.parts:
             used = {moment.snapshot for moment in moments}
-            mine = [manifest for manifest in manifests if manifest.snapshot in used and manifest.files(table)]
-            if mine:
-                frames.append(frame(spark, root, mine, table))
-        whole = frames[0]
-        for other in frames[1:]:
-            whole = whole.unionByName(other)
-        return whole
+            found.append((root, [manifest for manifest in manifests if manifest.snapshot in used]))
+        return together(spark, found, table)
 
     def moments(self, spark: Any) -> Any:
         """The spine of every cluster as a small table."""
@@ -265,7 +260,7 @@ def quarantined(rows: Any) -> Any:
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     flaws = rows.where("flaw IS NOT NULL").groupBy("cluster_id", f.col("flaw").alias("reason"))
-    return flaws.agg(f.count("*").alias("rows"))
+    return flaws.agg(f.expr("sum(coalesce(copies, 1L))").alias("rows"))
 
 
 def summarise(spark: Any, out: Place, count: int) -> dict[str, Any]:

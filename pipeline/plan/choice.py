@@ -5,6 +5,7 @@ The words are those of :mod:`recovery.strategy`. Nothing goes row by row: a batc
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +70,18 @@ _OTHER = {Ranking.LAST_RECORD: Ranking.SPECIFICATION, Ranking.SPECIFICATION: Ran
 _VERDICTS = list(Verdict)
 
 
+class Rules(NamedTuple):
+    """How rows are planned."""
+
+    ranking: Ranking
+    strategy: Strategy
+
+    def planned(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Snapshots' rows in, the plan's rows out, a batch at a time."""
+        for batch in batches:
+            yield from planned(batch, *self)
+
+
 def planned(batch: Any, ranking: Ranking, strategy: Strategy) -> list[Any]:
     """Snapshot's rows in, the plan's rows out, as batches of :data:`PLANNED`.
 
@@ -78,10 +91,11 @@ def planned(batch: Any, ranking: Ranking, strategy: Strategy) -> list[Any]:
     sound = pc.is_null(flaw)
     broken = batch.filter(pc.invert(sound))
     told = _decided(batch.filter(sound), ranking, strategy)
-    return [told, _quarantined(broken, flaw.drop_null())] if broken.num_rows else [told]
+    return [told, quarantined(broken, flaw.drop_null())] if broken.num_rows else [told]
 
 
-def _quarantined(batch: Any, flaw: Any) -> Any:
+def quarantined(batch: Any, flaw: Any) -> Any:
+    """Rows that cannot be worked with, as :data:`PLANNED` has them; ``flaw``: why, of each."""
     count = batch.num_rows
     nobody = brokers(np.zeros(0, np.int64), np.zeros(0, np.int64), count)
     return _batch(

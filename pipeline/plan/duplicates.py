@@ -6,14 +6,21 @@ hashes, which Spark combines before anything is shuffled; only topics that fail 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pipeline.sources import KEY, Sources, frame
+import numpy as np
+import pyarrow as pa
+
+from pipeline.plan.choice import quarantined
+from pipeline.sources import KEY, Sources, together
 
 _DENSE = (
     "rows = newest + 1 AND folded = aggregate(sequence(0L, cast(newest AS bigint)), 0L,"
     " (a, p) -> a ^ xxhash64(cast(p AS int)))"
 )
+
+REASON = "concat('the partition stands in its snapshot ', copies, ' times')"
 
 SUSPECTS = 10_000
 """Topics that are named in the second look; where more fail, every row is looked at."""
@@ -26,16 +33,23 @@ def set_apart(spark: Any, sources: Sources, rows: Any) -> tuple[Any, Any | None]
 
 
 def look(spark: Any, sources: Sources) -> Any | None:
-    """The partitions that stand twice: (cluster_id, topic, partition, reason), None where there are none. Of such a
-    partition nobody knows which row is true.
+    """The partitions that stand twice: (cluster_id, topic, partition, copies, reason), None where there are none.
+    Of such a partition nobody knows which row is true.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     twice = find(_keys(spark, sources))
     if twice is None:
         return None
-    reason = f.concat(f.lit("the partition stands in its snapshot "), f.max("copies"), f.lit(" times"))
-    return twice.groupBy(*KEY).agg(reason.alias("reason"))
+    told = twice.groupBy(*KEY).agg(f.max("copies").alias("copies"))
+    return told.withColumn("reason", f.expr(REASON))
+
+
+def rows(batches: Iterable[Any]) -> Iterator[Any]:
+    """What :func:`look` tells as rows of the plan: as many as stand there, so that each of them is counted."""
+    for batch in batches:
+        each = pa.array(np.repeat(np.arange(batch.num_rows), batch["copies"].to_numpy()))
+        yield quarantined(batch.take(each), batch["reason"].take(each))
 
 
 def without(rows: Any, told: Any) -> Any:
@@ -45,14 +59,9 @@ def without(rows: Any, told: Any) -> Any:
 
 def _keys(spark: Any, sources: Sources) -> Any:
     """Which partition each written row is of, with nothing merged; a row that names none is no duplicate."""
-    frames = [
-        frame(spark, chain.root, chain.manifests).select("cluster_id", "snapshot", "topic", "partition")
-        for chain in sources.chains
-    ]
-    whole = frames[0]
-    for other in frames[1:]:
-        whole = whole.unionByName(other)
-    return whole.where("topic IS NOT NULL AND partition IS NOT NULL")
+    rows = together(spark, ((chain.root, chain.manifests) for chain in sources.chains))
+    named = rows.where("topic IS NOT NULL AND partition IS NOT NULL")
+    return named.select("cluster_id", "snapshot", "topic", "partition")
 
 
 def find(rows: Any) -> Any | None:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from pipeline.places import Place
 from pipeline.plan import duplicates, pieces
 from pipeline.plan.checks import COLUMNS, QUARANTINED
-from pipeline.plan.choice import PLANNED
+from pipeline.plan.choice import PLANNED, Rules
+from pipeline.plan.parts import Parts, own_name
 from pipeline.schema import PARTITIONS, REPLICA, ddl
 from pipeline.snapshot.catalog import Chain
 from pipeline.sources import KEY, Sources, state
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
-
-if TYPE_CHECKING:
-    from pipeline.plan.parts import Parts
 
 PLANS = "plans"
 
@@ -34,67 +32,59 @@ def _looked_at() -> pa.Schema:
 
 def run(
     spark: Any, sources: Sources, ranking: Ranking, strategy: Strategy, out: Place, *, everything: bool
-) -> None:
-    """Plans every cluster and writes the rows below ``out``; ``everything``: those that are online too.
+) -> tuple[str, ...]:
+    """Plans every cluster and writes the rows below ``out``; ``everything``: those that are online too. Returns
+    the names of the files that count.
 
     A whole snapshot is read by the tasks that plan it. Rows are handed over where Spark has something to do with
     them first: where changes are laid over a snapshot, or partitions that stand twice are taken out.
     """
-    from pipeline.plan.parts import Parts  # noqa: PLC0415  # needs an extra
+    from pipeline.plan import target  # noqa: PLC0415  # needs an extra
 
-    plans = out / PLANS
+    parts, rules = Parts((out / PLANS).uri), Rules(ranking, strategy)
     twice = duplicates.look(spark, sources)
-    whole = tuple(chain for chain in sources.chains if not chain.changes and twice is None)
-    merged = tuple(chain for chain in sources.chains if chain not in whole)
-    if whole:
-        _read_and_plan(spark, whole, Parts(plans.uri, "read", ranking, strategy), everything=everything)
-    if merged:
-        rows = state(spark, merged, _looked_at())
-        if not everything:
-            # A row that tells no leader is not passed over: it is quarantined.
-            rows = rows.where("leader = -1 OR leader IS NULL")
-        rows = rows if twice is None else duplicates.without(rows, twice)
-        _plan(spark, rows, Parts(plans.uri, "merged", ranking, strategy))
-    if twice is not None:
-        _quarantined(spark, twice).write.mode("append").parquet(plans.hadoop)
+    whole = [chain for chain in sources.chains if not chain.changes and twice is None]
+    merged = [chain for chain in sources.chains if chain.changes or twice is not None]
+    names: list[str] = []
+    try:
+        if whole:
+            names += _read_and_plan(spark, whole, parts, rules, everything=everything)
+        if merged:
+            rows = state(spark, merged, _looked_at())
+            if not everything:
+                # A row that tells no leader is not passed over: it is quarantined.
+                rows = rows.where("leader = -1 OR leader IS NULL")
+            rows = rows if twice is None else duplicates.without(rows, twice)
+            names += target.write(spark, rows.select(*NEEDED), parts, rules)
+        if twice is not None:
+            names += target.write(spark, twice, parts, None)
+    except BaseException:
+        parts.remove()
+        raise
+    return parts.settle(names)
 
 
-def _read_and_plan(spark: Any, chains: Sequence[Chain], parts: Parts, *, everything: bool) -> None:
+def _read_and_plan(
+    spark: Any, chains: Sequence[Chain], parts: Parts, rules: Rules, *, everything: bool
+) -> list[str]:
     """Whole snapshots, a piece a task."""
     context = spark.sparkContext
     found = pieces.pieces(chains, context.defaultParallelism)
 
     def work(piece: pieces.Piece) -> str:
-        return parts.write(pieces.read(pieces.Piece(*piece), everything=everything))
+        rows = pieces.read(pieces.Piece(*piece), everything=everything)
+        return parts.write(own_name(), rules.planned(rows))
 
-    try:
-        names = context.parallelize(found, max(len(found), 1)).map(work).collect()
-    except BaseException:
-        parts.remove()
-        raise
-    parts.settle(names)
+    names: list[str] = context.parallelize(found, max(len(found), 1)).map(work).collect()
+    return names
 
 
-def _plan(spark: Any, rows: Any, parts: Parts) -> None:
-    """Rows that Spark has."""
-    from pipeline.plan.target import NAME, PlanTarget, options  # noqa: PLC0415  # needs an extra
-
-    spark.dataSource.register(PlanTarget)
-    rows.select(*NEEDED).write.format(NAME).mode("append").options(**options(parts)).save()
-
-
-def _quarantined(spark: Any, twice: Any) -> Any:
+def summarise(spark: Any, sources: Sources, out: Place, names: Sequence[str], count: int) -> dict[str, Any]:
+    """What the driver gets to see of those files: counts by cluster and verdict, and the worst rows."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    told = twice.select(*KEY, f.lit(QUARANTINED).alias("verdict"), "reason", f.lit(-1).alias("chosen"))
-    return spark.createDataFrame([], ddl(PLANNED)).unionByName(told, allowMissingColumns=True)
-
-
-def summarise(spark: Any, sources: Sources, out: Place, count: int) -> dict[str, Any]:
-    """What the driver gets to see: counts by cluster and verdict, and the worst rows."""
-    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
-
-    rows = spark.read.parquet((out / PLANS).hadoop)
+    files = ((out / PLANS / name).hadoop for name in names)
+    rows = spark.read.schema(ddl(PLANNED)).parquet(*files)
     loss = f.expr("filter(candidates, c -> c.broker = chosen)[0].loss")
     chosen = rows.where("verdict = 'elect'").withColumn("loss", loss)
     verdicts = rows.groupBy("cluster_id", "verdict").agg(f.count("*").alias("partitions")).collect()

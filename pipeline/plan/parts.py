@@ -6,16 +6,15 @@ Rows that went back through Spark would be taken apart one by one, which takes l
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.parquet as pq
-from pyspark import TaskContext
 
+from pipeline.errors import PipelineError
 from pipeline.places import Place, place
-from pipeline.plan.choice import PLANNED, planned
-from recovery.ranking import Ranking
-from recovery.strategy import Strategy
+from pipeline.plan.choice import PLANNED
 
 _FORMAT: dict[str, Any] = {"compression": "zstd", "use_dictionary": False}
 """Offsets hardly repeat: dictionaries of them take longer, and take more room."""
@@ -23,46 +22,39 @@ _FORMAT: dict[str, Any] = {"compression": "zstd", "use_dictionary": False}
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Where one write's files go, and how its rows are planned; ``kind`` tells them from another write's."""
+    """The directory that the files go to."""
 
     uri: str
-    kind: str
-    ranking: Ranking
-    strategy: Strategy
 
-    @property
-    def _prefix(self) -> str:
-        return f"part-{self.kind}-"
+    def write(self, name: str, rows: Iterable[Any]) -> str:
+        """Writes the file ``name`` with batches of :data:`~pipeline.plan.choice.PLANNED`; returns the name.
 
-    def write(self, batches: Iterable[Any]) -> str:
-        """Plans a task's rows and writes its file; returns the file's name.
-
-        Raises PipelineError where it cannot be written: the task is then tried again, and leaves nothing.
+        Raises PipelineError where it cannot be written. Where anything is raised, nothing is left.
         """
-        task = TaskContext.get()
-        if task is None:
-            raise RuntimeError("a plan is written by a task of Spark's")
-        name = f"{self._prefix}{task.partitionId():05d}-{task.taskAttemptId()}.parquet"
         file = place(self.uri) / name
         try:
             with file.create() as stream, pq.ParquetWriter(stream, PLANNED, **_FORMAT) as writer:
-                for batch in batches:
-                    for told in planned(batch, self.ranking, self.strategy):
-                        writer.write_batch(told)
-        except BaseException:
-            file.remove()
+                for batch in rows:
+                    writer.write_batch(batch)
+        except BaseException as error:
+            # What went wrong first is what is told.
+            with suppress(PipelineError):
+                file.remove()
+            if isinstance(error, OSError):
+                raise PipelineError(f"{file.uri}: {error.strerror or error}") from None
             raise
         return name
 
-    def settle(self, counted: Collection[str]) -> None:
-        """Takes away what tasks left that were tried again, or twice at once."""
+    def settle(self, counted: Collection[str]) -> tuple[str, ...]:
+        """Takes away what tasks left that were tried again, or twice at once; returns the names that count.
+
+        One that still writes may leave its file afterwards: it is in the directory then, and does not count.
+        """
         for file in self._files():
             if file.name not in counted:
                 file.remove()
-        if not counted:
-            # No task, no row: it is a table all the same.
-            with (place(self.uri) / f"{self._prefix}none.parquet").create() as stream:
-                pq.write_table(PLANNED.empty_table(), stream)
+        # No task, no row: it is a table all the same.
+        return tuple(sorted(counted)) or (self.write("part-none.parquet", ()),)
 
     def remove(self) -> None:
         """Takes every file away."""
@@ -70,4 +62,14 @@ class Parts:
             file.remove()
 
     def _files(self) -> list[Place]:
-        return [file for file in place(self.uri).walk() if file.name.startswith(self._prefix)]
+        return list(place(self.uri).walk())
+
+
+def own_name() -> str:
+    """The name of this task's file: each try of a task has its own."""
+    from pyspark import TaskContext  # noqa: PLC0415  # an extra
+
+    task = TaskContext.get()
+    if task is None:
+        raise RuntimeError("a plan is written by a task of Spark's")
+    return f"part-{task.partitionId():05d}-{task.taskAttemptId()}.parquet"

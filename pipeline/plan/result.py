@@ -55,7 +55,8 @@ def plan_of(result: Result, cluster_id: str, made_by: str) -> Plan:
     return Plan(
         header,
         tuple(sorted(rows, key=lambda row: row.tp)),
-        tuple(sorted(not_elected, key=lambda row: row.tp)),
+        # One that stands twice has as many rows.
+        tuple(sorted(dict.fromkeys(not_elected), key=lambda row: row.tp)),
     )
 
 
@@ -69,7 +70,8 @@ def read_rows(result: Result, cluster_id: str) -> Iterator[Mapping[str, Any]]:
     """The cluster's rows as Spark wrote them, a batch at a time. Raises PipelineError."""
     place = result.table(PLANS)
     try:
-        table = ds.dataset(place.path, filesystem=place.files, format="parquet", exclude_invalid_files=False)
+        found = result.paths(PLANS)
+        table = ds.dataset(found, filesystem=place.files, format="parquet", exclude_invalid_files=False)
         scanner = table.scanner(filter=ds.field("cluster_id") == cluster_id, batch_size=BATCH)
         for batch in scanner.to_batches():
             yield from batch.to_pylist()

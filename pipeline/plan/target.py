@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 
-from pipeline.plan.parts import Parts
+from pipeline.places import Place, place
+from pipeline.plan import duplicates
+from pipeline.plan.choice import Rules
+from pipeline.plan.parts import Parts, own_name
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -22,8 +26,26 @@ class Written(WriterCommitMessage):
     name: str
 
 
+def write(spark: Any, rows: Any, parts: Parts, rules: Rules | None) -> list[str]:
+    """Has Spark hand over rows, and returns the names of the files that count. Without ``rules`` they are
+    partitions that stand twice, as :func:`pipeline.plan.duplicates.look` tells them.
+    """
+    spark.dataSource.register(PlanTarget)
+    told = {"ranking": rules.ranking.value, "strategy": rules.strategy.value} if rules else {}
+    rows.write.format(NAME).mode("append").options(uri=parts.uri, **told).save()
+    counted = _counted(parts.uri)
+    names: list[str] = json.loads(counted.read())
+    counted.remove()
+    return names
+
+
+def _counted(uri: str) -> Place:
+    """Where the commit, which has a process of its own, leaves the names."""
+    return place(uri) / "_counted.json"
+
+
 class PlanTarget(DataSource):
-    """``rows.write.format(NAME).mode("append").options(**options(parts)).save()``."""
+    """Takes the options that :func:`write` gives."""
 
     @classmethod
     def name(cls) -> str:
@@ -31,31 +53,24 @@ class PlanTarget(DataSource):
 
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
         told = self.options
-        return PlanWriter(
-            Parts(told["uri"], told["kind"], Ranking(told["ranking"]), Strategy(told["strategy"]))
-        )
-
-
-def options(parts: Parts) -> dict[str, str]:
-    """The same as Spark carries it."""
-    ranking, strategy = parts.ranking.value, parts.strategy.value
-    return {"uri": parts.uri, "kind": parts.kind, "ranking": ranking, "strategy": strategy}
+        ranking, strategy = told.get("ranking"), told.get("strategy")
+        rules = Rules(Ranking(ranking), Strategy(strategy)) if ranking and strategy else None
+        return PlanWriter(Parts(told["uri"]), rules)
 
 
 class PlanWriter(DataSourceArrowWriter):
     """Plans what it is given; a file counts once :meth:`commit` was told of it."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, rules: Rules | None) -> None:
         self._parts = parts
+        self._rules = rules
 
     def write(self, iterator: Iterator[Any]) -> Written:
         """Writes one file. Raises PipelineError where it cannot be written."""
-        return Written(self._parts.write(iterator))
+        rows = self._rules.planned(iterator) if self._rules else duplicates.rows(iterator)
+        return Written(self._parts.write(own_name(), rows))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Takes away what does not count."""
-        self._parts.settle({message.name for message in messages if isinstance(message, Written)})
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
-        """Takes every file away."""
-        self._parts.remove()
+        """Tells the driver which files count."""
+        names = [message.name for message in messages if isinstance(message, Written)]
+        _counted(self._parts.uri).write(json.dumps(names).encode())

@@ -29,11 +29,12 @@ from recovery.strategy import Strategy, Verdict
 from tests.pipeline.stories import Diary, partition
 from tests.pipeline.surveys import NOON, surveys, write
 
+WAYS = Ranking.LAST_RECORD, Strategy.AGGRESSIVE
+
 
 def planned(spark: Any, root: Place, name: str = "out") -> list[dict[str, Any]]:
     """The rows in their order, as the plan job writes them."""
-    sources = find([root])
-    job.run(spark, sources, Ranking.LAST_RECORD, Strategy.AGGRESSIVE, root / name, everything=False)
+    job.run(spark, find([root]), *WAYS, root / name, everything=False)
     rows = spark.read.parquet((root / name / job.PLANS).hadoop).collect()
     return sorted(
         (row.asDict(recursive=True) for row in rows),
@@ -82,11 +83,11 @@ def test_one_bad_row_is_quarantined_and_the_others_are_planned(spark: Any, tmp_p
         )
 
     rewrite(root, spoil)
-    rows = planned(spark, root)
-    verdicts = [row["verdict"] for row in rows]
-    assert sorted(verdicts) == ["elect"] + ["quarantined"] * 7
-    told = job.summarise(spark, find([root]), root / "out", 5)["quarantined"]
-    assert {row["reason"]: row["rows"] for row in told} == {
+    sources = find([root])
+    names = job.run(spark, sources, *WAYS, root / "out", everything=False)
+    told = job.summarise(spark, sources, root / "out", names, 5)
+    assert {row["verdict"]: row["partitions"] for row in told["verdicts"]} == {"elect": 1, "quarantined": 7}
+    assert {row["reason"]: row["rows"] for row in told["quarantined"]} == {
         "a replica outside the assignment": 1,
         "a log's offsets or epoch are missing or impossible": 1,
         "a log's lineage is missing or impossible": 1,
@@ -97,16 +98,63 @@ def test_one_bad_row_is_quarantined_and_the_others_are_planned(spark: Any, tmp_p
     }
 
 
-def test_a_partition_that_stands_twice_is_planned_by_neither_row(spark: Any, tmp_path: Path) -> None:
+def result_of(root: Place, names: tuple[str, ...]) -> Result:
+    asked = {"clusters": {"c": []}, "ranking": "last-record", "strategy": "aggressive"}
+    return Result(root / "out", "plan", NOON, "0.1.0", (job.PLANS,), asked, {}, {job.PLANS: names})
+
+
+def test_a_partition_that_stands_twice_is_planned_by_neither_row_and_both_are_counted(
+    spark: Any, tmp_path: Path
+) -> None:
     root = place(str(tmp_path))
     write(root, "c", [offline(0), offline(1), offline(1), offline(2)])
-    rows = planned(spark, root)
-    assert [(row["partition"], row["verdict"]) for row in rows] == [
-        (0, "elect"),
-        (1, "quarantined"),
-        (2, "elect"),
+    sources = find([root])
+    names = job.run(spark, sources, *WAYS, root / "out", everything=False)
+    told = job.summarise(spark, sources, root / "out", names, 5)
+    assert {row["verdict"]: row["partitions"] for row in told["verdicts"]} == {"elect": 2, "quarantined": 2}
+    reason = "the partition stands in its snapshot 2 times"
+    assert [(row["reason"], row["rows"]) for row in told["quarantined"]] == [(reason, 2)]
+    # In a plan it is one partition that is not elected.
+    made = plan_of(result_of(root, names), "c", "me")
+    assert [row.tp.partition for row in made.rows] == [0, 2]
+    assert [(row.tp.partition, row.reason) for row in made.not_elected] == [
+        (1, f"its row in the snapshot is broken: {reason}")
     ]
-    assert rows[1]["reason"] == "the partition stands in its snapshot 2 times"
+
+
+def test_what_a_task_leaves_that_was_given_up_counts_nowhere(spark: Any, tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    write(root, "c", [offline(0), offline(1)])
+    plans = root / "out" / job.PLANS
+    (plans / "part-00000-99.parquet").write(b"half of a")
+    sources = find([root])
+    names = job.run(spark, sources, *WAYS, root / "out", everything=False)
+    assert sorted(file.name for file in plans.walk()) == sorted(names)
+    # And one that writes on when all is done: it ran on a machine that nobody heard of any more.
+    (plans / "part-00000-98.parquet").write((plans / names[0]).read())
+    told = job.summarise(spark, sources, root / "out", names, 5)
+    assert [row["partitions"] for row in told["verdicts"]] == [2]
+    assert [row.tp.partition for row in plan_of(result_of(root, names), "c", "me").rows] == [0, 1]
+
+
+def test_a_plan_is_not_made_of_a_result_that_lacks_a_file(spark: Any, tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    write(root, "c", [offline(0)])
+    names = job.run(spark, find([root]), *WAYS, root / "out", everything=False)
+    (root / "out" / job.PLANS / names[0]).remove()
+    with pytest.raises(PipelineError, match=names[0]):
+        plan_of(result_of(root, names), "c", "me")
+
+
+def test_a_cluster_without_partitions_is_planned_beside_others(spark: Any, tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    with SnapshotWriter(root, Name("bare", snapshot_name(NOON, "t"), NOON)) as writer:
+        writer.commit(NOON, "0.1.0")
+    assert planned(spark, root, "none") == []
+    write(root, "c", [offline(0)])
+    assert [row["cluster_id"] for row in planned(spark, root)] == ["c"]
+    exposure.run(spark, find([root], ["bare"]), root / "exposed")
+    assert exposure.summarise(spark, find([root], ["bare"]), root / "exposed")["worst"] == []
 
 
 def test_what_is_broken_is_exposed_to_nothing_and_counted(spark: Any, tmp_path: Path) -> None:
@@ -117,7 +165,7 @@ def test_what_is_broken_is_exposed_to_nothing_and_counted(spark: Any, tmp_path: 
     exposure.run(spark, sources, root / "out")
     told = exposure.summarise(spark, sources, root / "out")
     assert {row["reason"]: row["rows"] for row in told["quarantined"]} == {
-        "the partition stands in its snapshot 2 times": 1,
+        "the partition stands in its snapshot 2 times": 2,
         "ISR is not told, or broken": 1,
     }
     assert {row["partitions"] for row in told["worst"]} == {1}
@@ -127,10 +175,8 @@ def test_a_plan_is_made_of_a_result_that_has_broken_rows(spark: Any, tmp_path: P
     root = place(str(tmp_path))
     write(root, "c", [offline(number) for number in range(4)])
     rewrite(root, lambda table: set_rows(table, partition={0: None}, topic={1: None}, leader={2: None}))
-    ways = Ranking.LAST_RECORD, Strategy.AGGRESSIVE
-    job.run(spark, find([root]), *ways, root / "out", everything=False)
-    asked = {"clusters": {"c": []}, "ranking": "last-record", "strategy": "aggressive"}
-    made = plan_of(Result(root / "out", "plan", NOON, "0.1.0", (job.PLANS,), asked, {}), "c", "me")
+    names = job.run(spark, find([root]), *WAYS, root / "out", everything=False)
+    made = plan_of(result_of(root, names), "c", "me")
     assert [row.tp.partition for row in made.rows] == [3]
     assert [(row.tp.partition, row.verdict) for row in made.not_elected] == [(2, Verdict.REFUSED)]
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,11 +15,15 @@ from pipeline.errors import PipelineError
 from pipeline.places import Place, place
 from pipeline.plan import pieces
 from pipeline.plan.checks import COLUMNS
+from pipeline.plan.choice import Rules
+from pipeline.plan.parts import Parts
 from pipeline.snapshot.catalog import Chain
 from pipeline.snapshot.columns import batch_of
 from pipeline.snapshot.write import Name, SnapshotWriter, snapshot_name
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
 from tests.pipeline.stories import partition
-from tests.pipeline.surveys import NOON
+from tests.pipeline.surveys import NOON, surveys
 
 GROUPS, A_GROUP = 7, 40
 
@@ -101,3 +108,27 @@ def test_what_is_damaged_is_named(tmp_path: Path) -> None:
     (piece,) = pieces.pieces([chain], 1)
     with pytest.raises(PipelineError, match=file.name):
         list(pieces.read(piece, everything=True))
+
+
+def test_a_disk_that_fills_up_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    batch = next(
+        iter(Rules(Ranking.LAST_RECORD, Strategy.AGGRESSIVE).planned([batch_of(surveys(1, 2_000), {})]))
+    )
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, hard))
+    try:
+        with pytest.raises(PipelineError, match=r"out/part-0\.parquet: .*[Ff]ile too large"):
+            Parts(place(str(tmp_path / "out")).uri).write("part-0.parquet", [batch] * 20)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not list(place(str(tmp_path)).walk())
+
+
+def test_what_stops_a_task_is_told_and_nothing_is_left(tmp_path: Path) -> None:
+    def rows() -> Iterator[Any]:
+        yield from Rules(Ranking.LAST_RECORD, Strategy.AGGRESSIVE).planned([batch_of(surveys(1, 10), {})])
+        raise PipelineError("s3://lake/part-0.parquet: it is torn")
+
+    with pytest.raises(PipelineError, match="it is torn"):
+        Parts(place(str(tmp_path / "out")).uri).write("part-0.parquet", rows())
+    assert not list(place(str(tmp_path)).walk())
