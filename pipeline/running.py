@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -26,20 +26,15 @@ class Run(NamedTuple):
     version: str
 
 
-def carry_out(
-    run: Run,
-    settings: Settings,
-    body: Body,
-    guarded: Callable[[], AbstractContextManager[None]] = nullcontext,
-) -> Result:
-    """Runs ``body`` in a session and commits what it wrote; ``guarded`` is around it while Spark runs.
+def carry_out(run: Run, settings: Settings, body: Body) -> Result:
+    """Runs ``body`` in a session and commits what it wrote.
 
     Raises PipelineError, with what Spark says in one line; the directory is then taken away.
     """
     check_installed()
     job, directory, made_at, version = run
     with _explained(job, directory):
-        with session(f"ktriage pipeline {job}", settings) as spark, guarded():
+        with session(f"ktriage pipeline {job}", settings) as spark:
             done = body(spark, directory)
         return commit(
             Result(directory, job, made_at, version, done.tables, done.asked, done.summary, done.files)

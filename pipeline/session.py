@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,6 +81,11 @@ def session(name: str, settings: Settings) -> Iterator[Any]:
         spark.sparkContext.setLogLevel("ERROR")
         try:
             yield spark
+        except BaseException:
+            # What else goes wrong now follows from that.
+            with suppress(Exception):
+                spark.sparkContext.setLogLevel("OFF")
+            raise
         finally:
             spark.stop()
 
@@ -97,7 +104,12 @@ def _built(builder: Any, settings: Settings, scratch: Path, *, under_submit: boo
         wanted.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{quiet}")
     for key, value in wanted.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    interrupted = signal.getsignal(signal.SIGINT)
+    spark = builder.getOrCreate()
+    if threading.current_thread() is threading.main_thread():
+        # PySpark takes it for itself, and would end in a traceback.
+        signal.signal(signal.SIGINT, interrupted)
+    return spark
 
 
 _QUIET = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pipeline.errors import PipelineError
 from pipeline.places import Place
 from pipeline.schema import PARTITIONS, TABLES, ddl
-from pipeline.snapshot.catalog import Chain, read_catalogs
+from pipeline.snapshot.catalog import Broken, Chain, read_catalogs
 from pipeline.snapshot.manifest import Manifest, Part
 
 
@@ -58,9 +58,12 @@ def find(roots: Iterable[Place], cluster_ids: Sequence[str] = (), at: datetime |
             if cluster_ids and cluster_id not in cluster_ids:
                 continue
             chain, broken = catalog.chain(cluster_id, at), spoiled.get(cluster_id)
+            cut_off = catalog.cut_off(cluster_id, at)
+            # An older state in the place of the newest would pass for the present one.
             if broken is not None and (chain is None or broken.snapshot > chain.newest.snapshot):
-                # An older state in its place would pass for the present one.
                 refused.append(Refused(*broken, -1))
+            elif cut_off is not None:
+                refused.append(Refused(*cut_off, -1)._replace(reason=_instead(cut_off, chain)))
             elif chain is None:
                 oldest = catalog.clusters[cluster_id][0].taken_at
                 told = f"no whole snapshot of it is that old: the oldest is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
@@ -71,6 +74,13 @@ def find(roots: Iterable[Place], cluster_ids: Sequence[str] = (), at: datetime |
     if missing:
         raise PipelineError(f"no snapshot of cluster {', '.join(missing)} is there")
     return _checked(chains, refused)
+
+
+def _instead(cut_off: Broken, chain: Chain | None) -> str:
+    if chain is None:
+        return cut_off.reason
+    asked = chain.newest.taken_at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return f"{cut_off.reason}; --at {asked} is the newest whole one"
 
 
 def _checked(chains: list[Chain], refused: list[Refused]) -> Sources:

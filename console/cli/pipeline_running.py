@@ -94,12 +94,18 @@ class Wanted:
 
 def run(program: Program, wanted: Wanted) -> int:
     """Runs what is wanted; returns the exit status."""
+    module, name = _VERBS[wanted.verb].split(":")
+    signals = _Signals()
     try:
-        module, name = _VERBS[wanted.verb].split(":")
-        function = getattr(import_module(f"console.cli.{module}"), name)
-        return int(function(program, wanted))
-    except PipelineError as error:
-        raise InputError(str(error)) from None
+        with signals.taken():
+            return int(getattr(import_module(f"console.cli.{module}"), name)(program, wanted))
+    except BaseException as error:
+        if signals.seen is not None:
+            # Whatever it was turned into on its way: py4j and Spark have names of their own for it.
+            raise Stopped(signals.seen, in_flight=False) from None
+        if isinstance(error, PipelineError):
+            raise InputError(str(error)) from None
+        raise
 
 
 def run_job(wanted: Wanted, body: Body) -> Result:
@@ -109,27 +115,34 @@ def run_job(wanted: Wanted, body: Body) -> Result:
     settings = Settings(
         wanted.where.master, wanted.where.memory, sys.stderr.isatty(), archive=wanted.where.archive
     )
-    started = Run(wanted.verb, directory, made_at, version())
-    return carry_out(started, settings, body, _stopped_by_signals)
+    return carry_out(Run(wanted.verb, directory, made_at, version()), settings, body)
 
 
-@contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """A signal ends the job and the session with it; nothing was committed, and what was written goes.
+class _Left(BaseException):
+    """Passes by whoever catches every Exception and calls it otherwise, as py4j does."""
 
-    PySpark takes SIGINT for itself when it starts, and would end in a traceback.
-    """
 
-    def leave(signum: int, _frame: FrameType | None) -> None:
-        raise Stopped(signum, in_flight=False)
+class _Signals:
+    """A signal ends the run at once; nothing was sent to anybody, and what was written goes."""
 
-    taken = [signum for signum in STOPPING if signal.getsignal(signum) is not signal.SIG_IGN]
-    before = {signum: signal.signal(signum, leave) for signum in taken}
-    try:
-        yield
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
+    def __init__(self) -> None:
+        self.seen: int | None = None
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        def leave(signum: int, _frame: FrameType | None) -> None:
+            self.seen = signum
+            raise _Left
+
+        mine = [signum for signum in STOPPING if signal.getsignal(signum) is not signal.SIG_IGN]
+        before = {signum: signal.signal(signum, leave) for signum in mine}
+        try:
+            yield
+            if self.seen is not None:
+                raise _Left
+        finally:
+            for signum, handler in before.items():
+                signal.signal(signum, handler)
 
 
 def moment(text: str | None, option: str) -> datetime | None:

@@ -48,8 +48,21 @@ class Catalog:
 
     def chain(self, cluster_id: str, at: datetime | None = None) -> Chain | None:
         """The newest state of the cluster, or the newest that was complete at that moment."""
-        found = [m for m in self.clusters.get(cluster_id, ()) if at is None or m.taken_at <= at]
+        found = self._until(cluster_id, at)
         return chain_to(self.root, found, found[-1]) if found else None
+
+    def cut_off(self, cluster_id: str, at: datetime | None = None) -> Broken | None:
+        """The newest snapshot up to that moment, where it builds on one that is not there; else None."""
+        found = self._until(cluster_id, at)
+        missing = _missing(found) if found else ""
+        if not missing:
+            return None
+        return Broken(
+            cluster_id, found[-1].snapshot, f"it builds on {missing}, which is not there or not whole"
+        )
+
+    def _until(self, cluster_id: str, at: datetime | None) -> list[Manifest]:
+        return [m for m in self.clusters.get(cluster_id, ()) if at is None or m.taken_at <= at]
 
     def spoiled(self, at: datetime | None = None) -> dict[str, Broken]:
         """Of each cluster the newest manifest that could not be used, up to that moment: names sort by time."""
@@ -59,6 +72,17 @@ class Catalog:
             if until is None or broken.snapshot.partition("-")[0] <= until:
                 newest[broken.cluster_id] = broken
         return newest
+
+
+def _missing(manifests: Sequence[Manifest]) -> str:
+    """What the last of them builds on and is not among them, "" where nothing is missing."""
+    by_name = {name: manifest for manifest in manifests for name in manifest.names}
+    at = manifests[-1]
+    while at.kind is Kind.CHANGES:
+        if at.previous not in by_name:
+            return at.previous
+        at = by_name[at.previous]
+    return ""
 
 
 def chain_to(root: Place, manifests: Sequence[Manifest], last: Manifest) -> Chain | None:

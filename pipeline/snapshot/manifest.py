@@ -93,6 +93,14 @@ def directory(table: str, cluster_id: str, date: str, snapshot: str) -> str:
     return f"{table}/cluster_id={quote(cluster_id, safe='')}/date={date}/snapshot={snapshot}"
 
 
+def check_cluster_id(cluster_id: str) -> None:
+    """Raises PipelineError for an id that Spark would read back as another: it takes escaped bytes for letters."""
+    if not cluster_id.isascii():
+        raise PipelineError(
+            f"cluster {cluster_id}: a directory of the lake can only have ASCII letters in it"
+        )
+
+
 def manifest_path(manifest: Manifest) -> str:
     """Where the manifest lies below the root."""
     cluster = quote(manifest.cluster_id, safe="")
@@ -136,6 +144,7 @@ def from_json(place: Place) -> Manifest:
     version = fields.get("version")
     if type(version) is not int or version > VERSION:
         raise TooNew(place.uri, version, str(fields.get("cluster_id", "")))
+    check_cluster_id(str(fields.get("cluster_id", "")))
     try:
         return _manifest(fields)
     except (KeyError, TypeError, ValueError) as error:

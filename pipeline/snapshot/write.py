@@ -18,7 +18,16 @@ import pyarrow.parquet as pq
 from pipeline.errors import PipelineError
 from pipeline.places import Place
 from pipeline.schema import TABLES
-from pipeline.snapshot.manifest import Kind, Manifest, Part, directory, manifest_path, stamp, to_json
+from pipeline.snapshot.manifest import (
+    Kind,
+    Manifest,
+    Part,
+    check_cluster_id,
+    directory,
+    manifest_path,
+    stamp,
+    to_json,
+)
 
 ROWS_A_FILE = 500_000
 
@@ -52,9 +61,13 @@ class _Table:
 
 
 class SnapshotWriter:
-    """Writes the tables of one snapshot below ``root``. Left without :meth:`commit`, it takes its files away."""
+    """Writes the tables of one snapshot below ``root``. Left without :meth:`commit`, it takes its files away.
+
+    Raises PipelineError for a cluster id that no directory can be named after.
+    """
 
     def __init__(self, root: Place, name: Name) -> None:
+        check_cluster_id(name.cluster_id)
         self._root = root
         self._name = name
         self._tables = {table: _Table(root / name.directory(table)) for table in TABLES}

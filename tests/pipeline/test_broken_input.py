@@ -298,3 +298,25 @@ def test_a_file_that_cannot_be_read_ends_the_run_and_leaves_nothing(spark: Any, 
     with pytest.raises(PythonException, match=file.name):
         planned(spark, root)
     assert list((root / "out").walk()) == []
+
+
+@pytest.mark.parametrize("how", ["gone", "half"])
+def test_a_snapshot_that_builds_on_one_that_is_not_there_takes_its_cluster_out(
+    tmp_path: Path, how: str
+) -> None:
+    diary = Diary(place(str(tmp_path)))
+    diary.write(0, [offline(0)])
+    lost = diary.write(1, [offline(1)], kind=Kind.CHANGES)
+    diary.write(2, [partition(0)], kind=Kind.CHANGES)
+    write(diary.root, "whole", [offline(0)])
+    file = next(f for f in (diary.root / "manifests").walk() if lost.snapshot in f.name)
+    if how == "gone":
+        file.remove()
+    else:
+        file.write(file.read()[:100])
+    sources = find([diary.root])
+    assert [chain.full.cluster_id for chain in sources.chains] == ["whole"]
+    (told,) = sources.refused
+    assert told.reason.startswith(f"it builds on {lost.snapshot}, which is not there or not whole")
+    assert told.reason.endswith("; --at 2026-01-31T12:00:00Z is the newest whole one")
+    assert len(find([diary.root], at=NOON).chains) == 2
