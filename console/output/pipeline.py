@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from console.output.document import document
+from console.output.grid import Row, bar, by_id, rendered
 from console.output.screen import Screen
-from console.output.table import width
 from pipeline.results import Result
 from recovery.plan.review import range_text
 
@@ -26,70 +26,6 @@ def show_result(screen: Screen, result: Result, rows: int, *, json: bool) -> Non
         return
     screen.out(_LINES[result.job](result, rows))
     screen.say(f"result: {result.place.uri}")
-
-
-Row = Sequence[str]
-
-WIDE = 100
-"""Columns of a terminal from which on there is room for bars."""
-
-WORD = 14
-"""The longest word that a table is made wider for."""
-
-
-def rendered(title: str, columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
-    """A table as rich draws it; numbers stand on the right."""
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415  # slow to import, and only for this
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    room = width() or 160
-    # Bars, which have no heading, are for those who have the room.
-    shown = [number for number, column in enumerate(columns) if column or room >= WIDE]
-    listed = [tuple(row[number] for number in shown) for row in rows]
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    heads = [columns[number] for number in shown]
-    for place, size in enumerate(widths(heads, listed, room)):
-        numeric = all(_numeric(row[place]) for row in listed)
-        table.add_column(heads[place], justify="right" if numeric else "left", overflow="fold", width=size)
-    for row in listed:
-        table.add_row(*(Text(cell) for cell in row))
-    console = Console(width=room, color_system=None, force_terminal=False, highlight=False)
-    with console.capture() as captured:
-        console.print(table)
-    yield from (line.rstrip() for line in captured.get().splitlines())
-
-
-def widths(heads: Sequence[str], rows: Sequence[Row], room: int) -> list[int]:
-    """How wide each column is: texts are folded between words, and within one only where there is no room."""
-    texts = [[head, *(row[place] for row in rows)] for place, head in enumerate(heads)]
-    whole = [max(map(len, column)) for column in texts]
-    words = [max((len(word) for text in column for word in text.split()), default=1) for column in texts]
-    free = room - _BETWEEN * (len(heads) - 1) - 2
-    caps = (sum(min(size, most) for size in words) for most in range(WORD, 3, -1))
-    most = next((WORD - step for step, needed in enumerate(caps) if needed <= free), 4)
-    found = [min(size, most) for size in words]
-    for place, size in enumerate(whole):
-        found[place] += max(0, min(free - sum(found), size - found[place]))
-    return found
-
-
-_BETWEEN = 3
-"""What rich puts between two columns of this box."""
-
-
-def _numeric(cell: str) -> bool:
-    return not cell or cell.lstrip("-≥").replace(",", "").split(" ")[0].replace(".", "").isdecimal()
-
-
-def bar(value: float, most: float, size: int = 18) -> str:
-    """A bar of at most ``size`` cells, in eighths; something that is not nothing shows."""
-    if value <= 0 or most <= 0:
-        return ""
-    eighths = max(1, round(value / most * size * 8))
-    whole, rest = divmod(eighths, 8)
-    return "█" * whole + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[rest]
 
 
 def mean(cell: Mapping[str, Any], name: str) -> str:
@@ -152,14 +88,12 @@ def _plan(result: Result, rows: int) -> Iterator[str]:
     listed = sorted(asked["clusters"], key=lambda one: -losses.get(one, {}).get("at_least", 0))
     most = max((row["at_least"] for row in losses.values()), default=0)
     yield ""
-    yield from rendered(
-        "clusters",
-        ("cluster", "partitions", "to elect", "lose nothing", "lose at least", "", "unknown bound", "others"),
-        (
-            _cluster_row(one, partitions.get(one, 0), verdicts.get(one, {}), losses.get(one), most)
-            for one in (listed[:rows] if rows else listed)
-        ),
-    )
+    columns = ("id", "partitions", "to elect", "lose nothing", "lose at least", "", "unknown bound", "others")
+    told = [
+        _cluster_row(one, partitions.get(one, 0), verdicts.get(one, {}), losses.get(one), most)
+        for one in (listed[:rows] if rows else listed)
+    ]
+    yield from by_id("clusters", columns, told)
     if len(listed) > rows > 0:
         yield f"… and {len(listed) - rows:,} more clusters (--rows 0 shows all)"
     worst = summary["worst"]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from console.output.pipeline import bar, show_result, widths
+from console.output.grid import bar, by_id, rendered, widths
+from console.output.pipeline import show_result
 from console.output.screen import Screen
 from pipeline.places import place
 from pipeline.results import Result
@@ -116,3 +117,38 @@ def test_at_eighty_columns_every_number_is_whole_and_nothing_is_cut_off() -> Non
     assert widths(heads, rows, 300) == [
         max(len(head), len(cell)) for head, cell in zip(heads, rows[0], strict=True)
     ]
+
+
+IDS = ("0FLcoI1SYsqjsfqvOw9AGw", "Gw9AOwvqfsjqsYS1IocLF0")
+HEADS = ("cluster", "partition", "leader", "loses", "", "why")
+
+
+def choices(*clusters: str, topic: str = "payments") -> list[tuple[str, ...]]:
+    why = "best of 3 of 3 that answered: last record's epoch 7, log end 663284"
+    return [(cluster, f"{topic}-3", "65", "997 or more", "█", why) for cluster in clusters]
+
+
+def test_a_cluster_that_is_the_only_one_stands_in_the_title(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KTRIAGE_WIDTH", "80")
+    title, *lines = rendered("the worst choices", HEADS, choices(IDS[0], IDS[0]))
+    assert title == f"the worst choices, cluster {IDS[0]}"
+    assert not any(IDS[0] in line for line in lines)
+    assert any("partition " in line for line in lines)
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_the_ids_of_several_clusters_are_whole(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("KTRIAGE_WIDTH", columns)
+    heads = ("id", "partitions", "to elect", "lose nothing", "lose at least", "", "unknown bound", "others")
+    rows = [(name, "1,000,000", "12,345", "12,345", "123,456,789", "█", "12,345", "7 wait") for name in IDS]
+    for lines in (
+        list(rendered("the worst choices", HEADS, choices(*IDS))),
+        list(by_id("clusters", heads, rows)),
+    ):
+        assert all(any(name in line for line in lines) for name in IDS)
+        assert all(len(line) <= int(columns) for line in lines)
+
+
+def test_one_long_name_takes_no_other_columns_room() -> None:
+    found = widths(HEADS, choices(*IDS, topic="t" * 249), 160)
+    assert found[-1] >= 40
