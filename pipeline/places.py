@@ -6,6 +6,7 @@ Hadoop's. Both are handed the same place, each under the scheme that it knows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,6 +60,11 @@ class Place:
         """Makes the file with that content, in one write. Raises PipelineError."""
         with _explained(self), self.create() as stream:
             stream.write(content)
+
+    def make(self) -> None:
+        """Makes the directory, and those above it. Raises PipelineError."""
+        with _explained(self):
+            self.files.create_dir(self.path, recursive=True)
 
     def create(self) -> Any:
         """A new file to write to; directories above it are made. Raises PipelineError."""
@@ -114,6 +120,18 @@ def _first_line(error: Exception) -> str:
     return str(told).split("\n", 1)[0].rstrip(".")
 
 
+_FILE = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/(?!/)))")
+"""How a URI of this machine's begins (RFC 8089, section 2 and appendix B)."""
+
+
+def _local(text: str) -> str:
+    """The path. Raises PipelineError for a file of another machine."""
+    path = _FILE.sub("", text, count=1)
+    if path.startswith("file:"):
+        raise PipelineError(f"{text}: a file URI names a path of this machine from its root: file:///lake")
+    return path
+
+
 def place(text: str) -> Place:
     """The place that a URI or a path names. Raises PipelineError: a scheme that is not known here, a pattern."""
     if not text.strip():
@@ -122,7 +140,7 @@ def place(text: str) -> Place:
         raise PipelineError(f"{text}: *, ?, {{}} and [] would be patterns for Spark; name the place without")
     scheme, sign, rest = text.partition("://")
     if not sign or scheme == "file":
-        path = str(Path(rest if sign else text).absolute()).rstrip("/")
+        path = str(Path(_local(text)).absolute()).rstrip("/")
         return Place(fs.LocalFileSystem(), path, f"file://{path}", "file")
     try:
         # Hadoop takes a % or a blank for itself, and Arrow would take it for an escape.

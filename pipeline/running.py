@@ -29,11 +29,14 @@ class Run(NamedTuple):
 def carry_out(run: Run, settings: Settings, body: Body) -> Result:
     """Runs ``body`` in a session and commits what it wrote.
 
-    Raises PipelineError, with what Spark says in one line; the directory is then taken away.
+    Raises PipelineError, with what Spark says in one line; the directory is then taken away. Raises NotInstalled.
     """
     check_installed()
     job, directory, made_at, version = run
     with _explained(job, directory):
+        if directory.scheme == "file":
+            # Where it cannot be is told before Spark is started; a store has no directories.
+            directory.make()
         with session(f"ktriage pipeline {job}", settings) as spark:
             done = body(spark, directory)
         return commit(

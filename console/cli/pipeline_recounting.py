@@ -21,6 +21,8 @@ from pipeline.sources import Refused, readable
 
 LISTED = 100
 
+_BASELESS = "the full snapshot that its changes build on is not there"
+
 
 def history(program: Program, wanted: Wanted) -> int:
     """Tells what happened; returns the exit status."""
@@ -35,6 +37,8 @@ def history(program: Program, wanted: Wanted) -> int:
             mine += unreadable
             spoiled = [one.snapshot for one in mine if one.cluster_id == cluster_id]
             moments = spine(cluster_id, manifests, spoiled)
+            if manifests and not moments:
+                mine.append(Refused(cluster_id, manifests[-1].snapshot, _BASELESS, -1))
             clusters[cluster_id] = len(moments)
             parts.append((catalog.root, manifests, moments))
         refused += mine

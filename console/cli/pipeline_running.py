@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import uuid
@@ -94,6 +95,8 @@ class Wanted:
 
 def run(program: Program, wanted: Wanted) -> int:
     """Runs what is wanted; returns the exit status."""
+    if not re.fullmatch(r"\d+[kmgt]", wanted.where.memory.lower()):
+        raise InputError(f"--driver-memory {wanted.where.memory!r}: give a size as 2g or 512m")
     module, name = _VERBS[wanted.verb].split(":")
     signals = _Signals()
     try:

@@ -81,7 +81,7 @@ def take(run: Run, wanted: Wanted) -> int:
         series = Series(backend, taking)
         if wanted.every is None:
             manifest = await series.full(run.screen.progress)
-            _bound(root, wanted.keep, manifest)
+            _bound(run, root, wanted.keep, manifest)
             return [manifest]
         return await _go_on(run, backend, series, wanted, stop)
 
@@ -127,7 +127,7 @@ async def _go_on(
             base = series.base
             whole = base is None or series.now() - base.began >= FULL_EVERY
             manifest = await (series.full(series=True) if whole else series.changes())
-            _bound(place(wanted.out), wanted.keep, manifest)
+            _bound(run, place(wanted.out), wanted.keep, manifest)
         except (BackendError, PipelineError) as error:
             run.screen.say(f"no snapshot at {series.now():%H:%M:%S}: {error}")
         else:
@@ -142,10 +142,13 @@ async def _go_on(
     return taken
 
 
-def _bound(root: Place, count: int | None, taken: Manifest) -> None:
+def _bound(run: Run, root: Place, count: int | None, taken: Manifest) -> None:
     """``--keep`` after a full snapshot, of the cluster that it is of; others have writers of their own."""
-    if count is not None and taken.kind is Kind.FULL:
-        keep_newest(read_catalog(root), count, taken.cluster_id)
+    if count is None or taken.kind is not Kind.FULL:
+        return
+    removed = keep_newest(read_catalog(root), count, taken.cluster_id).removed
+    if removed:
+        run.screen.say(f"taken away: {removed:,} older snapshots of {taken.cluster_id}")
 
 
 def _report(run: Run, taken: list[Manifest]) -> None:

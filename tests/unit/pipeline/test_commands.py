@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,8 @@ def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
         ("pipeline show results --at 2026-01-31", "pipeline show does not take --at"),
         ("pipeline history more --in lake --out results", "pipeline history does not take more"),
         ("pipeline drill --seeds 5", "pipeline drill needs --out URI"),
+        ("pipeline drill --out r --driver-memory lots", "--driver-memory 'lots': give a size as 2g"),
+        ("snapshot list --out file://elsewhere/lake", "names a path of this machine from its root"),
         ("pipeline plan --in '' --out results", "'' names no place"),
         ("snapshot --simulate stale-long-tail --out ''", "'' names no place"),
         ("plan --from results --strategy balanced a.json", "does not take --strategy"),
@@ -50,3 +54,24 @@ def test_a_place_that_cannot_be_written_is_one_clear_line(call: Caller, place: s
     ended = call("ktriage", "snapshot", "--simulate", "stale-long-tail", "--out", place)
     assert ended.status == 2 and len(ended.err.splitlines()) == 1
     assert place in ended.err
+
+
+def test_what_a_run_cannot_write_to_is_told_before_spark_is_started(call: Caller) -> None:
+    call("ktriage", "snapshot", "--simulate", "stale-long-tail", "--out", "lake")
+    (call.home / "file").write_text("in the way")
+    ended = call("ktriage", "pipeline", "plan", "--in", "lake", "--out", "file")
+    assert ended.status == 2 and len(ended.err.splitlines()) == 1
+    assert f"file://{call.home}/file/plan-" in ended.err and "Spark" not in ended.err
+
+
+def test_keeping_the_newest_of_a_cluster_leaves_every_other_and_says_what_went(call: Caller) -> None:
+    for _ in range(3):
+        call("ktriage", "snapshot", "--simulate", "stale-long-tail", "--out", "lake")
+    for round_ in range(3):
+        ended = call("ktriage", "snapshot", "--simulate", "zone-power-loss", "--out", "lake", "--keep", "2")
+        assert ended.status == 0, ended.err
+        went = "taken away: 1 older snapshots of simulated.zone-power-loss.1" in ended.err
+        assert went == (round_ == 2)
+    kept = json.loads(call("ktriage", "snapshot", "list", "--out", "lake", "--output", "json").out)
+    counts = Counter(one["clusterId"] for one in kept["snapshots"])
+    assert counts == {"simulated.stale-long-tail.1": 3, "simulated.zone-power-loss.1": 2}

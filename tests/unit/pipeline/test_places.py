@@ -22,7 +22,8 @@ from tests.pipeline.surveys import NOON
 def test_a_path_is_a_uri_of_this_machine_and_object_stores_are_named_for_each_side(tmp_path: Path) -> None:
     here = place(str(tmp_path / "a b"))
     assert here.uri == here.hadoop == f"file://{tmp_path}/a b"
-    assert place(f"file://{tmp_path}").path == str(tmp_path)
+    for uri in (f"file://{tmp_path}", f"file:{tmp_path}", f"file://localhost{tmp_path}"):
+        assert (place(uri).path, place(uri).uri) == (str(tmp_path), f"file://{tmp_path}")
     assert (here / "x").name == "x"
 
 

@@ -248,6 +248,6 @@ def test_a_manifest_is_told_from_other_files(tmp_path: Path) -> None:
 def test_a_cluster_whose_name_would_come_back_as_another_is_refused_before_anything_is_written(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(PipelineError, match="cluster ü#1: .* ASCII"):
+    with pytest.raises(PipelineError, match=r"cluster ü#1: .* ASCII"):
         write(place(str(tmp_path)), "ü#1", surveys(1, 10))
     assert not list(place(str(tmp_path)).walk())
