@@ -175,13 +175,15 @@ def _told(found: Any) -> Any:
 
 
 def _who(spark: Any, found: Any, acts: Sequence[tuple[Any, ...]]) -> Any:
-    """Adds who did it, where the journal has something of that partition in that time."""
+    """Adds who did it, where the journal has something of that partition from its beginning to its end, or to the
+    last look that still showed it: what was done afterwards may have ended it, and nobody saw it.
+    """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     table = spark.createDataFrame(list(acts), ACTS).alias("act")
     same = [f.col(f"found.{name}") == f.col(f"act.{name}") for name in KEY]
     during = f.expr(
-        "act.at >= found.began_at AND act.at <= coalesce(found.ended_at, timestamp'9999-12-31')"
+        "act.at >= found.began_at AND act.at <= coalesce(found.ended_at, found.last_seen_at)"
         " AND found.kind = 'offline'"
     )
     joined = found.alias("found").join(f.broadcast(table), [*same, during], "left")

@@ -43,8 +43,10 @@ def run(
 
     parts, rules = Parts((out / PLANS).uri), Rules(ranking, strategy)
     twice = duplicates.look(spark, sources)
-    whole = [chain for chain in sources.chains if not chain.changes and twice is None]
-    merged = [chain for chain in sources.chains if chain.changes or twice is not None]
+    mixed = set() if twice is None else {row[0] for row in twice.select("cluster_id").distinct().collect()}
+    mixed |= {chain.full.cluster_id for chain in sources.chains if chain.changes}
+    whole = [chain for chain in sources.chains if chain.full.cluster_id not in mixed]
+    merged = [chain for chain in sources.chains if chain.full.cluster_id in mixed]
     names: list[str] = []
     try:
         if whole:
@@ -53,7 +55,7 @@ def run(
             rows = state(spark, merged, _looked_at())
             if not everything:
                 # A row that tells no leader is not passed over: it is quarantined.
-                rows = rows.where("leader = -1 OR leader IS NULL")
+                rows = rows.where("coalesce(leader, -1) < 0")
             rows = rows if twice is None else duplicates.without(rows, twice)
             names += target.write(spark, rows.select(*NEEDED), parts, rules)
         if twice is not None:

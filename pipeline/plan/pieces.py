@@ -98,9 +98,11 @@ def _rows(held: Any, group: int, *, everything: bool) -> Iterator[Any]:
 
 
 def _leaderless(held: Any, group: int) -> np.ndarray:
-    """Which rows have no leader; one that tells none is not passed over: it is quarantined."""
+    """Which rows have no leader; one that tells none, or one that can be none, is not passed over: it is
+    quarantined.
+    """
     leader = held.read_row_group(group, columns=["leader"], use_threads=False)["leader"].combine_chunks()
-    offline: np.ndarray = numbers(leader, -1) == -1
+    offline: np.ndarray = numbers(leader, -1) < 0
     return offline
 
 

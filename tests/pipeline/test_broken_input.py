@@ -269,18 +269,24 @@ def test_a_topic_of_very_many_partitions_is_as_many_tasks_as_others(
     assert sorted(rows for rows in files if rows) == [5_000] * 4
 
 
-def test_whole_snapshots_and_changed_ones_are_planned_in_one_run(spark: Any, tmp_path: Path) -> None:
+def test_whole_snapshots_and_changed_ones_and_such_with_duplicates_are_planned_in_one_run(
+    spark: Any, tmp_path: Path
+) -> None:
     root = place(str(tmp_path))
     write(root, "whole", [offline(0), partition(1), offline(2)])
+    write(root, "twice", [offline(0), offline(3), offline(3)])
     diary = Diary(root, "changed")
     diary.write(0, [partition(0), offline(1), partition(2)])
     diary.write(1, [offline(0)], kind=Kind.CHANGES)
     rows = planned(spark, root)
-    assert [(row["cluster_id"], row["partition"]) for row in rows] == [
-        ("changed", 0),
-        ("whole", 0),
-        ("changed", 1),
-        ("whole", 2),
+    assert [(row["cluster_id"], row["partition"], row["verdict"]) for row in rows] == [
+        ("changed", 0, "elect"),
+        ("twice", 0, "elect"),
+        ("whole", 0, "elect"),
+        ("changed", 1, "elect"),
+        ("whole", 2, "elect"),
+        ("twice", 3, "quarantined"),
+        ("twice", 3, "quarantined"),
     ]
 
 

@@ -38,12 +38,14 @@ def test_incidents_are_bounded_from_both_sides_and_say_how_they_ended(spark: Any
     diary.write(2, [], kind=Kind.CHANGES)
     diary.write(3, [partition(0, leader=2, isr=(2,))], kind=Kind.CHANGES)
     diary.write(4, [partition(0), partition(1, leader=-1, isr=()), partition(2)])
-    act = ("c", "orders", 0, minute_of(2.5), "ann@ops", "elect")
-    first, under, second = told(spark, diary, [act])
+    acts = [("c", "orders", n, minute_of(at), "ann@ops", "elect") for n, at in ((0, 2.5), (1, 5))]
+    first, under, second = told(spark, diary, acts)
     assert (first["kind"], first["outcome"], first["how"]) == ("offline", "recovered", "elected from the ELR")
     assert (first["at_least_s"], first["at_most_s"], first["who"]) == (60.0, 180.0, "ann@ops")
     assert (under["kind"], under["outcome"]) == ("under min ISR", "recovered")
     assert (second["partition"], second["outcome"], second["at_most_s"]) == (1, "ongoing", None)
+    # What was done after the last look is of no incident that anybody saw end.
+    assert second["who"] is None
 
 
 def test_what_a_missing_snapshot_hides_is_unknown_and_not_recovered(spark: Any, tmp_path: Path) -> None:

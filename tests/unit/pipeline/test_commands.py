@@ -75,3 +75,14 @@ def test_keeping_the_newest_of_a_cluster_leaves_every_other_and_says_what_went(c
     kept = json.loads(call("ktriage", "snapshot", "list", "--out", "lake", "--output", "json").out)
     counts = Counter(one["clusterId"] for one in kept["snapshots"])
     assert counts == {"simulated.stale-long-tail.1": 3, "simulated.zone-power-loss.1": 2}
+
+
+def test_a_history_of_changes_whose_full_snapshot_is_gone_is_told_and_not_empty(call: Caller) -> None:
+    every = ("--every", "30s", "--count", "3")
+    call("ktriage", "snapshot", "--simulate", "zone-power-loss", "--out", "lake", *every)
+    full = min(Path(call.home, "lake", "manifests").rglob("*.json"))
+    full.unlink()
+    ended = call("ktriage", "pipeline", "history", "--in", "lake", "--out", "results")
+    assert ended.status == 2 and "the full snapshot that its changes build on is not there" in ended.err
+    ended = call("ktriage", "pipeline", "plan", "--in", "lake", "--out", "results")
+    assert ended.status == 2 and f"it builds on {full.stem}, which is not there" in ended.err
