@@ -158,7 +158,10 @@ def _lines(measured: Measured) -> Iterator[str]:
         f" {peak:,.0f} MiB at most"
     )
     yield ""
-    yield from (f"- **missed**: {line}" for line in missed)
+    if missed:
+        yield from (f"- **missed**: {line}" for line in missed)
+    else:
+        yield f"At most {LIMIT} times the barest job, and no more time a million for many than for few: kept."
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from console.output.table import Column, table, width
 
@@ -42,14 +42,17 @@ def _drawn(title: str, columns: Sequence[str], listed: Sequence[Row], room: int)
     from rich.text import Text  # noqa: PLC0415
 
     title, unused = _titled(title, columns, listed)
+    columns, listed = _without([unused], columns, listed)
     # Bars, which have no heading, are for those who have the room.
-    shown = [place for place, head in enumerate(columns) if place != unused and (head or room >= WIDE)]
-    listed = [tuple(row[place] for place in shown) for row in listed]
+    bars = [place for place, head in enumerate(columns) if not head]
+    sizes = widths(columns, listed, room)
+    if room < WIDE or any(len(row[place]) > sizes[place] for row in listed for place in bars):
+        columns, listed = _without(bars, columns, listed)
+        sizes = widths(columns, listed, room)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    heads = [columns[place] for place in shown]
-    for place, size in enumerate(widths(heads, listed, room)):
+    for place, size in enumerate(sizes):
         numeric = all(_numeric(row[place]) for row in listed)
-        table.add_column(heads[place], justify="right" if numeric else "left", overflow="fold", width=size)
+        table.add_column(columns[place], justify="right" if numeric else "left", overflow="fold", width=size)
     for row in listed:
         table.add_row(*(Text(cell) for cell in row))
     console = Console(width=room, color_system=None, force_terminal=False, highlight=False)
@@ -57,6 +60,14 @@ def _drawn(title: str, columns: Sequence[str], listed: Sequence[Row], room: int)
         console.print(table)
     yield title
     yield from (line.rstrip() for line in captured.get().splitlines())
+
+
+def _without(
+    places: Collection[int | None], columns: Sequence[str], rows: Sequence[Row]
+) -> tuple[Sequence[str], Sequence[Row]]:
+    """The table without those columns."""
+    kept = [place for place in range(len(columns)) if place not in places]
+    return [columns[place] for place in kept], [tuple(row[place] for place in kept) for row in rows]
 
 
 def by_id(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:

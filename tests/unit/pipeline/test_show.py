@@ -149,6 +149,15 @@ def test_the_ids_of_several_clusters_are_whole(monkeypatch: pytest.MonkeyPatch, 
         assert all(len(line) <= int(columns) for line in lines)
 
 
+@pytest.mark.parametrize("columns", range(100, 180, 10))
+def test_a_bar_is_whole_or_not_there(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("KTRIAGE_WIDTH", str(columns))
+    whole = "█" * 18
+    rows = [(*row[:4], whole, row[5]) for row in choices(*IDS)]
+    drawn = "\n".join(rendered("the worst choices", HEADS, rows))
+    assert drawn.count("█") == drawn.count(whole) * 18
+
+
 def test_one_long_name_takes_no_other_columns_room() -> None:
     found = widths(HEADS, choices(*IDS, topic="t" * 249), 160)
     assert found[-1] >= 40
