@@ -57,9 +57,11 @@ def take_offline(cluster: KafkaCluster) -> None:
         cluster.observe.wait_fenced(survivor)
         _write(cluster, lambda _: 1)
     cluster.node(LAST).kill()
-    for survivor in SURVIVORS:
+    # The one that had led goes on first: until it has heard that it leads no more, the other would get from it what
+    # it is to lack.
+    for survivor in reversed(SURVIVORS):
         cluster.node(survivor).resume()
-    cluster.observe.wait_live(SURVIVORS, WAIT_SECONDS)
+        cluster.observe.wait_live([survivor], WAIT_SECONDS)
     cluster.observe.wait_topic(
         TOPIC, PARTITIONS, WAIT_SECONDS, each=lambda state: state.leader == -1, what="offline"
     )
