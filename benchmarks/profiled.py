@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.commands import ENTRY_POINTS
-from benchmarks.measure import ROOT, run
+from benchmarks.measure import ROOT, BenchmarkError, run
 
 _IMPORT = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)")
 _PLACE = re.compile(r"(?<= )/\S*/(?:site-packages|python[\d.]+)/")
@@ -20,6 +20,9 @@ def profile(command: str, arguments: Sequence[str], python: str, directory: Path
     module, function = ENTRY_POINTS[command].split(":")
     code = (
         "import cProfile, pstats, sys, os\n"
+        # The command leaves at once when it is done; here there is something to be told yet.
+        "def leave(status): raise SystemExit(status)\n"
+        "os._exit = leave\n"
         f"sys.argv[0] = {command!r}\n"
         f"from {module} import {function} as work\n"
         "profile = cProfile.Profile()\n"
@@ -27,7 +30,11 @@ def profile(command: str, arguments: Sequence[str], python: str, directory: Path
         f"pstats.Stats(profile, stream=sys.stderr).sort_stats('tottime').print_stats({_SHOWN})"
     )
     done = run((python, "-c", code, *arguments), directory)
-    for line in done.stderr.splitlines():
+    told = done.stderr.splitlines()
+    first = next((number for number, line in enumerate(told) if "function calls" in line), None)
+    if first is None:
+        raise BenchmarkError(f"{command} was not profiled: {done.stderr[-500:]}")
+    for line in told[first:]:
         yield _PLACE.sub("", line).replace(f"{ROOT}/", "").rstrip()
 
 
