@@ -60,11 +60,7 @@ def main(words: Sequence[str]) -> int:
 
 def _plan(asked: argparse.Namespace, spark: Any, out: Place) -> Outcome:
     sources = find([place(source) for source in asked.source])
-    names = plans.run(spark, sources, asked.ranking, asked.strategy, out, everything=False)
-    told = sources.asked | {"ranking": asked.ranking.value, "strategy": asked.strategy.value}
-    told["taken_at"] = {c.full.cluster_id: c.newest.taken_at.isoformat() for c in sources.chains}
-    summary = plans.summarise(spark, sources, out, names, WORST)
-    return Outcome((plans.PLANS,), told, summary, {plans.PLANS: names})
+    return plans.outcome(spark, sources, asked.ranking, asked.strategy, out, everything=False)
 
 
 def _drill(asked: argparse.Namespace, spark: Any, out: Place) -> Outcome:

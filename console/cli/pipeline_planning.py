@@ -23,22 +23,14 @@ from pipeline.results import Outcome, read_result
 from pipeline.sources import find
 from recovery.plan.write import to_json
 
-WORST = 100
-
 
 def plan(program: Program, wanted: Wanted) -> int:
     """Plans every cluster; returns the exit status."""
     sources = find(wanted.roots, wanted.cluster_ids, moment(wanted.at, "--at"))
-    asked = sources.asked | {"ranking": wanted.ranking.value, "strategy": wanted.strategy.value}
-    asked["taken_at"] = {chain.full.cluster_id: chain.newest.taken_at.isoformat() for chain in sources.chains}
 
     def body(spark: Any, directory: Place) -> Outcome:
         ways = wanted.ranking, wanted.strategy
-        names = job.run(spark, sources, *ways, directory, everything=wanted.everything)
-        summary = job.summarise(spark, sources, directory, names, WORST)
-        summary["partitions"] = {c.full.cluster_id: c.newest.partitions for c in sources.chains}
-        summary["silent"] = {c.full.cluster_id: list(c.newest.silent) for c in sources.chains}
-        return Outcome((job.PLANS,), asked, summary, {job.PLANS: names})
+        return job.outcome(spark, sources, *ways, directory, everything=wanted.everything)
 
     result = run_job(wanted, body)
     show_result(program.screen, result, wanted.rows, json=wanted.json)

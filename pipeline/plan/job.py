@@ -12,6 +12,7 @@ from pipeline.plan import duplicates, pieces
 from pipeline.plan.checks import COLUMNS, QUARANTINED
 from pipeline.plan.choice import PLANNED, Rules
 from pipeline.plan.parts import Parts, own_name
+from pipeline.results import Outcome
 from pipeline.schema import PARTITIONS, REPLICA, ddl
 from pipeline.snapshot.catalog import Chain
 from pipeline.sources import KEY, Sources, state
@@ -19,6 +20,9 @@ from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
 PLANS = "plans"
+
+WORST = 100
+"""Rows that the driver gets to see."""
 
 NEEDED = ("cluster_id", "snapshot", *COLUMNS, "marks")
 
@@ -64,6 +68,24 @@ def run(
         parts.remove()
         raise
     return parts.settle(names)
+
+
+def outcome(
+    spark: Any, sources: Sources, ranking: Ranking, strategy: Strategy, out: Place, *, everything: bool
+) -> Outcome:
+    """Runs the job, and what its result says: from the command line and under spark-submit the same."""
+    names = run(spark, sources, ranking, strategy, out, everything=everything)
+    newest = {chain.full.cluster_id: chain.newest for chain in sources.chains}
+    asked = sources.asked | {
+        "ranking": ranking.value,
+        "strategy": strategy.value,
+        "taken_at": {name: manifest.taken_at.isoformat() for name, manifest in newest.items()},
+    }
+    summary = summarise(spark, sources, out, names, WORST) | {
+        "partitions": {name: manifest.partitions for name, manifest in newest.items()},
+        "silent": {name: list(manifest.silent) for name, manifest in newest.items()},
+    }
+    return Outcome((PLANS,), asked, summary, {PLANS: names})
 
 
 def _read_and_plan(

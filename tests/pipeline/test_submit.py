@@ -64,6 +64,7 @@ def test_a_plan_that_was_submitted_is_a_plan_like_any_other(results: Path) -> No
     result = read_result(place(str(results)), "plan")
     plan = plan_of(result, "c", "me")
     assert [row.tp.partition for row in plan.rows] == list(range(50))
+    assert result.summary["partitions"] == {"c": 50}
     assert {row.leader for row in plan.rows} == {1} and all(row.loss.none for row in plan.rows)
 
 
