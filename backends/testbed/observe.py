@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from confluent_kafka.admin import AdminClient
+from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse
+from kio.schema.describe_client_quotas.v1.response import DescribeClientQuotasResponse
 from kio.schema.describe_topic_partitions.v0.request import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -21,6 +23,7 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import TopicName
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from backends.testbed import barrier
 from backends.testbed.asking import Connection, NoAnswer
 from backends.testbed.node import Node
 from backends.testbed.waits import wait_until
@@ -63,6 +66,7 @@ class Observer:
         self._ports = ports
         self._credentials = credentials
         self._admin = AdminClient(dict(client_config))
+        self._mark = 0
 
     @property
     def admin(self) -> AdminClient:
@@ -94,6 +98,35 @@ class Observer:
     def partition(self, topic: str, partition: int) -> PartitionState:
         """One partition. Raises KeyError while it is not known."""
         return self.partitions(topic)[partition]
+
+    def settle(self, timeout: float = 30.0) -> Self:
+        """Until every broker that answers has heard of all that the controller had decided; returns itself.
+
+        To be called before something is asserted of a state that was reached by others: whoever brought it about
+        has the controller's word for it, and a broker may not have heard of it yet. Where none is left to ask,
+        there is nothing to wait for.
+        """
+        if not any(self._asked(broker) for broker in self._ports):
+            return self
+        self._mark += 1
+        mark = float(self._mark)
+
+        def marked() -> bool:
+            barrier.check_set(self.ask(barrier.setting(self._mark), AlterClientQuotasResponse))
+            return True
+
+        def heard() -> dict[int, float]:
+            answers = self.ask_all(barrier.asking(), DescribeClientQuotasResponse)
+            return {broker: barrier.shown(answer) for broker, answer in answers.items()}
+
+        self._wait(marked, "the metadata to be marked", timeout, heard)
+        self._wait(
+            lambda: all(seen >= mark for seen in heard().values()),
+            f"all brokers to have heard of mark {self._mark}",
+            timeout,
+            heard,
+        )
+        return self
 
     def wait_live(self, brokers: Iterable[int], timeout: float = 60.0) -> None:
         """Until every one of the brokers answers and all that answer see all of them unfenced.
@@ -257,10 +290,13 @@ class Observer:
         self, request: RequestPayload, answer: type[R], without: frozenset[int] = frozenset()
     ) -> Iterator[tuple[int, R]]:
         for broker, port in self._ports.items():
-            node = self._nodes[broker]
-            if broker not in without and node.is_running and not node.is_paused:
+            if broker not in without and self._asked(broker):
                 with suppress(NoAnswer), Connection(port, self._credentials, _ANSWER_SECONDS) as connection:
                     yield broker, connection.ask(request, answer)
+
+    def _asked(self, broker: int) -> bool:
+        node = self._nodes[broker]
+        return node.is_running and not node.is_paused
 
     def _show_live(self) -> str:
         return f"unfenced are {_ids(self.live_brokers())}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,19 @@ from tests.unit.cli.invoking import ROOT, Ended, command_line, invoke, typing
 
 
 class Console:
-    """Runs commands on one cluster, with settings and records in ``home``."""
+    """Runs commands on one cluster, with settings and records in ``home``.
 
-    def __init__(self, home: Path, bootstrap: str) -> None:
+    Before each, ``settle`` is called: an operator types slower than brokers hear of what was done before.
+    """
+
+    def __init__(self, home: Path, bootstrap: str, settle: Callable[[], object] = lambda: None) -> None:
         self.home = home
+        self._settle = settle
         self.connection: tuple[str, ...] = ("--bootstrap-server", bootstrap)
 
     def __call__(self, name: str, *arguments: str) -> Ended:
         """``ktriage``'s command of that name, or one of Kafka's names."""
+        self._settle()
         words = (name,) if name.startswith("kafka-") else ("ktriage", name)
         ended = invoke(self.home, words[0], *words[1:], *arguments, *self.connection)
         assert "Traceback" not in ended.err
@@ -36,6 +42,7 @@ class Console:
 
     def typing(self, answer: str, name: str, *arguments: str) -> Ended:
         """Runs it on a terminal where ``answer`` is typed when it asks; what it asks is in ``err``."""
+        self._settle()
         words = (name,) if name.startswith("kafka-") else ("ktriage", name)
         line = command_line(words[0], *words[1:], *arguments, *self.connection)
         return typing(self.home, line, answer)

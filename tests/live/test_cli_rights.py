@@ -75,7 +75,8 @@ class As(Console):
 
 
 def leaders(cluster: KafkaCluster) -> set[int]:
-    return {cluster.observe.partition(topic, 0).leader for topic in TOPICS}
+    observe = cluster.observe.settle()
+    return {observe.partition(topic, 0).leader for topic in TOPICS}
 
 
 def test_without_alter_nothing_is_elected_and_the_right_is_named(

@@ -43,7 +43,7 @@ def lost(partition: int) -> TopicPartition:
 
 
 async def leader(cluster: KafkaCluster, partition: int) -> int:
-    states = await asyncio.to_thread(cluster.observe.partitions, LOST)
+    states = await asyncio.to_thread(lambda: cluster.observe.settle().partitions(LOST))
     return int(states[partition].leader)
 
 

@@ -334,7 +334,7 @@ async def test_an_elr_member_that_comes_back_before_the_election_leads_and_that_
     backend: LiveBackend, cluster: KafkaCluster, row: Designation, promised: dict[str, tuple[str, ...]]
 ) -> None:
     """The last test here: with 3 every partition of this module is online again."""
-    assert cluster.observe.partition(*row.tp).elr == (3,)
+    assert cluster.observe.settle().partition(*row.tp).elr == (3,)
     [election] = await elect(backend, At("elect", lambda: stage.start(cluster, 3)), row)
     assert (election.outcome, election.leader, election.restored) == (Outcome.ALREADY_ONLINE, 3, True)
     shows(cluster, row.tp, 3, (1, 2, 3))

@@ -35,7 +35,7 @@ def filled(cluster: KafkaCluster) -> KafkaCluster:
 @pytest.fixture(scope="module")
 def console(filled: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Console:
     """One home for the whole module: what the healthy dirs held is kept there."""
-    return Console(tmp_path_factory.mktemp("home"), filled.bootstrap())
+    return Console(tmp_path_factory.mktemp("home"), filled.bootstrap(), filled.observe.settle)
 
 
 def disk(cluster: KafkaCluster) -> str:
@@ -53,10 +53,11 @@ def out_of_sync(cluster: KafkaCluster) -> dict[tuple[str, int], PartitionState]:
 
 
 def states(cluster: KafkaCluster) -> dict[tuple[str, int], PartitionState]:
+    observe = cluster.observe.settle()
     return {
         (topic, number): state
         for topic in (ALL, PAIR, SOLO)
-        for number, state in cluster.observe.partitions(topic).items()
+        for number, state in observe.partitions(topic).items()
     }
 
 

@@ -59,7 +59,7 @@ def _plain(row: PlanRow) -> PlanRow:
 def test_a_snapshot_of_a_broken_cluster_becomes_a_plan_that_recovers_it(
     cluster: KafkaCluster, broken: dict[str, tuple[str, ...]], tmp_path: Path
 ) -> None:
-    console = Console(tmp_path, cluster.bootstrap())
+    console = Console(tmp_path, cluster.bootstrap(), cluster.observe.settle)
     taken = console("snapshot", "--out", "lake")
     assert taken.status == 0, taken
     assert "did not answer: broker 3" in taken.err

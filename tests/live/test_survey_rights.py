@@ -151,4 +151,4 @@ async def test_an_election_that_lacks_a_right_names_it_and_is_not_tried_again(
     assert (election.outcome, election.restored, rounds) == (Outcome.FAILED, True, [1])
     assert lacks in election.detail
     assert recorder.actions == sent
-    assert cluster.observe.partition(CLOSED, 0).leader == -1
+    assert cluster.observe.settle().partition(CLOSED, 0).leader == -1

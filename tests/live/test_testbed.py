@@ -37,7 +37,7 @@ def test_a_killed_broker_is_fenced_and_comes_back_into_the_isr(whole_cluster: Ka
     whole_cluster.node(1).kill()
     assert not whole_cluster.node(1).is_running
     observe.wait_fenced(1)
-    assert observe.partition("orders", 0).leader != 1
+    assert observe.settle().partition("orders", 0).leader != 1
     sent = whole_cluster.traffic.produce("orders", 0, 50)
     whole_cluster.node(1).start()
     observe.wait_isr("orders", 0, [1, 2, 3])

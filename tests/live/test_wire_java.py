@@ -346,7 +346,7 @@ def test_the_same_incident_recovered_by_the_same_command_ends_the_same(both: Bot
     real.mend()
     real.observe.wait_isr("payments", 0, [1, 2, 3])
     end = recovered("", both.directory / "served")
-    assert real.observe.partition("payments", 0).leader == end.leader
+    assert real.observe.settle().partition("payments", 0).leader == end.leader
     for broker in (1, 2, 3):
         kept = read_log(real.node(broker), incident.topic, 0)
         assert kept.spans == end.logs[broker]
