@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from backends.live.addresses import parse_addresses
-from backends.live.settings import ClientSettings
+from backends.live.client.addresses import parse_addresses
+from backends.live.client.settings import ClientSettings
 from console.errors import InputError
 from console.target import Target
 
@@ -16,8 +16,8 @@ def settings(target: Target, say: Callable[[str], None]) -> ClientSettings:
     if target.command_config is None:
         return ClientSettings(bootstrap)
     # Stores, JAAS and OAuth are imported by those who bring a file.
-    from backends.live.clientconfig import load_settings  # noqa: PLC0415
-    from backends.live.properties import PropertiesError  # noqa: PLC0415
+    from backends.live.client.clientconfig import load_settings  # noqa: PLC0415
+    from backends.live.client.properties import PropertiesError  # noqa: PLC0415
 
     try:
         found = load_settings(target.command_config, bootstrap)

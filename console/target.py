@@ -12,7 +12,7 @@ from console.errors import InputError
 from console.paths import config_dir
 
 if TYPE_CHECKING:
-    from backends.live.addresses import Address
+    from backends.live.client.addresses import Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _extra_arguments(command_config: Path | None, broker: Sequence[str]) -> tupl
 
 def checked_bootstrap(text: str, where: str = "--bootstrap-server") -> str:
     """The HOST:PORT list as given. Raises InputError with ``where`` it was given."""
-    from backends.live.addresses import parse_addresses  # noqa: PLC0415  # not for --help
+    from backends.live.client.addresses import parse_addresses  # noqa: PLC0415  # not for --help
 
     try:
         parse_addresses(text)
@@ -151,7 +151,7 @@ def addresses(given: Iterable[str]) -> Mapping[int, Address]:
     """``ID=HOST:PORT`` options as a mapping. Raises InputError."""
     found: dict[int, Address] = {}
     for text in given:
-        from backends.live.addresses import parse_address  # noqa: PLC0415  # where one is given
+        from backends.live.client.addresses import parse_address  # noqa: PLC0415  # where one is given
 
         broker, sign, address = text.partition("=")
         if not sign or not broker.isdecimal():

@@ -20,24 +20,24 @@ from backends.base.answers import (
 )
 from backends.base.errors import BackendError
 from backends.base.protocol import Progress, Recorder, Stop
-from backends.live.addresses import Address
-from backends.live.batchtimes import Record, batch_times
-from backends.live.configs import describe_topic_configs
-from backends.live.connection import BrokerConnection
-from backends.live.control import LiveControls
-from backends.live.designate import designate, restore_orders
+from backends.live.calls.batchtimes import Record, batch_times
+from backends.live.calls.configs import describe_topic_configs
+from backends.live.calls.partitions import describe_partitions
+from backends.live.calls.quorum import describe_quorum
+from backends.live.calls.reassign import list_reassignments
+from backends.live.client.addresses import Address
+from backends.live.client.settings import ClientSettings
+from backends.live.codec.versions import capabilities
+from backends.live.connecting.connection import BrokerConnection
+from backends.live.electing.control import LiveControls
+from backends.live.electing.designate import designate, restore_orders
+from backends.live.electing.held import hold_elections
 from backends.live.errors import as_unknown
-from backends.live.fleet import Fleet
-from backends.live.held import hold_elections
-from backends.live.listing import Listing
-from backends.live.nativequery import LogEnds
-from backends.live.partitions import describe_partitions
-from backends.live.quorum import describe_quorum
-from backends.live.reassign import list_reassignments
-from backends.live.settings import ClientSettings
-from backends.live.survey import SurveyRun
-from backends.live.surveyed import replicas, surveys
-from backends.live.versions import capabilities
+from backends.live.nodes.fleet import Fleet
+from backends.live.nodes.listing import Listing
+from backends.live.surveying.nativequery import LogEnds
+from backends.live.surveying.survey import SurveyRun
+from backends.live.surveying.surveyed import replicas, surveys
 from recovery.loss import Witness
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
@@ -76,8 +76,8 @@ class LiveBackend:
     @property
     def membership(self) -> LiveMembership:
         """The voters of the metadata quorum, for those who change them."""
-        from backends.live.controllers import Controllers
         from backends.live.membership import LiveMembership
+        from backends.live.nodes.controllers import Controllers
 
         if self._membership is None:
             self._membership = LiveMembership(self.title, self._fleet, Controllers(self._settings))

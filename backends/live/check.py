@@ -14,17 +14,17 @@ from typing import NamedTuple
 
 from backends.base.answers import RIGHTS_NOT_TOLD, Capabilities, ClusterInfo, LogDir, Partitions
 from backends.base.errors import BackendError, NotAllowed
-from backends.live.addresses import Address
-from backends.live.cluster import cluster_info, describe_cluster
-from backends.live.configs import describe_broker_configs
-from backends.live.connection import BrokerConnection, place
-from backends.live.elections import elect_leaders
+from backends.live.calls.cluster import cluster_info, describe_cluster
+from backends.live.calls.configs import describe_broker_configs
+from backends.live.calls.elections import elect_leaders
+from backends.live.calls.logdirs import describe_log_dirs
+from backends.live.calls.operations import Operations
+from backends.live.calls.partitions import topic_operations, unseen_topics, with_hidden
+from backends.live.client.addresses import Address
+from backends.live.codec.versions import GET_REPLICA_LOG_INFO, capabilities
+from backends.live.connecting.connection import BrokerConnection, place
 from backends.live.errors import CLUSTER_RESOURCE, as_unknown
-from backends.live.fleet import SEED, Fleet
-from backends.live.logdirs import describe_log_dirs
-from backends.live.operations import Operations
-from backends.live.partitions import topic_operations, unseen_topics, with_hidden
-from backends.live.versions import GET_REPLICA_LOG_INFO, capabilities
+from backends.live.nodes.fleet import SEED, Fleet
 from recovery.model import Unknown, Why
 
 TOPICS = "Topic:*"

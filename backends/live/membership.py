@@ -20,16 +20,16 @@ from backends.base.membership import (
     Role,
 )
 from backends.base.protocol import Recorder
-from backends.live.addresses import Address, parse_address
-from backends.live.cluster import describe_cluster
-from backends.live.connection import BrokerConnection
-from backends.live.controllers import Controllers
+from backends.live.calls.cluster import describe_cluster
+from backends.live.calls.features import describe_features, upgrade_feature
+from backends.live.calls.quorum import describe_quorum
+from backends.live.calls.voters import add_voter, remove_voter
+from backends.live.client.addresses import Address, parse_address
+from backends.live.connecting.connection import BrokerConnection
 from backends.live.errors import as_unknown
-from backends.live.features import describe_features, upgrade_feature
-from backends.live.fleet import Fleet
-from backends.live.probing import asked, probe
-from backends.live.quorum import describe_quorum
-from backends.live.voters import add_voter, remove_voter
+from backends.live.nodes.controllers import Controllers
+from backends.live.nodes.fleet import Fleet
+from backends.live.nodes.probing import asked, probe
 from recovery.membership.quorum import MembershipRules, Progress, Quorum
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from recovery.model import Unknown, Why

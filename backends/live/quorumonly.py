@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from backends.live.addresses import Address
-from backends.live.controllers import Controllers
-from backends.live.fleet import Fleet
+from backends.live.client.addresses import Address
+from backends.live.client.settings import ClientSettings
 from backends.live.membership import LiveMembership
-from backends.live.settings import ClientSettings
+from backends.live.nodes.controllers import Controllers
+from backends.live.nodes.fleet import Fleet
 
 
 class QuorumOnly:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from backends.live.adapter import LiveBackend
-from backends.live.addresses import parse_addresses
-from backends.live.carrier import Carrier
-from backends.live.settings import ClientSettings
+from backends.live.client.addresses import parse_addresses
+from backends.live.client.settings import ClientSettings
+from backends.live.connecting.carrier import Carrier
 from benchmarks.wire.recording import Answer
 from console.actions.overview import Overview, overview
 from console.cli.garbage import collect_seldom

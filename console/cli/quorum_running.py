@@ -40,7 +40,7 @@ def given_directory(text: str | None) -> str | None:
 
 def given_endpoints(texts: tuple[str, ...]) -> tuple[Endpoint, ...]:
     """``LISTENER://host:port``. Raises InputError."""
-    from backends.live.addresses import parse_address  # noqa: PLC0415  # where one is given
+    from backends.live.client.addresses import parse_address  # noqa: PLC0415  # where one is given
 
     found = []
     for text in texts:

@@ -21,8 +21,8 @@ from kio.static.primitive import i8, i32
 
 from backends.base.protocol import Backend
 from backends.live.adapter import LiveBackend
-from backends.live.addresses import parse_addresses
-from backends.live.clientconfig import load_settings
+from backends.live.client.addresses import parse_addresses
+from backends.live.client.clientconfig import load_settings
 from backends.testbed import ClusterSpec, KafkaCluster, Listener, wait_until
 from backends.testbed.asking import NoAnswer
 from tests.contract.stage import BROKERS, SECONDS, Acks

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 from backends.base.answers import Depth, Designation, SurveyRequest
 from backends.live.adapter import LiveBackend
-from backends.live.addresses import parse_addresses
-from backends.live.settings import ClientSettings
+from backends.live.client.addresses import parse_addresses
+from backends.live.client.settings import ClientSettings
 from backends.testbed import KafkaCluster
 from recovery.model import Lineage, Survey, TopicPartition
 from recovery.ranking import Ranking

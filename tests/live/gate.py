@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
-from backends.live.addresses import Address
+from backends.live.client.addresses import Address
 from backends.testbed.config import LOOPBACK
 
 FETCH = 1

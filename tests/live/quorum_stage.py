@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from backends.base.errors import BackendError
-from backends.live.addresses import parse_addresses
+from backends.live.client.addresses import parse_addresses
+from backends.live.client.settings import ClientSettings
 from backends.live.quorumonly import QuorumOnly
-from backends.live.settings import ClientSettings
 from backends.testbed import KafkaCluster, wait_until
 from recovery.membership.health import MemberRole, MemberState, health
 from recovery.membership.preflight import Limits, Strength, strength

@@ -10,8 +10,8 @@ import pytest
 
 from backends.base.answers import Designation, Outcome, SurveyRequest, SurveyResult
 from backends.live.adapter import LiveBackend
-from backends.live.addresses import parse_addresses
-from backends.live.clientconfig import load_settings
+from backends.live.client.addresses import parse_addresses
+from backends.live.client.clientconfig import load_settings
 from backends.testbed import ClusterSpec, KafkaCluster, Listener
 from recovery.model import Lineage, PartitionState, ReplicaLog, Unknown, Why
 from recovery.ranking import Ranking, rank

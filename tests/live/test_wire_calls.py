@@ -9,20 +9,20 @@ from contextlib import asynccontextmanager
 import pytest
 
 from backends.base.answers import LogDir
-from backends.live.addresses import Address, parse_address, parse_addresses
+from backends.live.calls.cluster import cluster_info, describe_cluster
+from backends.live.calls.configs import describe_broker_configs, describe_topic_configs
+from backends.live.calls.elections import elect_leaders
+from backends.live.calls.logdirs import describe_log_dirs
+from backends.live.calls.partitions import WHOLE_TOPIC, describe_partitions, describe_some
+from backends.live.calls.quorum import describe_quorum
+from backends.live.calls.reassign import list_reassignments, write_assignments
 from backends.live.check import Checked, check
-from backends.live.cluster import cluster_info, describe_cluster
-from backends.live.configs import describe_broker_configs, describe_topic_configs
-from backends.live.connection import BrokerConnection
-from backends.live.elections import elect_leaders
+from backends.live.client.addresses import Address, parse_address, parse_addresses
+from backends.live.client.settings import ClientSettings
+from backends.live.codec.versions import capabilities
+from backends.live.connecting.connection import BrokerConnection
 from backends.live.errors import BrokerError, NobodyReached, Trouble
-from backends.live.fleet import SEED, Fleet
-from backends.live.logdirs import describe_log_dirs
-from backends.live.partitions import WHOLE_TOPIC, describe_partitions, describe_some
-from backends.live.quorum import describe_quorum
-from backends.live.reassign import list_reassignments, write_assignments
-from backends.live.settings import ClientSettings
-from backends.live.versions import capabilities
+from backends.live.nodes.fleet import SEED, Fleet
 from backends.testbed import ClusterSpec, KafkaCluster
 from backends.testbed.config import JVM_FLAGS
 from recovery.model import TopicPartition, Unknown, Why

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from backends.base.errors import NotAllowed
-from backends.live.addresses import Address, parse_addresses
+from backends.live.calls.configs import describe_topic_configs
+from backends.live.calls.elections import elect_leaders
+from backends.live.calls.logdirs import describe_log_dirs
+from backends.live.calls.partitions import describe_partitions, unseen_topics, with_hidden
+from backends.live.calls.quorum import describe_quorum
+from backends.live.calls.reassign import list_reassignments, write_assignments
 from backends.live.check import Checked, check
-from backends.live.clientconfig import load_settings
-from backends.live.configs import describe_topic_configs
-from backends.live.elections import elect_leaders
+from backends.live.client.addresses import Address, parse_addresses
+from backends.live.client.clientconfig import load_settings
+from backends.live.client.settings import ClientSettings
 from backends.live.errors import NobodyReached
-from backends.live.fleet import Fleet
-from backends.live.logdirs import describe_log_dirs
-from backends.live.partitions import describe_partitions, unseen_topics, with_hidden
-from backends.live.quorum import describe_quorum
-from backends.live.reassign import list_reassignments, write_assignments
-from backends.live.settings import ClientSettings
+from backends.live.nodes.fleet import Fleet
 from backends.testbed import ClusterSpec, KafkaCluster, Listener
 from backends.testbed.access import Store
 from backends.testbed.security import Mechanism

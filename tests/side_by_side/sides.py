@@ -23,8 +23,8 @@ from kio.static.primitive import i8, i32
 
 from backends.base.protocol import Backend
 from backends.live.adapter import LiveBackend
-from backends.live.addresses import parse_addresses
-from backends.live.settings import ClientSettings
+from backends.live.client.addresses import parse_addresses
+from backends.live.client.settings import ClientSettings
 from backends.simulator.config import Config
 from backends.simulator.controller.requests import ELR_FEATURE
 from backends.simulator.loop import SECOND

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from backends.base.answers import Depth, Designation, SurveyRequest, SurveyResult
 from backends.live.adapter import LiveBackend
-from backends.live.addresses import Address, parse_addresses
-from backends.live.settings import ClientSettings
+from backends.live.client.addresses import Address, parse_addresses
+from backends.live.client.settings import ClientSettings
 from backends.simulator.network import broker as node
 from backends.simulator.scenario.files import read
 from backends.simulator.served.apis import Api, hidden

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from backends.base.protocol import Backend
 from backends.live.adapter import LiveBackend
-from backends.live.addresses import parse_addresses
-from backends.live.settings import ClientSettings
+from backends.live.client.addresses import parse_addresses
+from backends.live.client.settings import ClientSettings
 from backends.simulator.loop import SECOND
 from backends.simulator.served.apis import hidden
 from backends.simulator.served.cluster import Options, ServedCluster

@@ -14,7 +14,7 @@ from struct import pack, unpack_from
 import pytest
 
 from backends.base.answers import Contact, Outcome, SurveyResult
-from backends.live.addresses import parse_address
+from backends.live.client.addresses import parse_address
 from backends.simulator.network import broker as node
 from backends.simulator.scenario.files import read
 from backends.simulator.served.apis import Api, hidden

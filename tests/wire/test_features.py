@@ -10,8 +10,8 @@ import pytest
 from backends.base.errors import NotAllowed
 from backends.base.membership import KRAFT_VERSION, Answer, Ended
 from backends.live.adapter import LiveBackend
-from backends.live.addresses import parse_addresses
-from backends.live.settings import ClientSettings
+from backends.live.client.addresses import parse_addresses
+from backends.live.client.settings import ClientSettings
 from backends.simulator.scenario.files import read
 from backends.simulator.served.cluster import Options, ServedCluster
 from backends.simulator.served.features import finalised

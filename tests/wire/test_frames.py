@@ -19,8 +19,8 @@ from kio.serial import entity_writer
 from backends.base.answers import Depth, SurveyRequest
 from backends.base.errors import BackendError
 from backends.live.adapter import LiveBackend
-from backends.live.addresses import parse_addresses
-from backends.live.settings import ClientSettings
+from backends.live.client.addresses import parse_addresses
+from backends.live.client.settings import ClientSettings
 from backends.simulator.network import Role
 from backends.simulator.network import broker as node
 from backends.simulator.scenario.files import read

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from backends.base.answers import Depth, SurveyRequest
-from backends.live import lengths, wire
 from backends.live.adapter import LiveBackend
-from backends.live.addresses import parse_addresses
-from backends.live.settings import ClientSettings
+from backends.live.client.addresses import parse_addresses
+from backends.live.client.settings import ClientSettings
+from backends.live.codec import lengths, wire
 from backends.simulator.scenario.files import read
 from backends.simulator.served.apis import hidden
 from backends.simulator.served.cluster import Options, ServedCluster

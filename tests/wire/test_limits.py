@@ -11,8 +11,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from backends.base.answers import Depth, SurveyRequest
-from backends.live import nativequery
-from backends.live.ids import kafka_id
+from backends.live.codec.ids import kafka_id
+from backends.live.surveying import nativequery
 from backends.simulator.network import broker
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.scenario.files import read

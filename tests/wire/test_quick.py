@@ -13,11 +13,11 @@ from kio.schema.types import TopicName
 from kio.serial import entity_reader
 from kio.static.primitive import i32
 
-from backends.live.addresses import parse_addresses
-from backends.live.connection import BrokerConnection
-from backends.live.packed import pack_fetch, pack_list_offsets
-from backends.live.settings import ClientSettings
-from backends.live.wire import Sendable
+from backends.live.client.addresses import parse_addresses
+from backends.live.client.settings import ClientSettings
+from backends.live.codec.packed import pack_fetch, pack_list_offsets
+from backends.live.codec.wire import Sendable
+from backends.live.connecting.connection import BrokerConnection
 from backends.simulator.network import broker as node
 from backends.simulator.questions import TopicPartitionsDescribed
 from backends.simulator.scenario.files import read

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from backends.live.native import REQUESTS
+from backends.live.codec.native import REQUESTS
 from backends.simulator.network import Role, broker, controller
 from backends.simulator.scenario.files import read
 from backends.simulator.served.apis import Api, hidden, offered
@@ -152,7 +152,7 @@ async def test_every_version_that_is_promised_is_answered(served: ServedCluster,
 
 
 async def _topic_id(served: ServedCluster) -> str:
-    from backends.live.ids import kafka_id
+    from backends.live.codec.ids import kafka_id
 
     told = await answered(served.ports[broker(1)], Api.Metadata, 12, values(Api.Metadata, "A" * 22))
     assert [int(topic.error_code) for topic in told.topics] == [0]

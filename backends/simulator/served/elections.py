@@ -7,7 +7,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from backends.live.native import DESIGNATED
+from backends.live.codec.native import DESIGNATED
 from backends.simulator.messages import ElectLeaders, ElectLeadersReply, Reassign, ReassignReply
 from backends.simulator.questions import ListReassignments, ReassignmentsListed
 from backends.simulator.served.call import Call, code, message

@@ -20,9 +20,9 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from backends.live import native
-from backends.live.lengths import check_lengths
-from backends.live.schema import shapes
+from backends.live.codec import native
+from backends.live.codec.lengths import check_lengths
+from backends.live.codec.schema import shapes
 
 Values = Mapping[str, Any]
 _Make = Callable[[Any], Any]

@@ -7,8 +7,8 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from backends.live.ids import kafka_id
-from backends.live.operations import NOT_ASKED
+from backends.live.calls.operations import NOT_ASKED
+from backends.live.codec.ids import kafka_id
 from backends.simulator.broker.describe import describe_page, id_of
 from backends.simulator.broker.process import BrokerProcess
 from backends.simulator.messages import Error

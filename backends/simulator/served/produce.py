@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from backends.live.ids import kafka_id
+from backends.live.codec.ids import kafka_id
 from backends.simulator.broker.describe import id_of
 from backends.simulator.broker.process import BrokerProcess
 from backends.simulator.loop import MILLISECOND

@@ -7,7 +7,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from backends.live.ids import kafka_id
+from backends.live.codec.ids import kafka_id
 from backends.simulator.broker.describe import id_of
 from backends.simulator.messages import CreateTopic, DeleteTopic
 from backends.simulator.scenario.spread import spread

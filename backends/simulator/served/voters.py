@@ -7,7 +7,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from backends.live.ids import kafka_id
+from backends.live.codec.ids import kafka_id
 from backends.simulator.broker.process import BrokerProcess
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import UpdateFeature

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.live.addresses import Address
+from backends.live.client.addresses import Address
 from console.errors import InputError
 from console.settings import load, profile
 from console.target import resolve

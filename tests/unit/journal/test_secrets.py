@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.live.secret import Secret
+from backends.live.client.secret import Secret
 from console.journal.journal import Journal
 from console.journal.lines import command_line
 from tests.unit.journal.runs import CLUSTER, Clock, journal, run

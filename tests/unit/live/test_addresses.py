@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from backends.live.addresses import Address, parse_address, parse_addresses, resolve
+from backends.live.client.addresses import Address, parse_address, parse_addresses, resolve
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from backends.live.addresses import Address
-from backends.live.clientconfig import load_settings
-from backends.live.properties import PropertiesError
-from backends.live.sasl import Sasl
-from backends.live.settings import ClientSettings
+from backends.live.client.addresses import Address
+from backends.live.client.clientconfig import load_settings
+from backends.live.client.properties import PropertiesError
+from backends.live.client.sasl import Sasl
+from backends.live.client.settings import ClientSettings
 
 SECRET = "hunter2"
 SCRAM = (

@@ -20,11 +20,11 @@ from kio.schema.fetch.v12 import response as fetch
 from kio.schema.list_offsets.v7 import response as list_offsets
 from kio.serial import entity_writer
 
-from backends.live import native
-from backends.live.columns import NotPlain
-from backends.live.logcolumns import read_fetch, read_list_offsets, read_log_info
-from backends.live.logdirs import read_log_dirs
-from backends.live.wire import read
+from backends.live.calls.logdirs import read_log_dirs
+from backends.live.codec import native
+from backends.live.codec.columns import NotPlain
+from backends.live.codec.logcolumns import read_fetch, read_list_offsets, read_log_info
+from backends.live.codec.wire import read
 
 INT32 = st.sampled_from([-1, 0, 1, 7, 2**31 - 1])
 INT64 = st.sampled_from([-1, 0, 15, 10**12, 2**63 - 1])

@@ -16,11 +16,11 @@ from kio.schema.describe_topic_partitions.v0.response import DescribeTopicPartit
 from kio.schema.types import TopicName
 
 from backends.base.errors import Refused
-from backends.live.addresses import Address
-from backends.live.cluster import describe_cluster
-from backends.live.connection import BrokerConnection
+from backends.live.calls.cluster import describe_cluster
+from backends.live.client.addresses import Address
+from backends.live.client.settings import ClientSettings
+from backends.live.connecting.connection import BrokerConnection
 from backends.live.errors import BrokerError, Trouble
-from backends.live.settings import ClientSettings
 
 Reply = Callable[[int, bytes], bytes | None]
 """Given the number of the request and its correlation id, what to write; None closes the connection."""

@@ -15,8 +15,8 @@ from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
-from backends.live import lengths, native, wire
-from backends.live.lengths import LengthError, check_lengths
+from backends.live.codec import lengths, native, wire
+from backends.live.codec.lengths import LengthError, check_lengths
 
 CALLS = [
     (75, 0),

@@ -11,8 +11,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from backends.live.oauth import ClientCredentials, TokenError
-from backends.live.secret import Secret
+from backends.live.client.oauth import ClientCredentials, TokenError
+from backends.live.client.secret import Secret
 
 SECRET = "hunter2"
 

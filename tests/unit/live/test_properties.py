@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.live.properties import PropertiesError, parse_properties, read_properties
+from backends.live.client.properties import PropertiesError, parse_properties, read_properties
 
 LATIN = st.text(st.characters(min_codepoint=0, max_codepoint=255), max_size=30)
 

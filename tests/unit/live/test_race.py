@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from backends.base.errors import BackendError, NotAllowed
-from backends.live.race import NobodyAnswered, first_answer
+from backends.live.connecting.race import NobodyAnswered, first_answer
 
 FOREVER = 3600.0
 

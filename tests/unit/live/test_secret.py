@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.live.secret import Secret
+from backends.live.client.secret import Secret
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from kio.schema.describe_topic_partitions.v0 import response as schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
-from backends.live.columns import NotPlain
-from backends.live.partitions import _Gathered, _position
-from backends.live.statecolumns import read_page
-from backends.live.wire import read
+from backends.live.calls.partitions import _Gathered, _position
+from backends.live.codec.columns import NotPlain
+from backends.live.codec.statecolumns import read_page
+from backends.live.codec.wire import read
 
 KIND: Any = schema.DescribeTopicPartitionsResponse
 INT32 = st.sampled_from([-1, 0, 1, 7, 2**31 - 1])

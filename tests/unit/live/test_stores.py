@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from backends.live.secret import Secret
-from backends.live.stores import StoreError, key_pair, keytool, read_store, trusted_certificates
-from backends.live.tls import Tls
+from backends.live.client.secret import Secret
+from backends.live.client.stores import StoreError, key_pair, keytool, read_store, trusted_certificates
+from backends.live.client.tls import Tls
 
 PASSWORD = "store-password"
 

@@ -17,15 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.base.answers import ClusterInfo, Depth, SurveyRequest
-from backends.live import logquery
-from backends.live import survey as module
-from backends.live.connection import BrokerConnection
+from backends.live.connecting.connection import BrokerConnection
 from backends.live.errors import BrokerError, Trouble
-from backends.live.logquery import LogEnd
-from backends.live.logquery import Trouble as RowTrouble
-from backends.live.shares import Ends, Share
-from backends.live.survey import SurveyRun
-from backends.live.surveyed import replicas
+from backends.live.surveying import logquery
+from backends.live.surveying import survey as module
+from backends.live.surveying.logquery import LogEnd
+from backends.live.surveying.logquery import Trouble as RowTrouble
+from backends.live.surveying.shares import Ends, Share
+from backends.live.surveying.survey import SurveyRun
+from backends.live.surveying.surveyed import replicas
 from recovery.model import Broker, Lineage, PartitionState, ReplicaLog, TopicPartition, Unknown, Why
 from recovery.probe import Answer, OutOfRange
 from tests.unit.recovery.logs import WholeLog, cluster_logs

@@ -14,11 +14,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from backends.live.addresses import Address
-from backends.live.connection import BrokerConnection
+from backends.live.client.addresses import Address
+from backends.live.client.settings import ClientSettings
+from backends.live.client.tls import Tls
+from backends.live.connecting.connection import BrokerConnection
 from backends.live.errors import BrokerError, Trouble
-from backends.live.settings import ClientSettings
-from backends.live.tls import Tls
 
 NOW = datetime.datetime.now(datetime.UTC)
 

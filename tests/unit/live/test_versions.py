@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from backends.live.releases import release
-from backends.live.versions import GET_REPLICA_LOG_INFO, capabilities
+from backends.live.calls.releases import release
+from backends.live.codec.versions import GET_REPLICA_LOG_INFO, capabilities
 from recovery.model import Unknown, Why
 
 TODAY = {

@@ -1,0 +1,70 @@
+"""Feature levels: what a node supports, what the cluster has finalised, and raising one (KIP-584, KIP-1022)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from backends.base.membership import Answer
+from backends.live.calls.voters import answered
+from backends.live.codec.wire import API_VERSIONS
+from backends.live.connecting.connection import BrokerConnection
+
+UPDATE_FEATURES = 57
+_UPGRADE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """``supported``: name to (lowest, highest) level of that node. ``finalised``: name to the cluster's level.
+
+    ``offset`` is that of the metadata that they were read from, -1 where the node has not read any.
+    """
+
+    supported: Mapping[str, tuple[int, int]]
+    finalised: Mapping[str, int]
+    offset: int
+
+
+async def describe_features(conn: BrokerConnection, *, timeout: float | None = None) -> Features:
+    """What the node behind ``conn`` knows now. Raises BrokerError, NotOffered.
+
+    It takes ApiVersions v4: v3 leaves out features whose lowest level is 0, kraft.version among them.
+    """
+    from kio.schema.api_versions.v4.request import ApiVersionsRequest
+    from kio.schema.api_versions.v4.response import ApiVersionsResponse
+
+    conn.require(API_VERSIONS, (4,), "ApiVersions")
+    request = ApiVersionsRequest(client_software_name="ktriage", client_software_version="0.1.0")
+    said = await conn.send(request, ApiVersionsResponse, timeout=timeout)
+    return Features(
+        {f.name: (f.min_version, f.max_version) for f in said.supported_features},
+        {f.name: f.max_version_level for f in said.finalized_features},
+        said.finalized_features_epoch,
+    )
+
+
+async def upgrade_feature(
+    conn: BrokerConnection, feature: str, level: int, *, dry_run: bool, timeout: float
+) -> Answer:
+    """Raise a feature's finalised level, or only ask whether it could be. Needs ALTER on the cluster.
+
+    Raises BrokerError (``sent``: it may have been done), NotAllowed, NotOffered.
+    """
+    from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
+    from kio.schema.update_features.v1.response import UpdateFeaturesResponse
+    from kio.static.primitive import i8, i16, i32Timedelta
+
+    conn.require(UPDATE_FEATURES, (1,), "UpdateFeatures")
+    update = FeatureUpdateKey(feature=feature, max_version_level=i16(level), upgrade_type=i8(_UPGRADE))
+    request = UpdateFeaturesRequest(
+        timeout=i32Timedelta.parse(timedelta(seconds=timeout)),
+        feature_updates=(update,),
+        validate_only=dry_run,
+    )
+    said = await conn.send(request, UpdateFeaturesResponse, timeout=timeout)
+    for result in said.results:
+        if result.error_code:
+            return answered(result.error_code, result.error_message, "UpdateFeatures")
+    return answered(said.error_code, said.error_message, "UpdateFeatures")

@@ -1,0 +1,118 @@
+"""The ``sasl.*`` keys of a client.properties file."""
+
+from __future__ import annotations
+
+from backends.live.client.jaas import JaasError, LoginModule, parse_jaas
+from backends.live.client.oauth import LIFETIME, ClientCredentials, TokenError, file_of, from_file, unsecured
+from backends.live.client.properties import Properties, PropertiesError, Property
+from backends.live.client.sasl import MECHANISMS, Sasl, TokenSource
+from backends.live.client.secret import Secret
+
+_URL = "sasl.oauthbearer.token.endpoint.url"
+_CLIENT_ID = "sasl.oauthbearer.client.credentials.client.id"
+_CLIENT_SECRET = "sasl.oauthbearer.client.credentials.client.secret"  # noqa: S105 - the key's name
+_STRING, _NUMBER, _LIST = (f"unsecuredLogin{kind}Claim_" for kind in ("String", "Number", "List"))
+_EXTENSION = "unsecuredLoginExtension_"
+
+
+def read_sasl(properties: Properties, protocol: str) -> Sasl:
+    """Who we are. Raises PropertiesError."""
+    mechanism = _mechanism(properties, protocol)
+    given = properties.get("sasl.jaas.config")
+    if given is None:
+        if mechanism == "OAUTHBEARER" and _CLIENT_ID in properties:
+            return Sasl(mechanism, token=_token(properties, LoginModule("", {}), None))
+        raise PropertiesError(f"{_place(properties)}: security.protocol={protocol} needs sasl.jaas.config")
+    try:
+        module = parse_jaas(given.text)
+    except JaasError as error:
+        raise PropertiesError(f"{given.where}: sasl.jaas.config: {error}") from None
+    if mechanism == "OAUTHBEARER":
+        return Sasl(
+            mechanism, token=_token(properties, module, given), extensions=_extensions(properties, module)
+        )
+    username, password = module.get("username"), module.options.get("password")
+    if not username or password is None:
+        raise PropertiesError(
+            f"{given.where}: sasl.jaas.config: {mechanism} needs the options username and password"
+        )
+    if (module.get("tokenauth") or "").lower() == "true":
+        raise PropertiesError(
+            f"{given.where}: sasl.jaas.config: delegation tokens (tokenauth) are not supported"
+        )
+    return Sasl(mechanism, username, password)
+
+
+def _mechanism(properties: Properties, protocol: str) -> str:
+    given = properties.get("sasl.mechanism")
+    mechanism = given.text if given else "GSSAPI"
+    where = given.where if given else _place(properties)
+    if mechanism in MECHANISMS:
+        return mechanism
+    if mechanism != "GSSAPI":
+        raise PropertiesError(f"{where}: sasl.mechanism is one of {', '.join(MECHANISMS)}")
+    unset = "" if given else f"security.protocol={protocol} without sasl.mechanism means GSSAPI: "
+    raise PropertiesError(
+        f"{where}: {unset}GSSAPI needs the gssapi package and a Kerberos ticket, and is not supported here;"
+        f" use {', '.join(MECHANISMS)}"
+    )
+
+
+def _place(properties: Properties) -> str:
+    return properties["security.protocol"].where
+
+
+def _token(properties: Properties, module: LoginModule, jaas: Property | None) -> TokenSource:
+    endpoint = properties.get(_URL)
+    if endpoint is None:
+        if jaas is None:
+            raise PropertiesError(f"{properties[_CLIENT_ID].where}: {_CLIENT_ID} needs {_URL}")
+        return _unsecured(module, jaas)
+    try:
+        path = file_of(endpoint.text)
+    except TokenError as error:
+        raise PropertiesError(f"{endpoint.where}: {_URL}: {error}") from None
+    if path is not None:
+        return from_file(path)
+    client_id = module.get("clientId") or _value(properties, _CLIENT_ID)
+    secret = module.get("clientSecret") or _value(properties, _CLIENT_SECRET)
+    if not client_id or not secret:
+        where = (jaas or endpoint).where
+        raise PropertiesError(f"{where}: {_URL} needs clientId and clientSecret in sasl.jaas.config")
+    scope = module.get("scope") or _value(properties, "sasl.oauthbearer.scope")
+    return ClientCredentials(endpoint.text, client_id, Secret(secret), scope)
+
+
+def _value(properties: Properties, key: str) -> str | None:
+    given = properties.get(key)
+    return given.text if given else None
+
+
+def _unsecured(module: LoginModule, jaas: Property) -> TokenSource:
+    claims: dict[str, object] = {}
+    principal = module.get("unsecuredLoginPrincipalClaimName") or "sub"
+    try:
+        for option, secret in module.options.items():
+            if option.startswith(_STRING):
+                claims[option.removeprefix(_STRING)] = secret.reveal()
+            elif option.startswith(_NUMBER):
+                claims[option.removeprefix(_NUMBER)] = float(secret.reveal())
+            elif option.startswith(_LIST):
+                listed = secret.reveal()  # its first character separates the items
+                claims[option.removeprefix(_LIST)] = listed[1:].split(listed[0]) if listed else []
+        lifetime = float(module.get("unsecuredLoginLifetimeSeconds") or LIFETIME)
+    except ValueError:
+        raise PropertiesError(f"{jaas.where}: sasl.jaas.config: a number is expected where none is") from None
+    if principal not in claims:
+        needs = f"{_URL}, or the option {_STRING}{principal} for an unsecured token"
+        raise PropertiesError(f"{jaas.where}: sasl.jaas.config: OAUTHBEARER needs {needs}")
+    return unsecured(claims, lifetime)
+
+
+def _extensions(properties: Properties, module: LoginModule) -> tuple[tuple[str, str], ...]:
+    prefix = "extension_" if _URL in properties else _EXTENSION
+    return tuple(
+        (option.removeprefix(prefix), value.reveal())
+        for option, value in module.options.items()
+        if option.startswith(prefix)
+    )

@@ -1,0 +1,76 @@
+"""``${env:NAME}``, ``${file:PATH:KEY}`` and ``${directory:PATH:FILE}`` in values (KIP-297, KIP-421, KIP-887)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from backends.live.client.properties import Properties, PropertiesError, Property, read_properties
+from backends.live.client.secret import Secret
+
+_VARIABLE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+_PACKAGE = "org.apache.kafka.common.config.provider."
+
+Lookup = Callable[[str, str], str | None]
+
+
+def resolve_variables(properties: Properties) -> Properties:
+    """Put in what the providers named by ``config.providers`` hold; without that key nothing is touched.
+
+    Raises PropertiesError for a provider that is not known here, and for a variable that it does not have.
+    """
+    listed = properties.get("config.providers")
+    if listed is None:
+        return properties
+    lookups = {
+        name: _lookup(name, properties, listed) for name in map(str.strip, listed.text.split(",")) if name
+    }
+    return {key: _resolved(key, entry, lookups) for key, entry in properties.items()}
+
+
+def _lookup(name: str, properties: Properties, listed: Property) -> Lookup:
+    key = f"config.providers.{name}.class"
+    given = properties.get(key)
+    kind = given.text.removeprefix(_PACKAGE) if given else ""
+    if kind not in _PROVIDERS:
+        where = (given or listed).where
+        raise PropertiesError(f"{where}: {key}: known here are {', '.join(_PACKAGE + k for k in _PROVIDERS)}")
+    return _PROVIDERS[kind]
+
+
+def _resolved(key: str, entry: Property, lookups: Mapping[str, Lookup]) -> Property:
+    def put_in(found: re.Match[str]) -> str:
+        provider, path, variable = found[1], found[3] or "", found[4]
+        if provider not in lookups:
+            return found[0]
+        value = lookups[provider](path, variable)
+        if value is None:
+            raise PropertiesError(f"{entry.where}: {key}: the {provider} provider has no {found[0]}")
+        return value
+
+    return entry._replace(value=Secret(_VARIABLE.sub(put_in, entry.value.reveal())))
+
+
+def _env(_path: str, name: str) -> str | None:
+    return os.environ.get(name)
+
+
+def _file(path: str, name: str) -> str | None:
+    found = read_properties(Path(path)).get(name)
+    return None if found is None else found.value.reveal()
+
+
+def _directory(path: str, name: str) -> str | None:
+    try:
+        return Path(path, name).read_text(encoding="utf-8")
+    except OSError:
+        return None
+
+
+_PROVIDERS: Mapping[str, Lookup] = {
+    "EnvVarConfigProvider": _env,
+    "FileConfigProvider": _file,
+    "DirectoryConfigProvider": _directory,
+}

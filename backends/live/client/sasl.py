@@ -1,0 +1,72 @@
+"""SASL: who we are to a broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka.abc import AbstractTokenProvider
+from aiokafka.conn import ScramAuthenticator
+from aiokafka.errors import SaslAuthenticationFailed
+
+from backends.live.client.secret import Secret
+from backends.live.errors import one_line
+
+TokenSource = Callable[[], Awaitable[Secret]]
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+
+_MAX_ITERATIONS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sasl:
+    """A mechanism with what it needs: a name and password, or for OAUTHBEARER where tokens come from."""
+
+    mechanism: str
+    username: str = ""
+    password: Secret | None = None
+    token: TokenSource | None = None
+    extensions: tuple[tuple[str, str], ...] = ()
+
+
+class Bearer(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships no types
+    """The client's side of OAUTHBEARER (RFC 7628), a refusal included: the broker tells it as a challenge."""
+
+    def __init__(self, token: Secret, extensions: tuple[tuple[str, str], ...]) -> None:
+        self._token = token
+        self._extensions = extensions
+        self._sent = False
+
+    async def token(self) -> str:
+        """The bare token (aiokafka's hook)."""
+        return self._token.reveal()
+
+    async def step(self, challenge: bytes | None) -> tuple[bytes, bool] | None:
+        """The next message to the broker, None when it is satisfied. Raises SaslAuthenticationFailed."""
+        if not self._sent:
+            self._sent = True
+            extensions = "".join(f"\x01{key}={value}" for key, value in self._extensions)
+            return f"n,,\x01auth=Bearer {self._token.reveal()}{extensions}\x01\x01".encode(), True
+        if challenge:
+            raise SaslAuthenticationFailed(_refusal(challenge))
+        return None
+
+
+def _refusal(challenge: bytes) -> str:
+    try:
+        said: Any = json.loads(challenge)
+        return one_line(f"the broker refuses the token: {said['status']}")
+    except (ValueError, KeyError, TypeError):
+        return "the broker refuses the token"
+
+
+class Scram(ScramAuthenticator):  # type: ignore[misc]  # aiokafka ships no types
+    """SCRAM that does not let a server keep us hashing for ever."""
+
+    def create_salted_password(self, salt: bytes, iterations: int) -> None:
+        """Derive the key (aiokafka's hook). Raises SaslAuthenticationFailed for an absurd count."""
+        if not 0 < iterations <= _MAX_ITERATIONS:
+            raise SaslAuthenticationFailed(f"the broker asks for {iterations} SCRAM iterations")
+        super().create_salted_password(salt, iterations)

@@ -1,0 +1,38 @@
+"""How brokers are connected to: the values that a client.properties file, or its absence, comes down to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from backends.live.client.addresses import Address
+
+if TYPE_CHECKING:
+    from backends.live.client.sasl import Sasl
+    from backends.live.client.tls import Tls
+
+CONNECT_TIMEOUT = 3.0
+REQUEST_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """Everything that a connection needs beside its address; times in seconds.
+
+    ``connect_timeout`` limits name resolution, TCP, TLS, authentication and the first answer together.
+    ``tls`` and ``sasl`` are None where the security protocol does without. ``warnings`` are lines for a person.
+    """
+
+    bootstrap: tuple[Address, ...]
+    client_id: str = "ktriage"
+    connect_timeout: float = CONNECT_TIMEOUT
+    request_timeout: float = REQUEST_TIMEOUT
+    tls: Tls | None = None
+    sasl: Sasl | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def security_protocol(self) -> str:
+        """Kafka's name of it: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+        layer = "SSL" if self.tls else "PLAINTEXT"
+        return f"SASL_{layer}" if self.sasl else layer

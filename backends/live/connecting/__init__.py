@@ -1,0 +1,1 @@
+"""One connection to one node, and where they are kept."""

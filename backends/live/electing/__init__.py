@@ -1,0 +1,1 @@
+"""Designated elections: checked, held, read back, restored."""

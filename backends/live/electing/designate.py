@@ -1,0 +1,127 @@
+"""Designated elections: the cluster's own where it has them (ElectLeaders v3), else reorder, elect, restore.
+
+ElectLeaders UNCLEAN takes the first live replica in assignment order, and the same replicas in another order
+are accepted on an offline partition at once (shared facts, "A designated election on today's clusters"). So
+the chosen replica is put first, the rest by rank, the election is held, and the order is put back.
+
+AlterPartitionReassignments compares nothing: had the replica set changed meanwhile, the old one would start a
+reassignment that deletes replicas. Hence every write is preceded by a read, and what changed is left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from backends.base.answers import Designation, Election, Outcome
+from backends.base.errors import BackendError
+from backends.base.protocol import Progress, Recorder, Stop
+from backends.live.electing.batch import Batch
+from backends.live.electing.controls import Controls
+from backends.live.electing.restoring import put_back
+from recovery.model import PartitionState, TopicPartition, Unknown
+
+BATCH = 1_000
+"""Partitions in one ElectLeaders request (the recovery tool's specification, "Designated Leader Elections")."""
+
+BACKOFF = 1.0
+"""Seconds before a passing failure is tried again."""
+
+
+async def designate(
+    controls: Controls,
+    rows: Sequence[Designation],
+    recorder: Recorder,
+    *,
+    attempts: int,
+    stop: Stop,
+    progress: Progress | None = None,
+) -> tuple[Election, ...]:
+    """Elect the designated leaders batch by batch; one result a row, in the order given.
+
+    ``attempts`` retries are made of rows that failed in passing; every one repeats all checks. Raises
+    BackendError only where nothing at all was sent.
+    """
+    ended: dict[TopicPartition, Election] = {}
+    waiting = list(rows)
+    for attempt in range(attempts + 1):
+        if attempt:
+            await asyncio.sleep(BACKOFF)
+        tell = None if progress is None else partial(progress, "electing")
+        waiting = await _round(Round(controls, recorder, stop, tell, len(rows)), waiting, ended)
+        if not waiting or stop:
+            break
+    for row in waiting:
+        ended.setdefault(row.tp, Election(row.tp, Outcome.NOT_ATTEMPTED, -1, -1, "stopped before its turn"))
+    return tuple(ended[row.tp] for row in rows)
+
+
+class Round(NamedTuple):
+    """What every attempt shares; ``tell`` is called with (rows ended, ``total`` rows)."""
+
+    controls: Controls
+    recorder: Recorder
+    stop: Stop
+    tell: Callable[[int, int], None] | None
+    total: int
+
+
+async def _round(
+    job: Round, rows: Sequence[Designation], ended: dict[TopicPartition, Election]
+) -> list[Designation]:
+    """One attempt at each row; returns those that may be tried again, with their last failure in ``ended``."""
+    again: list[Designation] = []
+    for first in range(0, len(rows), BATCH):
+        if job.stop:
+            return [*again, *rows[first:]]
+        batch = await _held(job, rows[first : first + BATCH], ended)
+        again.extend(row for row in batch.rows if row.tp in batch.passing)
+        if job.tell is not None:
+            job.tell(len(ended) - len(again), job.total)
+    return again
+
+
+async def _held(job: Round, rows: Sequence[Designation], ended: dict[TopicPartition, Election]) -> Batch:
+    """One batch, by the cluster's own designated elections where it has them."""
+    if await job.controls.designates():
+        from backends.live.electing.nativeelect import NativeBatch
+
+        native = NativeBatch(job.controls, rows, job.recorder)
+        told = await native.run()
+        if not native.unable:
+            ended.update(told)
+            return native
+    batch = Batch(job.controls, rows, job.recorder)
+    ended.update(await batch.run())
+    return batch
+
+
+async def restore_orders(
+    controls: Controls, rows: Sequence[Designation], recorder: Recorder
+) -> tuple[Election, ...]:
+    """Put back the assignment of rows whose order is the one written, or their own again, and of no other."""
+    ended: dict[TopicPartition, Election] = {}
+    for first in range(0, len(rows), BATCH):
+        chunk = rows[first : first + BATCH]
+        problems = await put_back(controls, chunk, recorder)
+        try:
+            states = await controls.states([row.tp for row in chunk])
+        except BackendError:
+            states = {}
+        for row in chunk:
+            state = states.get(row.tp)
+            ended[row.tp] = _restored(row, state, problems.get(row.tp))
+    return tuple(ended[row.tp] for row in rows)
+
+
+def _restored(row: Designation, state: PartitionState | Unknown | None, problem: str | None) -> Election:
+    detail = problem or "nothing of ours stands any more"
+    if not isinstance(state, PartitionState):
+        return Election(row.tp, Outcome.FAILED, -1, -1, detail, restored=problem is None)
+    if problem is None and state.replicas == row.replicas:
+        detail = "assignment order restored"
+    right = state.leader == row.leader
+    outcome = Outcome.ELECTED if right else Outcome.FAILED if state.offline else Outcome.OTHER_LEADER
+    return Election(row.tp, outcome, state.leader, state.leader_epoch, detail, restored=problem is None)

@@ -1,0 +1,80 @@
+"""Elections as Kafka holds them, and who leads afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+
+from backends.base.answers import Election, Outcome
+from backends.base.errors import BackendError
+from backends.base.protocol import Recorder
+from backends.live.electing.controls import Controls, Refusal
+from recovery.model import PartitionState, TopicPartition
+
+READ_BACK_FOR = 10.0
+"""Seconds in which a caught-up broker must show the leader; the controller needs some milliseconds."""
+
+
+async def hold_elections(
+    controls: Controls, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
+) -> tuple[Election, ...]:
+    """Hold them, then read the leaders back; one result for each partition that the controller answers for.
+
+    Raises BackendError where the election was refused as a whole or it is not known whether it was held.
+    """
+    kind = "preferred" if preferred else "unclean"
+    named = "all" if partitions is None else list(partitions)
+    entry = recorder.before("elect", {"election": kind, "partitions": named})
+    try:
+        answers = await controls.elect(partitions, preferred=preferred)
+    except BackendError as error:
+        recorder.after(entry, {"unknown": {tp: str(error) for tp in partitions or ()}})
+        raise
+    refused = {tp: refusal for tp, refusal in answers.items() if refusal is not None}
+    held = [tp for tp in answers if tp not in refused]
+    recorder.after(entry, {"applied": held, "refused": {tp: str(why) for tp, why in refused.items()}})
+    states = await _read_back(controls, list(answers), held, preferred)
+    return tuple(_election(tp, refused.get(tp), states.get(tp), preferred) for tp in answers)
+
+
+async def _read_back(
+    controls: Controls, partitions: Sequence[TopicPartition], held: Iterable[TopicPartition], preferred: bool
+) -> Mapping[TopicPartition, PartitionState]:
+    """The states, asked again until they show every election that was held; what cannot be had is left out."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + READ_BACK_FOR
+    states: dict[TopicPartition, PartitionState] = {}
+    waiting = set(held)
+    asked = list(partitions)
+    pause = 0.02
+    while True:
+        try:
+            found = await controls.states(asked)
+        except BackendError:
+            found = {}
+        states.update({tp: state for tp, state in found.items() if isinstance(state, PartitionState)})
+        waiting = {tp for tp in waiting if not _shown(states.get(tp), preferred)}
+        if not waiting or loop.time() >= deadline:
+            return states
+        asked = sorted(waiting)
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, 0.5)
+
+
+def _shown(state: PartitionState | None, preferred: bool) -> bool:
+    if state is None or state.offline:
+        return False
+    return not preferred or state.leader == state.replicas[0]
+
+
+def _election(
+    tp: TopicPartition, refusal: Refusal | None, state: PartitionState | None, preferred: bool
+) -> Election:
+    leader, epoch = (state.leader, state.leader_epoch) if state else (-1, -1)
+    if refusal is not None:
+        outcome = Outcome.ALREADY_ONLINE if refusal.not_needed else Outcome.FAILED
+        return Election(tp, outcome, leader, epoch, str(refusal))
+    if _shown(state, preferred):
+        return Election(tp, Outcome.ELECTED, leader, epoch, "")
+    what = f"an election was held, but no broker shows its leader within {READ_BACK_FOR:g} s"
+    return Election(tp, Outcome.FAILED, leader, epoch, what)

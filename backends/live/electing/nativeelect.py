@@ -1,0 +1,87 @@
+"""Designated elections by ElectLeaders v3 (unclean-recovery-tool, "Designated Leader Elections"): nothing is
+reordered, and so nothing has to be put back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import cast
+
+from kio.static.primitive import i8, i32, i32Timedelta
+
+from backends.base.answers import Designation
+from backends.base.errors import NotAllowed, NotOffered
+from backends.live.calls.refusals import LEFT_OUT, PartitionRefusal, by_topic, refusal
+from backends.live.codec.versions import ELECT_DESIGNATED, ELECT_LEADERS
+from backends.live.connecting.connection import BrokerConnection
+from backends.live.electing.batch import Batch
+from backends.live.electing.controls import Refusal
+from backends.live.errors import BrokerError, Trouble, check, on_cluster
+from recovery.model import TopicPartition
+
+CALL = "ElectLeaders v3"
+
+
+class NativeBatch(Batch):
+    """As :class:`backends.live.electing.batch.Batch`: the same fences, the same reading back.
+
+    ``unable`` is set where nothing was sent because the cluster does not offer the call, or not to this caller;
+    the rows are then for an ordinary batch.
+    """
+
+    native = True
+    unable = False
+
+    async def _hold(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, Refusal | None]:
+        try:
+            return await self._controls.designate({row.tp: row.leader for row in rows})
+        except (NotAllowed, NotOffered):
+            self.unable = True
+            raise
+
+
+async def elect_designated(
+    conn: BrokerConnection, leaders: Mapping[TopicPartition, int], *, timeout: float | None = None
+) -> Mapping[TopicPartition, PartitionRefusal | None]:
+    """Elect exactly these leaders; None where it was done. Needs CLUSTER_ACTION. At most 1000 are served.
+
+    Raises BrokerError (``sent``: it may have been done; an answer that is not the specification's is such a one),
+    NotAllowed, NotOffered, BackendError.
+    """
+    from kio.schema.types import TopicName
+
+    from backends.live.codec.native import (
+        DESIGNATED,
+        DesignatedPartitions,
+        ElectLeadersRequest,
+        ElectLeadersResponse,
+    )
+
+    conn.require(ELECT_LEADERS, (ELECT_DESIGNATED,), CALL)
+    limit = timedelta(seconds=conn.request_timeout if timeout is None else timeout)
+    topics = by_topic(leaders)
+    request = ElectLeadersRequest(
+        election_type=i8(DESIGNATED),
+        topic_partitions=tuple(
+            DesignatedPartitions(
+                topic=TopicName(topic),
+                partitions=cast("tuple[i32, ...]", tuple(indexes)),
+                designated_leaders=tuple(i32(leaders[TopicPartition(topic, index)]) for index in indexes),
+            )
+            for topic, indexes in topics.items()
+        ),
+        timeout=i32Timedelta.parse(limit),
+    )
+    answer = await conn.send_exactly(request, ElectLeadersResponse, timeout=timeout)
+    if answer is None:
+        detail = f"the answer to {CALL} is not as the specification has it"
+        raise BrokerError(Trouble.UNDECODABLE, conn.where, detail, sent=True)
+    check(answer.error_code, CALL, on_cluster("CLUSTER_ACTION"))
+    told: dict[TopicPartition, PartitionRefusal | None] = dict.fromkeys(leaders, LEFT_OUT)
+    for topic in answer.replica_election_results:
+        for row in topic.partition_result:
+            tp = TopicPartition(str(topic.topic), row.partition_id)
+            if tp in told:
+                told[tp] = refusal(row.error_code, row.error_message)
+    return told

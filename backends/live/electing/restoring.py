@@ -1,0 +1,137 @@
+"""Putting assignments back into their own order, until it is known that they are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from backends.base.answers import Designation
+from backends.base.errors import BackendError
+from backends.base.protocol import Recorder
+from backends.live.electing.controls import Controls
+from backends.live.electing.recording import failed, may_pass, record, surely_not_done
+from recovery.model import TopicPartition, Unknown
+
+RESTORE_FOR = 15.0
+"""Seconds in which restoring is tried again before it is left to ``resume``."""
+SEEN_FOR = 3.0
+"""Seconds in which a caught-up broker has to show an order after it was written, where no answer told so."""
+
+
+async def put_back(
+    controls: Controls, rows: Sequence[Designation], recorder: Recorder
+) -> Mapping[TopicPartition, str]:
+    """Writes each row's own order where nobody else changed it; why not, for each row in which it is not back.
+
+    Tries again while it fails in passing. Raises nothing but cancellation.
+    """
+    return await _Restoring(controls, recorder).run(rows)
+
+
+class _Doubt(NamedTuple):
+    """A write of these rows that may have been carried out."""
+
+    entry: str
+    rows: Sequence[Designation]
+    error: BackendError
+
+
+class _Restoring:
+    def __init__(self, controls: Controls, recorder: Recorder) -> None:
+        self._controls = controls
+        self._recorder = recorder
+        # The last write, where its answer did not come or was not understood; its end is not recorded yet.
+        self._doubt: _Doubt | None = None
+        # When a row of it was first, and last, seen in its own order after it.
+        self._seen: dict[TopicPartition, tuple[float, float]] = {}
+
+    async def run(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, str]:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + RESTORE_FOR
+        pause = 0.1
+        try:
+            while True:
+                try:
+                    return await self._once(rows, loop.time())
+                except BackendError as error:
+                    if not may_pass(error) or loop.time() >= deadline:
+                        return {row.tp: str(error) for row in rows if not self._is_back(row.tp)}
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 2.0)
+        finally:
+            self._told()
+
+    async def _once(self, rows: Sequence[Designation], now: float) -> dict[TopicPartition, str]:
+        """Writes the original order where the present one is ours; says why not for each other row.
+
+        Where the original order stands it is written too: a broker that is a moment behind the controller does not
+        show the other one yet, and a request whose answer never came may still be carried out after this look,
+        but before this write. A row whose topic is gone is no problem. Raises BackendError where it may be tried
+        again.
+        """
+        tps = [row.tp for row in rows]
+        states, reassigning = await asyncio.gather(
+            self._controls.states(tps), self._controls.reassigning(tps)
+        )
+        ours: list[Designation] = []
+        problems: dict[TopicPartition, str] = {}
+        for row in rows:
+            state = states.get(row.tp)
+            if isinstance(state, Unknown):
+                problems[row.tp] = f"its state cannot be had: {state}"
+            elif state is None or state.topic_id != row.topic_id:
+                continue
+            elif row.tp in reassigning:
+                problems[row.tp] = "a reassignment is in progress; left alone"
+            elif state.replicas not in (row.order, row.replicas):
+                now_is = list(state.replicas)
+                problems[row.tp] = f"the assignment is now {now_is}, not what was written; left alone"
+            elif not self._was_seen(row, state.replicas, now):
+                ours.append(row)
+        self._told()
+        if ours:
+            problems.update(await self._write(ours))
+        return problems
+
+    def _told(self) -> None:
+        """Records how the write in doubt ended: by what was seen since."""
+        if self._doubt is None:
+            return
+        entry, doubtful, error = self._doubt
+        self._doubt = None
+        back = [row.tp for row in doubtful if self._is_back(row.tp)]
+        unknown = {row.tp: str(error) for row in doubtful if row.tp not in back}
+        self._recorder.after(entry, {"applied": back, "unknown": unknown})
+
+    def _was_seen(self, row: Designation, replicas: tuple[int, ...], now: float) -> bool:
+        """Whether the own order has stood for long enough after a write whose answer told nothing."""
+        if replicas != row.replicas:
+            self._seen.pop(row.tp, None)
+        elif self._doubt is not None or row.tp in self._seen:
+            self._seen[row.tp] = self._seen.get(row.tp, (now, now))[0], now
+        return self._is_back(row.tp)
+
+    def _is_back(self, tp: TopicPartition) -> bool:
+        """By what was seen, not by the time since: looks that failed say nothing."""
+        first, last = self._seen.get(tp, (0.0, 0.0))
+        return last - first >= SEEN_FOR
+
+    async def _write(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, str]:
+        entry = record(self._recorder, "restore", rows)
+        try:
+            answers = await self._controls.write_orders({row.tp: row.replicas for row in rows})
+        except BackendError as error:
+            if surely_not_done(error):
+                self._recorder.after(entry, failed(rows, error))
+            else:
+                self._doubt = _Doubt(entry, rows, error)
+            raise
+        refused = {tp: answer for tp, answer in answers.items() if answer is not None}
+        told = {tp: str(answer) for tp, answer in refused.items()}
+        applied = [row.tp for row in rows if row.tp not in refused]
+        self._recorder.after(entry, {"applied": applied, "refused": told})
+        passing = next((str(answer) for answer in refused.values() if answer.passing), None)
+        if passing is not None:
+            raise BackendError(passing)
+        return told

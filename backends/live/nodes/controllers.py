@@ -1,0 +1,123 @@
+"""The controllers of one cluster, each asked at its own listener (KIP-919): what serves where brokers are down."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+from backends.base.answers import Quorum
+from backends.base.errors import BackendError, NoLeader, NotAllowed
+from backends.live.calls.quorum import describe_quorum
+from backends.live.client.addresses import Address
+from backends.live.client.settings import ClientSettings
+from backends.live.connecting.connection import BrokerConnection
+from backends.live.connecting.pool import Pool
+from backends.live.connecting.race import NobodyAnswered, first_answer
+from backends.live.errors import BrokerError, NobodyReached, Trouble
+from backends.live.nodes.probing import Listing, list_controllers
+
+T = TypeVar("T")
+
+ANSWER_TIMEOUT = 4.0
+"""Seconds for one controller's answer: one that hangs must not hold up the others."""
+
+
+class Controllers:
+    """Connections by address, opened when first needed. ``known`` are the addresses, the given ones first."""
+
+    def __init__(self, settings: ClientSettings, seeds: Iterable[Address] = ()) -> None:
+        self.settings = settings
+        self._addresses: list[Address] = list(dict.fromkeys(seeds))
+        self._pool = Pool(self._open, lambda _index, _conn: True)
+        self._leader: Address | None = None
+        self.cluster_id = ""
+
+    @property
+    def known(self) -> tuple[Address, ...]:
+        return tuple(self._addresses)
+
+    def learn(self, addresses: Iterable[Address]) -> None:
+        """Controllers that somebody else listed: they are asked too."""
+        self._addresses.extend(a for a in dict.fromkeys(addresses) if a not in self._addresses)
+
+    async def close(self) -> None:
+        """Let go of every connection; in any state, and twice."""
+        await self._pool.close()
+
+    async def open(self) -> str:
+        """Ask the controllers that are known for their cluster; the first that answers serves.
+
+        Raises Unreachable, which names each with its reason, or NotAllowed.
+        """
+        return (await self.listing()).cluster_id
+
+    async def listing(self) -> Listing:
+        """The controllers that have registered. Raises Unreachable, NotAllowed, BackendError."""
+        try:
+            found = await first_answer([self._lister(a) for a in self._addresses], patience=0.0)
+        except NobodyAnswered as error:
+            raise _in_short(error) from None
+        if self.cluster_id and found.cluster_id != self.cluster_id:
+            raise BackendError(
+                f"a controller of cluster {found.cluster_id} answers, not of {self.cluster_id}"
+            )
+        self.cluster_id = found.cluster_id
+        self.learn(Address(c.host, c.port) for c in found.controllers)
+        return found
+
+    async def quorum(self) -> Quorum:
+        """As the leader describes it. Raises NoLeader where controllers answer and nobody leads, Unreachable, …"""
+        # Who led a moment ago most likely does now; a leader that is gone costs a look at all of them.
+        if self._leader is not None:
+            try:
+                return await self._describe(self._leader)
+            except NotAllowed:
+                raise
+            except BackendError:
+                self._leader = None
+        asks = [self._describer(address) for address in self._addresses]
+        try:
+            return await first_answer(asks, patience=0.0)
+        except NobodyAnswered as error:
+            raise _in_short(error) from None
+
+    async def leading(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
+        """Put a question to the leader, once. Raises as :meth:`quorum`, and what the question raises."""
+        await self.quorum()
+        if self._leader is None:
+            raise NoLeader("the leader resigned while it was asked")
+        return await ask(await self._connection(self._leader))
+
+    def _lister(self, address: Address) -> Callable[[], Awaitable[Listing]]:
+        async def ask() -> Listing:
+            return await list_controllers(await self._connection(address), timeout=ANSWER_TIMEOUT)
+
+        return ask
+
+    def _describer(self, address: Address) -> Callable[[], Awaitable[Quorum]]:
+        return lambda: self._describe(address)
+
+    async def _describe(self, address: Address) -> Quorum:
+        found = await describe_quorum(await self._connection(address), timeout=ANSWER_TIMEOUT)
+        self._leader = address
+        self.learn(Address(e.host, e.port) for e in found.endpoints)
+        return found
+
+    async def _connection(self, address: Address) -> BrokerConnection:
+        return await self._pool.get(self._addresses.index(address))
+
+    async def _open(self, index: int) -> BrokerConnection:
+        return await BrokerConnection.open(self._addresses[index], self.settings)
+
+
+def _in_short(error: NobodyAnswered) -> BackendError:
+    """NoLeader where any controller answered that it does not lead: that is more than "not reached"."""
+    leaderless = next((e for e in error.errors if isinstance(e, NoLeader)), None)
+    if leaderless is not None:
+        silent = "; ".join(str(e) for e in error.errors if isinstance(e, BrokerError))
+        return NoLeader(f"no controller leads{f'; not reached: {silent}' if silent else ''}")
+    told = [e for e in error.errors if not isinstance(e, BrokerError)]
+    if told:
+        return told[-1]
+    sent = any(isinstance(e, BrokerError) and e.trouble is Trouble.NO_ANSWER for e in error.errors)
+    return NobodyReached(f"no controller could be asked: {error}", sent=sent)
