@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -71,26 +72,66 @@ def commit(result: Result) -> Result:
 
 
 def read_result(place: Place, job: str | None = None) -> Result:
-    """The run in that directory, or the newest of ``job`` below it. Raises PipelineError."""
-    if not (place / MANIFEST).exists():
-        found = [one for one in read_results(place) if job in (None, one.job)]
-        if not found:
-            raise PipelineError(f"{place.uri}: no finished result{f' of {job}' if job else ''} is here")
-        return max(found, key=lambda result: (result.made_at, result.place.name))
-    result = _read(place)
-    if job is not None and result.job != job:
-        raise PipelineError(f"{place.uri}: a result of {result.job}, not of {job}")
-    return result
+    """The run in that directory, or the newest of ``job`` below it.
+
+    A run below it that cannot be read counts by its directory's name: where it may be the newest, PipelineError is
+    raised, for an older one would pass for it; where a newer one can be read, it is passed over. Raises
+    PipelineError too where there is none.
+    """
+    if (place / MANIFEST).exists():
+        result = _read(place)
+        if job is not None and result.job != job:
+            raise PipelineError(f"{place.uri}: a result of {result.job}, not of {job}")
+        return result
+    sound, broken = _below(place)
+    found = [one for one in sound if job in (None, one.job)]
+    newest = max(found, key=lambda result: (result.made_at, result.place.name), default=None)
+    for name, error in broken:
+        named, moment = _job_and_moment(name)
+        if named not in (None, job) and job is not None:
+            continue
+        if newest is None or moment is None or moment >= newest.made_at.replace(microsecond=0):
+            raise error
+    if newest is None:
+        raise PipelineError(f"{place.uri}: no finished result{f' of {job}' if job else ''} is here")
+    return newest
 
 
 def read_results(place: Place) -> tuple[Result, ...]:
     """Every finished run in or right below that directory, oldest first. Raises PipelineError."""
-    above = [
-        Place(file.files, file.path.rsplit("/", 1)[0], file.uri.rsplit("/", 1)[0], file.scheme)
-        for file in place.walk()
-        if file.name == MANIFEST
-    ]
-    return tuple(sorted((_read(one) for one in above), key=lambda result: result.made_at))
+    sound, broken = _below(place)
+    for _, error in broken:
+        raise error
+    return tuple(sorted(sound, key=lambda result: result.made_at))
+
+
+def _below(place: Place) -> tuple[list[Result], list[tuple[str, PipelineError]]]:
+    """What can be read there, and of what cannot the directory's name and why."""
+    sound: list[Result] = []
+    broken: list[tuple[str, PipelineError]] = []
+    for file in place.walk():
+        if file.name == MANIFEST:
+            above = Place(file.files, file.path.rsplit("/", 1)[0], file.uri.rsplit("/", 1)[0], file.scheme)
+            try:
+                sound.append(_read(above))
+            except PipelineError as error:
+                broken.append((above.name, error))
+    return sound, broken
+
+
+_NAME = re.compile(r"(?P<job>\w+)-(?P<moment>\d{8}T\d{6})Z-\w+")
+
+
+def _job_and_moment(name: str) -> tuple[str | None, datetime | None]:
+    """What :func:`run_directory` wrote into the name; None where it is another's."""
+    told = _NAME.fullmatch(name)
+    if told is None:
+        return None, None
+    try:
+        moment = datetime.strptime(told["moment"], "%Y%m%dT%H%M%S")
+    except ValueError:
+        return None, None
+    return told["job"], moment.replace(tzinfo=UTC)
 
 
 def _read(place: Place) -> Result:

@@ -37,10 +37,17 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("job", choices=sorted(_JOBS))
     parser.add_argument("--in", dest="source", action="append", default=[])
     parser.add_argument("--out", required=True)
+    parser.add_argument("--at", type=moment)
     parser.add_argument("--ranking", type=Ranking, choices=list(Ranking), default=Ranking.LAST_RECORD)
     parser.add_argument("--strategy", type=Strategy, choices=list(Strategy), default=Strategy.BALANCED)
     parser.add_argument("--seeds", type=int, default=10)
     return parser.parse_args(words)
+
+
+def moment(text: str) -> datetime:
+    """ISO 8601, UTC unless it says otherwise."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def main(words: Sequence[str]) -> int:
@@ -59,7 +66,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _plan(asked: argparse.Namespace, spark: Any, out: Place) -> Outcome:
-    sources = find([place(source) for source in asked.source])
+    sources = find([place(source) for source in asked.source], at=asked.at)
     return plans.outcome(spark, sources, asked.ranking, asked.strategy, out, everything=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from pipeline.places import place
 from pipeline.plan.result import plan_of
 from pipeline.results import read_result
 from tests.pipeline.stories import partition
-from tests.pipeline.surveys import write
+from tests.pipeline.surveys import NOON, write
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,9 +27,12 @@ pytestmark = pytest.mark.timeout(1200)
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where both jobs have left their results."""
     home = tmp_path_factory.mktemp("submit")
-    write(place(str(home / "lake")), "c", [partition(n, leader=-1, isr=()) for n in range(50)])
+    lake = place(str(home / "lake"))
+    write(lake, "c", [partition(n, leader=-1, isr=()) for n in range(50)])
+    write(lake, "c", [partition(n) for n in range(50)], NOON + timedelta(hours=1), "later")
     archive, _ = build(place(str(home)))
-    for words in (("plan", "--in", "lake", "--strategy", "aggressive"), ("drill", "--seeds", "1")):
+    asked = ("--in", "lake", "--at", "2026-01-31T12:30:00Z", "--strategy", "aggressive")
+    for words in (("plan", *asked), ("drill", "--seeds", "1")):
         _submit(home, archive.path, *words, "--out", "results")
     return home / "results"
 

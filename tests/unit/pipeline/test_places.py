@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from datetime import datetime, timedelta
 from io import BytesIO
 from pathlib import Path
 
@@ -47,6 +48,34 @@ def test_a_result_is_there_when_its_manifest_is(tmp_path: Path) -> None:
         read_result(directory, "drill")
     with pytest.raises(PipelineError, match="without incidents"):
         result.table("incidents")
+
+
+def test_a_result_that_cannot_be_read_matters_only_where_it_may_be_the_newest(tmp_path: Path) -> None:
+    out = place(str(tmp_path))
+
+    def ran(job: str, when: datetime, token: str) -> Result:
+        return commit(Result(run_directory(out, job, when, token), job, when, "0.1.0", (), {}, {}))
+
+    def spoils(one: Result) -> None:
+        (one.place / "manifest.json").write(b'{"format": "ktriage.result", "version": 99}')
+
+    older, newest, drill = (
+        ran("plan", NOON, "a"),
+        ran("plan", NOON + timedelta(hours=1), "b"),
+        ran("drill", NOON + timedelta(hours=2), "c"),
+    )
+    spoils(older)
+    assert read_result(out, "plan") == newest
+    assert read_result(out) == drill
+    spoils(drill)
+    assert read_result(out, "plan") == newest, "a drill is no plan"
+    with pytest.raises(PipelineError, match="result format 99"):
+        read_result(out)
+    with pytest.raises(PipelineError, match="result format 99"):
+        read_results(out)
+    spoils(newest)
+    with pytest.raises(PipelineError, match="result format 99"):
+        read_result(out, "plan")
 
 
 @pytest.mark.parametrize(
