@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,19 @@ def test_every_row_is_read_once_however_the_file_is_cut(
     assert len(found) == -(-chain.full.parts[0].size // size)
 
 
+def test_a_row_group_that_begins_at_a_cut_is_the_second_piece_s(tmp_path: Path) -> None:
+    root = place(str(tmp_path))
+    part = written(root).full.parts[0]
+    file = root / part.path
+    held = pq.ParquetFile(file.path).metadata
+    columns = [held.row_group(group).column(0) for group in range(GROUPS)]
+    begins = [min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset) for c in columns]
+    bounds = [0, *begins[1:], part.size]
+    found = [pieces.Piece(file.uri, "c", "s", start, end) for start, end in pairwise(bounds)]
+    assert [len(partitions([piece])) for piece in found] == [A_GROUP] * GROUPS
+    assert partitions(found) == list(range(GROUPS * A_GROUP))
+
+
 def test_a_small_snapshot_is_cut_for_the_cores_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,7 +80,11 @@ def test_a_small_snapshot_is_cut_for_the_cores_there_are(
     assert len(pieces.pieces([written(place(str(tmp_path)))], 2)) == 2 * pieces.A_CORE
 
 
-def test_only_those_without_a_leader_are_read_and_those_that_tell_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [7, pieces.ROWS])
+def test_only_those_without_a_leader_are_read_and_those_that_tell_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(pieces, "ROWS", at_once)
     offline = frozenset({3, 45, *range(80, 120)})
     root = place(str(tmp_path))
     chain = written(root, offline=offline)
