@@ -40,11 +40,15 @@ def needs_reorder(
 ) -> bool:
     """Whether the assignment must be rewritten so that Kafka's election follows ``order``.
 
-    Kafka takes the first electable replica in assignment order; replicas that cannot be elected do not count.
+    Kafka takes the first electable replica in assignment order. One that cannot be elected now may be back by the
+    time of the election (a broker that is just starting), so the chosen leader has to stand before those too. Where
+    a broker is not registered no assignment with it can be written, and those that can be elected now decide.
     """
     electable = [broker for broker in order if standings.get(broker) is Standing.ELECTABLE]
     present = [broker for broker in replicas if standings.get(broker) is Standing.ELECTABLE]
-    return electable != present
+    if electable != present or Standing.UNREGISTERED in standings.values():
+        return electable != present
+    return replicas[0] != order[0]
 
 
 def blocked_by_last_known_leader(state: PartitionState, standings: Mapping[int, Standing]) -> int | None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _ELECTION_NOT_NEEDED = 84
 _PASSING = frozenset((7, 41, 80, 83))
+_DOUBTFUL = frozenset((-1, 0, 7))  # an unknown error, left out, REQUEST_TIMED_OUT
 _FINAL = frozenset((3, 84))  # retriable for a client with old metadata; the controller's word is final
 
 
@@ -28,6 +29,11 @@ class PartitionRefusal(NamedTuple):
     def not_needed(self) -> bool:
         """ELECTION_NOT_NEEDED: the partition has a leader."""
         return self.code == _ELECTION_NOT_NEEDED
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it may have been carried out, or will be, all the same."""
+        return self.code in _DOUBTFUL
 
     def __str__(self) -> str:
         return f"{self.name}: {self.message}" if self.message else self.name

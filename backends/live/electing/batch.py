@@ -10,11 +10,14 @@ from backends.base.answers import Designation, Election, Outcome
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
 from backends.live.electing.controls import Controls, Refusal
-from backends.live.electing.recording import failed, may_pass, record, surely_not_done
+from backends.live.electing.recording import answered, failed, may_pass, record, surely_not_done
 from backends.live.electing.restoring import put_back
 from recovery.fences import Fence, blocked_by_last_known_leader, needs_reorder, state_changed
 from recovery.model import PartitionState, Standing, TopicPartition, Unknown, Why
 from recovery.standing import standing
+
+ORDER_SEEN_FOR = 3.0
+"""Seconds in which a caught-up broker must show an order that the controller took."""
 
 READ_BACK_FOR = 10.0
 """Seconds in which a caught-up broker must show the election; the controller needs some milliseconds."""
@@ -28,19 +31,31 @@ class _Look(NamedTuple):
 
 
 class Batch:
-    """At most 1,000 rows. ``passing`` are the rows whose failure may pass."""
+    """At most 1,000 rows. ``passing`` are the rows whose failure may pass.
+
+    ``sent`` is shared by all attempts at the same rows: the state of each partition before anything was sent for
+    it, so that an election of ours is judged by whom it elected although only a later look sees the leader.
+    """
 
     native = False
     """Whether the cluster elects the designated leaders itself: then no order matters."""
 
-    def __init__(self, controls: Controls, rows: Sequence[Designation], recorder: Recorder) -> None:
+    def __init__(
+        self,
+        controls: Controls,
+        rows: Sequence[Designation],
+        recorder: Recorder,
+        sent: dict[TopicPartition, PartitionState] | None = None,
+    ) -> None:
         self.rows = tuple(rows)
+        self._sent = {} if sent is None else sent
         self.passing: set[TopicPartition] = set()
         self._controls = controls
         self._recorder = recorder
         self._ended: dict[TopicPartition, Election] = {}
         self._looks: dict[TopicPartition, _Look] = {}
-        self._doubt = ""
+        self._doubts: dict[TopicPartition, str] = {}
+        self._written: set[TopicPartition] = set()
 
     async def run(self) -> Mapping[TopicPartition, Election]:
         """One result a row. Whatever happens on the way, every order that was written is put back.
@@ -99,7 +114,10 @@ class Batch:
         """Ends a row whose election may not be sent."""
         state = look.state
         if not state.offline and state.topic_id == row.topic_id:
-            self._end(row, Outcome.ALREADY_ONLINE, f"led by {state.leader}", state)
+            if row.tp in self._sent and state.leader_epoch > row.leader_epoch:
+                self._led(row, state)
+            else:
+                self._end(row, Outcome.ALREADY_ONLINE, f"led by {state.leader}", state)
             return
         fence = Fence(row.topic_id, row.leader_epoch, row.replicas, row.candidate_logs)
         stale = state_changed(fence, state)
@@ -144,20 +162,28 @@ class Batch:
             self._recorder.after(entry, failed(rows, error))
             if surely_not_done(error):
                 written.clear()
+            self._was_sent(written)
             raise
-        refused = {row.tp: str(answers[row.tp]) for row in rows if answers.get(row.tp) is not None}
-        applied = [row.tp for row in rows if row.tp not in refused]
-        self._recorder.after(entry, {"applied": applied, "refused": refused})
+        answers = {row.tp: answers.get(row.tp) for row in rows}
+        self._recorder.after(entry, answered(answers))
         for row in rows:
-            answer = answers.get(row.tp)
+            answer = answers[row.tp]
             if answer is not None:
-                written.remove(row)
+                if not answer.doubtful:
+                    written.remove(row)
                 self._fail(row, f"the assignment could not be reordered: {answer}", passing=answer.passing)
+        self._written = {row.tp for row in written}
+        self._was_sent(written)
+
+    def _was_sent(self, rows: Sequence[Designation]) -> None:
+        for row in rows:
+            self._sent.setdefault(row.tp, self._looks[row.tp].state)
 
     # Elect.
 
     async def _elect(self, rows: Sequence[Designation]) -> None:
-        """Asks the chosen replicas once more, then holds the election."""
+        """Looks at the orders and asks the chosen replicas once more, then holds the election."""
+        rows = await self._in_order(rows)
         fences = {row.tp: {row.leader: row.candidate_logs[row.leader]} for row in rows}
         changed = await self._controls.changed_logs(fences) if rows else {}
         for row in rows:
@@ -176,15 +202,53 @@ class Batch:
             self._recorder.after(entry, failed(rows, error))
             if surely_not_done(error):
                 raise
-            self._doubt = f" ({error})"
+            self._was_sent(rows)
+            self._doubts.update({row.tp: f" ({error})" for row in rows})
             return
-        refused = {tp: str(answer) for tp, answer in answers.items() if answer is not None}
-        applied = [row.tp for row in rows if row.tp not in refused]
-        self._recorder.after(entry, {"applied": applied, "refused": refused})
+        answers = {row.tp: answers.get(row.tp) for row in rows}
+        self._recorder.after(entry, answered(answers))
+        self._was_sent([row for row in rows if (answer := answers[row.tp]) is None or answer.doubtful])
         for row in rows:
-            answer = answers.get(row.tp)
-            if answer is not None and not answer.not_needed:
+            answer = answers[row.tp]
+            if answer is not None and answer.doubtful:
+                self._doubts[row.tp] = f" ({answer})"
+            elif answer is not None and not answer.not_needed:
                 self._fail(row, f"not elected: {answer}", passing=answer.passing)
+
+    async def _in_order(self, rows: Sequence[Designation]) -> list[Designation]:
+        """Those whose assignment is as the election is to follow it: what this batch wrote somebody else's run may
+        have put back for its own, and without it Kafka would elect another.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + ORDER_SEEN_FOR
+        waiting = [row for row in rows if row.tp in self._written]
+        pause = 0.02
+        while waiting:
+            states = await self._controls.states([row.tp for row in waiting])
+            waiting = [row for row in waiting if not self._shows_order(row, states.get(row.tp))]
+            if waiting and loop.time() >= deadline:
+                break
+            if waiting:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 0.5)
+        for row in waiting:
+            what = "the order that was written does not stand: another run may have put it back"
+            self._fail(row, what, passing=True)
+        return [row for row in rows if row.tp not in self._ended]
+
+    def _shows_order(self, row: Designation, state: PartitionState | Unknown | None) -> bool:
+        """Whether there is nothing to wait for; ends a row that is not to be elected any more."""
+        if state is None:
+            self._end(row, Outcome.STALE, "the partition does not exist any more")
+        elif isinstance(state, Unknown):
+            return False
+        elif not state.offline and state.leader_epoch > row.leader_epoch:
+            self._led(row, state)
+        elif state.replicas not in (row.order, row.replicas):
+            self._end(row, Outcome.STALE, f"the assignment is now {list(state.replicas)}", state)
+        else:
+            return state.replicas == row.order
+        return True
 
     async def _hold(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, Refusal | None]:
         return await self._controls.elect([row.tp for row in rows], preferred=False)
@@ -214,11 +278,13 @@ class Batch:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 0.5)
         for row in waiting:
-            what = f"no leader was seen within {READ_BACK_FOR:g} s of the election{self._doubt}"
+            what = (
+                f"no leader was seen within {READ_BACK_FOR:g} s of the election{self._doubts.get(row.tp, '')}"
+            )
             self._fail(row, what, passing=True)
 
     def _led(self, row: Designation, state: PartitionState) -> None:
-        before = self._looks[row.tp].state
+        before = self._sent.get(row.tp, self._looks[row.tp].state)
         if state.leader == row.leader:
             self._end(row, Outcome.ELECTED, "", state)
         elif state.leader in (*before.isr, *(before.elr or ())):

@@ -22,6 +22,11 @@ class Refusal(Protocol):
         """ELECTION_NOT_NEEDED: the partition has a leader."""
         ...
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether what was asked for may have been done, or will be, all the same."""
+        ...
+
     def __str__(self) -> str: ...
 
 

@@ -46,11 +46,12 @@ async def designate(
     """
     ended: dict[TopicPartition, Election] = {}
     waiting = list(rows)
+    tell = None if progress is None else partial(progress, "electing")
+    job = Round(controls, recorder, stop, tell, len(rows), {})
     for attempt in range(attempts + 1):
         if attempt:
             await asyncio.sleep(BACKOFF)
-        tell = None if progress is None else partial(progress, "electing")
-        waiting = await _round(Round(controls, recorder, stop, tell, len(rows)), waiting, ended)
+        waiting = await _round(job, waiting, ended)
         if not waiting or stop:
             break
     for row in waiting:
@@ -59,13 +60,14 @@ async def designate(
 
 
 class Round(NamedTuple):
-    """What every attempt shares; ``tell`` is called with (rows ended, ``total`` rows)."""
+    """What every attempt shares; ``tell`` is called with (rows ended, ``total`` rows), ``sent`` as Batch has it."""
 
     controls: Controls
     recorder: Recorder
     stop: Stop
     tell: Callable[[int, int], None] | None
     total: int
+    sent: dict[TopicPartition, PartitionState]
 
 
 async def _round(
@@ -88,12 +90,12 @@ async def _held(job: Round, rows: Sequence[Designation], ended: dict[TopicPartit
     if await job.controls.designates():
         from backends.live.electing.nativeelect import NativeBatch
 
-        native = NativeBatch(job.controls, rows, job.recorder)
+        native = NativeBatch(job.controls, rows, job.recorder, job.sent)
         told = await native.run()
         if not native.unable:
             ended.update(told)
             return native
-    batch = Batch(job.controls, rows, job.recorder)
+    batch = Batch(job.controls, rows, job.recorder, job.sent)
     ended.update(await batch.run())
     return batch
 

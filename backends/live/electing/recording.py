@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from backends.base.answers import Designation
 from backends.base.errors import BackendError, NotAllowed, NotOffered
 from backends.base.protocol import Recorder
+from backends.live.electing.controls import Refusal
+from recovery.model import TopicPartition
 
 
 class NotRecorded(BackendError):
@@ -28,6 +30,17 @@ def failed(rows: Sequence[Designation], error: BackendError) -> Mapping[str, obj
     """What the journal is told of a request that failed as a whole."""
     how = "refused" if surely_not_done(error) else "unknown"
     return {how: {row.tp: str(error) for row in rows}}
+
+
+def answered(answers: Mapping[TopicPartition, Refusal | None]) -> Mapping[str, object]:
+    """What the journal is told of an answer partition by partition."""
+    refused = {
+        tp: str(answer) for tp, answer in answers.items() if answer is not None and not answer.doubtful
+    }
+    unknown = {tp: str(answer) for tp, answer in answers.items() if answer is not None and answer.doubtful}
+    applied = [tp for tp, answer in answers.items() if answer is None]
+    told = {"applied": applied, "refused": refused}
+    return told | {"unknown": unknown} if unknown else told
 
 
 def surely_not_done(error: BackendError) -> bool:

@@ -192,11 +192,16 @@ def test_a_chosen_one_that_is_first_already_needs_no_reordering() -> None:
     assert elect.name == "ElectLeaders"
 
 
-def test_a_replica_that_cannot_be_elected_need_not_be_moved() -> None:
+def test_the_chosen_one_is_put_before_a_fenced_replica_that_may_be_back_by_then() -> None:
     told = survey({1: LONG_TAIL, 2: RIGHT, 3: RIGHT}, standings={1: Standing.FENCED})
     plan = plan_of(told)
     assert plan.rows[0].order == (2, 3, 1)
-    assert [r.name for r in requests(plan, native=False)] == ["ElectLeaders"]
+    reorder, elect, restore = requests(plan, native=False)
+    assert [r.name for r in (reorder, elect, restore)] == [
+        "AlterPartitionReassignments",
+        "ElectLeaders",
+        "AlterPartitionReassignments",
+    ]
 
 
 def test_a_cluster_that_elects_designated_leaders_gets_one_request_a_batch() -> None:

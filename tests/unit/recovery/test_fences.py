@@ -34,15 +34,25 @@ def test_what_changed_is_said(state: PartitionState, why: str) -> None:
     [
         ((1, 2, 3), (1, 2, 3), False),
         ((2, 1, 3), (1, 2, 3), True),
-        ((2, 3, 1), (2, 3), False),
+        ((1, 3, 2), (1, 2, 3), True),
+        ((1, 3, 2), (1, 3), False),
+        ((2, 3, 1), (2, 3), True),
         ((3, 2, 1), (2, 3), True),
-        ((3, 1, 2), (3,), False),
+        ((3, 1, 2), (3,), True),
     ],
 )
-def test_only_replicas_that_can_be_elected_count_for_the_order(
+def test_the_chosen_one_stands_before_those_that_may_be_back_and_the_electable_by_rank(
     order: tuple[int, ...], electable: tuple[int, ...], needed: bool
 ) -> None:
     standings = {broker: ELECTABLE if broker in electable else FENCED for broker in (1, 2, 3)}
+    assert needs_reorder((1, 2, 3), order, standings) is needed
+
+
+@pytest.mark.parametrize(("order", "needed"), [((2, 3, 1), False), ((3, 2, 1), True)])
+def test_with_a_broker_that_is_not_registered_those_that_can_be_elected_decide(
+    order: tuple[int, ...], needed: bool
+) -> None:
+    standings = {1: Standing.UNREGISTERED, 2: ELECTABLE, 3: ELECTABLE}
     assert needs_reorder((1, 2, 3), order, standings) is needed
 
 
