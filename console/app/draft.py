@@ -12,7 +12,7 @@ from console.app.outcome import outcomes_of
 from recovery.model import TopicPartition
 from recovery.plan.compare import RowCheck
 from recovery.plan.edit import with_leader
-from recovery.plan.values import Header, Plan, PlanRow
+from recovery.plan.values import Header, Plan, PlanError, PlanRow
 from recovery.plan.verify import RowState
 from recovery.plan.write import digest
 from recovery.strategy import Strategy
@@ -56,7 +56,8 @@ def loaded(plan: Plan, path: Path | None) -> Draft:
 def with_choices(draft: Draft, chosen: Plan, edited: Iterable[TopicPartition] = ()) -> Draft:
     """The draft with the rows of ``chosen``, in place of older ones of the same partitions, and with its header.
 
-    Where older rows stay, the header names the least careful of the strategies that rows were chosen by.
+    Where older rows stay, the header names the least careful of the strategies that rows were chosen by. Raises
+    PlanError where they were chosen by another ranking: a plan has one, by which its rows are compared and read.
     """
     fresh = {row.tp for row in chosen.rows} | {row.tp for row in chosen.not_elected}
     old = draft.plan
@@ -64,6 +65,10 @@ def with_choices(draft: Draft, chosen: Plan, edited: Iterable[TopicPartition] = 
     left = () if old is None else tuple(row for row in old.not_elected if row.tp not in fresh)
     header = chosen.header
     if old is not None and (kept or left):
+        if old.header.ranking is not header.ranking:
+            raise PlanError(
+                f"the plan's rows were chosen by {old.header.ranking}: choose these by it too, or take those out"
+            )
         header = replace(header, strategy=min(old.header.strategy, header.strategy, key=_CAREFUL.index))
     plan = Plan(header, (*kept, *chosen.rows), (*left, *chosen.not_elected))
     return _changed(draft, plan, fresh, (draft.edited - fresh) | frozenset(edited))

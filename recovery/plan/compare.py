@@ -6,8 +6,10 @@ no reassignment in progress, and for every candidate that answers the last recor
 What may change and does no harm, because the controller bumps no leader epoch for it and no log moves: a
 broker is fenced or unfenced, a replica leaves ELR or LastKnownELR (KIP-966: "Change of the ELR does not
 require a leader epoch bump"), a log start or a high watermark rises, a candidate that was not chosen stops
-answering (a log that nobody leads cannot grow meanwhile). The last two are told as notes. A leader epoch that
-did move means that somebody led in between, or that replicas were removed: every log may be another.
+answering (a log that nobody leads cannot grow meanwhile). The last two are told as notes. A better log than the
+chosen one's that was silent or could not be elected, and now can be, makes the row stale: no reason is left to give
+up what it holds. A leader epoch that did move means that somebody led in between, or that replicas were removed:
+every log may be another.
 """
 
 from __future__ import annotations
@@ -93,6 +95,7 @@ def check_row(row: PlanRow, survey: Survey | None, ranking: Ranking) -> RowCheck
         _moved_state(row, survey)
         or _moved_log(row, survey)
         or _better_log(row, survey, ranking)
+        or _better_log_electable(row, survey, ranking)
         or _larger_loss(row, survey)
     )
     if moved is not None:
@@ -153,6 +156,26 @@ def _better_log(row: PlanRow, survey: Survey, ranking: Ranking) -> RowCheck | No
         if key > chosen:
             what = f"broker {broker} was silent when the plan was made and answers now with a better log"
             return _stale(row, Moved.BETTER_LOG, f"{what}: epoch {key[0]}, log end {key[1]}")
+    return None
+
+
+def _better_log_electable(row: PlanRow, survey: Survey, ranking: Ranking) -> RowCheck | None:
+    """A better log that could not be elected when the choice was made, and can be now.
+
+    Where a leader was designated by hand over a better one that could be elected, that was known and meant.
+    """
+    chosen = row.chosen.key(ranking)
+    if chosen is None:
+        return None
+    better = [one for one in row.candidates if (key := one.key(ranking)) is not None and key > chosen]
+    if any(one.electable for one in better):
+        return None
+    for one in better:
+        replica = survey.replica(one.broker)
+        if replica is not None and replica.electable:
+            was = f"broker {one.broker} was {standing_words(one.standing)} when the plan was made"
+            what = f"{was}, can be elected now"
+            return _stale(row, Moved.BETTER_LOG, f"{what}, and has the better log")
     return None
 
 

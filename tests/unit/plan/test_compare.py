@@ -9,6 +9,7 @@ import pytest
 
 from recovery.model import ReplicaLog, Standing, Survey, Unknown, Why
 from recovery.plan.compare import Moved, Now, RowCheck, compare
+from recovery.plan.edit import with_leader
 from recovery.plan.values import Plan
 from recovery.ranking import Ranking
 from tests.unit.plan.plans import HEADER, LONG_TAIL, RIGHT, equal_logs, plan_of, stale_long_tail
@@ -140,6 +141,22 @@ def test_under_the_specifications_ranking_a_silent_one_is_measured_by_its_length
     longer, shorter = log((0, 0, 1501)), log((9, 0, 1400))
     assert check(with_log(stale_long_tail(), 4, longer), plan).fence is Moved.BETTER_LOG
     assert check(with_log(stale_long_tail(), 4, shorter), plan).now is Now.TRUE
+
+
+def test_a_better_log_that_was_fenced_and_can_be_elected_now_makes_the_choice_stale() -> None:
+    fenced = standing(standing(stale_long_tail(), 2, Standing.FENCED), 3, Standing.FENCED)
+    plan = plan_of(fenced)
+    assert plan.rows[0].leader == 1
+    assert check(fenced, plan).now is Now.TRUE
+    row = check(standing(fenced, 3, Standing.ELECTABLE), plan)
+    assert (row.now, row.fence) == (Now.STALE, Moved.BETTER_LOG)
+    assert "broker 3 was fenced when the plan was made, can be elected now" in row.detail
+
+
+def test_who_designated_another_over_a_better_one_is_not_told_of_the_next_better_one() -> None:
+    fenced = standing(stale_long_tail(), 2, Standing.FENCED)
+    by_hand = with_leader(plan_of(fenced), fenced.tp, 1)
+    assert check(stale_long_tail(), by_hand).now is Now.TRUE
 
 
 def test_a_lineage_that_nobody_needed_is_no_fence() -> None:
