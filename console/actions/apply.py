@@ -73,6 +73,17 @@ async def prepare(
     return Prepared(plan, checks, replace(plan, rows=tuple(row for row in plan.rows if row.tp in holds)))
 
 
+async def still_holding(backend: Backend, prepared: Prepared, progress: Progress | None = None) -> Prepared:
+    """Once more after a person was asked, which may have taken long: what moved meanwhile is refused.
+
+    Raises as :func:`prepare`.
+    """
+    now = await prepare(backend, prepared.holding, prepared.plan.header.cluster_id, progress)
+    later = {check.tp: check for check in now.checks}
+    checks = tuple(later.get(check.tp, check) for check in prepared.checks)
+    return replace(prepared, checks=checks, holding=now.holding)
+
+
 def _told_what_may_be_seen(found: Partitions, checks: tuple[RowCheck, ...]) -> tuple[RowCheck, ...]:
     """A partition that is missing because this caller may not see it needs a permission, not a new plan."""
     if all(check.fence is not Moved.PARTITION for check in checks):

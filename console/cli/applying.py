@@ -8,7 +8,15 @@ from pathlib import Path
 
 from backends.base.answers import ClusterInfo
 from backends.base.protocol import Backend
-from console.actions.apply import Applied, Prepared, ask_afresh, checked_just_now, prepare, refused_rows
+from console.actions.apply import (
+    Applied,
+    Prepared,
+    ask_afresh,
+    checked_just_now,
+    prepare,
+    refused_rows,
+    still_holding,
+)
 from console.actions.carry_out import carry_out
 from console.cli.planning import narrowed, refuse_other_cluster, refuse_other_digest
 from console.cli.recording import header
@@ -20,6 +28,7 @@ from console.output.applied import applied_document, applied_lines, prepared_lin
 from console.paths import unused
 from console.planfile import read
 from console.signals import StopRequest
+from recovery.plan.compare import Now
 from recovery.plan.values import BarePlan, Plan
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -75,6 +84,9 @@ def apply_file(run: Run, request: Request) -> int:
                 return Applied(prepared, None)
             if request.ask:
                 await run.confirm_loss(prepared.holding)
+                prepared = await still_holding(backend, prepared, run.screen.progress)
+                if not prepared.holding.rows:
+                    return Applied(prepared, None)
             elected = await carry_out(
                 backend,
                 prepared.holding,
@@ -132,15 +144,17 @@ def _conclude(run: Run, request: Request, applied: Applied) -> int:
         run.screen.out(applied_lines(applied, request.rows))
     for tp, reason in applied.failures:
         run.screen.say(f"not recovered: {tp}: {reason}")
+    # Online or stale, all of it: applying it again would change nothing.
+    nothing_left = applied.elected is None and any(c.now is Now.STALE for c in applied.prepared.refused)
     if any(check.interrupted for check in applied.prepared.refused):
         run.next("resume", "--plan", str(request.file))
-    elif applied.prepared.stale:
+    elif nothing_left:
         run.next("plan", *_same_choice(applied.prepared.plan), unused(request.file))
     if applied.prepared.stale:
         raise StalePlan(f"{request.file}: no row of it holds any more; nothing was applied. Make a new plan")
     elected = applied.elected
     if elected is not None and elected.unrestored:
         run.next("resume")
-    elif not any(check.interrupted for check in applied.prepared.refused):
+    elif not nothing_left and not any(check.interrupted for check in applied.prepared.refused):
         run.next("verify", str(request.file))
     return Status.PARTLY if applied.failures else Status.DONE

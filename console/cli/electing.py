@@ -110,9 +110,17 @@ def _hold(run: Run, request: Request, *, preferred: bool) -> int:
         cluster = await backend.open()
         selected = await select(backend, chosen)
         async with journalled(run, backend, cluster.cluster_id, request.reason, stop) as journal:
-            if request.ask:
+            counted = request.ask and not preferred
+            if counted:
                 await _confirm(run, selected)
-            held = await hold(backend, selected, journal, preferred=preferred, every=request.every, stop=stop)
+            held = await hold(
+                backend,
+                selected,
+                journal,
+                preferred=preferred,
+                every=request.every and not counted,
+                stop=stop,
+            )
             run.finished(unrestored=False)
             return held
 

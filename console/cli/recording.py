@@ -6,6 +6,8 @@ import getpass
 import os
 import platform
 import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -66,6 +68,26 @@ def open_journal(program: Program, cluster_id: str, reason: str) -> Journal:
         raise
     except JournalError as error:
         raise JournalError(f"{error}; nothing was sent. {_ELSEWHERE}") from None
+
+
+@contextmanager
+def journal_of(
+    program: Program, cluster_id: str, reason: str, incomplete: Callable[[str], None]
+) -> Iterator[Journal]:
+    """The same; where the last lines cannot be written although the work ended well, ``incomplete`` is told, and
+    the work's result is not lost for it.
+    """
+    journal = open_journal(program, cluster_id, reason)
+    try:
+        yield journal
+    except BaseException:
+        with suppress(JournalError):
+            journal.close()
+        raise
+    try:
+        journal.close()
+    except JournalError as error:
+        incomplete(f"the journal is not complete, what was done is told here only: {error}")
 
 
 def save_plan(plan: Plan) -> Path:

@@ -126,7 +126,9 @@ def _conclude(run: Run, request: Request, recovery: Recovery, file: Path | None)
     if picture.unseen:
         run.screen.say(*hidden_lines(picture))
     if request.file is not None and file is None:
-        run.screen.say(f"{request.file} was not written: under this strategy nobody is to be elected yet")
+        offline = any(survey.state.offline for survey in picture.surveys)
+        why = "under this strategy nobody is to be elected yet" if offline else "nothing is offline"
+        run.screen.say(f"{request.file} was not written: {why}")
     _next(run, request, recovery, file)
     return Status.PARTLY if failures or picture.unseen else Status.DONE
 

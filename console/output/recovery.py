@@ -23,7 +23,7 @@ from console.output.plan_table import elected_lines, plan_lines
 from console.output.survey_json import cluster_json, contact_json, survey_json, unknown_json
 from recovery.model import Survey
 from recovery.plan.review import summarise
-from recovery.strategy import clean_electors
+from recovery.strategy import clean_electors, return_words
 
 
 def chosen_lines(choices: Choices, show: bool, rows: int) -> Iterator[str]:
@@ -44,10 +44,7 @@ def waiting_lines(surveys: Iterable[Survey]) -> Iterator[str]:
         broker for survey in surveys if survey.state.offline for broker in clean_electors(survey)
     )
     for broker, count in returns.most_common():
-        yield (
-            f"unless broker {broker} went down uncleanly, its return elects {count:,} of them without an unclean"
-            " election"
-        )
+        yield return_words(broker, count)
 
 
 def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:

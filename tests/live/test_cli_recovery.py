@@ -100,7 +100,7 @@ def test_looking_changes_nothing_and_tells_who_did_not_answer(console: Console) 
     path = wanted(console.home, 0, 1)
     ended = console("kafka-unclean-recovery", "--path-to-json-file", path, "--show-replica-info")
     assert ended.status == 0
-    assert "unless broker 1 went down uncleanly, its return elects 2 of them" in ended.out
+    assert "the return of broker 1 elects 2 of them without an unclean election" in ended.out
     (line,) = (
         line
         for line in ended.out.splitlines()

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 
 from recovery.model import TopicPartition
 from recovery.plan.review import harm_text
-from recovery.strategy import Verdict
+from recovery.strategy import Verdict, return_words
 from widgets.lines import Lines
 from widgets.pane import Pane
 from widgets.partitions.columns import GROUPINGS, columns, suggested, why
@@ -111,10 +111,7 @@ class PartitionsPane(Pane):
         ends = sorted(self._tally.returns.items(), key=lambda item: (-item[1], item[0]))
         lines = []
         for broker, count in ends[:2]:
-            text = (
-                f"First of all: unless broker {broker} went down uncleanly, its return elects"
-                f" {count:,} of them without an unclean election"
-            )
+            text = f"First of all: {return_words(broker, count)}"
             lines += fold(line(Piece(text, Tone.GOOD)), width, "  ")
         return lines
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,10 +14,11 @@ import pytest
 
 from backends.base.answers import Designation, Partitions, Reassignment
 from console.actions import carry_out
-from console.journal.journal import Journal, Run
+from console.cli.run import Run as CliRun
+from console.journal.journal import Journal, Run, _LineFile
 from console.journal.unfinished import unfinished
 from recovery.model import TopicPartition, Unknown, Why
-from tests.unit.cli.invoking import Caller, typing
+from tests.unit.cli.invoking import Caller, command_line, invoke, typing
 from tests.unit.cli.memory import ALL, CLUSTER_ID, MemoryBackend, cluster_of, log, offline
 
 ANY = ("--bootstrap-server", "kafka:9092")
@@ -123,6 +126,26 @@ def test_a_plan_that_is_stale_in_part_is_applied_in_part(call: Caller) -> None:
     assert [row.tp for rows in backend.designated for row in rows] == [tp(0)]
     assert "not recovered: orders-1: stale" in ended.err
     assert "orders-2" not in ended.err
+
+
+def test_where_all_that_is_left_is_stale_a_new_plan_is_named_and_not_the_old_one(call: Caller) -> None:
+    backend = cluster_of(2)
+    plan = planned(call, backend)
+    backend.states[tp(0)] = backend.states[tp(0)]._replace(leader=1)
+    backend.states[tp(1)] = backend.states[tp(1)]._replace(leader_epoch=9)
+    ended = call("ktriage", "apply", *ANY, plan, *AGREED)
+    assert ended.status == 1, ended
+    assert sent(backend) == 0
+    assert "next: ktriage plan --topic orders" in ended.err
+    assert "next: ktriage verify" not in ended.err
+
+
+def test_what_could_not_be_planned_is_told_apart_from_nothing_to_plan(call: Caller) -> None:
+    backend = cluster_of(1)
+    backend.states[tp(0)] = backend.states[tp(0)]._replace(leader=1)
+    ended = call.on(backend)("ktriage", "plan", *ANY, "plan.json")
+    assert ended.status == 0
+    assert "plan.json was not written: nothing is offline" in ended.err
 
 
 def test_a_plan_for_another_cluster_is_refused(call: Caller) -> None:
@@ -282,6 +305,45 @@ def test_on_a_terminal_it_offers_to_finish_the_earlier_run_first(
     assert unfinished(CLUSTER_ID).nothing == (answer == "yes")
 
 
+@pytest.fixture
+def slow_person(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
+    """Somebody who agrees, but only after what is put here has happened."""
+    meanwhile: list[Callable[[], None]] = []
+
+    async def agrees(_run: CliRun, _plan: object) -> None:
+        for happens in meanwhile:
+            happens()
+
+    monkeypatch.setattr(CliRun, "confirm_loss", agrees)
+    monkeypatch.setattr(CliRun, "refuse_unless_interactive", lambda _run, _instead: None)
+    return meanwhile
+
+
+def test_what_moved_while_the_question_stood_is_not_applied(
+    call: Caller, slow_person: list[Callable[[], None]]
+) -> None:
+    backend = cluster_of(3)
+    plan = planned(call, backend)
+    moved = backend.states[tp(1)]._replace(leader_epoch=9)
+    slow_person.append(lambda: backend.states.update({tp(1): moved}))
+    ended = call("ktriage", "apply", *ANY, plan)
+    assert ended.status == 1
+    assert [row.tp.partition for rows in backend.designated for row in rows] == [0, 2]
+    assert "not recovered: orders-1: stale: the leader epoch is 9" in ended.err
+
+
+def test_an_unclean_election_of_all_is_held_for_exactly_those_that_were_counted(tmp_path: Path) -> None:
+    """What goes offline while the question stands was not agreed to."""
+    simulated = ("--simulate", "last-replica-standing")
+    words = ("elect", "--election-type", "unclean", "--all-topic-partitions", *simulated)
+    ended = typing(tmp_path, command_line("ktriage", *words), "1")
+    assert ended.status == 0, ended
+    assert "each of the 1 offline partitions" in ended.err
+    told = invoke(tmp_path, "ktriage", "journal", *simulated, "--output", "json")
+    (asked,) = [e for run in json.loads(told.out)["runs"] for e in run["events"] if e["kind"] == "before"]
+    assert asked["detail"]["partitions"] == [{"topic": "payments", "partition": 0}]
+
+
 def test_an_order_is_not_restored_where_it_is_not_known_whether_replicas_are_moving(call: Caller) -> None:
     backend = cluster_of(1)
     interrupted((reordered(0),))
@@ -330,6 +392,27 @@ def test_a_run_in_progress_keeps_others_out(call: Caller) -> None:
     assert ended.status == 1
     assert sent(backend) == 0
     assert len(ended.err.splitlines()) == 1
+
+
+def test_a_disk_that_is_full_at_the_very_end_does_not_swallow_what_was_done(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = cluster_of(1)
+    plan = planned(call, backend)
+    written = _LineFile._write
+
+    def full(descriptor: int, lines: bytes) -> None:
+        """Stands in for a disk that fills up between the last request and the journal's last line."""
+        if b'"kind":"end"' in lines:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written(descriptor, lines)
+
+    monkeypatch.setattr(_LineFile, "_write", staticmethod(full))
+    ended = call("ktriage", "apply", *ANY, plan, *AGREED)
+    assert ended.status == 0, ended
+    assert "1 elections: 1 elected" in ended.out or "1 election: 1 elected" in ended.out
+    assert "the journal is not complete, what was done is told here only" in ended.err
+    assert "No space left" in ended.err
 
 
 def test_nothing_is_sent_when_nothing_can_be_recorded(call: Caller, tmp_path: Path) -> None:
