@@ -115,7 +115,7 @@ def return_words(broker: int, count: int) -> str:
     """
     return (
         f"the return of broker {broker} elects {count:,} of them without an unclean election:"
-        " for certain after a clean shutdown, often after a kill too"
+        " for certain after a clean shutdown, often after a kill"
     )
 
 

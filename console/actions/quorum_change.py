@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from backends.base.errors import BackendError
-from backends.base.membership import Answer, Ended, Membership
+from backends.base.membership import CHANGE_TIMEOUT, Answer, Ended, Membership
 from backends.base.protocol import Recorder
 from console.actions.quorum import settled_quorum
+from console.actions.quorum_moved import moved
+from console.actions.waiting import Waited
 from recovery.membership.choosing import NotChosen, newcomer, voter_of
 from recovery.membership.preflight import (
     STATIC,
@@ -28,6 +31,8 @@ COMMIT_SECONDS = 10.0
 POLL = 0.2
 SECOND_LOOK = 1.0
 """Seconds to a second preflight where the first found somebody late: one late fetch is no failure."""
+FRESH_MS = 500
+"""How old a preflight may be when its change is sent, by the leader's clock. Who is asked takes longer."""
 
 
 class Change(StrEnum):
@@ -37,11 +42,20 @@ class Change(StrEnum):
     REMOVE = "remove"
 
 
+class Given(NamedTuple):
+    """What an operator named: the directory and the endpoints are looked up where they are not given."""
+
+    node_id: int
+    directory_id: str | None = None
+    endpoints: tuple[Endpoint, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A change with its preflight; ``probes`` are who answered at the newcomer's endpoints."""
 
     change: Change
+    given: Given
     voter: Voter
     quorum: Quorum
     verdict: Verdict
@@ -74,49 +88,71 @@ async def prepare_add(
     membership: Membership, node_id: int, directory_id: str | None, endpoints: Sequence[Endpoint] = ()
 ) -> Prepared:
     """Reads, probes and judges; sends nothing. Raises NotChosen, NoLeader, BackendError."""
-    prepared = await _prepare_add(membership, node_id, directory_id, endpoints)
-    if prepared.verdict.allowed:
-        return prepared
-    await membership.pause(SECOND_LOOK)
-    return await _prepare_add(membership, node_id, directory_id, endpoints)
+    return await _prepare(membership, Change.ADD, Given(node_id, directory_id, tuple(endpoints)))
 
 
 async def prepare_remove(membership: Membership, node_id: int, directory_id: str | None) -> Prepared:
     """As :func:`prepare_add`, for a removal."""
-    prepared = await _prepare_remove(membership, node_id, directory_id)
-    if prepared.verdict.allowed:
-        return prepared
-    await membership.pause(SECOND_LOOK)
-    return await _prepare_remove(membership, node_id, directory_id)
+    return await _prepare(membership, Change.REMOVE, Given(node_id, directory_id))
 
 
-async def carry_out(membership: Membership, prepared: Prepared, recorder: Recorder) -> Changed:
-    """Sends the change, if its preflight allows it, and looks until it is known what came of it.
+async def carry_out(
+    membership: Membership,
+    prepared: Prepared,
+    recorder: Recorder,
+    tell: Callable[[str], None] = lambda _said: None,
+) -> Changed:
+    """Sends the change, if its preflight allows it and holds still, and looks until it is known what came of it.
 
-    Never sends twice. Raises BackendError only where nothing was sent.
+    Never sends twice. ``tell`` hears what is waited for. Raises BackendError only where nothing was sent.
     """
-    if not prepared.verdict.allowed:
-        return Changed(prepared, None, False, detail="; ".join(prepared.verdict.refused))
+    against = "; ".join(prepared.verdict.refused) or await _since_shown(membership, prepared, tell)
+    if against:
+        return Changed(prepared, None, False, detail=against)
+    tell(f"sent: {prepared.sentence}; its commit is waited for, for at most {CHANGE_TIMEOUT:.0f} s")
     if prepared.change is Change.ADD:
         answer = await membership.add_voter(prepared.voter, recorder)
     else:
         answer = await membership.remove_voter(prepared.voter.key, recorder)
     if answer.ended is Ended.DONE:
         return Changed(prepared, answer, True)
-    return await _explained(membership, prepared, answer)
+    tell(f"the answer: {answer}; whether it is written is looked at, for about {COMMIT_SECONDS:.0f} s")
+    return await _explained(membership, prepared, answer, tell)
 
 
-async def _prepare_add(
-    membership: Membership, node_id: int, directory_id: str | None, endpoints: Sequence[Endpoint]
-) -> Prepared:
-    quorum, limits = await settled_quorum(membership, node_id)
-    voter = Voter(_newcomer(quorum, node_id, directory_id), tuple(endpoints))
-    if not endpoints:
-        seen = await look_endpoints(membership, quorum, node_id)
-        voter = voter._replace(endpoints=seen)
-    probes = tuple([await probe_endpoint(membership, e, node_id) for e in voter.endpoints])
+async def _since_shown(membership: Membership, shown: Prepared, tell: Callable[[str], None]) -> str:
+    """What has changed since the preflight, which is made anew unless it is from this moment."""
+    quorum = await membership.describe()
+    same = quorum.leader_epoch == shown.quorum.leader_epoch
+    if same and 0 <= quorum.now_ms - shown.quorum.now_ms <= FRESH_MS:
+        return ""
+    tell("the quorum is looked at once more")
+    try:
+        why = moved(shown, await _prepare(membership, shown.change, shown.given))
+    except NotChosen as error:
+        why = str(error)
+    return why and f"the quorum has changed since this was shown: {why}"
+
+
+async def _prepare(membership: Membership, change: Change, given: Given) -> Prepared:
+    make = _prepare_add if change is Change.ADD else _prepare_remove
+    prepared = await make(membership, given)
+    if prepared.verdict.allowed:
+        return prepared
+    await membership.pause(SECOND_LOOK)
+    return await make(membership, given)
+
+
+async def _prepare_add(membership: Membership, given: Given) -> Prepared:
+    """Who votes and who is up is read last: an address that is silent is waited for."""
+    seen = await membership.describe()
+    _newcomer(seen, given.node_id, given.directory_id)
+    endpoints = given.endpoints or await look_endpoints(membership, seen, given.node_id)
+    probes = tuple([await probe_endpoint(membership, e, given.node_id) for e in endpoints])
+    quorum, limits = await settled_quorum(membership, given.node_id)
+    voter = Voter(_newcomer(quorum, given.node_id, given.directory_id), endpoints)
     verdict = before_adding(quorum, voter, probes, membership.rules, limits)
-    return Prepared(Change.ADD, voter, quorum, verdict, probes)
+    return Prepared(Change.ADD, given, voter, quorum, verdict, probes)
 
 
 def _newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> ReplicaKey:
@@ -128,11 +164,13 @@ def _newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> Replica
     return newcomer(quorum, node_id, directory_id)
 
 
-async def _prepare_remove(membership: Membership, node_id: int, directory_id: str | None) -> Prepared:
+async def _prepare_remove(membership: Membership, given: Given) -> Prepared:
+    seen = await membership.describe()
+    joins = await _auto_join(membership, seen, voter_of(seen, given.node_id, given.directory_id))
     quorum, limits = await settled_quorum(membership)
-    key = voter_of(quorum, node_id, directory_id)
-    joins = await _auto_join(membership, quorum, key)
-    return Prepared(Change.REMOVE, Voter(key), quorum, before_removing(quorum, key, limits, auto_join=joins))
+    key = voter_of(quorum, given.node_id, given.directory_id)
+    verdict = before_removing(quorum, key, limits, auto_join=joins)
+    return Prepared(Change.REMOVE, given, Voter(key), quorum, verdict)
 
 
 async def _auto_join(membership: Membership, quorum: Quorum, key: ReplicaKey) -> bool | None:
@@ -161,11 +199,13 @@ async def probe_endpoint(membership: Membership, endpoint: Endpoint, node_id: in
     return EndpointProbe(endpoint, answer if isinstance(answer, Unknown) else answer.identity)
 
 
-async def _explained(membership: Membership, prepared: Prepared, answer: Answer) -> Changed:
+async def _explained(
+    membership: Membership, prepared: Prepared, answer: Answer, tell: Callable[[str], None]
+) -> Changed:
     """Looks at the quorum until the change is seen committed, or seen not to be there."""
     key, adding = prepared.voter.key, prepared.change is Change.ADD
-    waited, after = 0.0, None
-    while waited < COMMIT_SECONDS:
+    waited, after, told = Waited(membership), None, ""
+    while waited.seconds < COMMIT_SECONDS:
         try:
             after = (await settled_quorum(membership)).quorum
         except BackendError as error:
@@ -176,8 +216,10 @@ async def _explained(membership: Membership, prepared: Prepared, answer: Answer)
             if after.change_pending is False:
                 return Changed(prepared, answer, True, after=after)
             detail = str(TimeoutCause.NOT_COMMITTED)
-        await membership.pause(POLL)
-        waited += POLL
+        if detail != told:
+            told = detail
+            tell(f"not seen yet: {detail}")
+        await waited.pause(POLL)
     if after is None or (key in after.voters.keys) == adding:
         return Changed(prepared, answer, None, TimeoutCause.NOT_COMMITTED if after else None, after, detail)
     cause = None

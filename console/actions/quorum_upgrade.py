@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from backends.base.errors import BackendError
 from backends.base.membership import KRAFT_VERSION, Answer, Ended, Membership, Node, Probe, Role
 from backends.base.protocol import Recorder
+from console.actions.waiting import Waited
 from recovery.membership.preflight import Limits, strength
 from recovery.membership.quorum import Quorum
 from recovery.model import Unknown
@@ -51,8 +52,8 @@ async def check_upgrade(membership: Membership) -> UpgradeCheck:
 async def upgrade(membership: Membership, recorder: Recorder) -> tuple[Answer, bool]:
     """Sends the upgrade, and whether the level was seen afterwards. Raises BackendError where nothing was sent."""
     answer = await membership.upgrade_feature(KRAFT_VERSION, LEVEL, recorder, dry_run=False)
-    waited = 0.0
-    while waited < SEEN_WITHIN:
+    waited = Waited(membership)
+    while waited.seconds < SEEN_WITHIN:
         try:
             if (await membership.describe()).kraft_version >= LEVEL:
                 return answer, True
@@ -60,8 +61,7 @@ async def upgrade(membership: Membership, recorder: Recorder) -> tuple[Answer, b
             pass  # a change of leader: it is looked at again
         if answer.ended is Ended.REFUSED:
             break
-        await membership.pause(POLL)
-        waited += POLL
+        await waited.pause(POLL)
     return answer, False
 
 

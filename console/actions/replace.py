@@ -15,6 +15,7 @@ from backends.base.membership import Membership
 from backends.base.protocol import Recorder, Stop
 from console.actions.quorum_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
 from console.actions.replace_plan import joins_of, mute_of, servers_of
+from console.actions.waiting import Waited
 from recovery.membership.choosing import NotChosen
 from recovery.membership.pace import Pace
 from recovery.membership.quorum import Quorum
@@ -56,8 +57,12 @@ class Watcher(Protocol):
         """Whether it may be sent: a person is asked, or was asked before. False ends the run."""
         ...
 
+    def says(self, step: Step, said: str) -> None:
+        """What is waited for while a change is under way."""
+        ...
+
     def changed(self, step: Step, changed: Changed) -> None:
-        """What came of what was sent."""
+        """What came of what was sent; it was not, where ``changed.answer`` is None."""
         ...
 
     def ends(self, step: Step) -> None:
@@ -78,6 +83,7 @@ class Course(StrEnum):
     DECLINED = "declined"
     TOO_LONG = "waited too long"
     UNSAID = "nobody said that it is done"
+    UNASKED = "nobody can be asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,8 @@ async def go_through(
     while not stop:
         gone = await run.on()
         if gone is not None:
-            return gone
+            # A signal ends the question too: that is nobody's no.
+            return replace(gone, course=Course.STOPPED) if stop and gone.course is Course.DECLINED else gone
     return Gone(Course.STOPPED, run.step, None, run.picture.quorum)
 
 
@@ -140,7 +147,7 @@ class _Run:
         self._watcher = watcher
         self._patience = patience
         self._attended = attended
-        self._waited = 0.0
+        self._waited = Waited(membership)
         self._furthest = 0
         self._pace = Pace()
         self._silent: frozenset[int] = frozenset()
@@ -175,7 +182,7 @@ class _Run:
             return Gone(Course.DECLINED, step, seen, self.picture.quorum)
         if seen.unseen and not self._attended:
             return Gone(Course.UNSAID, step, seen, self.picture.quorum)
-        if self._waited >= self._patience:
+        if self._waited.seconds >= self._patience:
             return Gone(Course.TOO_LONG, step, seen, self.picture.quorum)
         await self._wait(step, seen)
         return None
@@ -186,7 +193,8 @@ class _Run:
             self._watcher.ends(self.step)
         if step is not None and seen is not None and (self.step is None or step.number != self.step.number):
             # A newcomer that comes and goes must not keep the run going for ever.
-            self._waited = 0.0 if step.number > self._furthest else self._waited
+            if step.number > self._furthest:
+                self._waited.restart()
             self._furthest, self._pace = max(self._furthest, step.number), Pace()
             self._watcher.begins(told(self._plan, step, self.picture.quorum), seen)
         self.step = step
@@ -200,10 +208,14 @@ class _Run:
         self._watcher.judged(step, prepared)
         if not prepared.verdict.allowed:
             return True
-        if not await self._watcher.allows(step, prepared):
+        with self._waited.not_counted():
+            allowed = await self._watcher.allows(step, prepared)
+        if not allowed:
             return False
         try:
-            changed = await carry_out(self._membership, prepared, self._recorder)
+            changed = await carry_out(
+                self._membership, prepared, self._recorder, lambda said: self._watcher.says(step, said)
+            )
         except BackendError as error:
             self._watcher.unseen(step, error)
         else:
@@ -221,10 +233,9 @@ class _Run:
 
     async def _wait(self, step: Step, seen: Situation) -> None:
         if seen.target >= 0:
-            self._pace = self._pace.seen(self._waited, seen.target - seen.caught)
+            self._pace = self._pace.seen(self._waited.seconds, seen.target - seen.caught)
         self._watcher.waits(step, seen, self._pace.seconds_left)
-        await self._membership.pause(POLL)
-        self._waited += POLL
+        await self._waited.pause(POLL)
         try:
             await self.look()
         except BackendError as error:

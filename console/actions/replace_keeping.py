@@ -44,6 +44,9 @@ class Keeping:
     async def allows(self, step: Step, prepared: Prepared) -> bool:
         return await self._watcher.allows(step, prepared)
 
+    def says(self, step: Step, said: str) -> None:
+        self._watcher.says(step, said)
+
     def changed(self, step: Step, changed: Changed) -> None:
         self._watcher.changed(step, changed)
 

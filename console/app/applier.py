@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,9 @@ from console.output.settled import unfinished_lines
 from recovery.model import Unknown
 from recovery.plan.review import candidate_harm, worst
 from recovery.plan.values import Plan, PlanRow
+from recovery.plan.verify import RowState
 from widgets.dialogs.confirm import Confirmation, ConfirmRequest
+from widgets.plan.words import ACKS_REFUSED
 from widgets.text import Tone
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class Applier:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self.batches: Batches | None = None
+        self._unrecorded: list[str] = []
 
     def handlers(self) -> dict[str, Callable[[], None]]:
         return {"arm": self._arm, "apply": lambda: self._desk.work("applying the plan", self._apply())}
@@ -94,6 +97,8 @@ class Applier:
         )
         session.poller.ask()
         self._tell(applied)
+        if self._unrecorded:
+            self._desk.say(self._unrecorded.pop(), Tone.BAD)
 
     def _look_again(self, whole: Frozen) -> None:
         """Raises NotDone where anything is not as it was when the question was put."""
@@ -117,7 +122,9 @@ class Applier:
         desk, session = self._desk, self._desk.session
         program = desk.owner.program
         with desk.tasks.sending() as halt:
-            job = applying.Job(program, frozen, reason, halt, self.progress("electing"))
+            job = applying.Job(
+                program, frozen, reason, halt, self.progress("electing"), self._unrecorded.append
+            )
             try:
                 try:
                     return await session.send(lambda backend: applying.apply(backend, job), halt)
@@ -145,20 +152,30 @@ class Applier:
     def _tell(self, applied: Applied) -> None:
         failures = applied.failures
         counts: Mapping[Outcome, int] = {} if applied.elected is None else applied.elected.counts
-        elected = 0 if applied.elected is None else sum(r.succeeded for r in applied.elected.results)
+        done = () if applied.elected is None else [r for r in applied.elected.results if r.succeeded]
+        under = [r.state for r in done if r.state is not None and r.state.usable is False]
+        # Led is not yet writable: an election alone brings no replica back.
+        elected = f"{len(done):,} {'elected' if under else 'recovered'}"
         left = counts.get(Outcome.NOT_ATTEMPTED, 0)
         if left and left == len(failures):
-            self._desk.say(
-                f"stopped: {elected:,} recovered, {left:,} not sent. X goes on with them", Tone.WARN
-            )
+            self._desk.say(f"stopped: {elected}, {left:,} not sent. X goes on with them", Tone.WARN)
         elif failures:
             tp, why = failures[0]
             more = f" (and {len(failures) - 1:,} more)" if len(failures) > 1 else ""
-            self._desk.say(f"{elected:,} recovered, {len(failures):,} not: {tp}: {why}{more}", Tone.BAD)
-        elif elected:
-            self._desk.say(f"{elected:,} recovered. V verifies, J shows the journal", Tone.GOOD)
+            self._desk.say(f"{elected}, {len(failures):,} not: {tp}: {why}{more}", Tone.BAD)
+        elif under:
+            self._desk.say(f"{elected}; {_refusing(under)}. V verifies, J shows the journal", Tone.WARN)
+        elif done:
+            self._desk.say(f"{elected}. V verifies, J shows the journal", Tone.GOOD)
         else:
             self._desk.say("nothing was left to elect: what was planned is online already", Tone.GOOD)
+
+
+def _refusing(under: Sequence[RowState]) -> str:
+    """Of partitions that are led and not writable: one in full, and how many there are."""
+    first = under[0]
+    of = "" if len(under) == 1 else f" for {len(under):,} of them, as {first.tp}"
+    return f"{ACKS_REFUSED}{of} ({'; '.join(first.missing)})"
 
 
 def request(frozen: Frozen, prepared: Prepared) -> ConfirmRequest:

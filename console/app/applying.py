@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from console.actions.apply import Applied, Prepared, prepare
 from console.actions.carry_out import carry_out, survey_rows
 from console.actions.resume import refuse_open, settle_first
 from console.app.confirmation import Frozen
-from console.cli.recording import open_journal
+from console.cli.recording import journal_of
 from console.cli.run import Program
 from console.errors import NotDone
 from console.journal.unfinished import unfinished
@@ -23,7 +24,8 @@ ATTEMPTS = 3
 
 class Job(NamedTuple):
     """What is sent, by whom and why; ``program`` is what the journal says was run. ``put_back``: somebody said that
-    what an earlier run left half done is to be finished first.
+    what an earlier run left half done is to be finished first. ``incomplete`` is told that the journal could not be
+    ended, on the backend's thread.
     """
 
     program: Program
@@ -31,6 +33,7 @@ class Job(NamedTuple):
     reason: str
     stop: StopRequest
     progress: Progress
+    incomplete: Callable[[str], None]
     put_back: bool = False
 
 
@@ -48,7 +51,7 @@ async def apply(backend: Backend, job: Job) -> Applied:
     cluster = await backend.cluster()
     if cluster.cluster_id != frozen.cluster_id:
         raise NotDone(f"this is cluster {cluster.cluster_id} now, not {frozen.cluster_id}; nothing was sent")
-    with open_journal(job.program, frozen.cluster_id, job.reason) as journal:
+    with journal_of(job.program, frozen.cluster_id, job.reason, job.incomplete) as journal:
         found = unfinished(frozen.cluster_id)
         settled = await settle_first(
             backend, found, journal, job.stop, put_back=job.put_back, resume=job.program.resume

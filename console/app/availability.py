@@ -63,7 +63,11 @@ def why_not(action: KeyAction, now: Standing) -> str:
 def _why_not_armed(now: Standing) -> str:
     if now.safety.forbidden is not None:
         return f"this console stays read-only: {now.safety.forbidden}"
-    return "" if now.seen or now.safety.armed else "no cluster was seen yet: there is nothing to arm for"
+    if now.safety.armed:
+        return ""
+    if not now.seen:
+        return "no cluster was seen yet: there is nothing to arm for"
+    return "the cluster is lost: it can be armed once a broker answers again" if now.link is Link.LOST else ""
 
 
 def _why_nothing_to_do(action: KeyAction, now: Standing) -> str:

@@ -6,6 +6,7 @@ from console.actions.keys import OFFLINE, PLAN, REPLICAS
 from console.app.draft import Draft
 from console.app.safety import Safety
 from console.app.view import View
+from widgets.plan.words import ACKS_REFUSED
 
 
 def step(pane: str, view: View, draft: Draft, safety: Safety) -> str:
@@ -13,7 +14,7 @@ def step(pane: str, view: View, draft: Draft, safety: Safety) -> str:
     if view.at is None:
         return "Guide: the cluster is being looked at."
     if draft.outcomes and all(outcome.good for outcome in draft.outcomes.values()):
-        return _after(view)
+        return _after(view, draft)
     if draft.plan is not None and draft.plan.rows:
         return _planned(pane, safety)
     return _choosing(pane) if view.offline else _NOTHING
@@ -22,10 +23,23 @@ def step(pane: str, view: View, draft: Draft, safety: Safety) -> str:
 _NOTHING = "Guide: nothing is offline. Press 4 for the quorum, 5 for the disks, ? for every key."
 
 
-def _after(view: View) -> str:
+def _after(view: View, draft: Draft) -> str:
     if view.offline:
         return "Guide: elected. r looks again, V verifies what came of it."
+    under = _under_min_isr(view, draft)
+    if under:
+        return f"Guide: elected; {under}: {ACKS_REFUSED}. r looks again, V verifies what came of it."
     return "Guide: recovered. J shows the journal, Y copies the command line of what you see, q leaves."
+
+
+def _under_min_isr(view: View, draft: Draft) -> str:
+    """The first of the plan's partitions that is led and has too few in sync, "" where none is known to be."""
+    for state in view.troubled:
+        survey = view.surveys.get(state.tp) if state.tp in draft.partitions else None
+        least = None if survey is None else survey.min_isr
+        if isinstance(least, int) and len(state.isr) < least:
+            return f"{state.tp} has ISR {len(state.isr)} of min ISR {least}"
+    return ""
 
 
 def _planned(pane: str, safety: Safety) -> str:

@@ -16,6 +16,7 @@ IDLE_SECONDS = 600.0
 SERVED = "a served console has no log-in: whoever finds the port could change the cluster"
 OPTION = "it was started with --read-only"
 NO_FILES = "a served console reads and writes no files: it has no log-in"
+_LOST = "cluster lost"
 _BRIEF = {SERVED: "served", OPTION: "--read-only"}
 
 
@@ -62,9 +63,13 @@ class Safety:
             return self
         return self._lapse(f"idle {IDLE_SECONDS / 60:.0f} min")
 
+    def lost(self) -> Safety:
+        """Nobody answers any more: what is seen is old, and nothing can be sent."""
+        return self._lapse(_LOST)
+
     def reconnected(self) -> Safety:
         """The cluster was lost and is back: what was seen before may not be true any more."""
-        return self._lapse("reconnected")
+        return replace(self, lapsed="reconnected") if self.lapsed == _LOST else self._lapse("reconnected")
 
     def other_cluster(self) -> Safety:
         """Another cluster answers, or another was chosen."""

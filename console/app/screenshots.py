@@ -37,7 +37,7 @@ MOMENT = 1_767_225_600.0
 
 
 class Picture(NamedTuple):
-    """Keys that lead to it; a key in the form ``=text`` is typed into the field that has the focus."""
+    """Keys that lead to it, and seconds that pass before the first. ``lost``: only the first look is answered."""
 
     name: str
     scenario: str
@@ -45,6 +45,7 @@ class Picture(NamedTuple):
     keys: tuple[str, ...] = ()
     lost: bool = False
     read_only: bool = False
+    later: float = 0.0
 
 
 _CHOOSE = ("enter", "c", "down", "enter")
@@ -67,7 +68,7 @@ PICTURES = (
     Picture("candidates", "last-replica-standing", NARROW, _CHOOSE),
     Picture("armed", "last-replica-standing", NARROW, ("A",)),
     Picture("read-only", "last-replica-standing", NARROW, read_only=True),
-    Picture("disconnected", "last-replica-standing", NARROW, ("r",), lost=True),
+    Picture("disconnected", "last-replica-standing", NARROW, ("r",), lost=True, later=40.0),
     Picture("help", "last-replica-standing", WIDE, ("question_mark",)),
 )
 
@@ -106,6 +107,7 @@ async def draw(picture: Picture) -> str:
     app = Console(program, target, options)
     async with _shown(app, picture.size) as pilot:
         await _settled(app, pilot, first=True)
+        clock.now += picture.later
         for key in picture.keys:
             await pilot.press(key)
             clock.now += STEP

@@ -249,6 +249,8 @@ class Session:
     def _stood(self) -> None:
         was, self._was = self._was, self.poller.state.link
         back = was is Link.LOST and self._was is Link.UP
+        if self._was is Link.LOST:
+            self.safety = self.safety.lost()
         if back:
             self.since += 1
             self.safety = self.safety.reconnected()

@@ -30,7 +30,7 @@ def draw(desk: Desk) -> None:
 
 def _tabs(desk: Desk) -> tuple[Tab, ...]:
     session = desk.session
-    counts = {OFFLINE: len(session.view.troubled), PLAN: len(session.draft.partitions)}
+    counts = {OFFLINE: session.view.offline, PLAN: len(session.draft.partitions)}
     return tuple(
         Tab(pane, title, f"{counts[pane]:,}" if counts.get(pane) else "") for pane, title in PANES.items()
     )

@@ -94,8 +94,12 @@ class Bridge:
         finally:
             self._tell(self.told._replace(question=None))
 
+    def says(self, step: Step, said: str) -> None:
+        self._tell(self.told._replace(step=step, said=said))
+
     def changed(self, step: Step, changed: Changed) -> None:
-        self._tell(self.told._replace(step=step, said=f"{changed.answer}"))
+        said = f"not sent: {changed.detail}" if changed.answer is None else f"{changed.answer}"
+        self._tell(self.told._replace(step=step, said=said))
 
     def ends(self, step: Step) -> None:
         self._tell(self.told._replace(said=f"step {step.number} is done"))

@@ -30,8 +30,15 @@ if TYPE_CHECKING:
     from console.app.desk import Desk
 
 
+SETTLED_SECONDS = 1.0
+"""A step that has stood for less than that cannot be said to be done: the key was meant for the one before it."""
+
+
 class WizardScreen(Once[None], ModalScreen[None]):
-    """Goes through a plan. Esc leaves it where it is: the plan is kept, and is gone on with later."""
+    """Goes through a plan. Esc leaves it where it is: the plan is kept, and is gone on with later.
+
+    Enter begins and answers what is to be sent; that a step on a host is done is said by another key, d.
+    """
 
     DEFAULT_CSS = """
     WizardScreen { background: $surface; }
@@ -41,6 +48,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
         Binding("escape", "leave", "Leave", show=False),
         # The steps know it too, but only once one of them is the present one.
         Binding("enter", "go", "Go on", show=False, priority=True),
+        Binding("d", "done", "Say that the step is done", show=False, priority=True),
     ]
 
     def __init__(self, desk: Desk, planned: Planned) -> None:
@@ -53,6 +61,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
         self._bridge: Bridge | None = None
         self._halt: Halt | None = None
         self._begun = False
+        self._stepped_at: float | None = None
 
     def compose(self) -> ComposeResult:
         yield WizardView(id="wizard")
@@ -62,13 +71,24 @@ class WizardScreen(Once[None], ModalScreen[None]):
     def _keys(self, _width: int) -> list[Line]:
         if self._done:
             return [line(Piece("Esc", Tone.KEY), Piece(" back to the panes"))]
-        going = (
-            Piece("Enter", Tone.KEY),
-            Piece(" send it (asks once more)  " if self._told.question else " go on  "),
-            Piece("c", Tone.KEY),
-            Piece(" copy the command  "),
-        )
-        return [line(*going, Piece("Esc", Tone.KEY), Piece(" leave, the plan is kept"))]
+        copy = (Piece("c", Tone.KEY), Piece(" copy the command  "))
+        return [line(*self._going(), *copy, Piece("Esc", Tone.KEY), Piece(" leave, the plan is kept"))]
+
+    def _going(self) -> tuple[Piece, ...]:
+        """The key that leads on from here; none where only the cluster does."""
+        if self._told.question is not None:
+            return Piece("Enter", Tone.KEY), Piece(" send it (asks once more)  ")
+        if self._bridge is None:
+            return Piece("Enter", Tone.KEY), Piece(" go on  " if self._begun else " begin  ")
+        if self._to_say is not None:
+            return Piece("d", Tone.KEY), Piece(" step is done  ")
+        return ()
+
+    @property
+    def _to_say(self) -> PlannedStep | None:
+        """The present step, where an operator may say that it is done."""
+        step = self._told.step
+        return step if step is not None and step.kind.said else None
 
     def on_mount(self) -> None:
         if not is_shown(self):  # taken away before it had its parts
@@ -94,18 +114,43 @@ class WizardScreen(Once[None], ModalScreen[None]):
             self.query_one(Say).say(text, tone)
 
     def action_go(self) -> None:
-        """Begins, says that a step on a host is done, or answers what is to be allowed."""
+        """Begins, or answers what is to be allowed."""
         if self._bridge is None:
             self._begin()
             return
-        step, question = self._told.step, self._told.question
-        if question is not None:
+        step = self._to_say
+        if self._told.question is not None:
             self.run_worker(self._ask(), name="asking", exclusive=True, group="asking")
-        elif step is not None and step.kind.said:  # Enter says that it is done
-            self._bridge.confirm(step.number)
-            self._say(f"step {step.number} is taken for done; it is looked at once more", Tone.INFO)
+        elif step is not None:
+            self._say(_how_to_say(step), Tone.WARN)
         else:
-            self._say("it goes on by itself once the cluster shows that it is done", Tone.INFO)
+            self._say(_BY_ITSELF, Tone.INFO)
+
+    def action_done(self) -> None:
+        """The operator says that the present step on a host is done."""
+        if self._done:
+            return
+        step, why = self._to_say, self._why_not_done()
+        if self._bridge is None or step is None or why:
+            self._say(why, Tone.WARN)
+            return
+        self._bridge.confirm(step.number)
+        self._say(f"step {step.number} is taken for done; it is looked at once more", Tone.INFO)
+
+    def _why_not_done(self) -> str:
+        """Why nobody can say now that the present step is done, "" where somebody can."""
+        step, seen = self._told.step, self._told.seen
+        if self._bridge is None or step is None:
+            return "nothing is under way: Enter begins"
+        if self._told.question is not None:
+            return f"Enter: {self._told.question.sentence}"
+        if not step.kind.said:
+            return _BY_ITSELF
+        if self._stepped_at is None or self._desk.session.clock() - self._stepped_at < SETTLED_SECONDS:
+            return f"step {step.number} has only just begun: read it first"
+        if seen is not None and seen.held:
+            return f"step {step.number} is not taken for done: {seen.held[0]}"
+        return self._why_not()
 
     def _begin(self) -> None:
         why = self._why_not()
@@ -116,7 +161,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
         if self._desk.busy:
             self._say(f"wait: {self._desk.busy}", Tone.WARN)
             return
-        self._begun = True
+        self._begun, self._stepped_at = True, None
         self._say("begun: what the cluster shows is looked at; Esc leaves it where it is", Tone.INFO)
         # It is the desk's: it outlives this screen, and ends what it has in flight.
         self._desk.work("replacing a controller", self._run())
@@ -146,6 +191,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
                 self._ended(gone)
             finally:
                 self._bridge = self._halt = None
+                self._draw()
                 session.poller.ask()
 
     def _ended(self, gone: Gone) -> None:
@@ -203,10 +249,15 @@ class WizardScreen(Once[None], ModalScreen[None]):
 
     def _show(self, told: Told) -> None:
         asks = told.question is not None and self._told.question is None
+        other = self._stepped_at is None or _number(told) != _number(self._told)
+        if other:
+            self._stepped_at = self._desk.session.clock()
         self._told = told
         self._draw()
         if asks and told.question is not None:
             self._say(f"Enter: {told.question.sentence}", Tone.WARN)
+        elif other and self._to_say is not None:
+            self._say(_how_to_say(self._to_say), Tone.WARN)
         elif told.said:
             self._say(told.said, Tone.INFO)
 
@@ -214,6 +265,17 @@ class WizardScreen(Once[None], ModalScreen[None]):
         if is_up(self):
             self.query_one(WizardView).update(shown(self.planned, self._told, done=self._done))
             self.query_one("#wizard-keys", Lines).show_again()
+
+
+_BY_ITSELF = "it goes on by itself once the cluster shows that it is done"
+
+
+def _number(told: Told) -> int:
+    return 0 if told.step is None else told.step.number
+
+
+def _how_to_say(step: PlannedStep) -> str:
+    return f"step {step.number} is done on the hosts: d says so once it is, Enter does not"
 
 
 def shown(planned: Planned, told: Told, *, done: bool) -> Wizard:

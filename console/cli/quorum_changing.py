@@ -15,6 +15,7 @@ from console.cli.status import Status
 from console.errors import InputError, NotDone
 from console.output.quorum import preflight_lines
 from console.output.quorum_change import changed_document, changed_lines
+from console.output.screen import printable
 from console.remembered import recall
 from console.signals import StopRequest
 from recovery.membership.choosing import NotChosen
@@ -81,7 +82,9 @@ def _change_voters(run: Run, request: Request) -> int:
                 if request.ask:
                     await _confirm(run, prepared)
                 with stop.in_flight():
-                    changed = await carry_out(membership, prepared, journal)
+                    changed = await carry_out(
+                        membership, prepared, journal, lambda said: run.screen.say(printable(said))
+                    )
                     await keep_new_voters(membership)
                     return changed
         except NotChosen as error:
@@ -89,12 +92,22 @@ def _change_voters(run: Run, request: Request) -> int:
         except NoLeader as error:
             raise await leaderless(membership, cluster_id, error) from None
 
-    changed = work(run, job)
-    run.screen.out(changed_document(request.verb, changed) if run.json else changed_lines(changed))
-    if changed.answer is None and not changed.prepared.verdict.allowed:
-        for reason in changed.prepared.verdict.refused:
-            run.screen.say(f"refused: {reason}")
+    return _told(run, request, work(run, job))
+
+
+def _told(run: Run, request: Request, changed: Changed) -> int:
+    """Prints what came of it; a change that was not sent is refused, but for a dry run that would be."""
+    against = changed.prepared.verdict.refused or tuple(filter(None, (changed.detail,)))
+    if run.json:
+        run.screen.out(changed_document(request.verb, changed))
+    elif changed.answer is not None:
+        run.screen.out(changed_lines(changed))
+    if changed.answer is None and against:
+        for reason in against:
+            run.screen.say(printable(f"refused: {reason}"))
         run.screen.say("nothing was sent")
+        if not changed.prepared.verdict.refused:
+            run.next("quorum", "status")
         return Status.PARTLY
     if request.dry_run:
         return Status.DONE

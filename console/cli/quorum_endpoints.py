@@ -5,6 +5,7 @@ from __future__ import annotations
 from backends.base.errors import BackendError, NoLeader
 from backends.base.membership import Membership
 from console.actions.quorum_change import probe_endpoint
+from console.actions.waiting import Waited
 from console.cli.quorum_changing import Request, leaderless
 from console.cli.quorum_running import given_endpoints, work
 from console.cli.run import Run
@@ -74,8 +75,8 @@ def _show(run: Run, quorum: Quorum, node: int, wanted: tuple[Endpoint, ...]) -> 
 async def _until(
     run: Run, membership: Membership, node: int, wanted: tuple[Endpoint, ...], stop: StopRequest
 ) -> bool:
-    waited, said = 0.0, ""
-    while waited < PATIENCE and not stop:
+    waited, said = Waited(membership), ""
+    while waited.seconds < PATIENCE and not stop:
         try:
             if has_endpoints(await membership.describe(), node, wanted):
                 return True
@@ -85,8 +86,7 @@ async def _until(
         if told != said:
             said = told
             run.screen.say(printable(f"waiting: {told}"))
-        await membership.pause(POLL)
-        waited += POLL
+        await waited.pause(POLL)
     return False
 
 

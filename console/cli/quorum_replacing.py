@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import uuid
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from backends.base.errors import NoLeader
 from backends.base.membership import Membership
@@ -15,8 +15,9 @@ from console.actions.replace_plan import Choice, plan_replacement
 from console.cli.quorum_changing import Request, leaderless
 from console.cli.quorum_looking import keep_voters
 from console.cli.quorum_running import given_directory, given_endpoints, work
-from console.cli.quorum_watching import CommandLine
+from console.cli.quorum_watching import UNASKED, CommandLine
 from console.cli.recording import now, open_journal, user
+from console.cli.resuming_quorum import BROKERS
 from console.cli.run import Run
 from console.cli.status import Status
 from console.errors import InputError, NotDone
@@ -24,12 +25,16 @@ from console.journal.journal import Journal, cluster_directory
 from console.journal.replacing import open_replacement
 from console.journal.unfinished import REPLACE, Unfinished, unfinished
 from console.output.quorum_replacement import gone_line, replacement_document, review_lines
+from console.output.screen import printable
 from console.planfile import write_new
 from console.signals import StopRequest
 from console.version import version
 from recovery.membership.choosing import NotChosen
 from recovery.membership.replacement import Header, Kind, ReplacementError, ReplacementPlan
 from recovery.membership.replacement_file import from_json, to_json
+
+if TYPE_CHECKING:
+    from console.cli.resuming import Wanted
 
 PATIENCE = 3600.0
 """Seconds that one step may take: most of it is somebody's way to a host."""
@@ -150,7 +155,7 @@ async def course(
     run: Run, membership: Membership, planned: Planned, journal: Journal, stop: StopRequest, *, ask: bool
 ) -> Gone:
     """Goes through the plan under the open journal, as the command line shows it."""
-    watcher = CommandLine(run, ask=ask, confirmed=planned.confirmed)
+    watcher = CommandLine(run, planned.plan, stop, ask=ask, confirmed=planned.confirmed)
     attended = run.screen.interactive
     try:
         return await recorded(membership, planned, journal, watcher, stop, attended=attended)
@@ -201,8 +206,9 @@ def conclude(run: Run, plan: ReplacementPlan, path: Path | None, gone: Gone | No
         run.screen.out([gone_line(gone)])
     if gone.course is not Course.DONE:
         run.screen.say(f"not done: {gone_line(gone)}")
-        said = ("--confirmed", str(gone.step.number)) if gone.step is not None and gone.step.kind.said else ()
-        run.next("resume", *said)
+        unsaid = gone.step is not None and gone.step.kind.said and gone.course is not Course.UNASKED
+        said = ("--confirmed", str(gone.step.number)) if gone.step is not None and unsaid else ()
+        run.next("resume", *said, *(() if run.screen.interactive else UNASKED))
         return Status.PARTLY
     run.next("quorum", "status")
     return Status.DONE
@@ -252,13 +258,13 @@ def refuse_unsaid(plan: ReplacementPlan, confirmed: frozenset[int]) -> None:
         raise InputError(f"--confirmed {wrong[0]}: {may}; nothing was sent")
 
 
-def go_on(
-    run: Run, file: Path | None, confirmed: frozenset[int] = frozenset(), *, give_up: bool = False
-) -> int | None:
+def go_on(run: Run, file: Path | None, wanted: Wanted) -> int | None:
     """Goes on with the replacement that the journal shows half done, or with that of ``file``.
 
     None where there is none. Raises InputError, NotDone, BackendError.
     """
+
+    orders: list[Unfinished] = []
 
     async def job(
         membership: Membership, stop: StopRequest
@@ -267,30 +273,69 @@ def go_on(
         if file is None and open_replacement(unfinished(cluster_id)) is None:
             return None
         run.program.resume = run.target.command("resume")
-        with open_journal(run.program, cluster_id, "resume") as journal:
+        with open_journal(run.program, cluster_id, wanted.reason or "resume") as journal:
             found = unfinished(cluster_id)
             half_done = open_replacement(found)
             path = file or (half_done.file if half_done is not None else None)
             if path is None:
                 return None
-            if give_up:
+            if wanted.give_up:
                 _give_up(run, journal, found)
                 return Status.DONE
-            plan = read_plan(path)
+            plan = _plan_of(run, path)
             refuse_other_cluster(plan, cluster_id)
-            refuse_unsaid(plan, confirmed)
-            ask = run.screen.interactive
+            refuse_unsaid(plan, wanted.confirmed)
+            planned = Planned.of(plan, path, wanted.confirmed)
+            if found.orders and run.target.kind == "controllers":
+                run.screen.say(f"not restored: {_ordered(found)}: {BROKERS}")
+                orders.append(found)
+            ask = run.screen.interactive and wanted.ask
             if ask and not await _wants(run, journal, found, path):
                 return None
             try:
-                planned = Planned.of(plan, path, confirmed)
-                gone = await course(run, membership, planned, journal, stop, ask=ask)
+                unasked = await _unasked(run, membership, planned) if wanted.ask and not ask else None
+                gone = unasked or await course(run, membership, planned, journal, stop, ask=ask)
             except NoLeader as error:
                 raise await leaderless(membership, cluster_id, error) from None
             return plan, path, gone
 
     ended = work(run, job)
-    return conclude(run, *ended) if isinstance(ended, tuple) else ended
+    if not isinstance(ended, tuple):
+        return ended
+    status = conclude(run, *ended)
+    return max(status, Status.PARTLY) if orders else status
+
+
+def _ordered(found: Unfinished) -> str:
+    """The partitions that may stand in the order of an election."""
+    return ", ".join(sorted({str(order.designation.tp) for order in found.orders}))
+
+
+def _plan_of(run: Run, path: Path) -> ReplacementPlan:
+    """As :func:`read_plan`, with what to do without the file."""
+    try:
+        return read_plan(path)
+    except InputError as error:
+        give_up = run.target.command("resume", "--give-up")
+        raise InputError(
+            f"{error}; without its plan the replacement is only forgotten, with the voters as they are: {give_up}"
+        ) from None
+
+
+async def _unasked(run: Run, membership: Membership, planned: Planned) -> Gone | None:
+    """How it ends where nobody can be asked, and voters would be changed; None: nothing of that is left to do."""
+    plan = planned.plan
+    kept = unfinished(planned.cluster_id).confirmed.get(plan.header.plan_id, frozenset())
+    picture, step = await standing(membership, plan, planned.confirmed | kept)
+    left = [] if step is None else [s for s in plan.steps if s.number >= step.number and s.kind.sends]
+    if step is None or not left:
+        return None
+    changes = "; ".join(f"step {s.number}, {s.title}" for s in left)
+    run.screen.say(
+        printable(f"a controller replacement is half done ({planned.file}); to go on would send {changes}"),
+        "nobody can be asked here: give --yes and --reason TEXT; nothing was sent",
+    )
+    return Gone(Course.UNASKED, step, None, picture.quorum)
 
 
 async def _wants(run: Run, journal: Journal, found: Unfinished, path: Path) -> bool:

@@ -31,6 +31,9 @@ def upgrade(run: Run, request: Request) -> int:
                     return check, None, check.already
                 if request.ask:
                     await run.confirm_number("kraft.version is never lowered again. To go on, type 1:", 1)
+                    check = await check_upgrade(membership)  # the answer may have taken long
+                    if check.already or check.refused:
+                        return check, None, check.already
                 with stop.in_flight():
                     return check, *(await send(membership, journal))
         except NoLeader as error:

@@ -8,24 +8,35 @@ import asyncio
 import contextlib
 
 from backends.base.errors import BackendError
+from backends.base.protocol import Stop
 from console.actions.quorum_change import Changed, Prepared
 from console.cli.run import Run
 from console.output.quorum import preflight_lines
 from console.output.quorum_change import changed_lines
 from console.output.quorum_replacement import step_lines
 from console.output.screen import printable
-from recovery.membership.replacement import Step
-from recovery.membership.replacement_course import Situation
+from recovery.membership.replacement import ReplacementPlan, Step, StepKind
+from recovery.membership.replacement_course import Situation, key_of
+from recovery.membership.voters import ReplicaKey
 
 CONFIRM = "done"
+UNASKED = ("--yes", "--reason", "TEXT")
+"""What ``resume`` needs beside where nobody can be asked."""
+STOP_LOOKS = 0.05
+"""A signal ends no read: whether one came is looked at every so many seconds."""
 
 
 class CommandLine:
-    """Implements :class:`console.actions.replace.Watcher`. ``ask``: a person allows every change by typing."""
+    """Implements :class:`console.actions.replace.Watcher`. ``ask``: a person allows the changes by typing."""
 
-    def __init__(self, run: Run, *, ask: bool, confirmed: frozenset[int]) -> None:
+    def __init__(
+        self, run: Run, plan: ReplacementPlan, stop: Stop, *, ask: bool, confirmed: frozenset[int]
+    ) -> None:
         self._run = run
+        self._plan = plan
+        self._stop = stop
         self._ask = ask
+        self._allowed: ReplicaKey | None = None
         self._confirmed = set(confirmed)
         self._reader: asyncio.Task[None] | None = None
         self._said = ""
@@ -43,7 +54,7 @@ class CommandLine:
             self._run.screen.say(f"type {CONFIRM} when it is done, or let the cluster show it:")
             self._reader = asyncio.ensure_future(self._read(step))
         else:
-            command = self._run.target.command("resume", "--confirmed", str(step.number))
+            command = self._run.target.command("resume", "--confirmed", str(step.number), *UNASKED)
             self._run.screen.say(
                 f"nobody can be asked here. Where the cluster does not show that it is done: {command}"
             )
@@ -69,10 +80,37 @@ class CommandLine:
             self._tell(*lines)
 
     async def allows(self, step: Step, prepared: Prepared) -> bool:
-        if not self._ask:
+        """A disk's removal and the addition that follows it are one question: in between a voter is missing."""
+        if not self._ask or (step.kind is StepKind.ADD and prepared.voter.key == self._allowed):
             return True
-        answer = await self._run.ask(f"To {prepared.sentence}, type the node id:")
-        return answer == str(prepared.voter.key.id)
+        follows = self._follows(step, prepared)
+        also = "" if follows is None else f" and then add voter {follows} in its place"
+        answer = await self._typed(f"To {prepared.sentence}{also}, type the node id:")
+        said = answer == str(prepared.voter.key.id)
+        self._allowed = follows if said else None
+        return said
+
+    def _follows(self, step: Step, prepared: Prepared) -> ReplicaKey | None:
+        """The replica that takes the place of the voter that is removed, where it is the next to be added."""
+        following = next((s for s in self._plan.steps if s.number == step.number + 1), None)
+        if following is None or following.node != step.node:
+            return None
+        pair = (step.kind, following.kind) == (StepKind.REMOVE, StepKind.ADD)
+        return key_of(self._plan, following, prepared.quorum) if pair else None
+
+    async def _typed(self, question: str) -> str | None:
+        """What is typed; None once a signal came."""
+        asked = asyncio.ensure_future(self._run.ask(question))
+        try:
+            while not self._stop and not asked.done():
+                await asyncio.wait({asked}, timeout=STOP_LOOKS)
+            return None if self._stop else asked.result()
+        finally:
+            asked.cancel()
+            await asyncio.wait({asked})
+
+    def says(self, step: Step, said: str) -> None:
+        self._run.screen.say(f"   {printable(said)}")
 
     def changed(self, step: Step, changed: Changed) -> None:
         self._tell(*changed_lines(changed))

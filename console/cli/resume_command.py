@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from console.cli.apply_command import Reason
 from console.cli.options import connected
 from console.cli.run import Run
 from console.cli.status import STATUS_HELP
+from console.errors import InputError
 
 HELP = f"""\
 Finishes what an earlier run left half done, because it was killed or lost its network: assignments that still
@@ -17,15 +19,18 @@ stand in the order that an election needed are put back in their own. An assignm
 exactly the one that the run wrote; whatever somebody else has changed since is left alone and told. The journal
 of this host says what is open; with --plan that of another host is made up for by the plan it was applying.
 
-A controller replacement that is half done is gone on with from where the cluster is. Steps that the cluster cannot
-show are said to be done by --confirmed, and kept. --give-up forgets the replacement: nothing is sent, the voters
-stay as they are. Through --bootstrap-controller changes of the voters are finished, through brokers the rest too.
+A controller replacement that is half done is gone on with after that, from where the cluster is. Voters are changed
+once a person has said so, or without a terminal by --yes and --reason; orders are put back unasked. Steps that the
+cluster cannot show are said to be done by --confirmed, and kept. --give-up forgets the replacement: nothing is
+sent, the voters stay as they are. Through --bootstrap-controller changes of the voters are finished, through
+brokers the rest too.
 
 \b
 Examples:
   ktriage resume --bootstrap-server kafka-1:9092
   ktriage resume --bootstrap-server kafka-1:9092 --plan recovery.json
   ktriage resume --bootstrap-controller kafka-101:9093 --confirmed 4
+  ktriage resume --bootstrap-controller kafka-101:9093 --yes --reason "incident 4711"
   ktriage resume --bootstrap-controller kafka-101:9093 --give-up
 
 {STATUS_HELP}"""
@@ -51,10 +56,15 @@ def resume(
     give_up: Annotated[
         bool, typer.Option("--give-up", help="Forget a controller replacement that is half done.")
     ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Change voters without asking; needs --reason.")] = False,
+    reason: Reason = None,
 ) -> int:
-    from console.cli.resuming import finish  # noqa: PLC0415  # not for --help
+    from console.cli.resuming import Wanted, finish  # noqa: PLC0415  # not for --help
 
-    return finish(run, plan, frozenset(confirmed or ()), give_up=give_up)
+    why = (reason or "").strip()
+    if yes and not why:
+        raise InputError("--yes needs --reason TEXT: the journal has to say why nobody was asked")
+    return finish(run, plan, Wanted(frozenset(confirmed or ()), give_up, not yes, why))
 
 
 resume.__doc__ = HELP

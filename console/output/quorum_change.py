@@ -14,6 +14,8 @@ from recovery.membership.quorum import TimeoutCause
 def changed_lines(changed: Changed) -> Iterator[str]:
     """One line for what happened, and what it means where it did not."""
     if changed.answer is None:
+        if changed.detail:
+            yield printable(f"not sent: {changed.detail}")
         return
     key = changed.prepared.voter.key
     if changed.done:

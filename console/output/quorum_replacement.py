@@ -55,7 +55,9 @@ def gone_line(gone: Gone) -> str:
         return "the replacement is done"
     why = ""
     if gone.seen is not None:
-        why = "; ".join(gone.seen.held) or gone.seen.waits_for
+        # Who ended it waited for nothing: what the step waits for would read as if it were so.
+        waits = gone.course in (Course.TOO_LONG, Course.UNSAID)
+        why = "; ".join(gone.seen.held) or (gone.seen.waits_for if waits else "")
     return printable(
         f"{gone.course} at step {gone.step.number} ({gone.step.title}){f': {why}' if why else ''}"
     )

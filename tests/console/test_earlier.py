@@ -43,7 +43,7 @@ async def test_it_is_finished_first_when_somebody_says_so_and_then_the_plan_is_a
         await applies_up_to_the_question(robot)
         await robot.confirms()
         await robot.idle()
-        await robot.hears("1 recovered")
+        await robot.hears("1 elected")
         assert unfinished(robot.session.view.cluster_id).nothing
     _killed, refused, finished = [[line["kind"] for line in lines] for lines in records(home)]
     assert refused == ["run", "end"]

@@ -168,14 +168,14 @@ async def test_stopping_midway_finishes_what_is_in_flight_and_the_rest_is_gone_o
         await robot.hears("applying the plan is under way")
         backend.let.set()
         await robot.idle()
-        await robot.hears(f"stopped: 2 recovered, {rows - 2} not sent")
+        await robot.hears(f"stopped: 2 elected, {rows - 2} not sent")
         words = [outcome.word for outcome in robot.session.draft.outcomes.values()]
         assert sorted(words) == sorted(["elected"] * 2 + ["not sent"] * (rows - 2))
         await robot.until(lambda: robot.session.poller.idle, "the look after it")
         again = await robot.asks_to_apply()
         await robot.confirms(again.request.expected or "", "drill")
         await robot.idle()
-        await robot.hears(f"{rows - 2} recovered")
+        await robot.hears(f"{rows - 2} elected")
     sent = [line for lines in records(home) for line in lines]
     assert all_ended(sent)
 

@@ -35,7 +35,7 @@ async def test_two_thousand_partitions_are_recovered_in_bulk(home: Path) -> None
         assert confirmation.request.expected is None or confirmation.request.expected.isdecimal()
         await robot.confirms(confirmation.request.expected or "", "drill")
         await robot.idle()
-        await robot.hears("2,000 recovered")
+        await robot.hears("2,000 elected")
         await robot.until(lambda: not robot.session.view.offline, "nothing offline")
         assert robot.session.draft.plan is not None
         assert robot.session.draft.plan.header.strategy is Strategy.AGGRESSIVE
@@ -190,7 +190,7 @@ async def test_a_file_without_fences_is_asked_afresh_and_can_be_applied(home: Pa
         assert row.candidates
         await robot.arms()
         await robot.applies("payments", "drill")
-        await robot.hears("1 recovered")
+        await robot.hears("1 elected; acks=all is refused")
 
 
 async def test_a_directory_without_a_pipelines_result_is_refused_in_one_line(home: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from recovery.model import TopicPartition
+from tests.console.faults import happens
 from tests.console.robot import console, records
 
 PAYMENTS = TopicPartition("payments", 0)
@@ -23,9 +24,25 @@ async def test_the_last_replica_standing_is_recovered_from_the_keyboard(home: Pa
         assert confirmation.request.needs_reason
         await robot.confirms("payments", "broker 2 lost its unflushed records")
         await robot.idle()
-        await robot.hears("1 recovered")
+        await robot.hears("1 elected; acks=all is refused until replicas are back (ISR 1 of min ISR 2")
         await robot.until(lambda: robot.leaders() == {PAYMENTS: 1}, "payments-0 led by 1")
         await robot.until(lambda: not robot.session.view.offline, "nothing offline in the picture")
+        await robot.sees("Guide: recovered")
     (lines,) = records(home)
     assert lines[0]["reason"] == "broker 2 lost its unflushed records"
     assert [line["kind"] for line in lines] == ["run", "before", "after", "end"]
+
+
+async def test_a_partition_that_is_led_and_refuses_writes_is_not_called_recovered() -> None:
+    """No other replica comes back: nothing written with acks=all is taken, and consumers see nothing new."""
+    async with console("last-replica-standing", guide=True, size=(140, 40)) as robot:
+        await happens(robot, lambda b: b.simulation.world.kill_broker(0))
+        await robot.looks_again()
+        await robot.plans(1)
+        await robot.arms()
+        await robot.applies("payments", "nobody else is left")
+        await robot.hears("1 elected; acks=all is refused until replicas are back (ISR 1 of min ISR 2")
+        await robot.until(lambda: not robot.session.view.offline, "nothing offline in the picture")
+        await robot.sees("Guide: elected; payments-0 has ISR 1 of min ISR 2: acks=all is refused")
+        await robot.sees("missing when it was last looked at: ISR 1", "not in ISR: 0, 2; acks=all is refused")
+        assert "recovered" not in robot.screen

@@ -49,6 +49,15 @@ def test_a_reconnect_and_another_cluster_disarm_it(event: str) -> None:
     assert lapsed.brief
 
 
+def test_a_lost_cluster_disarms_it_and_that_it_is_back_is_said() -> None:
+    lost = Safety().arm(0.0).lost()
+    assert not lost.armed
+    assert lost.brief == "cluster lost"
+    assert lost.reconnected().brief == "reconnected"
+    idle = Safety().arm(0.0).at(IDLE_SECONDS)
+    assert idle.lost().reconnected() == idle
+
+
 def test_a_read_only_console_does_not_say_that_it_lapsed() -> None:
     assert Safety().reconnected() == Safety()
     assert Safety().at(10_000.0) == Safety()

@@ -28,7 +28,7 @@ def test_a_partition_is_recovered_over_a_real_terminal(home: Path, size: tuple[i
     terminal = Terminal(home, *size)
     try:
         confirms(terminal)
-        terminal.sees("1 recovered")
+        terminal.sees("1 elected")
         terminal.types("q")
         assert terminal.ended() == 0
         assert terminal.is_sane()

@@ -11,7 +11,7 @@ from recovery.membership.lost import Host, Lost
 from recovery.membership.voters import ReplicaKey
 from recovery.model import TopicPartition, Unknown, Why
 from tests.console.faults import answers_again, hangs, happens, passes, scenario
-from tests.console.robot import console
+from tests.console.robot import Robot, console
 from widgets.plan import CandidatePicker
 
 PAYMENTS = TopicPartition("payments", 0)
@@ -47,7 +47,8 @@ async def test_the_cluster_is_lost_and_comes_back() -> None:
         await hangs(robot, 0, 1, 2)
         await robot.press("r")
         await robot.link_is(Link.LOST)
-        await robot.sees("CLUSTER LOST", "payments-0", "OFFLINE")
+        await robot.sees("CLUSTER LOST", "READ-ONLY: cluster lost", "payments-0", "OFFLINE")
+        assert not robot.session.safety.armed
         await robot.press("enter")
         await robot.sees("Replica log info: payments-0", "1,560")
         await answers_again(robot, 0, 1, 2)
@@ -66,6 +67,30 @@ async def test_nothing_is_sent_to_a_cluster_that_is_lost() -> None:
         await robot.link_is(Link.LOST)
         await robot.press("X")
         await robot.hears("the cluster is lost")
+
+
+async def test_a_cluster_that_is_lost_is_not_armed_for_and_the_keys_say_so() -> None:
+    async with console("last-replica-standing", size=(140, 60)) as robot:
+        assert why_not_armed(robot) == ""
+        await hangs(robot, 0, 1, 2)
+        await robot.press("r")
+        await robot.link_is(Link.LOST)
+        await robot.press("A")
+        await robot.hears("the cluster is lost: it can be armed once a broker answers again")
+        assert not robot.session.safety.armed
+        assert why_not_armed(robot).startswith("the cluster is lost"), "dim in the footer"
+        await robot.press("question_mark")
+        await robot.sees("the cluster is lost: it can be armed once")
+        await robot.press("escape")
+        await answers_again(robot, 0, 1, 2)
+        await robot.press("r")
+        await robot.link_is(Link.UP)
+        await robot.arms()
+
+
+def why_not_armed(robot: Robot) -> str:
+    """What the footer and the help are told of the key."""
+    return next(why for action, why in robot.desk.actions() if action.name == "arm")
 
 
 async def test_a_caller_who_may_not_read_is_told_what_is_missing(home: Path) -> None:
@@ -105,7 +130,7 @@ async def test_a_min_isr_that_was_raised_just_now_is_seen_by_the_next_key(home: 
     """Topic configurations are kept for a minute; whoever asks for a look wants to know how it is now."""
     path = home / "stricter.yaml"
     path.write_text(STRICTER, encoding="utf-8")
-    async with console(resolve(None, None, str(path), None)) as robot:
+    async with console(resolve(None, None, str(path), None), size=(140, 40)) as robot:
         await robot.press("O")
         await robot.sees("0 under min ISR", "1 in all", "under-replicated")
         assert [row.min_isr for row in robot.session.rows.partitions] == [2]
@@ -113,6 +138,7 @@ async def test_a_min_isr_that_was_raised_just_now_is_seen_by_the_next_key(home: 
         await robot.looks_again()
         await robot.sees("1 under min ISR")
         assert [row.min_isr for row in robot.session.rows.partitions] == [3]
+        assert "[1 Offline partitions]" in robot.screen, "the tab counts what is offline, and nothing is"
 
 
 async def test_a_part_that_may_not_be_seen_takes_nothing_else_away(home: Path) -> None:

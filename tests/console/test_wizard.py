@@ -9,6 +9,8 @@ from typing import Any
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.network import OPERATOR, controller
 from backends.simulator.operate.membership import SimulatedMembership
+from console.app.quorum_view import quorum_view
+from console.app.safety import IDLE_SECONDS
 from console.app.wizard_screen import WizardScreen
 from console.simulated import scenario
 from console.target import Target
@@ -191,6 +193,89 @@ async def test_steps_that_are_done_are_shown_as_done_before_anything_is_begun(ho
         await opens_the_wizard(robot)
         await robot.sees("3. done", "4. NOW")
     assert records(home) == []
+
+
+async def opens_the_swap(robot: Robot) -> WizardScreen:
+    """Of a static voter that does not lead: its disk is replaced by the operator, and nothing is sent."""
+    await robot.arms()
+    await robot.opens("4")
+    quorum = robot.session.view.quorum
+    assert isinstance(quorum, Quorum)
+    voters = {key.id for key in quorum.voters.keys} - {quorum.leader.id}
+    row = next(member.key for member in quorum_view(quorum, ()).members if member.key[0] in voters)
+    await robot.puts_the_cursor_on(row)
+    await robot.press("M")
+    await robot.sees(f"Why is controller {row[0]} replaced?")
+    await robot.press("enter")
+    await robot.asked(WizardScreen)
+    screen = robot.app.screen
+    assert isinstance(screen, WizardScreen)
+    return screen
+
+
+async def test_enter_twice_never_says_that_a_disk_was_replaced(home: Path) -> None:
+    clock = Clock()
+    async with console("static-quorum-upgrade", size=(120, 40), clock=clock) as robot:
+        await opens_the_swap(robot)
+        await robot.sees("Enter begin", "1. NOW")
+        assert "step is done" not in robot.screen
+        await robot.press("d")
+        await robot.sees("nothing is under way: Enter begins")
+        await robot.press("enter")
+        await robot.sees("d step is done", "d says so once it is, Enter does not")
+        robot.app.screen.query_one(Say).clear_said()
+        await robot.press("enter", "enter")
+        await robot.sees("d says so once it is, Enter does not")
+        await robot.press("d")
+        await robot.sees("step 1 has only just begun")
+        assert confirmed(home) == []
+        clock.now += 2
+        await robot.press("d")
+        await robot.sees("the replacement is done", "Esc back to the panes")
+    assert confirmed(home) == [[1]]
+
+
+async def test_a_step_that_is_held_or_a_console_that_lapsed_is_not_said_to_be_done(home: Path) -> None:
+    clock = Clock()
+    async with console("static-quorum-upgrade", size=(120, 40), clock=clock) as robot:
+        screen = await opens_the_swap(robot)
+        await robot.press("enter")
+        await robot.sees("d step is done")
+        wanted = screen.planned.plan.wanted
+        busy = {wanted.leader, *wanted.joining}
+        other = next(voter.key.id for voter in wanted.voters if voter.key.id not in busy)
+        await happens(robot, lambda b: b.simulation.world.kill_controller(other))
+        await robot.sees("Not yet: another voter is down")
+        clock.now += 2
+        await robot.press("d")
+        await robot.sees("step 1 is not taken for done: another voter is down")
+        await happens(robot, lambda b: b.simulation.world.start_controller(other))
+        await robot.until(lambda: "Not yet" not in robot.screen, "a step that is not held")
+        clock.now += IDLE_SECONDS
+        robot.session.tick()
+        await robot.press("d")
+        await robot.sees("the console is read-only")
+    assert confirmed(home) == []
+
+
+def confirmed(home: Path) -> list[list[int]]:
+    """The steps that were said to be done, as the journal has them."""
+    return [
+        line["detail"]["steps"]
+        for lines in records(home)
+        for line in lines
+        if line["kind"] == "before" and line["action"] == "confirm-steps"
+    ]
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 async def test_a_plan_that_was_left_to_arm_the_console_is_come_back_to(home: Path) -> None:

@@ -149,7 +149,8 @@ def test_a_follower_gets_a_new_disk_though_the_tool_is_killed_between_remove_and
     assert ended.status == -signal.SIGKILL, ended
     assert follower not in watched.voters()
     assert "ktriage resume" in console("quorum", "status").err
-    again = console("resume")
+    assert console("resume").status == 1  # no voter is changed unasked
+    again = console("resume", *YES)
     assert again.status == 0, again
     after = watched.voters()
     assert set(after) == set(before)
@@ -179,7 +180,7 @@ def test_a_lost_host_is_replaced_and_every_node_knows_the_new_one(
     ended = replaced(console.home, console, hosts, *words, die="remove-voter")
     assert ended.status == -signal.SIGKILL, ended
     assert set(watched.voters()) == {100, 101, 102, 103}
-    ended = Replacing(console.home, ("resume", *console.connection), hosts).ended()
+    ended = Replacing(console.home, ("resume", *YES, *console.connection), hosts).ended()
     assert ended.status == 0, ended
     assert set(watched.voters()) == {*kept, 103}
     assert any(title.startswith("change controller.quorum") for title in hosts.did)

@@ -89,10 +89,10 @@ def test_a_controller_moves_to_another_host(
     assert "nobody said that it is done at step 4" in ended.err
     assert "resume --confirmed 4" in ended.err.splitlines()[-1]
     ended = Replacing(
-        console.home, ("resume", "--confirmed", "4", *console.connection), hosts, "remove-voter"
+        console.home, ("resume", "--confirmed", "4", *YES, *console.connection), hosts, "remove-voter"
     ).ended()
     assert ended.status == -signal.SIGKILL, ended
-    ended = Replacing(console.home, ("resume", *console.connection), hosts).ended()
+    ended = Replacing(console.home, ("resume", *YES, *console.connection), hosts).ended()
     assert ended.status == 0, ended
     assert set(watched.voters()) == {100, 102, 103}
     assert not cluster.node(101).is_running

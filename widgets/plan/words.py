@@ -16,6 +16,7 @@ from widgets.text import Line, Piece, Tone, counted, fold, line
 
 BAR = 24
 REQUESTS_SHOWN = 30
+ACKS_REFUSED = "acks=all is refused until replicas are back"
 
 
 def summary(view: PlanView, told: Summary | None, width: int) -> list[Line]:
@@ -86,7 +87,9 @@ def details(row: PlannedRow, plan: Plan, width: int) -> list[Line]:
             lines += fold(line(Piece(f"note: {told}", Tone.WARN)), width, "  ")
     if row.state is not None and row.state.missing:
         told = "; ".join(row.state.missing)
-        lines += fold(line(Piece(f"still missing: {told}", Tone.WARN)), width, "  ")
+        if row.state.leader >= 0 and row.state.usable is False:
+            told += f"; {ACKS_REFUSED}"
+        lines += fold(line(Piece(f"missing when it was last looked at: {told}", Tone.WARN)), width, "  ")
     if not isinstance(row.row, PlanRow):
         return lines
     lines.append(line(Piece("BROKER  WHAT ELECTING IT WOULD LOSE", Tone.HEAD)))

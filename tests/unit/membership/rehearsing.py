@@ -156,6 +156,9 @@ class Operator:
     async def allows(self, step: Step, prepared: Prepared) -> bool:
         return True
 
+    def says(self, step: Step, said: str) -> None:
+        """Nobody reads it."""
+
     def changed(self, step: Step, changed: Changed) -> None:
         self.said.append(f"changed {step.number} {changed.done}")
         if step.kind is StepKind.REMOVE and self.plan.wanted.auto_join:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from backends.simulator.adapter import SimulatorBackend
+from backends.simulator.loop import SECOND
 from console.actions.replace_plan import Choice, plan_replacement
 from console.cli import quorum_replacing
 from console.cli.quorum_replacing import Planned, recorded, save
@@ -19,8 +20,8 @@ from console.signals import StopRequest
 from recovery.membership.replacement import Kind, ReplacementPlan, Step, StepKind
 from recovery.membership.replacement_course import Situation
 from tests.unit.cli.invoking import Caller
-from tests.unit.journal.runs import Clock, run
-from tests.unit.membership.controllers_only import BC, reached
+from tests.unit.journal.runs import Clock, row, run
+from tests.unit.membership.controllers_only import BC, killed, reached
 from tests.unit.membership.rehearsing import HEADER, Killed, Operator, cluster
 
 YES = ("--yes", "--reason", "a test")
@@ -46,7 +47,7 @@ class DiesAtTheServers(Dies):
     at = StepKind.SERVERS
 
 
-def half_done(backend: SimulatorBackend, killed: type[Dies] = Dies) -> int:
+def half_done(backend: SimulatorBackend, dies: type[Dies] = Dies) -> int:
     """Node 103 takes the place of 100 as far as that; returns the number of the step that has to be confirmed."""
 
     async def go() -> ReplacementPlan:
@@ -54,7 +55,7 @@ def half_done(backend: SimulatorBackend, killed: type[Dies] = Dies) -> int:
         plan = await plan_replacement(backend.membership, Choice(Kind.PLANNED, (100,), (103,)), HEADER)
         file = save(plan, None, keep=True)
         assert file is not None
-        watcher = killed(backend.simulation.world, plan)
+        watcher = dies(backend.simulation.world, plan)
         with pytest.raises(Killed), Journal.open(cluster_id, run("half"), Clock()) as journal:
             await recorded(backend.membership, Planned.of(plan, file), journal, watcher, StopRequest())
         return plan
@@ -76,7 +77,7 @@ def test_what_was_confirmed_is_not_asked_again(call: Caller, backend: SimulatorB
     found = open_replacement(unfinished(backend.cluster_id))
     assert found is not None
     assert found.confirmed == {number}
-    ended = call("ktriage", "resume", *BC)
+    ended = call("ktriage", "resume", *YES, *BC)
     assert "take voter 100" in ended.out
     assert "bootstrap.servers everywhere" not in ended.out
 
@@ -85,13 +86,13 @@ def test_the_next_command_says_that_a_step_is_done_where_nobody_can_be_asked(
     call: Caller, backend: SimulatorBackend
 ) -> None:
     number = half_done(backend, DiesAtTheServers)
-    ended = call("ktriage", "resume", *BC)
+    ended = call("ktriage", "resume", *YES, *BC)
     assert ended.status == 1
     # It says so and ends: no broker is asked through the controllers, and nobody is there to type it.
     assert f"nobody said that it is done at step {number}" in ended.err
     assert "nobody can be asked here" in ended.err
     assert "waiting:" not in ended.err
-    named = ("resume", *BC, "--confirmed", str(number))
+    named = ("resume", *BC, "--confirmed", str(number), "--yes", "--reason", "TEXT")
     (following,) = [line for line in ended.err.splitlines() if line.startswith("next: ")]
     assert set(named) <= set(following.split())
     ended = call("ktriage", *named)
@@ -116,6 +117,51 @@ def test_a_replacement_in_the_way_is_given_up_by_the_command_that_is_named(
     assert call("ktriage", "resume", "--give-up", "--simulate", "controller-disk-failure").status == 1
 
 
+def voters(backend: SimulatorBackend) -> set[int]:
+    return {key.id for key in asyncio.run(backend.membership.describe()).voters.keys}
+
+
+def test_no_voter_is_changed_where_nobody_can_be_asked(call: Caller, backend: SimulatorBackend) -> None:
+    half_done(backend)
+    ended = call("ktriage", "resume", *BC)
+    assert ended.status == 1
+    assert "to go on would send step" in ended.err
+    assert "take voter 100" in ended.err
+    assert "nobody can be asked here: give --yes and --reason TEXT; nothing was sent" in ended.err
+    assert "next: ktriage resume --yes --reason TEXT" in ended.err
+    assert voters(backend) == {100, 101, 102, 103}
+    assert call("ktriage", "resume", "--yes", *BC).status == 2
+    assert "removed: 100" in call("ktriage", "resume", *YES, *BC).out
+    assert voters(backend) == {101, 102, 103}
+
+
+def test_orders_that_stand_are_told_through_controllers_who_do_not_put_them_back(
+    call: Caller, backend: SimulatorBackend, tmp_path: Path
+) -> None:
+    half_done(backend)
+    killed(tmp_path, backend.cluster_id, "reorder", {"rows": (row(),)})
+    backend.simulation.world.kill_controller(100)
+    backend.simulation.advance_to(backend.simulation.now + 10 * SECOND)
+    ended = call("ktriage", "resume", *YES, *BC)
+    assert "the replacement is done" in ended.out
+    assert "not restored: orders-0: it is put back through the brokers" in ended.err
+    assert ended.status == 1
+    assert unfinished(backend.cluster_id).orders
+
+
+def test_a_plan_that_is_gone_names_what_forgets_the_replacement(
+    call: Caller, backend: SimulatorBackend
+) -> None:
+    half_done(backend)
+    found = open_replacement(unfinished(backend.cluster_id))
+    assert found is not None
+    found.file.unlink()
+    ended = call("ktriage", "resume", *BC)
+    assert ended.status == 2
+    assert "resume --give-up" in ended.err
+    assert call("ktriage", "resume", "--give-up", *BC).status == 0
+
+
 def test_help_of_resume_tells_of_replacements(call: Caller) -> None:
     said = call("ktriage", "resume", "--help").out
     assert "controller replacement" in said
@@ -126,7 +172,7 @@ def test_the_journal_names_the_voter_and_is_found_through_controllers(
     call: Caller, backend: SimulatorBackend
 ) -> None:
     half_done(backend)
-    call("ktriage", "resume", *BC)
+    call("ktriage", "resume", *YES, *BC)
     ended = call("ktriage", "journal", *BC)
     assert ended.status == 0, ended
     assert "add-voter 103-" in ended.out

@@ -1,0 +1,42 @@
+"""How long something is waited for: real seconds, or those of a simulation that were let pass."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from time import monotonic
+
+from backends.base.membership import Membership
+
+
+class Waited:
+    """Counts from its making. A look at a quorum that nobody leads takes seconds too, so that the pauses alone are
+    no measure; in a simulation they are the only one.
+    """
+
+    def __init__(self, membership: Membership, clock: Callable[[], float] = monotonic) -> None:
+        self._membership = membership
+        self._clock = clock
+        self._paused = 0.0
+        self._began = clock()
+
+    @property
+    def seconds(self) -> float:
+        return max(self._paused, self._clock() - self._began)
+
+    async def pause(self, seconds: float) -> None:
+        """Lets so much of the cluster's time pass."""
+        await self._membership.pause(seconds)
+        self._paused += seconds
+
+    def restart(self) -> None:
+        self._paused, self._began = 0.0, self._clock()
+
+    @contextlib.contextmanager
+    def not_counted(self) -> Iterator[None]:
+        """Around what a person takes to answer."""
+        since = self._clock()
+        try:
+            yield
+        finally:
+            self._began += self._clock() - since

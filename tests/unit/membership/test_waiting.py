@@ -1,0 +1,137 @@
+"""How long a change of the voters is waited for where nobody leads any more: real time, and it is told."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from console.actions import quorum_change, quorum_upgrade
+from console.actions import replace as replacing
+from console.actions.quorum_change import Changed, Prepared, carry_out, prepare_remove
+from console.actions.replace import Course, Gone, go_through
+from console.actions.replace_plan import Choice, plan_replacement
+from console.actions.waiting import Waited
+from console.cli import quorum_endpoints
+from recovery.membership.replacement import Kind, Step
+from recovery.membership.voters import Endpoint
+from tests.unit.membership.leaderless import Clock, Leaderless
+from tests.unit.membership.rehearsing import HEADER, Never, Notes, Operator, cluster
+
+
+def test_looks_that_take_long_count_as_time_and_what_is_waited_for_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, told = Clock(), list[str]()
+    monkeypatch.setattr(quorum_change, "Waited", lambda membership: Waited(membership, clock))
+
+    async def go() -> Changed:
+        backend = cluster((100, 101, 102))
+        await backend.open()
+        membership: Any = Leaderless(backend.membership, clock)
+        prepared = await prepare_remove(membership, 102, None)
+        return await carry_out(membership, prepared, Notes(), told.append)
+
+    changed = asyncio.run(go())
+    assert changed.done is None
+    assert clock.now <= 16.0
+    assert told[0].startswith("sent: remove voter 102-")
+    assert "is waited for, for at most 30 s" in told[0]
+    assert "REQUEST_TIMED_OUT" in told[1]
+    assert told[2:] == ["not seen yet: nobody leads"]
+
+
+def test_the_upgrade_is_looked_for_no_longer_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(quorum_upgrade, "Waited", partial(Waited, clock=clock))
+
+    async def go() -> bool:
+        backend = cluster((100, 101, 102), kraft_version=0)
+        await backend.open()
+        membership: Any = Leaderless(backend.membership, clock)
+        _, seen = await quorum_upgrade.upgrade(membership, Notes())
+        return seen
+
+    assert not asyncio.run(go())
+    assert clock.now <= quorum_upgrade.SEEN_WITHIN + 4.0
+
+
+def test_a_new_endpoint_is_waited_for_no_longer_than_it_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(quorum_endpoints, "Waited", partial(Waited, clock=clock))
+    monkeypatch.setattr(quorum_endpoints, "PATIENCE", 20.0)
+    wanted = (Endpoint("CONTROLLER", "kafka-101.new", 9093),)
+
+    class Quiet:
+        class screen:  # the run's
+            say = staticmethod(lambda *_lines: None)
+
+    async def go() -> bool:
+        backend = cluster((100, 101, 102))
+        await backend.open()
+        membership: Any = Leaderless(backend.membership, clock, lost=True)
+        run: Any = Quiet()
+        stop: Any = Never()
+        return await quorum_endpoints._until(run, membership, 101, wanted, stop)
+
+    assert not asyncio.run(go())
+    assert clock.now <= 24.0
+
+
+class Thinks(Operator):
+    """Takes long to answer."""
+
+    clock: Clock
+    thinks = 0.0
+
+    async def allows(self, step: Step, prepared: Prepared) -> bool:  # noqa: ARG002  # the protocol's
+        self.clock.now += self.thinks
+        return True
+
+
+async def shrunk(clock: Clock, *, thinks: float, loses: bool) -> Gone:
+    """102 is to go, with a patience of 60 seconds."""
+    backend = cluster((100, 101, 102))
+    await backend.open()
+    plan = await plan_replacement(backend.membership, Choice(Kind.SHRINK, (102,)), HEADER)
+    operator = Thinks(backend.simulation.world, plan)
+    operator.clock, operator.thinks = clock, thinks
+    membership: Any = Leaderless(backend.membership, clock) if loses else backend.membership
+    return await go_through(membership, plan, Notes(), operator, Never(), patience=60.0)
+
+
+def test_a_replacement_is_given_up_in_time_where_nobody_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    for module in (replacing, quorum_change):
+        monkeypatch.setattr(module, "Waited", partial(Waited, clock=clock))
+    gone = asyncio.run(shrunk(clock, thinks=0.0, loses=True))
+    assert gone.course is Course.TOO_LONG
+    assert clock.now <= 90.0
+
+
+def test_a_person_may_take_longer_than_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(replacing, "Waited", partial(Waited, clock=clock))
+    assert asyncio.run(shrunk(clock, thinks=1000.0, loses=False)).course is Course.DONE
+
+
+def test_what_a_person_takes_is_not_counted() -> None:
+    clock = Clock()
+
+    async def go() -> None:
+        backend = cluster((100,))
+        await backend.open()
+        waited = Waited(backend.membership, clock)
+        await waited.pause(3.0)
+        assert waited.seconds == 3.0
+        clock.now += 5.0
+        assert waited.seconds == 5.0
+        with waited.not_counted():
+            clock.now += 1000.0
+        assert waited.seconds == 5.0
+        waited.restart()
+        assert waited.seconds == 0.0
+
+    asyncio.run(go())
