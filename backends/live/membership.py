@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, TypeVar
 
 from backends.base.answers import Quorum as Described
-from backends.base.answers import QuorumReplica
 from backends.base.errors import BackendError, NoLeader
 from backends.base.membership import (
     CHANGE_TIMEOUT,
@@ -20,6 +19,7 @@ from backends.base.membership import (
     Role,
 )
 from backends.base.protocol import Recorder
+from backends.base.quorum_rules import as_rules
 from backends.live.calls.cluster import describe_cluster
 from backends.live.calls.features import describe_features, upgrade_feature
 from backends.live.calls.quorum import describe_quorum
@@ -30,8 +30,8 @@ from backends.live.errors import as_unknown
 from backends.live.nodes.controllers import Controllers
 from backends.live.nodes.fleet import Fleet
 from backends.live.nodes.probing import asked, probe
-from recovery.membership.quorum import MembershipRules, Progress, Quorum
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from recovery.membership.quorum import MembershipRules, Quorum
+from recovery.membership.voters import ReplicaKey, Voter
 from recovery.model import Unknown, Why
 
 T = TypeVar("T")
@@ -250,41 +250,6 @@ class LiveMembership:
                 self._controllers.learn([parse_address(server.rpartition("@")[2])])
             except ValueError:
                 continue
-
-
-def as_rules(found: Described, cluster_id: str, kraft_version: int) -> Quorum:
-    """DescribeQuorum's answer as the rules take it. The leader's own fetch time is its clock."""
-    endpoints: dict[int, tuple[Endpoint, ...]] = {}
-    for at in found.endpoints:
-        endpoints[at.voter] = (*endpoints.get(at.voter, ()), Endpoint(at.listener, at.host, at.port))
-    voters = tuple(Voter(_key(v), endpoints.get(v.id, ())) for v in found.voters)
-    leader = next((v for v in (*found.voters, *found.observers) if v.id == found.leader), None)
-    listeners = [e[0].listener for e in endpoints.values() if e]
-    return Quorum(
-        cluster_id=cluster_id,
-        leader=_key(leader) if leader is not None else ReplicaKey(found.leader),
-        leader_epoch=found.leader_epoch,
-        voters=VoterSet(voters),
-        high_watermark=found.high_watermark if found.high_watermark >= 0 else None,
-        log_end_offset=leader.log_end_offset if leader is not None else found.high_watermark,
-        now_ms=_clock(found, leader),
-        progress=tuple(
-            Progress(_key(r), r.log_end_offset, r.last_fetch_ms, r.last_caught_up_ms)
-            for r in (*found.voters, *found.observers)
-        ),
-        kraft_version=kraft_version,
-        default_listener=listeners[0] if listeners else "CONTROLLER",
-    )
-
-
-def _clock(found: Described, leader: QuorumReplica | None) -> int:
-    if leader is not None and leader.last_fetch_ms > 0:
-        return leader.last_fetch_ms
-    return max((r.last_fetch_ms for r in (*found.voters, *found.observers)), default=-1)
-
-
-def _key(replica: QuorumReplica) -> ReplicaKey:
-    return ReplicaKey(replica.id, replica.directory_id or "")
 
 
 def _node_id(answer: Probe | Unknown, listed: int) -> int:

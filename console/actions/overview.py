@@ -19,7 +19,10 @@ from backends.base.answers import (
     SurveyResult,
 )
 from backends.base.protocol import Backend, Progress
+from backends.base.quorum_rules import as_rules
 from console.actions.examine import tasks
+from recovery.membership.health import Health, Member, MemberRole, health
+from recovery.membership.preflight import Limits
 from recovery.model import Broker, ReplicaLog, Survey, Unknown, Why
 
 LAGGING_MS = 3_000
@@ -93,6 +96,20 @@ async def overview(backend: Backend, duration: float, progress: Progress | None 
         request = SurveyRequest(found.states, duration, Depth.LAST)
         result = await backend.survey(request, progress) if found.states else SurveyResult((), ())
     return Overview(cluster, found, result.surveys, result.contacts, log_dirs.result(), quorum.result())
+
+
+def voters_health(view: Overview) -> Health | Unknown:
+    """How the voters fare and what the set stands, as ``quorum status`` reckons it from one reading."""
+    quorum = view.quorum
+    if isinstance(quorum, Unknown):
+        return quorum
+    # Which kraft.version the cluster has makes no difference to who is up.
+    return health(as_rules(quorum, view.cluster.cluster_id, 1), Limits())
+
+
+def voters_behind(found: Health) -> tuple[Member, ...]:
+    """The voters that fetch and are behind; observers are told by :func:`lagging_observers`."""
+    return tuple(member for member in found.behind if member.role is not MemberRole.CONTROLLER)
 
 
 def voters(quorum: Quorum) -> tuple[QuorumView, ...]:

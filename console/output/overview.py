@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from backends.base.answers import LogDir
 from console.actions.overview import (
@@ -12,14 +12,19 @@ from console.actions.overview import (
     not_asked,
     uses_elr,
     voters,
+    voters_behind,
+    voters_health,
 )
 from console.output.document import document
 from console.output.picture import missing_in_sync, worst
+from console.output.quorum import key_json, strength_json, strength_text
 from console.output.replicas import partition_lines
 from console.output.screen import printable
 from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json, unknown_json
 from console.output.table import Column, table
 from console.output.words import counted_as
+from recovery.membership.health import MemberState
+from recovery.membership.voters import ReplicaKey
 from recovery.model import Survey, Unknown
 
 AT_MOST = 8
@@ -98,14 +103,20 @@ def _elr_count(view: Overview, in_use: int) -> str:
 
 
 def _quorum_line(view: Overview) -> str:
-    quorum = view.quorum
-    if isinstance(quorum, Unknown):
+    quorum, found = view.quorum, voters_health(view)
+    if isinstance(quorum, Unknown) or isinstance(found, Unknown):
         return f"quorum: {printable(str(quorum))}"
-    behind = lagging_observers(quorum)
-    return (
-        f"quorum: led by {quorum.leader} (epoch {quorum.leader_epoch}), {len(quorum.voters)} voters,"
-        f" {len(quorum.observers)} observers: {len(behind)} behind"
-    )
+    silent, late = len(found.dead_voters), len(voters_behind(found))
+    parts = [
+        f"quorum: led by {quorum.leader} (epoch {quorum.leader_epoch}),"
+        f" {'' if found.strength.commits else 'CANNOT COMMIT: '}{strength_text(found.strength)}"
+    ]
+    if silent:
+        parts.append(f"{counted_as(silent, 'voter')} {'does' if silent == 1 else 'do'} not fetch")
+    if late:
+        parts.append(f"{counted_as(late, 'voter')} {'is' if late == 1 else 'are'} behind")
+    observers = counted_as(len(quorum.observers), "observer")
+    return "; ".join((*parts, f"{observers}: {len(lagging_observers(quorum))} behind"))
 
 
 def _titled(title: str, rows: Iterable[str]) -> Iterator[str]:
@@ -137,18 +148,27 @@ def _broker_rows(view: Overview) -> list[str]:
 
 def _quorum_rows(view: Overview) -> list[str]:
     """All voters, and the observers that are behind."""
-    quorum = view.quorum
-    if isinstance(quorum, Unknown):
+    quorum, found = view.quorum, voters_health(view)
+    if isinstance(quorum, Unknown) or isinstance(found, Unknown):
         return []
+    silent = {member.key for member in found.dead_voters}
+    rows = [
+        (*_quorum_row(voter, "leader" if voter.leads else "voter"), _silence(voter, silent))
+        for voter in voters(quorum)
+    ]
     behind = lagging_observers(quorum)
-    rows = [_quorum_row(voter, "leader" if voter.leads else "voter") for voter in voters(quorum)]
-    return _aligned([*rows, *(_quorum_row(observer, "observer") for observer in behind)])
+    return _aligned([*rows, *((*_quorum_row(observer, "observer"), "") for observer in behind)])
 
 
 def _quorum_row(view: QuorumView, role: str) -> tuple[str, ...]:
     lag = "log end not told" if view.lag is None else f"{view.lag:,} offsets behind"
     late = "" if not view.behind_ms else f"caught up {view.behind_ms / 1000:,.1f} s before the leader"
     return role, str(view.replica.id), lag, late
+
+
+def _silence(view: QuorumView, silent: Container[ReplicaKey]) -> str:
+    key = ReplicaKey(view.replica.id, view.replica.directory_id or "")
+    return str(MemberState.SILENT) if key in silent else ""
 
 
 def _dir_rows(dirs: Iterable[LogDir]) -> list[str]:
@@ -171,7 +191,7 @@ def overview_document(view: Overview) -> Iterator[str]:
             "cluster": cluster_json(view.cluster),
             "counts": counted(view),
             "notTold": list(not_asked(view)),
-            "quorum": quorum_json(view.quorum),
+            "quorum": {**quorum_json(view.quorum), **_voters_json(view)},
             "visibleOnly": view.partitions.visible_only,
             "hiddenTopics": list(view.partitions.hidden),
             "contacts": [contact_json(contact) for contact in view.contacts],
@@ -179,6 +199,18 @@ def overview_document(view: Overview) -> Iterator[str]:
             "partitions": [survey_json(survey, calls) for survey in view.surveys],
         },
     )
+
+
+def _voters_json(view: Overview) -> dict[str, object]:
+    """The same keys, with the same meaning, as in ``ktriage.quorum-status/1``."""
+    found = voters_health(view)
+    if isinstance(found, Unknown):
+        return {}
+    return {
+        "strength": strength_json(found.strength),
+        "notFetching": [key_json(member.key) for member in found.dead_voters],
+        "behind": [key_json(member.key) for member in voters_behind(found)],
+    }
 
 
 def _dirs_json(broker: int, dirs: tuple[LogDir, ...] | Unknown) -> Iterator[dict[str, object]]:

@@ -126,8 +126,35 @@ def test_voters_and_observers_that_lag_are_shown_the_worst_first() -> None:
     assert [voter.replica.id for voter in voters(told)] == [102, 101, 100]
     assert [(observer.replica.id, observer.lag) for observer in lagging_observers(told)] == [(3, 480)]
     seen = text(view(ONLINE, told_quorum=told))
-    assert "2 observers: 1 behind" in seen
-    assert "400 offsets behind  caught up 30.0 s before the leader" in seen
+    head = (
+        "led by 100 (epoch 7), stands 0 more failures: 2 of 3 voters up, majority 2; 1 voter does not fetch;"
+    )
+    assert f"{head} 2 observers: 1 behind" in seen
+    assert "400 offsets behind  caught up 30.0 s before the leader  does not fetch" in seen
+
+
+def test_voters_in_good_order_are_said_to_be_and_what_the_set_stands() -> None:
+    near = (LED._replace(id=101, directory_id="d101"), LED._replace(id=102, directory_id="d102"))
+    seen = text(view(ONLINE, told_quorum=quorum(*near)))
+    assert "stands 1 more failure: 3 of 3 voters up, majority 2; 0 observers: 0 behind" in seen
+    assert "fetch" not in seen
+
+
+def test_a_voter_that_fetches_and_is_late_is_behind_and_a_quorum_that_cannot_commit_is_called_so() -> None:
+    late = QuorumReplica(101, "d101", 490, 89_900, 60_000)
+    gone = QuorumReplica(102, "d102", 100, 1_000, 1_000)
+    assert "2 of 2 voters up, majority 2; 1 voter is behind; 0 obs" in text(
+        view(ONLINE, told_quorum=quorum(late))
+    )
+    both = view(ONLINE, told_quorum=quorum(gone, gone._replace(id=103, directory_id="d103")))
+    assert (
+        "CANNOT COMMIT: 1 of 3 voters up, majority 2; down: 102 (d102), 103 (d103); 2 voters do not"
+        in text(both)
+    )
+    told = json.loads("\n".join(overview_document(both)))["quorum"]
+    assert told["strength"]["failuresStood"] == -1
+    assert [key["id"] for key in told["notFetching"]] == [102, 103]
+    assert told["behind"] == []
 
 
 def test_a_failed_log_dir_is_named_with_its_broker() -> None:

@@ -44,6 +44,18 @@ def told(ended: Ended) -> dict[str, Any]:
     return found
 
 
+def test_the_one_screen_says_of_the_voters_what_quorum_status_does(call: Caller) -> None:
+    said = "stands 0 more failures: 2 of 3 voters up, majority 2"
+    assert said in call("ktriage", "quorum", "status", *DISK).out
+    (line,) = (ln for ln in call("ktriage", "status", *DISK).out.splitlines() if ln.startswith("quorum:"))
+    assert f"{said}; 1 voter does not fetch" in line
+    close = told(call("ktriage", "quorum", "status", *DISK, "--output", "json"))
+    whole = json.loads(call("ktriage", "status", *DISK, "--output", "json").out)["quorum"]
+    assert {key: whole[key] for key in ("strength", "notFetching", "behind")} == {
+        key: close[key] for key in ("strength", "notFetching", "behind")
+    }
+
+
 def test_status_says_what_the_quorum_stands_who_is_dead_and_who_is_there_twice(call: Caller) -> None:
     ended = call("ktriage", "quorum", "status", *DISK)
     assert ended.status == 1
