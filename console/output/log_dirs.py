@@ -60,9 +60,10 @@ def fails_lines(found: IfFails, limit: int) -> Iterator[str]:
     yield f"if {' and '.join(map(str, found.places))} failed:"
     for broker in found.stopped:
         yield f"  broker {broker} would stop altogether"
+    led_under = sum(1 for fate in found.under if fate.leader != NO_LEADER)
     yield (
         f"  {counted_as(len(found.fates), 'partition')} hit: {len(found.last_copies):,} would lose their last copy,"
-        f" {len(found.offline):,} would go offline, {len(found.under):,} would fall under min ISR,"
+        f" {len(found.offline):,} would go offline, {led_under:,} more would fall under min ISR,"
         f" {len(found.moved):,} would change leader"
     )
     if not found.fates:

@@ -16,7 +16,7 @@ from console.actions.overview import (
     voters_health,
 )
 from console.output.document import document
-from console.output.picture import missing_in_sync, worst
+from console.output.picture import led_under, missing_in_sync, worst
 from console.output.quorum import key_json, strength_json, strength_text
 from console.output.replicas import partition_lines
 from console.output.screen import printable
@@ -81,7 +81,7 @@ def count_lines(view: Overview) -> Iterator[str]:
     seen += f" ({counted_as(hidden, 'topic')} may not be seen: needs DESCRIBE)" if hidden else ""
     yield (
         f"{counts['partitions']:,} partitions{seen}: {counts['offline']:,} offline,"
-        f" {counts['underMinIsr']:,} under min ISR, {counts['underReplicated']:,} not fully replicated,"
+        f" {led_under(view.surveys):,} more under min ISR, {counts['underReplicated']:,} not fully replicated,"
         f" {_elr_count(view, counts['elrInUse'])}"
     )
     yield (

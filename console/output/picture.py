@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from backends.base.answers import Quorum
 from console.actions.examine import Picture
@@ -50,7 +50,8 @@ def count_lines(picture: Picture) -> Iterator[str]:
         silent = counts["replicas"] - counts["answered"]
         may_be = f", {picture.unsure:,} may be (min ISR not told)" if picture.unsure else ""
         yield (
-            f"{what}{seen}: {counts['offline']:,} offline, {counts['underMinIsr']:,} under min ISR{may_be};"
+            f"{what}{seen}: {counts['offline']:,} offline,"
+            f" {led_under(picture.surveys):,} more under min ISR{may_be};"
             f" {counted_as(counts['replicas'], 'replica')}: {counts['answered']:,} answered, {silent:,} did not"
         )
     else:
@@ -118,6 +119,11 @@ def picture_document(picture: Picture) -> Iterator[str]:
             "partitions": [survey_json(survey, calls) for survey in picture.surveys],
         },
     )
+
+
+def led_under(surveys: Iterable[Survey]) -> int:
+    """How many are led and under min ISR: beside the offline ones, which are nearly always under it too."""
+    return sum(1 for survey in surveys if not survey.state.offline and missing_in_sync(survey) > 0)
 
 
 def missing_in_sync(survey: Survey) -> int:

@@ -47,7 +47,7 @@ def test_from_a_healthy_cluster_to_one_with_a_partition_lost(whole_cluster: Kafk
     done = status(cluster)
     assert done.returncode == 0, done.stderr
     assert "2 fenced, 2 unreachable from here" in done.stdout
-    assert "0 offline, 1 under min ISR, 1 not fully replicated, 1 with ELR in use" in done.stdout
+    assert "0 offline, 1 more under min ISR, 1 not fully replicated, 1 with ELR in use" in done.stdout
 
     cluster.node(1).start()
     cluster.observe.wait_live([1])

@@ -72,7 +72,7 @@ OFFLINE = survey({1: WELL, 2: WELL, 3: SILENT}, elr=(3,), last_known_elr=(3,))
 
 def test_a_cluster_in_good_order_fits_a_few_lines_and_lists_no_partition() -> None:
     seen = text(view(ONLINE))
-    assert "1 partitions that this caller may see: 0 offline, 0 under min ISR" in seen
+    assert "1 partitions that this caller may see: 0 offline, 0 more under min ISR" in seen
     assert "t-0" not in seen
     assert not_asked(view(ONLINE)) == ()
 
@@ -80,7 +80,7 @@ def test_a_cluster_in_good_order_fits_a_few_lines_and_lists_no_partition() -> No
 def test_the_worst_partition_comes_first_and_the_rest_is_counted() -> None:
     fewer = survey({1: WELL, 2: WELL, 3: WELL}, leader=1, isr=(1,))
     seen = text(view(partition(1, fewer), partition(2, ONLINE), partition(3, OFFLINE)), limit=1)
-    assert "1 offline, 2 under min ISR, 2 not fully replicated, 1 with ELR in use" in seen
+    assert "1 offline, 1 more under min ISR, 2 not fully replicated, 1 with ELR in use" in seen
     assert "t-3" in seen
     assert "t-1" not in seen
     assert "… and 1 more partitions in trouble" in seen

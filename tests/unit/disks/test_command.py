@@ -69,6 +69,18 @@ def test_the_next_failure_is_reckoned_from_how_it_stands(call: Caller, broken: t
     assert "would fall under min ISR" in text.out
 
 
+def test_what_would_go_offline_is_not_counted_once_more_as_under_min_isr(
+    call: Caller, broken: tuple[str, ...]
+) -> None:
+    both = ("--if-fails", "2", "--if-fails", "3")
+    found = told(call("ktriage", "log-dirs", *both, "--output", "json", *broken))
+    led = sum(1 for p in found["partitions"] if p["underMinIsr"] and p["leaderThen"] != -1)
+    offline = found["counts"]["offline"]
+    assert min(led, offline) > 0
+    said = f"{offline} would go offline, {led} more would fall under min ISR"
+    assert said in call("ktriage", "log-dirs", *both, *broken).out
+
+
 def test_the_steps_of_a_swap_are_told(call: Caller, broken: tuple[str, ...]) -> None:
     ended = call("ktriage", "log-dirs", "--swap", "1:/kafka/1", *broken)
     assert "--ignore-formatted" in ended.out
