@@ -26,7 +26,7 @@ from recovery.plan.values import BarePlan, Header, Plan
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, Verdict, decide
-from widgets.plan import CandidatePicker, PlanPane
+from widgets.plan import CandidatePicker, PlanPane, in_plan
 from widgets.text import Tone
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ class Planner:
         else:
             left = f", {len(plan.not_elected):,} are not elected" if plan.not_elected else ""
             said = f"{len(plan.rows):,} partitions are in the plan{left}"
-        self._desk.say(f"{said}. 6 opens the plan", Tone.GOOD)
+        lossless = all(row.loss.none for row in plan.rows)
+        self._desk.say(f"{said}. 6 opens the plan", Tone.GOOD if lossless else Tone.WARN)
 
     # The plan itself
 
@@ -174,7 +175,8 @@ class Planner:
             raise NotDone(f"{tp}: nobody is elected for it; choose a candidate in pane 1 or 2")
         assert session.draft.plan is not None
         ranking = session.draft.plan.header.ranking
-        broker = await self._desk.app.push_screen_wait(CandidatePicker(row, ranking))
+        stands = in_plan(edited=tp in session.draft.edited)
+        broker = await self._desk.app.push_screen_wait(CandidatePicker(row, ranking, stands))
         if broker is None or broker == row.leader:
             return
         if session.draft.row(tp) is not row:

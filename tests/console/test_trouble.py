@@ -132,11 +132,11 @@ async def test_a_min_isr_that_was_raised_just_now_is_seen_by_the_next_key(home: 
     path.write_text(STRICTER, encoding="utf-8")
     async with console(resolve(None, None, str(path), None), size=(140, 40)) as robot:
         await robot.press("O")
-        await robot.sees("0 under min ISR", "1 in all", "under-replicated")
+        await robot.sees("0 more under min ISR", "1 in all", "under-replicated")
         assert [row.min_isr for row in robot.session.rows.partitions] == [2]
         await passes(robot, 20)
         await robot.looks_again()
-        await robot.sees("1 under min ISR")
+        await robot.sees("1 more under min ISR")
         assert [row.min_isr for row in robot.session.rows.partitions] == [3]
         assert "[1 Offline partitions]" in robot.screen, "the tab counts what is offline, and nothing is"
 

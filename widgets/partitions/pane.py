@@ -92,7 +92,7 @@ class PartitionsPane(Pane):
         offline, under = told.count(Health.OFFLINE), told.count(Health.UNDER_MIN_ISR)
         parts.append(Piece(f"{offline:,} offline", Tone.BAD if offline else Tone.GOOD))
         may_be = told.count(Health.MAY_BE_UNDER)
-        parts.append(Piece(f", {under:,} under min ISR", Tone.WARN if under else Tone.PLAIN))
+        parts.append(Piece(f", {under:,} more under min ISR", Tone.WARN if under else Tone.PLAIN))
         if may_be:
             parts.append(Piece(f", {may_be:,} may be", Tone.WARN))
         if table.rows > offline + under + may_be:

@@ -27,11 +27,13 @@ class Choice(NamedTuple):
         return "not known" if self.candidate is None else candidate_harm(self.candidate)
 
 
-def choices(row: PlanRow, ranking: Ranking) -> list[Choice]:
-    """Those that answered, best first, then those that did not, in assignment order."""
+def choices(row: PlanRow, ranking: Ranking, stands: str) -> list[Choice]:
+    """Those that answered, best first, then those that did not, in assignment order. ``stands`` is what the row's
+    leader is to the plan (:func:`in_plan`), "" where the row is in none.
+    """
     by_rank = ranked(row, ranking)
     best = next((candidate for candidate in by_rank if candidate.electable), None)
-    told = [_choice(row, candidate, best, ranking) for candidate in by_rank]
+    told = [_choice(row, candidate, best, ranking, stands) for candidate in by_rank]
     return told + [
         Choice(
             silent.broker,
@@ -44,20 +46,27 @@ def choices(row: PlanRow, ranking: Ranking) -> list[Choice]:
     ]
 
 
-def _choice(row: PlanRow, candidate: PlanCandidate, best: PlanCandidate | None, ranking: Ranking) -> Choice:
+def in_plan(*, edited: bool) -> str:
+    """What a row's leader is to the plan: nobody is called chosen whom only the strategy chose."""
+    return "chosen" if edited else "in the plan"
+
+
+def _choice(
+    row: PlanRow, candidate: PlanCandidate, best: PlanCandidate | None, ranking: Ranking, stands: str
+) -> Choice:
     problem = "" if candidate.electable else _standing(candidate.standing)
     why_not = "" if best is None or best.broker == candidate.broker else _why_not(candidate, best, ranking)
-    return Choice(candidate.broker, _role(row, candidate, best), candidate, problem, why_not)
+    return Choice(candidate.broker, _role(row, candidate, best, stands), candidate, problem, why_not)
 
 
 def _standing(standing: Standing) -> str:
     return f"{STANDING_WORDS[standing]} when the plan was made: make a new plan once it can be elected"
 
 
-def _role(row: PlanRow, candidate: PlanCandidate, best: PlanCandidate | None) -> str:
+def _role(row: PlanRow, candidate: PlanCandidate, best: PlanCandidate | None, stands: str) -> str:
     roles = []
-    if candidate.broker == row.leader:
-        roles.append("chosen")
+    if stands and candidate.broker == row.leader:
+        roles.append(stands)
     if best is not None and candidate.broker == best.broker:
         roles.append("suggested")
     successor = row.successor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from recovery.loss import Loss
 from recovery.model import TopicPartition
 from recovery.plan.compare import Now, RowCheck
 from recovery.plan.values import NotElected, PlanRow
@@ -87,13 +88,24 @@ def _drops_out(row: PlannedRow) -> str:
     return "" if successor is None else str(successor.broker)
 
 
-def _then_loses(row: PlannedRow) -> str:
+def _successor(row: PlannedRow) -> tuple[Loss, int | None] | None:
+    """What electing the successor would lose, and the epoch of its log's last record; None where there is none."""
     planned = row.planned
     successor = None if planned is None else planned.successor
     if planned is None or successor is None:
-        return "" if planned is None else "nobody"
+        return None
     known = planned.candidate(successor.broker)
-    return short_loss(successor.loss, None if known is None else known.last_epoch)
+    return successor.loss, None if known is None else known.last_epoch
+
+
+def _then_loses(row: PlannedRow) -> str:
+    found = _successor(row)
+    return ("" if row.planned is None else "nobody") if found is None else short_loss(*found)
+
+
+def _then_tone(row: PlannedRow) -> Tone:
+    found = _successor(row)
+    return Tone.DIM if found is None else loss_tone(*found)
 
 
 def _afterwards(row: PlannedRow) -> str:
@@ -138,7 +150,7 @@ COLUMNS: tuple[Column[PlannedRow], ...] = (
         tone=_loses_tone,
     ),
     Column("dropsOut", "IF IT DROPS OUT", _drops_out, priority=3, right=True),
-    Column("thenLoses", "THEN LOSES", _then_loses, priority=4),
+    Column("thenLoses", "THEN LOSES", _then_loses, priority=4, tone=_then_tone),
     Column("topic", "TOPIC", lambda r: ", ".join(r.planned.marks) if r.planned else "", priority=5),
     Column("afterwards", "SEEN AFTERWARDS", _afterwards, priority=2, tone=_afterwards_tone),
     Column("note", "NOTE", note, priority=6, flex=True, width=24, tone=Tone.DIM),

@@ -61,7 +61,7 @@ COLUMNS: tuple[Column[Choice], ...] = (
 
 class CandidatePicker(Once[int | None], ModalScreen[int | None]):
     """Every replica of one row. Ends with the broker that was chosen, or None; one that cannot be elected is not
-    chosen, and the reason is shown.
+    chosen, and the reason is shown. ``stands`` is what the row's leader is to the plan, "" where it is in none.
     """
 
     DEFAULT_CSS = """
@@ -75,10 +75,10 @@ class CandidatePicker(Once[int | None], ModalScreen[int | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "leave", "Leave it as it is")]
 
-    def __init__(self, row: PlanRow, ranking: Ranking) -> None:
+    def __init__(self, row: PlanRow, ranking: Ranking, stands: str = "") -> None:
         super().__init__()
         self._row = row
-        self._choices = tuple(choices(row, ranking))
+        self._choices = tuple(choices(row, ranking, stands))
         self._refused: Choice | None = None
 
     def compose(self) -> ComposeResult:

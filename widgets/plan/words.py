@@ -9,7 +9,7 @@ from recovery.plan.compare import Now
 from recovery.plan.requests import requests
 from recovery.plan.review import Summary
 from recovery.plan.values import Plan, PlanRow
-from widgets.plan.candidates import choice_lines, choices
+from widgets.plan.candidates import choice_lines, choices, in_plan
 from widgets.plan.columns import PlannedRow, note, status
 from widgets.plan.view import PlanView
 from widgets.text import Line, Piece, Tone, counted, fold, line
@@ -44,7 +44,10 @@ def summary(view: PlanView, told: Summary | None, width: int) -> list[Line]:
             # What is lost first, and no count of none: "0 lose nothing" reads as the opposite.
             Piece("  "),
             Piece(f"{told.may_lose:,} may lose something" if told.may_lose else "", Tone.WARN),
-            Piece(f" (offsets: {told.loss})" if told.may_lose else ""),
+            Piece(
+                f" (offsets: {told.loss})" if told.may_lose else "",
+                Tone.BAD if told.at_most is None else Tone.WARN,
+            ),
             Piece(", " if told.may_lose and told.lossless else ""),
             Piece(f"{told.lossless:,} lose nothing for certain" if told.lossless else "", Tone.GOOD),
         ),
@@ -93,7 +96,7 @@ def details(row: PlannedRow, plan: Plan, width: int) -> list[Line]:
     if not isinstance(row.row, PlanRow):
         return lines
     lines.append(line(Piece("BROKER  WHAT ELECTING IT WOULD LOSE", Tone.HEAD)))
-    for choice in choices(row.row, plan.header.ranking):
+    for choice in choices(row.row, plan.header.ranking, in_plan(edited=row.edited)):
         lines += choice_lines(choice, width, "")
     for mark in row.row.marks:
         lines += fold(line(Piece(f"{mark}: ", Tone.WARN), Piece(mark.meaning)), width, "  ")

@@ -11,6 +11,7 @@ from recovery.loss import loss
 from recovery.model import Broker, Survey, Unknown
 from recovery.plan.review import lost_ranges
 from recovery.ranking import Ranking, rank
+from widgets.harm import last_epoch, loss_tone
 from widgets.lines import Lines
 from widgets.pane import Pane
 from widgets.replicas.columns import COLUMNS, ReplicaRow
@@ -98,9 +99,11 @@ class ReplicasPane(Pane):
             return lines
         lines.append(BLANK)
         for broker, harm in told:
-            which = lost_ranges(loss(view.survey, broker))
-            text = f"elect {broker}: loses {harm}" + (f": {which}" if which else "")
-            lines += fold(line(Piece(text)), width, "    ")
+            lost = loss(view.survey, broker)
+            which = lost_ranges(lost)
+            tone = loss_tone(lost, last_epoch(view.survey.log(broker)))
+            told_of = Piece(f"elect {broker}: "), Piece(f"loses {harm}", tone), Piece(which and f": {which}")
+            lines += fold(line(*told_of), width, "    ")
         refused = rank(view.survey, view.ranking)
         if isinstance(refused, Unknown):
             lines += fold(line(Piece(f"no suggestion: {printable(str(refused))}", Tone.WARN)), width, "    ")

@@ -41,7 +41,7 @@ async def test_offline_partitions_say_whom_to_elect_and_what_that_loses() -> Non
     async with Harness(pane, theme_name=theme.PLAIN).run_test(size=SIZE) as pilot:
         pane.update(rows(Strategy.AGGRESSIVE))
         await pilot.pause()
-        assert "6 offline, 1 under min ISR" in text_of(pilot.app)
+        assert "6 offline, 1 more under min ISR" in text_of(pilot.app)
         told = line_of(pilot, "payments-0")
         assert "OFFLINE" in told and "elect 2" in told and "500 or more, stale" in told
         assert "under min ISR" in line_of(pilot, "carts-2")

@@ -14,6 +14,8 @@ from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
 from widgets.plan import Batch, CandidatePicker, PlanPane, PlanView, RowOutcome
 from widgets.plan.candidates import choices
+from widgets.plan.columns import COLUMNS, PlannedRow
+from widgets.text import Tone
 
 PAYMENTS, ORDERS = TopicPartition("payments", 0), TopicPartition("orders", 7)
 
@@ -65,6 +67,17 @@ async def test_a_leader_chosen_by_hand_is_marked() -> None:
     assert "1 by hand" in told and "300 or more, NEWER" in told
 
 
+def test_a_loss_is_coloured_by_how_bad_it_is_in_whichever_column_it_stands() -> None:
+    """The worse one in plain white beside the milder one in alarm reads as the better choice."""
+    planned = PlannedRow(row(PAYMENTS), None, False, None, None)
+    columns = {column.id: column for column in COLUMNS}
+    assert columns["loses"].text(planned) == "500 or more, stale"
+    assert columns["thenLoses"].text(planned) == "300 or more, NEWER"
+    assert columns["loses"].tone_of(planned) is columns["thenLoses"].tone_of(planned) is Tone.BAD
+    waits = PlannedRow(examples.plan().not_elected[0], None, False, None, None)
+    assert columns["thenLoses"].tone_of(waits) is Tone.DIM
+
+
 async def test_partitions_that_nobody_is_elected_for_are_shown_with_the_reason() -> None:
     view = PlanView(examples.plan())
     assert "not elected: refused" in await shown(view, "secrets-0")
@@ -91,17 +104,32 @@ async def test_the_exact_requests_are_shown() -> None:
 
 
 def test_every_replica_is_offered_with_its_loss_or_with_why_it_cannot_be_elected() -> None:
-    offered = {choice.broker: choice for choice in choices(row(PAYMENTS), Ranking.LAST_RECORD)}
+    offered = {choice.broker: choice for choice in choices(row(PAYMENTS), Ranking.LAST_RECORD, "")}
     assert list(offered) == [2, 1, 3]
-    assert "chosen, suggested" in offered[2].role and not offered[2].why_not
+    assert offered[2].role == "suggested" and not offered[2].why_not
     assert "epoch 0, older than 2's (2)" in offered[1].why_not
     assert "300 NEWER" in offered[1].harm
     assert "did not answer" in offered[3].problem
 
 
+async def test_nobody_is_called_chosen_before_an_operator_chose() -> None:
+    """Who reads "chosen" at night leaves the dialog, and nothing is in the plan."""
+    app = Harness(PlanPane())
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(CandidatePicker(row(PAYMENTS), Ranking.LAST_RECORD))
+        await pilot.pause()
+        assert "suggested" in line_of(pilot, "1,300")
+        assert "chosen" not in text_of(app)
+    assert "in the plan, suggested  epoch 2" in await shown(PlanView(examples.plan()), "", size=(120, 40))
+    by_hand = with_leader(examples.plan(), PAYMENTS, 1)
+    screen = await shown(PlanView(by_hand, edited=frozenset({PAYMENTS})), "", size=(120, 40))
+    assert "1  chosen  epoch 0" in screen
+    assert "2  suggested" in screen
+
+
 def test_a_fenced_replica_says_so_and_that_it_is_better() -> None:
     audit = next(r for r in examples.plan().rows if r.tp.topic.startswith("audit"))
-    fenced = next(choice for choice in choices(audit, Ranking.LAST_RECORD) if choice.broker == 3)
+    fenced = next(choice for choice in choices(audit, Ranking.LAST_RECORD, "") if choice.broker == 3)
     assert fenced.problem.startswith("fenced")
     assert "is better, but it cannot be elected" in fenced.why_not
 
