@@ -8,10 +8,11 @@ from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.cli.run import Run
 from console.cli.status import Status
+from console.journal.journal import running
 from console.journal.reading import read_runs
 from console.journal.unfinished import left_open
 from console.output.journal import ClusterJournal, journal_document, journal_lines
-from console.output.settled import unfinished_lines
+from console.output.settled import open_lines
 from console.paths import state_dir
 from console.signals import StopRequest
 
@@ -24,11 +25,14 @@ def show(run: Run, cluster_id: str | None, last: int) -> int:
     journals = []
     for known in ids:
         runs = read_runs(known)
-        journals.append(ClusterJournal(known, runs[-last:], len(runs)))
+        going_on = running(known)
+        journals.append(
+            ClusterJournal(known, runs[-last:], len(runs), "" if going_on is None else going_on.run_id)
+        )
         open_ends = left_open(runs)
         if not open_ends.nothing:
-            run.screen.say(f"cluster {known}:", *unfinished_lines(open_ends))
-            if run.named is not None:
+            run.screen.say(f"cluster {known}:", *open_lines(open_ends, going_on))
+            if run.named is not None and going_on is None:
                 run.next("resume")
     run.screen.out(journal_document(journals) if run.json else journal_lines(journals))
     return Status.DONE

@@ -22,7 +22,7 @@ from console.journal.lines import (
     moment,
     partition_list,
 )
-from console.journal.lock import Lock
+from console.journal.lock import Holder, Lock, holder
 from console.paths import cluster_name, state_dir
 from console.planfile import sync_directory
 from recovery.model import TopicPartition
@@ -41,6 +41,8 @@ class Run:
     tool_version: str
 
 
+LOCK = "lock"
+"""The lock's file, beside the runs of its cluster."""
 AHEAD = 8
 """How many lines as long as that of a reorder must find room on the disk: its own, the election's and the way
 back's, of several parts at once.
@@ -81,7 +83,7 @@ class Journal:
             _make_directories(directory)
         except OSError as error:
             raise JournalError(f"{directory}: cannot be made: {error.strerror}") from None
-        lock = Lock.take(directory / "lock", {"at": moment(clock()), **about})
+        lock = Lock.take(directory / LOCK, {"at": moment(clock()), **about})
         try:
             file = _LineFile(_next_file(directory, run.run_id))
             journal = cls(run, clock, file, lock)
@@ -235,6 +237,11 @@ def cluster_directory(cluster_id: str, root: Path | None = None) -> Path:
     if not name:
         raise JournalError("the cluster has no id: what is sent to it cannot be recorded")
     return (root or state_dir()) / name
+
+
+def running(cluster_id: str, root: Path | None = None) -> Holder | None:
+    """The run on this host that may be changing the cluster at this moment. Raises JournalError without an id."""
+    return holder(cluster_directory(cluster_id, root) / LOCK)
 
 
 def _make_directories(path: Path) -> None:

@@ -7,10 +7,28 @@ import errno
 import fcntl
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from console.journal.errors import JournalError, JournalLocked
+
+ATTEMPTS, BETWEEN = 5, 0.01
+"""A reader that asks who holds the lock (:func:`holder`) has it for an instant itself; seconds between."""
+
+
+class Holder(NamedTuple):
+    """The run that holds the lock of a cluster, as it wrote itself down."""
+
+    run_id: str
+    pid: int
+    user: str
+    at: str
+    command: str
+
+    def __str__(self) -> str:
+        return f"pid {self.pid} of {self.user} since {self.at}: {self.command}"
 
 
 class Lock:
@@ -28,12 +46,12 @@ class Lock:
         except OSError as error:
             raise JournalError(f"{path}: cannot be opened: {error.strerror}") from None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
             os.truncate(descriptor, 0)
             os.write(descriptor, json.dumps(holder).encode())
         except OSError as error:
             locked = error.errno in (errno.EWOULDBLOCK, errno.EACCES)
-            seen = _held_by(descriptor) if locked else ""
+            seen = str(_holder(descriptor) or "it has not said who it is") if locked else ""
             os.close(descriptor)
             if locked:
                 raise JournalLocked(
@@ -51,10 +69,42 @@ class Lock:
             self._descriptor = None
 
 
-def _held_by(descriptor: int) -> str:
+def holder(path: Path) -> Holder | None:
+    """The run that holds the lock at this moment. None: none does, or it has not said yet who it is."""
     try:
-        holder = json.loads(os.pread(descriptor, 1 << 16, 0))
-        command = " ".join(holder["command"])
-        return f"pid {holder['pid']} of {holder['user']} since {holder['at']}: {command}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "it has not said who it is"
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        found = _holder(descriptor)
+        # A run that was killed stays written down there, and the kernel has let go of its lock.
+        return found if found is not None and _is_held(descriptor) else None
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    for _ in range(ATTEMPTS):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(BETWEEN)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_held(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
+    return False
+
+
+def _holder(descriptor: int) -> Holder | None:
+    try:
+        told = json.loads(os.pread(descriptor, 1 << 16, 0))
+        return Holder(
+            str(told.get("run", "")), told["pid"], told["user"], told["at"], " ".join(told["command"])
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None

@@ -58,6 +58,18 @@ class Unfinished:
     def nothing(self) -> bool:
         return not self.orders and not self.entries and not self.replacements
 
+    def beside(self, run_id: str) -> Unfinished:
+        """What other runs than that one, which is still going on, left open. The replacement that it is at is no
+        longer theirs.
+        """
+        replaces = any(entry.run_id == run_id for entry in self.replacements)
+        return Unfinished(
+            tuple(order for order in self.orders if order.run_id != run_id),
+            tuple(entry for entry in self.entries if entry.run_id != run_id),
+            () if replaces else self.replacements,
+            self.confirmed,
+        )
+
 
 def unfinished(cluster_id: str, root: Path | None = None) -> Unfinished:
     """What the runs recorded for the cluster on this host left open. Raises JournalError."""

@@ -14,11 +14,12 @@ from recovery.membership.voters import ReplicaKey
 
 
 class ClusterJournal(NamedTuple):
-    """The newest ``runs`` of a cluster, oldest first, of ``total``."""
+    """The newest ``runs`` of a cluster, oldest first, of ``total``. ``running``: the id of the one going on."""
 
     cluster_id: str
     runs: tuple[RunRecord, ...]
     total: int
+    running: str = ""
 
 
 def journal_lines(journals: Iterable[ClusterJournal]) -> Iterator[str]:
@@ -28,14 +29,14 @@ def journal_lines(journals: Iterable[ClusterJournal]) -> Iterator[str]:
         empty = False
         yield f"cluster {journal.cluster_id}: {counted_as(journal.total, 'run')}"
         for run in journal.runs:
-            yield from _run_lines(run)
+            yield from _run_lines(run, going_on=bool(run.run_id) and run.run_id == journal.running)
     if empty:
         yield "nothing was sent to any cluster from this host"
 
 
-def _run_lines(run: RunRecord) -> Iterator[str]:
+def _run_lines(run: RunRecord, *, going_on: bool) -> Iterator[str]:
     header = run.header
-    ended = "ended" if run.ended else "did not end"
+    ended = "ended" if run.ended else "is still going on" if going_on else "did not end"
     status = f" with status {run.status}" if run.status is not None else ""
     yield printable(
         f"{header.get('at', '?')} {header.get('user', '?')}@{header.get('host', '?')} {ended}{status}"

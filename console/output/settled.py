@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from console.actions.resume import Fate, Settled
+from console.journal.lock import Holder
 from console.journal.unfinished import Unfinished
 from console.output.document import document
 from console.output.plan_json import tp_json
@@ -14,6 +15,15 @@ from console.output.table import Column, table
 from console.output.words import counted_as
 
 SHOWN = 5
+
+
+def open_lines(found: Unfinished, running: Holder | None) -> Iterator[str]:
+    """The same to whoever only looks: what a run that is going on has open is no earlier run's."""
+    if running is None:
+        yield from unfinished_lines(found)
+        return
+    yield printable(f"a run on this host is still going on, and may be changing this cluster: {running}")
+    yield from unfinished_lines(found.beside(running.run_id))
 
 
 def unfinished_lines(found: Unfinished) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -14,7 +15,7 @@ import pytest
 
 from backends.base.answers import Election, Outcome
 from console.journal.errors import JournalError, JournalLocked
-from console.journal.journal import Journal, cluster_directory
+from console.journal.journal import Journal, cluster_directory, running
 from console.journal.reading import After, Before, Settled, read_run, read_runs
 from recovery.model import TopicPartition
 from tests.unit.journal.dying import listened
@@ -91,6 +92,30 @@ def test_a_second_run_for_the_same_cluster_is_told_who_holds_it(tmp_path: Path) 
         Journal.open("another cluster", run(), Clock(), tmp_path).close()
     journal(tmp_path, "run-3").close()
     assert [told.run_id for told in read_runs(CLUSTER, tmp_path)] == ["run-1", "run-3"]
+
+
+def test_who_is_at_a_cluster_is_told_to_a_reader_and_a_killed_run_is_not(tmp_path: Path) -> None:
+    assert running(CLUSTER, tmp_path) is None
+    with journal(tmp_path) as written:
+        found = running(CLUSTER, tmp_path)
+        assert found is not None
+        assert (found.run_id, found.pid, found.command) == ("run-1", 4711, "ktriage apply plan.json")
+        left = (written.path.parent / "lock").read_text()
+    assert running(CLUSTER, tmp_path) is None
+    (written.path.parent / "lock").write_text(left)
+    assert running(CLUSTER, tmp_path) is None, "a killed run stays written down, and holds nothing"
+    journal(tmp_path, "run-2").close()
+
+
+def test_a_reader_that_asks_at_that_instant_keeps_no_run_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal(tmp_path).close()
+    reader = (cluster_directory(CLUSTER, tmp_path) / "lock").open()
+    fcntl.flock(reader, fcntl.LOCK_SH)
+    # The reader lets go while the run waits for its next attempt.
+    monkeypatch.setattr("time.sleep", lambda _seconds: reader.close())
+    journal(tmp_path, "run-2").close()
 
 
 def test_a_holder_that_has_not_said_who_it_is_is_still_respected(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from console.cli import quorum_replacing
 from console.cli.quorum_replacing import Planned, recorded, save
 from console.journal.journal import Journal
 from console.journal.replacing import open_replacement
-from console.journal.unfinished import unfinished
+from console.journal.unfinished import REPLACE, unfinished
 from console.signals import StopRequest
 from recovery.membership.replacement import Kind, ReplacementPlan, Step, StepKind
 from recovery.membership.replacement_course import Situation
@@ -98,6 +98,30 @@ def test_the_next_command_says_that_a_step_is_done_where_nobody_can_be_asked(
     ended = call("ktriage", *named)
     assert f"{number}. done" in ended.out or "take voter 100" in ended.out
     assert "removed: 100" in ended.out
+
+
+def test_a_replacement_that_somebody_is_at_is_not_called_an_earlier_run_s(
+    call: Caller, backend: SimulatorBackend
+) -> None:
+    half_done(backend)
+    looks = (("quorum", "status", *BC), ("journal", *BC))
+    for words in looks:
+        ended = call("ktriage", *words)
+        assert "a controller replacement of an earlier run" in ended.err
+        assert "next: ktriage resume" in ended.err
+    with Journal.open(backend.cluster_id, run("now", "ktriage", "resume"), Clock()) as journal:
+        for words in looks:
+            assert "is not done" in call("ktriage", *words).err, "it holds the lock, and is not at that yet"
+        journal.before(REPLACE, {"file": "plan.json", "planId": "x"})
+        for words in looks:
+            ended = call("ktriage", *words)
+            assert "pid 4711 of ann since 2026-01-31T12:00:01.000Z: ktriage resume" in ended.err
+            assert "still going on" in ended.err
+            assert "is not done" not in ended.err
+            assert "next: ktriage resume" not in ended.err
+        assert "ann@ops1 is still going on\n  ktriage resume" in ended.out
+        assert "did not end" not in ended.out
+    assert "next: ktriage resume" in call("ktriage", "quorum", "status", *BC).err
 
 
 def test_a_replacement_in_the_way_is_given_up_by_the_command_that_is_named(
