@@ -19,6 +19,7 @@ from widgets.text import counted
 _NOTE = "predicted by the controller's rules from the state of now, if nothing else fails"
 _STOPS = "the broker would stop altogether: its metadata log, or its last log dir, is there"
 _FAILED = "by the last healthy listing that ktriage log-dirs kept, and by the replicas that are offline now"
+_PERHAPS = "it may have been on another failed dir"
 _LEFT = {
     Left.LAST_COPY: Outcome.LAST_COPY,
     Left.OFFLINE: Outcome.OFFLINE,
@@ -53,7 +54,7 @@ async def dir_detail(
 
 
 def _lost(lost: Lost) -> PartitionOutcome:
-    note = str(lost.left) if lost.sure else f"{lost.left}; it may have been on another failed dir"
+    note = str(lost.left) if lost.sure else f"{lost.left}; {_PERHAPS}"
     return PartitionOutcome(lost.tp, _LEFT[lost.left], lost.state.leader, lost.state.leader, note=note)
 
 

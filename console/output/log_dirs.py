@@ -222,8 +222,7 @@ def _failed_lines(found: FailedDir, limit: int) -> Iterator[str]:
 
 
 def _lost_row(lost: Lost) -> tuple[str, ...]:
-    source = "the last healthy listing" if lost.sure else "offline replicas"
-    return str(lost.tp), lost.done, str(lost.left), source
+    return str(lost.tp), lost.done, str(lost.left), str(lost.known)
 
 
 def _lost_line(lost: Lost) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,17 +23,26 @@ class Left(StrEnum):
     DISK = "nothing but the disk: it is led, and in sync with enough replicas"
 
 
-class Lost(NamedTuple):
-    """A partition with a replica on a failed disk. ``brokers`` are those whose disks failed under it.
+class Known(StrEnum):
+    """Where it is known from that a replica was on a failed dir."""
 
-    ``sure``: the last healthy listing says so; else it is what remains when the healthy dirs are taken away.
-    ``replaced``: the leader was another when the dir was last seen healthy, -1 not known.
-    """
+    LISTED = "the last healthy listing"
+    ALONE = "offline replicas"
+    PERHAPS = "offline replicas: it may have been on another failed dir"
+
+
+class Lost(NamedTuple):
+    """A partition with a replica on a failed disk. ``brokers`` are those whose disks failed under it."""
 
     state: PartitionState
     brokers: tuple[int, ...]
     left: Left
-    sure: bool
+    known: Known
+
+    @property
+    def sure(self) -> bool:
+        """Whether it was on this very dir."""
+        return self.known is not Known.PERHAPS
 
     @property
     def tp(self) -> TopicPartition:
@@ -66,7 +76,11 @@ def failed_dirs(cluster: Cluster, failed: tuple[Place, ...], kept: Held) -> tupl
     in no listing, is told with each of them.
     """
     offline = _offline(cluster)
-    return tuple(_failed(cluster, place, kept, offline.get(place.broker, {})) for place in failed)
+    count = Counter(place.broker for place in failed)
+    return tuple(
+        _failed(cluster, place, kept, offline.get(place.broker, {}), alone=count[place.broker] == 1)
+        for place in failed
+    )
 
 
 def last_copies(dirs: tuple[FailedDir, ...]) -> tuple[Lost, ...]:
@@ -86,16 +100,22 @@ def _offline(cluster: Cluster) -> dict[int, dict[TopicPartition, PartitionState]
 
 
 def _failed(
-    cluster: Cluster, place: Place, kept: Held, offline: Mapping[TopicPartition, PartitionState]
+    cluster: Cluster,
+    place: Place,
+    kept: Held,
+    offline: Mapping[TopicPartition, PartitionState],
+    *,
+    alone: bool,
 ) -> FailedDir:
     listed = kept.get(place.broker, {})
     here = listed.get(place.path)
     elsewhere = {tp for path, tps in listed.items() if path != place.path for tp in tps}
     lost = []
     for tp, state in offline.items():
-        known = here is not None and tp in here
-        if known or tp not in elsewhere:
-            lost.append(_lost(cluster, state, sure=known))
+        if here is not None and tp in here:
+            lost.append(_lost(cluster, state, Known.LISTED))
+        elif tp not in elsewhere:
+            lost.append(_lost(cluster, state, Known.ALONE if alone else Known.PERHAPS))
     lost += _unnoticed(cluster, place, here or frozenset(), offline)
     return FailedDir(place, tuple(sorted(lost, key=lambda row: (list(Left).index(row.left), row.tp))))
 
@@ -108,7 +128,7 @@ def _unnoticed(
 ) -> list[Lost]:
     healthy = {tp for tps in cluster.held.get(place.broker, {}).values() for tp in tps}
     return [
-        Lost(state, (place.broker,), Left.UNNOTICED, True)
+        Lost(state, (place.broker,), Left.UNNOTICED, Known.LISTED)
         for state in cluster.states
         if state.tp in here
         and state.tp not in offline
@@ -118,7 +138,7 @@ def _unnoticed(
     ]
 
 
-def _lost(cluster: Cluster, state: PartitionState, *, sure: bool) -> Lost:
+def _lost(cluster: Cluster, state: PartitionState, known: Known) -> Lost:
     stand = {b: standing(state, b, cluster.brokers) for b in state.replicas}
     brokers = tuple(b for b, held in stand.items() if held is Standing.OFFLINE_REPLICA)
     if len(brokers) == len(state.replicas):
@@ -129,7 +149,7 @@ def _lost(cluster: Cluster, state: PartitionState, *, sure: bool) -> Lost:
         left = Left.UNDER
     else:
         left = Left.DISK
-    return Lost(state, brokers, left, sure)
+    return Lost(state, brokers, left, known)
 
 
 def _ids(brokers: tuple[int, ...]) -> str:

@@ -19,6 +19,8 @@ async def test_a_failed_dir_stands_out_and_a_healthy_one_is_reckoned_with() -> N
         shown = robot.desk.dir_shown
         assert shown is not None
         assert shown.outcomes
+        await robot.sees("LAST COPY LOST: 2")
+        assert "another failed dir" not in robot.screen, "no other one failed"
 
 
 async def test_the_disk_of_the_best_surviving_log_is_never_called_a_small_loss() -> None:

@@ -59,6 +59,21 @@ def test_a_failed_dir_is_told_with_what_it_held_and_what_is_left(
     assert all(1 not in p["isr"] for p in failed["partitions"])
 
 
+def test_which_of_two_failed_dirs_it_was_is_left_open_only_where_two_failed(
+    call: Caller, broken: tuple[str, ...], tmp_path: Path
+) -> None:
+    assert "another failed dir" not in call("ktriage", "log-dirs", *broken).out
+    file = tmp_path / "disks.yaml"
+    both = SCENARIO.replace("log_dirs: 2", "log_dirs: 3").replace(
+        "operator:",
+        '  - {at: 6, do: break-disk, node: broker-1, log_dir: 2, note: "and its third"}\noperator:',
+    )
+    file.write_text(both)
+    ended = call("ktriage", "log-dirs", "--simulate", str(file))
+    assert "2 failed" in ended.out
+    assert "offline replicas: it may have been on another failed dir" in ended.out
+
+
 def test_the_next_failure_is_reckoned_from_how_it_stands(call: Caller, broken: tuple[str, ...]) -> None:
     found = told(call("ktriage", "log-dirs", "--if-fails", "2", "--output", "json", *broken))
     assert found["brokersStopped"] == [2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recovery.disks.failed import Left, failed_dirs, last_copies
+from recovery.disks.failed import Known, Left, failed_dirs, last_copies
 from recovery.disks.values import Place
 from tests.unit.disks.clusters import A, B, cluster, state, tp
 
@@ -31,10 +31,21 @@ def test_the_worst_stand_first_and_each_says_what_is_left_to_do() -> None:
     assert [row.tp for row in last_copies((found,))] == [tp(2)]
 
 
-def test_without_a_listing_what_is_offline_is_told_and_not_as_sure() -> None:
+def test_without_a_listing_what_is_offline_was_on_the_only_dir_that_failed() -> None:
     of = cluster(state(0, leader=2, isr=(2, 3), offline_replicas=(1,)), failed=(GONE,))
     (found,) = failed_dirs(of, (GONE,), {})
-    assert [(row.tp, row.sure) for row in found.lost] == [(tp(0), False)]
+    assert [(row.tp, row.known, row.sure) for row in found.lost] == [(tp(0), Known.ALONE, True)]
+    (found, other) = failed_dirs(of, (GONE, Place(2, A)), {})
+    assert [row.known for row in found.lost] == [Known.ALONE], (
+        "another broker's dir holds nothing of this one"
+    )
+    assert other.lost == ()
+
+
+def test_with_two_failed_dirs_and_no_listing_it_may_have_been_on_either() -> None:
+    of = cluster(state(0, leader=2, isr=(2, 3), offline_replicas=(1,)), failed=(GONE, Place(1, A)))
+    for found in failed_dirs(of, (GONE, Place(1, A)), {}):
+        assert [(row.tp, row.known, row.sure) for row in found.lost] == [(tp(0), Known.PERHAPS, False)]
 
 
 def test_a_replica_that_was_on_another_disk_is_not_this_ones_loss() -> None:
