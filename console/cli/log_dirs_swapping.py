@@ -7,6 +7,7 @@ import asyncio
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.actions.disks import Disks, reckon
+from console.cli.log_dirs_leaderless import SECONDS, Leaderless, has_copy, leaderless_lines
 from console.cli.log_dirs_showing import looked
 from console.cli.run import Run
 from console.cli.status import Status
@@ -22,8 +23,6 @@ from recovery.model import PartitionState, TopicPartition
 
 POLL = 0.5
 PATIENCE = 24 * 3600.0
-LEADERLESS_SECONDS = 5.0
-"""So long what is left may be without a leader, the disk being back, before it is not waited for any more."""
 
 
 def course(run: Run, where: Place, rows: int, *, wait: bool) -> int:
@@ -59,9 +58,8 @@ def _waited(run: Run, where: Place, left: list[PartitionState]) -> int:
     stuck = leaderless(left)
     elect = []
     for state in stuck:
-        others = set(state.replicas) - {where.broker} - set(state.offline_replicas)
         why = "none of its replicas copies from another"
-        if others:
+        if has_copy(state, where):
             elect.append(state.tp)
         else:
             why = "no other replica has a copy: what it held is on the old disk, or in a backup"
@@ -107,22 +105,25 @@ async def _wait(
     run: Run, backend: Backend, where: Place, held: tuple[TopicPartition, ...], stop: StopRequest
 ) -> Disks:
     clock = asyncio.get_running_loop().time
-    began, pace, said, since = clock(), Pace(), "", 0.0
+    began, pace, said, since, nobody = clock(), Pace(), "", 0.0, Leaderless()
     while True:
+        stuck: tuple[str, ...] = ()
         try:
             disks = await looked(backend, again=True)
+            left, back = waiting(disks.partitions.states, where, held), _back(disks, where)
+            if not left or stop or clock() - began > PATIENCE:
+                return disks
+            since = (since or clock()) if back and len(leaderless(left)) == len(left) else 0.0
+            if since and clock() - since > SECONDS:
+                return disks  # whose caller says of each what is to be done
+            news = nobody.news(left, clock(), back=back)
+            if news:
+                stuck = await _stuck(backend, disks, where, news, back=back)
         except BackendError as error:
             if stop or clock() - began > PATIENCE:
                 raise
             told = str(error)
         else:
-            left = waiting(disks.partitions.states, where, held)
-            if not left or stop or clock() - began > PATIENCE:
-                return disks
-            stuck = len(leaderless(left)) == len(left) and _back(disks, where)
-            since = (since or clock()) if stuck else 0.0
-            if since and clock() - since > LEADERLESS_SECONDS:
-                return disks
             pace = pace.seen(clock() - began, len(left))
             seconds = pace.seconds_left
             about = "" if seconds is None else f", about {seconds:,.0f} s"
@@ -131,4 +132,13 @@ async def _wait(
         if told != said:
             said = told
             run.screen.say(told)
+        run.screen.say(*stuck)
         await asyncio.sleep(POLL)
+
+
+async def _stuck(
+    backend: Backend, disks: Disks, where: Place, found: list[PartitionState], *, back: bool
+) -> tuple[str, ...]:
+    """What to say of partitions without a leader. Raises BackendError."""
+    dangers = () if back else (await _swap(backend, disks, where)).dangers
+    return tuple(leaderless_lines(found, where, [danger.tp for danger in dangers]))

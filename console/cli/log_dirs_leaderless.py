@@ -1,0 +1,64 @@
+"""Partitions of a disk that is replaced, and that nobody leads: no replica of theirs comes back by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from console.output.words import counted_as
+from recovery.disks.swapping import leaderless
+from recovery.disks.values import Place
+from recovery.model import PartitionState, TopicPartition
+
+SECONDS = 5.0
+"""An election takes a moment: so long a partition is without a leader before it is said to stay so."""
+SHOWN = 5
+
+
+class Leaderless:
+    """What a wait has seen of them. ``now`` is in seconds of any clock that only goes forward."""
+
+    def __init__(self) -> None:
+        self._since: dict[TopicPartition, float] = {}
+        self._said: tuple[frozenset[TopicPartition], bool] = (frozenset(), False)
+
+    def news(self, left: Iterable[PartitionState], now: float, *, back: bool) -> list[PartitionState] | None:
+        """Those without a leader for :data:`SECONDS`, where they are others than last time, or the disk is back
+        since; None where there is nothing new.
+        """
+        states = {state.tp: state for state in leaderless(left)}
+        self._since = {tp: self._since.get(tp, now) for tp in states}
+        found = [states[tp] for tp, since in self._since.items() if now - since >= SECONDS]
+        seen = frozenset(state.tp for state in found), back and bool(found)
+        if seen == self._said:
+            return None
+        self._said = seen
+        return found
+
+
+def has_copy(state: PartitionState, where: Place) -> bool:
+    """Whether another replica than the one on that disk may hold a copy."""
+    return bool(set(state.replicas) - {where.broker} - set(state.offline_replicas))
+
+
+def leaderless_lines(
+    found: Iterable[PartitionState], where: Place, led_empty: Collection[TopicPartition]
+) -> Iterator[str]:
+    """What has to be done for them. ``led_empty`` are those that the broker of the disk would be elected to lead
+    from its empty one, once that is there.
+    """
+    advices: dict[str, list[str]] = {}
+    for state in found:
+        advices.setdefault(_advice(state, where, led_empty), []).append(str(state.tp))
+    for advice, names in advices.items():
+        more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+        have = f"{counted_as(len(names), 'partition')} {'has' if len(names) == 1 else 'have'}"
+        named = f"{', '.join(names[:SHOWN])}{more}"
+        yield f"{have} no leader, and no replica comes back into the ISR without one: {named}: {advice}"
+
+
+def _advice(state: PartitionState, where: Place, led_empty: Collection[TopicPartition]) -> str:
+    if not has_copy(state, where):
+        return "no other replica has a copy, what was there is on the old disk, or in a backup"
+    if state.tp in led_empty:
+        return f"{where.broker} would be elected from its empty disk, elect another before (ktriage plan)"
+    return "bring back a broker that may lead, or elect one (ktriage plan)"
