@@ -10,7 +10,7 @@ from textual.containers import Vertical
 
 from widgets.lines import Lines
 from widgets.table import RowTable
-from widgets.text import Line, Piece, Tone, fold, line, printable
+from widgets.text import Line, Piece, Tone, counted, fold, line, printable
 
 
 class Pane(Vertical):
@@ -47,10 +47,13 @@ class Pane(Vertical):
         told = self.table.left_out
         if not told:
             return []
-        pieces = [Piece(f"{whose}:", Tone.STRONG)] if whose else []
+        # The heading has room for the bare number: here is what it counts.
+        count = counted(self.table.without_room, "column")
+        pieces = [Piece(f"+{count}{' of ' if whose else ':'}", Tone.DIM)]
+        pieces += [Piece(f"{whose}:", Tone.STRONG)] if whose else []
         for title, text in told:
             pieces += [
-                Piece("  " if pieces else ""),
+                Piece("  "),
                 Piece(f"{title.lower()} ", Tone.DIM),
                 Piece(printable(text)),
             ]

@@ -18,18 +18,30 @@ TABLE_ROWS = (
     HelpRow("← →", "fold, unfold a group", ""),
     HelpRow("Tab", "from the table to the details, and back", ""),
 )
+SIGNS = HelpSection(
+    "Signs",
+    (
+        HelpRow("*", "the row is marked", ""),
+        HelpRow("▲ ▼", "the rows are sorted by that column, upwards or downwards", ""),
+        HelpRow("+4", "so many columns have no room: the details below tell them of the row", ""),
+        HelpRow("≥5 min", "for at least so long: it was in trouble already when it was first seen", ""),
+    ),
+)
 
 
 def sections(actions: Iterable[tuple[KeyAction, str]]) -> tuple[HelpSection, ...]:
-    """All actions in their groups, with the keys that every table has."""
+    """All actions in their groups, with the keys that every table has, and the signs beside its rows."""
     known = tuple(actions)
-    return tuple(
-        HelpSection(
-            group,
-            (
-                *(TABLE_ROWS if group == "Table" else ()),
-                *(HelpRow(a.shown, a.what, why) for a, why in known if a.group == group),
-            ),
-        )
-        for group in GROUPS
+    return (
+        *(
+            HelpSection(
+                group,
+                (
+                    *(TABLE_ROWS if group == "Table" else ()),
+                    *(HelpRow(a.shown, a.what, why) for a, why in known if a.group == group),
+                ),
+            )
+            for group in GROUPS
+        ),
+        SIGNS,
     )

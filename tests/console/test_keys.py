@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -10,9 +11,12 @@ import pytest
 from backends.base.answers import RIGHTS_NOT_TOLD, ClusterInfo
 from console.actions.keys import ALL, BY_NAME, KEYS, OFFLINE, PANES, PLAN
 from console.app.availability import Standing, why_not
+from console.app.help import sections
 from console.app.safety import Safety
 from console.app.view import Link
 from recovery.model import Unknown, Why
+from widgets.dialogs.help import help_lines
+from widgets.text import plain
 
 CLUSTER = ClusterInfo("c", (), 1, True, may_alter=True)
 CLUSTER_OF_OTHERS = replace(CLUSTER, may_alter=False)
@@ -70,3 +74,9 @@ def test_what_the_cluster_does_not_tell_of_alter_is_no_reason_against(told: Unkn
 
 def test_a_console_that_is_forbidden_to_change_anything_says_why_it_cannot_be_armed() -> None:
     assert "no log-in" in why_not(BY_NAME["arm"], standing(safety=Safety("it has no log-in")))
+
+
+def test_the_help_explains_the_signs_beside_the_rows() -> None:
+    screen = "\n".join(plain(one) for one in help_lines(sections(()), 80))
+    assert re.search(r"^\+4 +so many columns have no room", screen, re.MULTILINE)
+    assert re.search(r"^≥5 min +for at least so long", screen, re.MULTILINE)

@@ -33,9 +33,9 @@ def header(layout: Layout, width: int, sort: str | None, *, reverse: bool) -> Li
     That number stands behind the last title, or before the first where there is no room behind.
     """
     last = layout.placed[-1] if layout.placed else None
-    more = f" +{len(layout.dropped)} more" if layout.dropped else ""
-    behind = last is None or last.start + last.width + len(more) <= width
-    before = "" if behind or not more else f"+{len(layout.dropped)}"
+    room = width - (0 if last is None else last.start + last.width)
+    behind = next((text for text in _more(len(layout.dropped)) if len(text) <= room), "")
+    before = f"+{len(layout.dropped)}" if layout.dropped and not behind else ""
     pieces = [Piece(before.ljust(GUTTER)[:GUTTER], Tone.DIM)]
     used = GUTTER
     for column, start, wide in layout.placed:
@@ -44,7 +44,15 @@ def header(layout: Layout, width: int, sort: str | None, *, reverse: bool) -> Li
         shown = title.rjust(wide)[:wide] if column.right else fit(title, wide)
         pieces += [Piece(" " * (start - used)), Piece(shown, Tone.KEY if arrow else Tone.HEAD)]
         used = start + wide
-    return (*pieces, Piece(more if behind else "", Tone.DIM))
+    return (*pieces, Piece(behind, Tone.DIM))
+
+
+def _more(dropped: int) -> tuple[str, ...]:
+    """How many columns there is no room for, in words that get shorter."""
+    if not dropped:
+        return ()
+    plural = "" if dropped == 1 else "s"
+    return f" +{dropped} column{plural}", f" +{dropped} col{plural}"
 
 
 def row_line(row: Any, layout: Layout, signs: Signs, finder: re.Pattern[str] | None) -> Line:

@@ -243,6 +243,11 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
         return exported(self._arranged, self.columns, Export(kind))
 
     @property
+    def without_room(self) -> int:
+        """How many columns are not drawn; the heading says it too."""
+        return len(self._layout.dropped)
+
+    @property
     def left_out(self) -> tuple[tuple[str, str], ...]:
         """Title and text of what there is no room for, of the row under the cursor; empty texts are left out."""
         row = self.cursor_row

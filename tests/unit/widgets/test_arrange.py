@@ -11,11 +11,12 @@ import pytest
 
 from widgets.table import Column, Filter, Grouping
 from widgets.table.arrange import Arranged, GroupKey, Wanted, arrange
+from widgets.table.draw import GUTTER, header
 from widgets.table.export import CHUNK, Export, exported
 from widgets.table.filtering import wanted
-from widgets.table.layout import lay_out
+from widgets.table.layout import Layout, Placed, lay_out
 from widgets.table.slicing import finished as at_once
-from widgets.text import Tone
+from widgets.text import Tone, plain
 
 
 class Item(NamedTuple):
@@ -137,3 +138,18 @@ def test_a_column_that_is_empty_gives_its_room_away() -> None:
     layout = lay_out(COLUMNS, {"name": 30, "number": 3, "rack": 0}, 40)
     assert [placed.column.id for placed in layout.placed] == ["name", "number"]
     assert layout.dropped == ()
+
+
+def test_the_heading_says_how_many_columns_have_no_room_in_as_many_words_as_fit() -> None:
+    only = Layout((Placed(COLUMNS[0], GUTTER, 20),), COLUMNS[1:])
+    told = {width: plain(header(only, width, None, reverse=False)) for width in (23, 30, 31, 33, 34, 80)}
+    assert {width: (text[:GUTTER], text[23:]) for width, text in told.items()} == {
+        23: ("+2 ", ""),
+        30: ("+2 ", ""),
+        31: ("   ", " +2 cols"),
+        33: ("   ", " +2 cols"),
+        34: ("   ", " +2 columns"),
+        80: ("   ", " +2 columns"),
+    }
+    assert plain(header(Layout(only.placed, COLUMNS[2:]), 80, None, reverse=False)).endswith(" +1 column")
+    assert plain(header(Layout(only.placed, ()), 80, None, reverse=False)).strip() == "NAME"

@@ -260,6 +260,7 @@ async def test_at_80_columns_nothing_of_the_row_under_the_cursor_is_out_of_reach
         await pilot.pause()
         screen = text_of(pilot.app)
         assert "+8" in line_of(pilot, "BROKER  IN"), "the heading says that there is more"
+        assert "+8 columns of broker 2:" in screen, "and what that number counts"
         for word in (
             "zone-b",
             "ListOffsets+Fetch (emulated)",
