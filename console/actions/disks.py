@@ -88,7 +88,14 @@ class Disks:
                 unclean.add(topic)
         brokers = {broker.id: broker for broker in self.cluster.brokers}
         return Cluster(
-            self.partitions.states, brokers, self.held, min_isr, self._rules(), frozenset(unclean), metadata
+            self.partitions.states,
+            brokers,
+            self.held,
+            min_isr,
+            self._rules(),
+            frozenset(unclean),
+            metadata,
+            self.failed,
         )
 
     def _rules(self) -> Rules:

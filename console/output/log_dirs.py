@@ -226,7 +226,8 @@ def _lost_row(lost: Lost) -> tuple[str, ...]:
 
 
 def _lost_line(lost: Lost) -> str:
-    return printable(f"{lost.tp}: {lost.left}; brokers {', '.join(map(str, lost.brokers))}")
+    disks = "the disk of broker" if len(lost.brokers) == 1 else "the disks of brokers"
+    return printable(f"{lost.tp}: {lost.left}; it was on {disks} {', '.join(map(str, lost.brokers))}")
 
 
 def _lost_json(lost: Lost) -> dict[str, object]:

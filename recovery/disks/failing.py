@@ -109,13 +109,15 @@ def if_places_fail(cluster: Cluster, places: Sequence[Place]) -> IfFails:
 def check(cluster: Cluster, place: Place) -> None:
     """Raises DiskError where the broker, or the dir, is not there."""
     dirs = cluster.held.get(place.broker)
+    failed = [f"{other.path} (failed)" for other in cluster.failed if other.broker == place.broker]
+    every = ", ".join(sorted([*(dirs or ()), *failed]))
+    if dirs is None and failed:
+        raise DiskError(f"broker {place.broker} has no log dir that works: {every}")
     if dirs is None:
         known = ", ".join(map(str, sorted(cluster.held))) or "none"
         raise DiskError(f"broker {place.broker} told no log dirs; there are those of {known}")
     if place.path != WHOLE_BROKER and place.path not in dirs:
-        raise DiskError(
-            f"broker {place.broker} has no log dir {place.path}; it has {', '.join(sorted(dirs))}"
-        )
+        raise DiskError(f"broker {place.broker} has no log dir {place.path}; it has {every}")
 
 
 def stops(cluster: Cluster, place: Place, places: Iterable[Place]) -> bool:

@@ -38,7 +38,7 @@ class Cluster:
 
     ``min_isr`` is effective, by topic; 1 is taken where it is Unknown or missing. ``unclean`` are the topics whose
     unclean.leader.election.enable is true. ``metadata_dirs`` maps brokers to the dir of their metadata log: losing
-    it stops the broker.
+    it stops the broker. ``failed`` are the dirs that have failed already.
     """
 
     states: tuple[PartitionState, ...]
@@ -48,6 +48,7 @@ class Cluster:
     rules: Rules
     unclean: frozenset[str] = frozenset()
     metadata_dirs: Mapping[int, str] | None = None
+    failed: tuple[Place, ...] = ()
 
     def effective_min_isr(self, state: PartitionState) -> int:
         found = self.min_isr.get(state.topic, 1)

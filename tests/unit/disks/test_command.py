@@ -74,6 +74,15 @@ def test_which_of_two_failed_dirs_it_was_is_left_open_only_where_two_failed(
     assert "offline replicas: it may have been on another failed dir" in ended.out
 
 
+def test_a_last_copy_is_told_with_the_disks_that_it_was_on(call: Caller, tmp_path: Path) -> None:
+    file = tmp_path / "last.yaml"
+    alone = SCENARIO.replace("replication_factor: 3, records: 10, min_isr: 2", "replicas: [[1]], records: 10")
+    file.write_text(alone.replace("partitions: 6", "partitions: 1").replace("log_dir: 1", "log_dir: 0"))
+    ended = call("ktriage", "log-dirs", "--simulate", str(file))
+    assert "LOST THEIR LAST COPY: 1 partition\n" in ended.out, ended
+    assert "; it was on the disk of broker 1\n" in ended.out
+
+
 def test_the_next_failure_is_reckoned_from_how_it_stands(call: Caller, broken: tuple[str, ...]) -> None:
     found = told(call("ktriage", "log-dirs", "--if-fails", "2", "--output", "json", *broken))
     assert found["brokersStopped"] == [2]
@@ -108,7 +117,9 @@ def test_the_steps_of_a_swap_are_told(call: Caller, broken: tuple[str, ...]) -> 
     [
         (("--if-fails", "x"), "BROKER:DIR or BROKER"),
         (("--if-fails", "9"), "broker 9 told no log dirs"),
-        (("--if-fails", "2:/nowhere"), "has no log dir /nowhere"),
+        (("--if-fails", "2:/nowhere"), "has no log dir /nowhere; it has /kafka/0, /kafka/1"),
+        (("--if-fails", "1:/nowhere"), "has no log dir /nowhere; it has /kafka/0, /kafka/1 (failed)"),
+        (("--swap", "1:/nowhere"), "has no log dir /nowhere; it has /kafka/0, /kafka/1 (failed)"),
         (("--swap", "2"), "BROKER:DIR"),
         (("--swap", "9:/kafka/1"), "broker 9 told no log dirs; there are those of 1, 2, 3"),
         (("--swap", "2:/nowhere"), "has no log dir /nowhere"),
