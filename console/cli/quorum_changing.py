@@ -44,6 +44,11 @@ class Request:
 
 def change(run: Run, request: Request) -> int:
     """Prepares, shows the preflight, asks, sends, tells what came of it."""
+    if request.verb == "update-endpoint":
+        from console.cli.quorum_endpoints import update_endpoint  # noqa: PLC0415  # for that verb only
+
+        # It sends nothing, so there is nothing to ask, and a cluster that may only be read may be waited for.
+        return update_endpoint(run, request)
     if not request.dry_run:
         run.refuse_if_read_only()
         if request.ask:
@@ -54,10 +59,6 @@ def change(run: Run, request: Request) -> int:
         from console.cli.quorum_upgrading import upgrade  # noqa: PLC0415  # for that verb only
 
         return upgrade(run, request)
-    if request.verb == "update-endpoint":
-        from console.cli.quorum_endpoints import update_endpoint  # noqa: PLC0415
-
-        return update_endpoint(run, request)
     return _change_voters(run, request)
 
 

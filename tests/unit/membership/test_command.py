@@ -172,9 +172,7 @@ def test_static_voters_are_upgraded_first_and_only_once(call: Caller, tmp_path: 
     ended = call("ktriage", "quorum", "remove", "101", *YES, *static)
     assert ended.status == 1
     assert "controller.quorum.voters" in ended.err
-    ended = call(
-        "ktriage", "quorum", "update-endpoint", "101", "--endpoint", "CONTROLLER://h:1", *YES, *static
-    )
+    ended = call("ktriage", "quorum", "update-endpoint", "101", "--endpoint", "CONTROLLER://h:1", *static)
     assert "kraft.version is 0" in ended.err
     found = told(call("ktriage", "quorum", "upgrade", "--dry-run", "--output", "json", *static))
     assert (found["kraftVersion"], found["sent"], found["refused"]) == (0, False, [])
@@ -182,6 +180,18 @@ def test_static_voters_are_upgraded_first_and_only_once(call: Caller, tmp_path: 
     assert (done["kraftVersion"], done["done"]) == (1, True)
     again = told(call("ktriage", "quorum", "upgrade", "--output", "json", *YES, *static))
     assert (again["already"], again["sent"]) == (True, False)
+
+
+def test_a_voter_that_tells_its_endpoint_itself_takes_nobody_s_word_and_what_is_sent_does(
+    call: Caller,
+) -> None:
+    there = "CONTROLLER://controller-101.simulated:9093"
+    ended = call("ktriage", "quorum", "update-endpoint", "101", "--endpoint", there, *DISK)
+    assert ended.status == 0, ended
+    assert f"voter 101 has told it: {there}" in ended.out
+    ended = call("ktriage", "quorum", "remove", "101", *DISK)
+    assert ended.status == 2
+    assert "nobody can be asked here: give --yes and --reason TEXT" in ended.err
 
 
 @pytest.mark.parametrize(
