@@ -15,12 +15,12 @@ from textual.strip import Strip
 from widgets.moving import moving
 from widgets.showing import is_shown
 from widgets.text import Content, Line, width_of
-from widgets.theme import Styles, styles
+from widgets.theme import Styles, looks
 
 
-def strip_of(line: Line, looks: Styles, width: int) -> Strip:
+def strip_of(line: Line, styles: Styles, width: int) -> Strip:
     """The line as Textual draws it, exactly ``width`` columns."""
-    segments = [Segment(text, looks[tone]) for text, tone in line]
+    segments = [Segment(text, styles[tone]) for text, tone in line]
     return Strip(segments, width_of(line)).adjust_cell_length(width)
 
 
@@ -76,10 +76,9 @@ class Lines(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         if self._made_for != self.scrollable_content_region.width:
             self.call_later(self._make)  # a scroll bar came or went
-        looks = styles(self.app.theme)
         number = y + self.scroll_offset.y
         line = self._lines[number] if number < len(self._lines) else ()
-        return strip_of(line, looks, self.size.width).apply_style(self.rich_style)
+        return strip_of(line, looks(self), self.size.width).apply_style(self.rich_style)
 
     def _redraw(self) -> None:
         self.refresh()

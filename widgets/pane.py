@@ -11,6 +11,7 @@ from textual.containers import Vertical
 from widgets.lines import Lines
 from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, counted, fold, line, printable
+from widgets.theme import FADED
 
 
 class Pane(Vertical):
@@ -58,6 +59,15 @@ class Pane(Vertical):
                 Piece(printable(text)),
             ]
         return fold(line(*pieces), width, "  ")
+
+    def fade(self, faded: bool) -> None:
+        """Takes all colour from what is shown, or gives it back: an old picture must not look like one of now."""
+        if faded is self.has_class(FADED):
+            return
+        self.set_class(faded, FADED)
+        for part in (*self.query(Lines), *self.query(RowTable)):
+            part.set_class(faded, FADED)
+            part.refresh()
 
     def focus_first(self) -> None:
         """Puts the keys where the rows are."""

@@ -12,12 +12,16 @@ from typing import Any
 from rich.style import Style
 from textual.app import App
 from textual.theme import BUILTIN_THEMES, Theme
+from textual.widget import Widget
 
 from widgets.text import Tone
 
 DARK = "ktriage"
 LIGHT = "ktriage-light"
 PLAIN = "ktriage-plain"
+
+FADED = "faded"
+"""The class of a widget that shows what was seen before the cluster was lost."""
 
 Styles = Mapping[Tone, Style]
 
@@ -158,6 +162,16 @@ def install(app: App[Any], no_color: bool) -> None:
 def styles(theme: str) -> Styles:
     """How each tone looks; a theme of somebody else's is given the dark looks."""
     return _LOOKS.get(theme, _DARK)
+
+
+def faded(theme: str) -> Styles:
+    """Every tone as if it did not matter: what is shown is old, and nobody can tell whether it still holds."""
+    return dict.fromkeys(Tone, styles(theme)[Tone.DIM])
+
+
+def looks(widget: Widget) -> Styles:
+    """How each tone looks in ``widget``: faded where it has the class ``FADED``."""
+    return (faded if widget.has_class(FADED) else styles)(widget.app.theme)
 
 
 def cursor(theme: str, *, focused: bool) -> Style:

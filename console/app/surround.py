@@ -8,6 +8,7 @@ from console.actions.keys import OFFLINE, PANES, PLAN
 from console.app.footer import Footer
 from console.app.frame import short_name, title
 from console.app.guide import step
+from console.app.view import Link
 from widgets.frame.bottom import CommandLine
 from widgets.frame.tabs import Crumbs, PaneTabs, Tab
 from widgets.frame.title import TitleBar
@@ -20,6 +21,7 @@ def draw(desk: Desk) -> None:
     """Hands each part what it shows now; the parts repaint what changed."""
     session = desk.session
     desk.query_one(TitleBar).update(title(session))
+    desk.pane_of(desk.pane).fade(session.poller.state.link is Link.LOST)
     desk.query_one(PaneTabs).update(_tabs(desk), desk.pane)
     desk.query_one(Crumbs).update(desk.moves.trail(short_name(session.target)))
     desk.query_one(CommandLine).update(desk.command_line())

@@ -12,9 +12,13 @@ from recovery.membership.voters import ReplicaKey
 from recovery.model import TopicPartition, Unknown, Why
 from tests.console.faults import answers_again, hangs, happens, passes, scenario
 from tests.console.robot import Robot, console
+from tests.unit.widgets.harness import colours_of
+from widgets import theme
 from widgets.plan import CandidatePicker
+from widgets.text import Tone
 
 PAYMENTS = TopicPartition("payments", 0)
+GREY = {str(colour.name) for colour in [theme.styles(theme.DARK)[Tone.DIM].color] if colour is not None}
 
 
 async def test_a_broker_that_hangs_is_named_and_the_others_are_shown() -> None:
@@ -49,13 +53,18 @@ async def test_the_cluster_is_lost_and_comes_back() -> None:
         await robot.link_is(Link.LOST)
         await robot.sees("CLUSTER LOST", "READ-ONLY: cluster lost", "payments-0", "OFFLINE")
         assert not robot.session.safety.armed
+        await robot.until(lambda: colours_of(robot.app, "if 1: 20 or more") == GREY, "an old picture, old")
         await robot.press("enter")
         await robot.sees("Replica log info: payments-0", "1,560")
+        await robot.until(lambda: colours_of(robot.app, "1,560") == GREY, "the other panes, old")
         await answers_again(robot, 0, 1, 2)
         await robot.press("r")
         await robot.link_is(Link.UP)
         await robot.sees("READ-ONLY: reconnected")
         assert not robot.session.safety.armed
+        await robot.until(
+            lambda: len(colours_of(robot.app, "1,560")) > 1, "colours, now that it is true again"
+        )
 
 
 async def test_nothing_is_sent_to_a_cluster_that_is_lost() -> None:

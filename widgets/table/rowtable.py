@@ -20,7 +20,7 @@ from widgets.table.layout import Layout, lay_out
 from widgets.table.selection import between, cursor_at, keys_of
 from widgets.text import Line, Piece, Tone
 from widgets.theme import cursor as cursor_style
-from widgets.theme import styles
+from widgets.theme import looks
 
 
 class RowTable(Arranging[Row], Generic[Row], can_focus=True):
@@ -69,7 +69,7 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
         if self._laid_out_for != self._wide:
             self.call_later(self._lay_out)  # a scroll bar came or went
         line, under_cursor = self._painted[y] = self._drawn(y)
-        strip = strip_of(line, styles(self.app.theme), self._wide)
+        strip = strip_of(line, looks(self), self._wide)
         if under_cursor:
             strip = strip.apply_style(cursor_style(self.app.theme, focused=self.has_focus))
         return strip.apply_style(self.rich_style)

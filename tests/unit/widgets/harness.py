@@ -55,3 +55,11 @@ def text_of(app: App[Any]) -> str:
     lines = app.screen._compositor.render_strips(app.screen.size)  # no public way to read a screen
     assert len(lines) == height
     return "\n".join(strip.text[:width].rstrip() for strip in lines)
+
+
+def colours_of(app: App[Any], word: str) -> set[str]:
+    """The colours that the first line with ``word`` is written in; no line, no colours."""
+    lines = app.screen._compositor.render_strips(app.screen.size)
+    line = next((strip for strip in lines if word in strip.text), ())
+    inked = [segment.style for segment in line if segment.text.strip() and segment.style is not None]
+    return {style.color.name for style in inked if style.color is not None}
