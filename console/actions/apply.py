@@ -61,6 +61,14 @@ class Applied:
         failed = self.elected.failures if self.elected is not None else ()
         return (*refused, *((result.row.tp, failure_text(result)) for result in failed))
 
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many rows ended how, those for which nothing was sent too."""
+        found = Counter(str(check.now) for check in self.prepared.checks if not check.holds)
+        elected = self.elected.counts if self.elected is not None else {}
+        found.update({str(outcome): count for outcome, count in elected.items()})
+        return found
+
 
 async def prepare(
     backend: Backend, plan: Plan, cluster_id: str, progress: Progress | None = None

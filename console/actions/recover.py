@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from console.actions.carry_out import Elected, Result
@@ -31,6 +33,14 @@ class Recovery:
         left = tuple((row.tp, f"{row.verdict}: {row.reason}") for row in self.left_over)
         failed = self.elected.failures if self.elected is not None else ()
         return (*left, *((result.row.tp, failure_text(result)) for result in failed))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many partitions ended how, those for which nothing was sent too."""
+        found = Counter(str(row.verdict) for row in self.choices.plan.not_elected)
+        elected = self.elected.counts if self.elected is not None else {}
+        found.update({str(outcome): count for outcome, count in elected.items()})
+        return found
 
 
 def failure_text(result: Result) -> str:

@@ -11,8 +11,9 @@ from console.actions.apply import Applied, Prepared, prepare
 from console.actions.carry_out import carry_out, survey_rows
 from console.actions.resume import refuse_open, settle_first
 from console.app.confirmation import Frozen
-from console.cli.recording import journal_of
+from console.cli.recording import open_journal
 from console.cli.run import Program
+from console.cli.status import Status
 from console.errors import NotDone
 from console.journal.unfinished import unfinished
 from console.signals import StopRequest
@@ -51,19 +52,22 @@ async def apply(backend: Backend, job: Job) -> Applied:
     cluster = await backend.cluster()
     if cluster.cluster_id != frozen.cluster_id:
         raise NotDone(f"this is cluster {cluster.cluster_id} now, not {frozen.cluster_id}; nothing was sent")
-    with journal_of(job.program, frozen.cluster_id, job.reason, job.incomplete) as journal:
+    with open_journal(job.program, frozen.cluster_id, job.reason, job.incomplete) as journal:
         found = unfinished(frozen.cluster_id)
         settled = await settle_first(
             backend, found, journal, job.stop, put_back=job.put_back, resume=job.program.resume
         )
         refuse_open(settled)
         prepared = await prepare(backend, frozen.plan, frozen.cluster_id, job.progress)
-        if job.stop or not prepared.holding.rows:
-            return Applied(prepared, None)
-        elected = await carry_out(
-            backend, prepared.holding, journal, attempts=ATTEMPTS, stop=job.stop, progress=job.progress
-        )
-        return Applied(prepared, elected)
+        applied, stopped = Applied(prepared, None), bool(job.stop)
+        if prepared.holding.rows and not stopped:
+            elected = await carry_out(
+                backend, prepared.holding, journal, attempts=ATTEMPTS, stop=job.stop, progress=job.progress
+            )
+            applied = Applied(prepared, elected)
+        left = stopped or applied.failures
+        journal.conclude(Status.PARTLY if left else Status.DONE, applied.counts)
+        return applied
 
 
 async def verified(backend: Backend, plan: Plan, progress: Progress) -> tuple[RowState, ...]:

@@ -24,6 +24,7 @@ from console.cli.run import Run
 from console.cli.settling import journalled
 from console.cli.status import Status
 from console.errors import InputError, StalePlan
+from console.journal.journal import Journal
 from console.output.applied import applied_document, applied_lines, prepared_lines
 from console.paths import unused
 from console.planfile import read
@@ -80,26 +81,38 @@ def apply_file(run: Run, request: Request) -> int:
         reason = request.recorded_reason
         async with journalled(run, backend, cluster.cluster_id, reason, stop) as journal:
             prepared = await _prepare(run, backend, cluster, plan, request)
-            if not prepared.holding.rows:
-                return Applied(prepared, None)
-            if request.ask:
+            if request.ask and prepared.holding.rows:
                 await run.confirm_loss(prepared.holding)
                 prepared = await still_holding(backend, prepared, run.screen.progress)
-                if not prepared.holding.rows:
-                    return Applied(prepared, None)
-            elected = await carry_out(
-                backend,
-                prepared.holding,
-                journal,
-                attempts=request.attempts,
-                stop=stop,
-                progress=run.screen.progress,
-                stop_after=request.stop_after,
-            )
-            run.finished(unrestored=bool(elected.unrestored))
-            return Applied(prepared, elected)
+            applied = Applied(prepared, None)
+            if prepared.holding.rows:
+                applied = await _elected(run, backend, request, prepared, journal=journal, stop=stop)
+            journal.conclude(_status(applied), applied.counts)
+            return applied
 
     return _conclude(run, request, run.work(job))
+
+
+async def _elected(
+    run: Run, backend: Backend, request: Request, prepared: Prepared, *, journal: Journal, stop: StopRequest
+) -> Applied:
+    elected = await carry_out(
+        backend,
+        prepared.holding,
+        journal,
+        attempts=request.attempts,
+        stop=stop,
+        progress=run.screen.progress,
+        stop_after=request.stop_after,
+    )
+    run.finished(unrestored=bool(elected.unrestored))
+    return Applied(prepared, elected)
+
+
+def _status(applied: Applied) -> Status:
+    if applied.prepared.stale:
+        return Status.STALE
+    return Status.PARTLY if applied.failures else Status.DONE
 
 
 async def _prepare(
@@ -157,4 +170,4 @@ def _conclude(run: Run, request: Request, applied: Applied) -> int:
         run.next("resume")
     elif not nothing_left and not any(check.interrupted for check in applied.prepared.refused):
         run.next("verify", str(request.file))
-    return Status.PARTLY if applied.failures else Status.DONE
+    return _status(applied)

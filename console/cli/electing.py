@@ -122,6 +122,7 @@ def _hold(run: Run, request: Request, *, preferred: bool) -> int:
                 stop=stop,
             )
             run.finished(unrestored=False)
+            journal.conclude(_status(held), {str(outcome): n for outcome, n in held.counts.items()})
             return held
 
     held = run.work(job)
@@ -130,6 +131,10 @@ def _hold(run: Run, request: Request, *, preferred: bool) -> int:
     for election in held.failures:
         run.screen.say(f"not elected: {election.tp}: {printable(election.detail)}")
     run.next("status")
+    return _status(held)
+
+
+def _status(held: Held) -> Status:
     return Status.PARTLY if held.failures else Status.DONE
 
 

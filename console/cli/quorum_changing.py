@@ -79,6 +79,7 @@ def _change_voters(run: Run, request: Request) -> int:
             with recorded(run, cluster_id, request.reason) as journal:
                 prepared = _shown(run, await prepare(membership))
                 if not prepared.verdict.allowed:
+                    journal.conclude(Status.PARTLY)
                     return Changed(prepared, None, False)
                 if request.ask:
                     await _confirm(run, prepared)
@@ -87,6 +88,7 @@ def _change_voters(run: Run, request: Request) -> int:
                         membership, prepared, journal, lambda said: run.screen.say(printable(said))
                     )
                     await keep_new_voters(membership)
+                    journal.conclude(Status.DONE if changed.done else Status.PARTLY)
                     return changed
         except NotChosen as error:
             raise NotDone(f"{error}; nothing was sent") from None

@@ -182,6 +182,7 @@ async def recorded(
         gone = await go_through(
             membership, plan, journal, keeping, stop, patience=PATIENCE, attended=attended
         )
+    journal.conclude(Status.DONE if gone.course is Course.DONE else Status.PARTLY)
     if gone.quorum is not None:
         keep_voters(gone.quorum)
     if gone.course is Course.DONE:
@@ -352,4 +353,5 @@ async def _wants(run: Run, journal: Journal, found: Unfinished, path: Path) -> b
 
 def _give_up(run: Run, journal: Journal, found: Unfinished) -> None:
     journal.settle("given up by the operator", entries=[e.entry for e in found.replacements])
+    journal.conclude(Status.DONE)
     run.screen.say("given up: the voters stay as they are; look with ktriage quorum status")

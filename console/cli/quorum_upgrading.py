@@ -28,14 +28,18 @@ def upgrade(run: Run, request: Request) -> int:
             with recorded(run, cluster_id, request.reason) as journal:
                 check = await _shown(run, membership)
                 if check.already or check.refused:
+                    journal.conclude(Status.PARTLY if check.refused else Status.DONE)
                     return check, None, check.already
                 if request.ask:
                     await run.confirm_number("kraft.version is never lowered again. To go on, type 1:", 1)
                     check = await check_upgrade(membership)  # the answer may have taken long
                     if check.already or check.refused:
+                        journal.conclude(Status.PARTLY if check.refused else Status.DONE)
                         return check, None, check.already
                 with stop.in_flight():
-                    return check, *(await send(membership, journal))
+                    answer, seen = await send(membership, journal)
+                    journal.conclude(Status.DONE if seen else Status.PARTLY)
+                    return check, answer, seen
         except NoLeader as error:
             raise await leaderless(membership, cluster_id, error) from None
 

@@ -9,15 +9,15 @@ import contextlib
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Stop
+from console.actions.consent import Consent
 from console.actions.quorum_change import Changed, Prepared
 from console.cli.run import Run
 from console.output.quorum import preflight_lines
 from console.output.quorum_change import changed_lines
 from console.output.quorum_replacement import step_lines
 from console.output.screen import printable
-from recovery.membership.replacement import ReplacementPlan, Step, StepKind
-from recovery.membership.replacement_course import Situation, key_of
-from recovery.membership.voters import ReplicaKey
+from recovery.membership.replacement import ReplacementPlan, Step
+from recovery.membership.replacement_course import Situation
 
 CONFIRM = "done"
 UNASKED = ("--yes", "--reason", "TEXT")
@@ -33,10 +33,9 @@ class CommandLine:
         self, run: Run, plan: ReplacementPlan, stop: Stop, *, ask: bool, confirmed: frozenset[int]
     ) -> None:
         self._run = run
-        self._plan = plan
+        self._consent = Consent(plan)
         self._stop = stop
         self._ask = ask
-        self._allowed: ReplicaKey | None = None
         self._confirmed = set(confirmed)
         self._reader: asyncio.Task[None] | None = None
         self._said = ""
@@ -74,29 +73,20 @@ class CommandLine:
             self._run.screen.say(f"   the quorum was not told just now: {printable(str(why))}")
 
     def judged(self, step: Step, prepared: Prepared) -> None:
+        self._consent.judged(step, prepared)
         lines = tuple(preflight_lines(prepared.verdict, prepared.sentence))
         if prepared.verdict.allowed or "\n".join(lines) != self._said:
             self._said = "\n".join(lines)
             self._tell(*lines)
 
     async def allows(self, step: Step, prepared: Prepared) -> bool:
-        """A disk's removal and the addition that follows it are one question: in between a voter is missing."""
-        if not self._ask or (step.kind is StepKind.ADD and prepared.voter.key == self._allowed):
+        if not self._ask or self._consent.covers(step, prepared):
             return True
-        follows = self._follows(step, prepared)
-        also = "" if follows is None else f" and then add voter {follows} in its place"
-        answer = await self._typed(f"To {prepared.sentence}{also}, type the node id:")
+        answer = await self._typed(f"To {self._consent.question(step, prepared)}, type the node id:")
         said = answer == str(prepared.voter.key.id)
-        self._allowed = follows if said else None
+        if said:
+            self._consent.given(step, prepared)
         return said
-
-    def _follows(self, step: Step, prepared: Prepared) -> ReplicaKey | None:
-        """The replica that takes the place of the voter that is removed, where it is the next to be added."""
-        following = next((s for s in self._plan.steps if s.number == step.number + 1), None)
-        if following is None or following.node != step.node:
-            return None
-        pair = (step.kind, following.kind) == (StepKind.REMOVE, StepKind.ADD)
-        return key_of(self._plan, following, prepared.quorum) if pair else None
 
     async def _typed(self, question: str) -> str | None:
         """What is typed; None once a signal came."""
@@ -113,6 +103,7 @@ class CommandLine:
         self._run.screen.say(f"   {printable(said)}")
 
     def changed(self, step: Step, changed: Changed) -> None:
+        self._consent.changed(changed)
         self._tell(*changed_lines(changed))
 
     def ends(self, step: Step) -> None:

@@ -12,11 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from console.cli.run import Program
+from console.cli.status import status_of
 from console.errors import InputError
 from console.journal.errors import JournalError, JournalLocked
 from console.journal.journal import Journal, cluster_directory
 from console.journal.journal import Run as JournalRun
 from console.planfile import default_name, write_new
+from console.signals import status_of_signal
 from console.version import version
 from recovery.plan.values import Header, Plan
 from recovery.plan.write import to_json
@@ -51,8 +53,36 @@ def header(cluster_id: str, ranking: Ranking, strategy: Strategy) -> Header:
     )
 
 
-def open_journal(program: Program, cluster_id: str, reason: str) -> Journal:
-    """Takes the lock of the cluster on this host. Raises JournalError, JournalLocked."""
+@contextmanager
+def open_journal(
+    program: Program, cluster_id: str, reason: str, incomplete: Callable[[str], None] | None = None
+) -> Iterator[Journal]:
+    """The journal of the cluster on this host, which holds its lock. Raises JournalError, JournalLocked.
+
+    Where the last lines cannot be written although the work ended well, ``incomplete`` is told, if there is
+    one, and the work's result is not lost for it.
+    """
+    journal = _opened(program, cluster_id, reason)
+    try:
+        yield journal
+    except BaseException as error:
+        with suppress(JournalError):
+            journal.close(_signalled(program) or (status_of(error) if isinstance(error, Exception) else None))
+        raise
+    try:
+        journal.close(_signalled(program))
+    except JournalError as error:
+        if incomplete is None:
+            raise
+        incomplete(f"the journal is not complete, what was done is told here only: {error}")
+
+
+def _signalled(program: Program) -> int | None:
+    signum = program.supervisor.stop.signum
+    return None if signum is None else status_of_signal(signum)
+
+
+def _opened(program: Program, cluster_id: str, reason: str) -> Journal:
     run = JournalRun(
         run_id=str(uuid.uuid4()),
         command=program.argv,
@@ -68,26 +98,6 @@ def open_journal(program: Program, cluster_id: str, reason: str) -> Journal:
         raise
     except JournalError as error:
         raise JournalError(f"{error}; nothing was sent. {_ELSEWHERE}") from None
-
-
-@contextmanager
-def journal_of(
-    program: Program, cluster_id: str, reason: str, incomplete: Callable[[str], None]
-) -> Iterator[Journal]:
-    """The same; where the last lines cannot be written although the work ended well, ``incomplete`` is told, and
-    the work's result is not lost for it.
-    """
-    journal = open_journal(program, cluster_id, reason)
-    try:
-        yield journal
-    except BaseException:
-        with suppress(JournalError):
-            journal.close()
-        raise
-    try:
-        journal.close()
-    except JournalError as error:
-        incomplete(f"the journal is not complete, what was done is told here only: {error}")
 
 
 def save_plan(plan: Plan) -> Path:

@@ -18,6 +18,7 @@ from console.cli.run import Run
 from console.cli.settling import journalled
 from console.cli.status import Status
 from console.errors import InputError
+from console.journal.journal import Journal
 from console.output.picture import hidden_lines
 from console.output.recovery import chosen_lines, ended_lines, recovery_document
 from console.paths import unused
@@ -69,7 +70,7 @@ def recover(run: Run, request: Request) -> int:
         async with journalled(run, backend, cluster.cluster_id, request.reason, stop) as journal:
             choices = await _look(run, backend, request)
             if not choices.plan.rows:
-                return Recovery(choices, None)
+                return _noted(journal, Recovery(choices, None))
             if request.ask:
                 await run.confirm_loss(choices.plan)
             kept.append(save_plan(choices.plan))
@@ -83,7 +84,7 @@ def recover(run: Run, request: Request) -> int:
                 progress=run.screen.progress,
             )
             run.finished(unrestored=bool(elected.unrestored))
-            return Recovery(choices, elected)
+            return _noted(journal, Recovery(choices, elected))
 
     recovery = run.work(job)
     file = kept[0] if kept else _keep(request, recovery)
@@ -92,6 +93,15 @@ def recover(run: Run, request: Request) -> int:
     else:
         run.screen.out(ended_lines(recovery, request.rows))
     return _conclude(run, request, recovery, file)
+
+
+def _noted(journal: Journal, recovery: Recovery) -> Recovery:
+    journal.conclude(_status(recovery), recovery.counts)
+    return recovery
+
+
+def _status(recovery: Recovery) -> Status:
+    return Status.PARTLY if recovery.failures or recovery.choices.picture.unseen else Status.DONE
 
 
 async def _look(run: Run, backend: Backend, request: Request) -> Choices:

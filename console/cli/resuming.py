@@ -77,7 +77,9 @@ def _orders_first(run: Run, plan: Path | None) -> Settled | None:
             # What was sent to the voters is looked at by the replacement.
             found = replace(unfinished(cluster.cluster_id), entries=())
             run.screen.say(*unfinished_lines(found))
-            return await settle(backend, found, journal)
+            settled = await settle(backend, found, journal)
+            journal.conclude(_status(settled))
+            return settled
 
     return run.work(job)
 
@@ -95,7 +97,9 @@ def _elections(run: Run, plan: Path | None) -> int:
             settled = await settle(backend, found, journal)
             known = {row.tp for row in settled.rows}
             others = await restore(backend, [row for row in rows if row.tp not in known], journal)
-        return Settled((*settled.rows, *others.rows), settled.entries)
+            settled = Settled((*settled.rows, *others.rows), settled.entries)
+            journal.conclude(_status(settled))
+            return settled
 
     status = _told(run, run.work(job))
     if plan is not None:
@@ -121,7 +125,10 @@ def _told(run: Run, settled: Settled, *, aside: bool = False) -> int:
         run.screen.say(*settled_lines(settled))
     else:
         run.screen.out(settled_document(settled) if run.json else settled_lines(settled))
-    open_rows = settled.of(Fate.LEFT, Fate.FOREIGN)
-    for row in open_rows:
+    for row in settled.of(Fate.LEFT, Fate.FOREIGN):
         run.screen.say(f"not restored: {row.tp}: {row.why}")
-    return Status.PARTLY if open_rows else Status.DONE
+    return _status(settled)
+
+
+def _status(settled: Settled) -> Status:
+    return Status.PARTLY if settled.of(Fate.LEFT, Fate.FOREIGN) else Status.DONE

@@ -10,6 +10,7 @@ from console.cli.quorum_changing import leaderless
 from console.cli.quorum_running import work
 from console.cli.recording import open_journal
 from console.cli.run import Run
+from console.cli.status import Status
 from console.journal.unfinished import Unfinished, unfinished
 from console.output.screen import printable
 from console.output.settled import unfinished_lines
@@ -37,7 +38,9 @@ def settle_voters(run: Run) -> tuple[Settled, bool]:
                 run.screen.say(printable(f"{each.entry.action}: {each.seen}"))
             closed = [each.entry.entry for each in looked if each.closed]
             journal.settle("a later run looked at the voters", entries=closed)
-        return _left(found, len(closed)), len(closed) == len(looked)
+            every = len(closed) == len(looked)
+            journal.conclude(Status.DONE if every and not found.orders else Status.PARTLY)
+        return _left(found, len(closed)), every
 
     return work(run, job)
 

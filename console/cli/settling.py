@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from backends.base.protocol import Backend
 from console.actions.resume import refuse_open, settle_first
-from console.cli.recording import journal_of
+from console.cli.recording import open_journal
 from console.cli.run import Run
 from console.journal.journal import Journal
 from console.journal.unfinished import unfinished
@@ -25,7 +25,7 @@ async def journalled(
     something is unfinished and nobody is there who could be asked.
     """
     resume = run.program.resume = run.target.command("resume")
-    with journal_of(run.program, cluster_id, reason, run.screen.say) as journal:
+    with open_journal(run.program, cluster_id, reason, run.screen.say) as journal:
         found = unfinished(cluster_id)
         run.screen.say(*unfinished_lines(found))
         put_back = bool(found.orders) and await _allowed(run)

@@ -59,6 +59,8 @@ class Journal:
         self._lock = lock
         self._entries = 0
         self._unwritten = b""
+        self._status: int | None = None
+        self._counts: Mapping[str, int] = {}
 
     @classmethod
     def open(
@@ -131,15 +133,21 @@ class Journal:
         }
         self._write_or_keep(encode("settled", self._clock(), members))
 
-    def close(self, status: int | None = None) -> None:
-        """Ends the run's file with its exit status, and lets go of the lock; may be called twice.
+    def conclude(self, status: int, counts: Mapping[str, int] | None = None) -> None:
+        """What the last line is to tell: the exit status, and how many rows ended how, what was sent or not."""
+        self._status = status
+        self._counts = {str(name): count for name, count in (counts or {}).items() if count}
 
-        Raises JournalError where the last lines could not be written.
+    def close(self, status: int | None = None) -> None:
+        """Ends the run's file with its exit status, that of :meth:`conclude` unless told, and lets go of the lock.
+
+        May be called twice. Raises JournalError where the last lines could not be written.
         """
         if self._file.closed:
             return
         try:
-            self._file.append(self._unwritten + encode("end", self._clock(), {"status": status}))
+            ended = {"status": self._status if status is None else status, "counts": self._counts}
+            self._file.append(self._unwritten + encode("end", self._clock(), ended))
         finally:
             self._file.close()
             self._lock.release()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,8 @@ Event = Before | After | Settled
 class RunRecord:
     """One run as its file tells it. ``header`` is empty for a run that ended before its first line.
 
-    ``ended`` tells whether the run closed its file; ``status`` is its exit status, None where not said.
+    ``ended`` tells whether the run closed its file; ``status`` is its exit status, None where not said, and
+    ``counts`` how many rows ended how, empty where that is not said.
     """
 
     path: Path
@@ -65,6 +66,7 @@ class RunRecord:
     events: tuple[Event, ...]
     ended: bool
     status: int | None
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def run_id(self) -> str:
@@ -114,6 +116,7 @@ def read_run(path: Path) -> RunRecord:
     header: Mapping[str, Any] = {}
     events: list[Event] = []
     ended, status = False, None
+    counts: Mapping[str, int] = {}
     for number, line in _lines(path):
         try:
             kind = _kind(line)
@@ -121,13 +124,14 @@ def read_run(path: Path) -> RunRecord:
                 header = line
             elif kind == "end":
                 ended, status = True, line.get("status")
+                counts = {str(name): int(count) for name, count in line.get("counts", {}).items()}
             elif kind in _EVENTS:
                 events.append(_EVENTS[kind](line))
         except JournalError as error:
             raise JournalError(f"{path}: line {number}: {error}") from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise JournalError(f"{path}: line {number}: broken ({type(error).__name__}: {error})") from None
-    return RunRecord(path, header, tuple(events), ended, status)
+    return RunRecord(path, header, tuple(events), ended, status, counts)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:

@@ -36,11 +36,8 @@ def journal_lines(journals: Iterable[ClusterJournal]) -> Iterator[str]:
 
 def _run_lines(run: RunRecord, *, going_on: bool) -> Iterator[str]:
     header = run.header
-    ended = "ended" if run.ended else "is still going on" if going_on else "did not end"
-    status = f" with status {run.status}" if run.status is not None else ""
-    yield printable(
-        f"{header.get('at', '?')} {header.get('user', '?')}@{header.get('host', '?')} {ended}{status}"
-    )
+    who = f"{header.get('user', '?')}@{header.get('host', '?')}"
+    yield printable(f"{header.get('at', '?')} {who} {_end_text(run, going_on=going_on)}")
     yield printable(f"  {shlex.join(header.get('command', ()))}")
     if header.get("reason"):
         yield printable(f"  reason: {header['reason']}")
@@ -48,6 +45,15 @@ def _run_lines(run: RunRecord, *, going_on: bool) -> Iterator[str]:
         yield "  nothing was sent"
     for event in run.events:
         yield printable(f"  {event.at} {_event_text(event)}")
+
+
+def _end_text(run: RunRecord, *, going_on: bool) -> str:
+    """How a run ended, and what it came to, as far as its file tells."""
+    if not run.ended:
+        return "is still going on" if going_on else "did not end"
+    status = "-" if run.status is None else run.status
+    counts = ", ".join(f"{count:,} {name}" for name, count in run.counts.items())
+    return f"ended with status {status}{f': {counts}' if counts else ''}"
 
 
 def _event_text(event: Before | After | Settled) -> str:
@@ -84,6 +90,7 @@ def journal_document(journals: Iterable[ClusterJournal]) -> Iterator[str]:
             **{key: run.header.get(key) for key in ("run", "at", "user", "host", "pid", "command", "reason")},
             "ended": run.ended,
             "status": run.status,
+            "counts": dict(run.counts),
             "events": [_event_json(event) for event in run.events],
         }
         for journal in journals
