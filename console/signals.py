@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 STOPPING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 LIMIT_SECONDS = 30.0
+AT_QUESTION = "stopped at the question; nothing was sent for it"
 
 
 class Stopped(Exception):
@@ -31,11 +32,13 @@ class Stopped(Exception):
 
 
 class StopRequest:
-    """True once a signal has asked to stop; ``signum`` is that signal."""
+    """True once a signal has asked to stop; ``signum`` is that signal. ``asked``: it came at a question."""
 
     def __init__(self) -> None:
         self.signum: int | None = None
         self.flights = 0
+        self.asked = False
+        self._questions = 0
 
     def __bool__(self) -> bool:
         return self.signum is not None
@@ -48,6 +51,19 @@ class StopRequest:
             yield
         finally:
             self.flights -= 1
+
+    @contextlib.contextmanager
+    def at_question(self) -> Iterator[None]:
+        """Around waiting for a person in the middle of longer work: nothing is sent meanwhile."""
+        self._questions += 1
+        try:
+            yield
+        finally:
+            self._questions -= 1
+
+    def came(self, signum: int) -> None:
+        """A signal asks to stop."""
+        self.signum, self.asked = signum, self._questions > 0
 
 
 def status_of_signal(signum: int) -> int:
@@ -115,7 +131,7 @@ class Supervisor:
     def _on_signal(self, signum: int, _frame: FrameType | None) -> None:
         if self.stop.signum is not None:
             self._leave(signum)
-        self.stop.signum = signum
+        self.stop.came(signum)
         if self.stop.flights:
             self._announce()
         # Should the loop itself be stuck, or the output be a pipe that nobody reads, the alarm still rings.
@@ -127,7 +143,8 @@ class Supervisor:
         if not self._announced and self.stop.signum is not None:
             self._announced = True
             name = signal.Signals(self.stop.signum).name
-            _write(f"{name}: finishing or undoing what is in flight; a second signal leaves at once\n")
+            what = "finishing or undoing what is in flight; a second signal leaves at once"
+            _write(f"{name}: {AT_QUESTION if self.stop.asked else what}\n")
 
     def _on_time_over(self, _signum: int, _frame: FrameType | None) -> None:
         self._leave(self.stop.signum or signal.SIGALRM)

@@ -23,7 +23,7 @@ from console.cli.run import Program
 from console.cli.status import Status, status_of
 from console.errors import ConsoleError
 from console.output.screen import Screen, printable
-from console.signals import Stopped, Supervisor, status_of_signal
+from console.signals import AT_QUESTION, Stopped, Supervisor, status_of_signal
 
 if TYPE_CHECKING:
     from typer.core import TyperCommand, TyperGroup
@@ -117,9 +117,8 @@ def run(command: TyperCommand | TyperGroup, program: Program) -> int:
         return int(status or Status.DONE)
     if not said:
         name = signal.Signals(stop.signum).name
-        screen.say(
-            f"{program.name}: {name} came; what was in flight was finished, and nothing else was begun"
-        )
+        done = AT_QUESTION if stop.asked else "what was in flight was finished, and nothing else was begun"
+        screen.say(f"{program.name}: {name} came; {done}")
         if program.resume:
             screen.say(f"  {program.resume}")
     return status_of_signal(stop.signum)

@@ -38,6 +38,7 @@ class CommandLine:
         self._ask = ask
         self._confirmed = set(confirmed)
         self._reader: asyncio.Task[None] | None = None
+        self._question = contextlib.ExitStack()
         self._said = ""
 
     @property
@@ -52,6 +53,7 @@ class CommandLine:
         if self._run.screen.interactive:
             self._run.screen.say(f"type {CONFIRM} when it is done, or let the cluster show it:")
             self._reader = asyncio.ensure_future(self._read(step))
+            self._question.enter_context(self._run.program.supervisor.stop.at_question())
         else:
             command = self._run.target.command("resume", "--confirmed", str(step.number), *UNASKED)
             self._run.screen.say(
@@ -92,8 +94,9 @@ class CommandLine:
         """What is typed; None once a signal came."""
         asked = asyncio.ensure_future(self._run.ask(question))
         try:
-            while not self._stop and not asked.done():
-                await asyncio.wait({asked}, timeout=STOP_LOOKS)
+            with self._run.program.supervisor.stop.at_question():
+                while not self._stop and not asked.done():
+                    await asyncio.wait({asked}, timeout=STOP_LOOKS)
             return None if self._stop else asked.result()
         finally:
             asked.cancel()
@@ -115,6 +118,7 @@ class CommandLine:
         if self._reader is not None:
             self._reader.cancel()
             self._reader = None
+            self._question.close()
 
     async def _read(self, step: Step) -> None:
         from console.cli.terminal import read_line  # noqa: PLC0415  # where somebody is asked only

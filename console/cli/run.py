@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from backends.base.protocol import Backend
 from console.errors import InputError, NotDone
-from console.output.screen import Screen
+from console.output.screen import Screen, printable
 from console.signals import StopRequest, Supervisor
 from console.target import Target
 
@@ -93,12 +93,14 @@ class Run:
 
     async def confirm_loss(self, plan: Plan) -> None:
         """The number that has to be read for it is typed: a plan that loses nothing is confirmed by 0."""
-        from recovery.plan.review import summarise  # noqa: PLC0415  # where somebody is asked only
+        from console.output.words import counted_as  # noqa: PLC0415  # where somebody is asked only
+        from recovery.plan.review import summarise  # noqa: PLC0415
 
         summary = summarise(plan)
+        where = printable(f"on cluster {plan.header.cluster_id} ({self.target.title})")
         question = (
-            f"{summary.elect:,} elections will be held ({self.target.title}). To go on, type the number of"
-            " partitions that may lose something:"
+            f"{counted_as(summary.elect, 'election')} will be held {where}. To go on, type the number of partitions"
+            " that may lose something:"
         )
         await self.confirm_number(question, summary.may_lose)
 

@@ -153,6 +153,8 @@ def test_ctrl_c_at_the_question_ends_it_at_once_and_says_nothing_false(
         process.wait()
     said = _until(ours, "ktriage resume")
     assert "stopped at step 4" in said
+    assert "SIGINT: stopped at the question; nothing was sent for it" in said
+    assert "finishing or undoing" not in said
     assert "declined" not in said
     # What is typed next is the shell's.
     os.write(ours, b"echo next\n")
