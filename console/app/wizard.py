@@ -12,6 +12,7 @@ from typing import NamedTuple
 from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
+from console.actions.consent import Consent
 from console.actions.quorum_change import Changed, Prepared
 from console.actions.replace import Gone, standing
 from console.actions.replace_plan import Choice, plan_replacement
@@ -24,7 +25,7 @@ from console.journal.unfinished import unfinished
 from console.signals import StopRequest
 from console.version import version
 from recovery.membership.choosing import NotChosen
-from recovery.membership.replacement import Header, ReplacementError, Step
+from recovery.membership.replacement import Header, ReplacementError, ReplacementPlan, Step
 from recovery.membership.replacement_course import Situation, situation
 
 ANSWER_LOOKS = 0.05
@@ -32,8 +33,8 @@ ANSWER_LOOKS = 0.05
 
 
 class Told(NamedTuple):
-    """Where a replacement is. ``question`` is what is to be allowed, None while nothing is; ``refused`` why the
-    present step is not sent yet; ``said`` what was last seen or sent.
+    """Where a replacement is. ``question`` is what is to be allowed, None while nothing is, and ``wording`` all
+    that is allowed with it; ``refused`` why the present step is not sent yet; ``said`` what was last seen or sent.
     """
 
     step: Step | None = None
@@ -41,18 +42,29 @@ class Told(NamedTuple):
     seconds_left: float | None = None
     said: str = ""
     question: Prepared | None = None
+    wording: str = ""
     refused: tuple[str, ...] = ()
 
 
 class Bridge:
-    """Implements :class:`console.actions.replace.Watcher` on the backend's thread; ``show`` leads to the screen."""
+    """Implements :class:`console.actions.replace.Watcher` on the backend's thread; ``show`` leads to the screen.
+
+    ``armed`` tells, from this thread, whether anything may be sent: what was allowed before is not sent without it.
+    """
 
     def __init__(
-        self, show: Callable[[Told], None], stop: StopRequest, confirmed: frozenset[int] = frozenset()
+        self,
+        show: Callable[[Told], None],
+        stop: StopRequest,
+        plan: ReplacementPlan,
+        confirmed: frozenset[int] = frozenset(),
+        armed: Callable[[], bool] = lambda: True,
     ) -> None:
         self._show = show
         self._stop = stop
+        self._consent = Consent(plan)
         self._confirmed = set(confirmed)
+        self._armed = armed
         self._loop = asyncio.get_running_loop()
         self._allowed: Prepared | None = None
         self.told = Told()
@@ -82,14 +94,20 @@ class Bridge:
         self._tell(self.told._replace(step=step, said=f"the quorum was not told just now: {why}"))
 
     def judged(self, step: Step, prepared: Prepared) -> None:
+        self._consent.judged(step, prepared)
         self._tell(self.told._replace(step=step, said="", refused=prepared.verdict.refused))
 
     async def allows(self, step: Step, prepared: Prepared) -> bool:
         """Waits for a person for as long as it takes; stopping the run, a signal too, answers no."""
-        self._tell(self.told._replace(step=step, question=prepared))
+        if self._consent.covers(step, prepared) and self._armed():
+            return not self._stop
+        wording = self._consent.question(step, prepared)
+        self._tell(self.told._replace(step=step, question=prepared, wording=wording))
         try:
             while not self._stop and self._allowed is not prepared:  # noqa: ASYNC110  # a signal sets no event
                 await asyncio.sleep(ANSWER_LOOKS)
+            if not self._stop:
+                self._consent.given(step, prepared)
             return not self._stop
         finally:
             self._tell(self.told._replace(question=None))
@@ -98,6 +116,7 @@ class Bridge:
         self._tell(self.told._replace(step=step, said=said))
 
     def changed(self, step: Step, changed: Changed) -> None:
+        self._consent.changed(changed)
         said = f"not sent: {changed.detail}" if changed.answer is None else f"{changed.answer}"
         self._tell(self.told._replace(step=step, said=said))
 

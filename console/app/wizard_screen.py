@@ -143,7 +143,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
         if self._bridge is None or step is None:
             return "nothing is under way: Enter begins"
         if self._told.question is not None:
-            return f"Enter: {self._told.question.sentence}"
+            return f"Enter: {self._told.wording}"
         if not step.kind.said:
             return _BY_ITSELF
         if self._stepped_at is None or self._desk.session.clock() - self._stepped_at < SETTLED_SECONDS:
@@ -179,7 +179,11 @@ class WizardScreen(Once[None], ModalScreen[None]):
 
             async def job(backend: Backend) -> Gone:
                 self._bridge = Bridge(
-                    lambda told: session.from_thread(self._show, told), halt, self.planned.confirmed
+                    lambda told: session.from_thread(self._show, told),
+                    halt,
+                    self.planned.plan,
+                    self.planned.confirmed,
+                    lambda: not self._why_not(),
                 )
                 return await wizard.run(backend, program, self.planned, halt, self._bridge)
 
@@ -205,7 +209,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
         self._draw()
 
     async def _ask(self) -> None:
-        question, bridge = self._told.question, self._bridge
+        question, wording, bridge = self._told.question, self._told.wording, self._bridge
         why = self._why_not()
         if question is None or bridge is None or why:
             self._say(why, Tone.WARN)
@@ -213,11 +217,11 @@ class WizardScreen(Once[None], ModalScreen[None]):
         session = self._desk.session
         where = "SIMULATOR" if session.simulated else "LIVE"
         asked = ConfirmRequest(
-            title=f"To {question.sentence}?",
+            title=f"To {wording}?",
             target=(f"{where} {session.target.title}, cluster {session.view.cluster_id}",),
             confirm_label="Send",
             opened_by="enter",
-            warnings=question.verdict.warnings,
+            warnings=(*question.verdict.warnings, *(_BOTH if wording != question.sentence else ())),
             expected=str(question.voter.key.id),
             expected_what=f"the node id ({question.voter.key.id})",
         )
@@ -254,8 +258,8 @@ class WizardScreen(Once[None], ModalScreen[None]):
             self._stepped_at = self._desk.session.clock()
         self._told = told
         self._draw()
-        if asks and told.question is not None:
-            self._say(f"Enter: {told.question.sentence}", Tone.WARN)
+        if asks:
+            self._say(f"Enter: {told.wording}", Tone.WARN)
         elif other and self._to_say is not None:
             self._say(_how_to_say(self._to_say), Tone.WARN)
         elif told.said:
@@ -267,6 +271,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
             self.query_one("#wizard-keys", Lines).show_again()
 
 
+_BOTH = ("the addition follows without another question",)
 _BY_ITSELF = "it goes on by itself once the cluster shows that it is done"
 
 

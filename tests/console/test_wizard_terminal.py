@@ -44,8 +44,6 @@ def test_a_controller_gets_its_new_disk_over_a_real_terminal(terminal: Terminal,
     terminal.sees("4. NOW", "Enter begins")
     terminal.types("Enter")
     sends(terminal)
-    terminal.sees("5. NOW")
-    sends(terminal)
     terminal.sees("the replacement is done")
     terminal.types("Escape")
     terminal.sees("ARMED", "q quit")

@@ -146,7 +146,7 @@ def test_the_wizard_sends_nothing_on_an_old_answer_and_says_so() -> None:
 
         asked: list[Prepared | None] = [None]
         everything = frozenset(step.number for step in plan.steps if step.kind.said)
-        bridge = Bridge(show, StopRequest(), everything)
+        bridge = Bridge(show, StopRequest(), plan, everything)
         gone = await go_through(backend.membership, plan, notes, bridge, Never(), patience=60.0)
         await asyncio.gather(*answers)
         return gone, said, notes
