@@ -9,10 +9,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
+from console.journal.journal import running
 from console.journal.reading import read_runs
 from console.journal.unfinished import left_open
 from console.output.journal import ClusterJournal, journal_lines
-from console.output.settled import unfinished_lines
+from console.output.settled import open_lines
 from widgets.dialogs.once import Once
 from widgets.lines import Lines
 from widgets.text import fold, line, printable
@@ -25,9 +26,10 @@ def lines(cluster_id: str) -> tuple[str, ...]:
     runs = read_runs(cluster_id)
     if not runs:
         return ("nothing was sent to this cluster from this host",)
-    open_ends = left_open(runs)
-    journal = ClusterJournal(cluster_id, runs[-SHOWN_RUNS:], len(runs))
-    return (*(() if open_ends.nothing else unfinished_lines(open_ends)), *journal_lines([journal]))
+    open_ends, going_on = left_open(runs), running(cluster_id)
+    mine = "" if going_on is None else going_on.run_id
+    journal = ClusterJournal(cluster_id, runs[-SHOWN_RUNS:], len(runs), mine)
+    return (*(() if open_ends.nothing else open_lines(open_ends, going_on)), *journal_lines([journal]))
 
 
 class JournalScreen(Once[None], ModalScreen[None]):

@@ -60,3 +60,27 @@ async def test_whoever_says_no_has_sent_nothing_and_is_told_the_command_that_fin
         )
         assert not unfinished(robot.session.view.cluster_id).nothing
     assert "before" not in [line["kind"] for line in records(home)[-1]]
+
+
+async def test_the_journal_tells_how_a_run_of_the_console_ended_and_which_one_goes_on(home: Path) -> None:
+    async with console("last-replica-standing", size=(160, 40)) as robot:
+        await robot.plans(1)
+        await robot.arms()
+        await robot.applies("payments", "drill")
+        await robot.hears("1 elected")
+        await robot.press("J")
+        await robot.sees("ended with status 0: 1 elected", "reason: drill")
+        await robot.press("escape")
+        cluster = robot.session.view.cluster_id
+        with open_journal(program(), cluster, "another terminal's") as journal:
+            entry = journal.before("remove-voter", {})
+            await robot.press("J")
+            await robot.sees("is still going on", "another terminal's")
+            assert "did not end" not in robot.screen
+            assert "whose end is not known" not in robot.screen, "it is no earlier run's"
+            await robot.press("escape")
+            journal.after(entry, {})
+            journal.conclude(1)
+        await robot.press("J")
+        await robot.sees("ended with status 1")
+    assert [lines[-1]["status"] for lines in records(home)] == [0, 1]

@@ -95,6 +95,7 @@ async def test_a_controller_gets_its_new_disk_into_the_quorum_by_the_wizard(home
         assert voters(robot) != before
     (lines,) = records(home)
     assert [line["action"] for line in lines if line["kind"] == "before"][1:] == ["remove-voter", "add-voter"]
+    assert lines[-1]["status"] == 0
 
 
 async def test_a_read_only_console_plans_a_replacement_and_sends_nothing(home: Path) -> None:
@@ -222,6 +223,7 @@ async def test_a_console_that_lapsed_in_between_asks_before_it_adds(home: Path) 
         await robot.sees("the console is read-only")
     (lines,) = records(home)
     assert "add-voter" not in [line.get("action") for line in lines]
+    assert lines[-1]["status"] == 1
 
 
 async def test_steps_that_are_done_are_shown_as_done_before_anything_is_begun(home: Path) -> None:
