@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from backends.base.answers import LogDir
 from console.actions.keys import DIRS, ELIGIBLE, OFFLINE, PLAN, QUORUM, REPLICAS
-from console.app.plan_view import plan_view
+from console.app.plan_view import how_to_plan, plan_view
 from console.app.quorum_view import quorum_view
 from console.app.view import View
 from recovery.controller.rules import Rules, shipped
@@ -140,7 +140,7 @@ def _dir_row(one: LogDir) -> DirRow:
 
 def _plan(desk: Desk) -> None:
     under_way = desk.planner.batches if desk.busy else None
-    desk.query_one(PlanPane).update(plan_view(desk.session, under_way))
+    desk.query_one(PlanPane).update(plan_view(desk.session, under_way, how_to_plan(desk.standing())))
 
 
 _DRAW: Mapping[str, Callable[[Desk], None]] = {

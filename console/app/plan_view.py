@@ -5,15 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backends.base.answers import Capabilities
+from console.actions.keys import BY_NAME, OFFLINE
+from console.app.availability import Standing, why_not
 from console.app.progress import Batches
+from console.app.safety import NO_FILES
 from widgets.plan import Batch, PlanView
 
 if TYPE_CHECKING:
     from console.app.session import Session
 
 
-def plan_view(session: Session, batches: Batches | None) -> PlanView:
-    """The draft, and how far what is under way has come."""
+def how_to_plan(standing: Standing) -> str:
+    """The keys that lead to a plan, as they are bound and as far as they work now."""
+    choose, load = BY_NAME["choose"], BY_NAME["load"]
+    loads = "" if why_not(load, standing) == NO_FILES else f"; {load.shown} loads one from a file"
+    return f"{choose.shown} in pane {OFFLINE} chooses for the row under the cursor, or for all marked{loads}"
+
+
+def plan_view(session: Session, batches: Batches | None, how: str) -> PlanView:
+    """The draft, and how far what is under way has come; ``how`` is told while there is none."""
     draft = session.draft
     capabilities = session.view.capabilities
     elections = capabilities.designated_elections if isinstance(capabilities, Capabilities) else ""
@@ -27,4 +37,5 @@ def plan_view(session: Session, batches: Batches | None) -> PlanView:
         draft.outcomes,
         draft.states,
         isinstance(elections, str) and "native" in elections,
+        how,
     )

@@ -76,7 +76,8 @@ def _answers(host: Host) -> str:
 
 
 def _members(found: Health) -> Iterator[Member]:
-    for member in found.members:
+    """Who does not fetch first: it must not be looked for below those that are well."""
+    for member in sorted(found.members, key=lambda member: member.state is not MemberState.SILENT):
         note = "" if member.state is MemberState.CAUGHT_UP else str(member.state)
         if member.role is MemberRole.BROKER:
             note = f"broker; {note}" if note else "broker"

@@ -12,7 +12,8 @@ from backends.base.answers import RIGHTS_NOT_TOLD, ClusterInfo
 from console.actions.keys import ALL, BY_NAME, KEYS, OFFLINE, PANES, PLAN
 from console.app.availability import Standing, why_not
 from console.app.help import sections
-from console.app.safety import Safety
+from console.app.plan_view import how_to_plan
+from console.app.safety import SERVED, Safety
 from console.app.view import Link
 from recovery.model import Unknown, Why
 from widgets.dialogs.help import help_lines
@@ -80,3 +81,10 @@ def test_the_help_explains_the_signs_beside_the_rows() -> None:
     screen = "\n".join(plain(one) for one in help_lines(sections(()), 80))
     assert re.search(r"^\+4 +so many columns have no room", screen, re.MULTILINE)
     assert re.search(r"^≥5 min +for at least so long", screen, re.MULTILINE)
+
+
+def test_an_empty_plan_names_the_keys_that_fill_it() -> None:
+    assert how_to_plan(standing(planned=0)).startswith(f"{BY_NAME['choose'].shown} in pane 1 chooses")
+    assert how_to_plan(standing(planned=0)).endswith(f"; {BY_NAME['load'].shown} loads one from a file")
+    assert how_to_plan(standing(busy="comparing")) == how_to_plan(standing()), "it does not come and go"
+    assert "loads" not in how_to_plan(standing(safety=Safety(forbidden=SERVED))), "there it does nothing"

@@ -36,8 +36,7 @@ def test_a_controller_gets_its_new_disk_over_a_real_terminal(terminal: Terminal,
     terminal.types("A")
     terminal.sees("ARMED")
     terminal.types("4")
-    terminal.sees("102")
-    terminal.types("Down", "Down")
+    terminal.sees("102")  # on top: it does not fetch
     terminal.types("M")
     terminal.sees("Why is controller 102 replaced?")
     terminal.types("Enter")

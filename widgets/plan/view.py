@@ -33,6 +33,7 @@ class PlanView:
     """``plan`` None: nothing was chosen yet. ``checks`` compare it with the cluster of now, ``edited`` are the rows
     whose leader was chosen by hand, ``file`` where it was saved (None: not yet), ``outcomes`` what its elections
     came to, ``states`` what was seen afterwards. ``native``: the cluster elects designated leaders itself.
+    ``how``: the keys that lead to a plan.
     """
 
     plan: Plan | None
@@ -44,3 +45,4 @@ class PlanView:
     outcomes: Mapping[TopicPartition, RowOutcome] = field(default_factory=dict)
     states: Mapping[TopicPartition, RowState] = field(default_factory=dict)
     native: bool = False
+    how: str = ""

@@ -23,9 +23,8 @@ def summary(view: PlanView, told: Summary | None, width: int) -> list[Line]:
     """How many are elected and what that loses (``told``); how it stands now; how far its application is."""
     plan = view.plan
     if plan is None or told is None:
-        return [
-            line(Piece("  no plan yet: mark partitions in pane 1 and plan them, or load a file", Tone.DIM))
-        ]
+        none = line(Piece("  no plan yet", Tone.STRONG), Piece(f": {view.how}" if view.how else ""))
+        return fold(none, width, "  ")
     saved = Piece(
         f" · saved in {view.file}" if view.file else " · NOT SAVED", Tone.DIM if view.file else Tone.WARN
     )

@@ -36,3 +36,13 @@ def test_auto_join_is_not_claimed_where_it_is_not_known() -> None:
     assert (
         "if controller.quorum.auto.join.enable is on there" in change(quorum(1, 2, 3), "remove voter 2").why
     )
+
+
+def test_who_does_not_fetch_stands_above_those_that_are_well() -> None:
+    """At 80 columns by 24 lines the last of ten rows is below the fold."""
+    seen = quorum(1, 2, 3, down=(3,), observers=(key(11), key(12)))
+    silent = progress(key(13), silent_ms=60_000)
+    seen = replace(seen, progress=(*seen.progress, silent))
+    members = quorum_view(seen, (11, 12, 13)).members
+    assert [member.id for member in members] == [3, 13, 1, 2, 11, 12]
+    assert [member.id for member in quorum_view(quorum(1, 2, 3), ()).members] == [1, 2, 3]

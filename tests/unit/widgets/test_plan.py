@@ -39,7 +39,7 @@ async def shown(view: PlanView, word: str, size: tuple[int, int] = (80, 40)) -> 
 
 
 async def test_no_plan_says_how_to_make_one() -> None:
-    assert "no plan yet" in await shown(PlanView(None), "")
+    assert "no plan yet: c in pane 1 chooses" in await shown(PlanView(None, how="c in pane 1 chooses"), "")
 
 
 async def test_the_number_that_will_be_typed_is_told() -> None:
