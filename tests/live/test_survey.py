@@ -120,9 +120,17 @@ async def test_what_is_surveyed_is_what_lies_on_the_disks(
             assert told.log_dir == str(node.log_dirs[0])
             segments = replica_directory(node, *tp).glob("*.log")
             assert told.size == sum(segment.stat().st_size for segment in segments)
-            assert told.high_watermark == checkpointed_high_watermark(cluster, broker, tp)
+            wait_for_high_watermark(cluster, broker, tp, told.high_watermark)
             if (tp.topic, broker) != (FORGOT, 3) and disk.spans:
                 assert told.lineage == Lineage(disk.last_epoch, disk.spans, disk.start), (tp, broker)
+
+
+def wait_for_high_watermark(cluster: KafkaCluster, broker: int, tp: TopicPartition, told: int | None) -> None:
+    """Until it is that on disk: a broker raises it to the log start at once, and checkpoints every five seconds."""
+    wait_until(
+        lambda: checkpointed_high_watermark(cluster, broker, tp) == told,
+        f"{tp} on {broker} to have the high watermark {told} on disk",
+    )
 
 
 def checkpointed_high_watermark(cluster: KafkaCluster, broker: int, tp: TopicPartition) -> int:

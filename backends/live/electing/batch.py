@@ -232,7 +232,7 @@ class Batch:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 0.5)
         for row in waiting:
-            what = "the order that was written does not stand: another run may have put it back"
+            what = "the order that was written is not seen to stand: a broker is behind, or another run put it back"
             self._fail(row, what, passing=True)
         return [row for row in rows if row.tp not in self._ended]
 
