@@ -217,7 +217,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
         session = self._desk.session
         where = "SIMULATOR" if session.simulated else "LIVE"
         asked = ConfirmRequest(
-            title=f"To {wording}?",
+            title=f"{wording[:1].upper()}{wording[1:]}?",
             target=(f"{where} {session.target.title}, cluster {session.view.cluster_id}",),
             confirm_label="Send",
             opened_by="enter",
