@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from backends.testbed.tools import JavaRunner
 from backends.testbed.waits import wait_until
 
 MAIN_CLASS = "kafka.Kafka"
+_LOUD = re.compile(r"^\S+ \S+ \[.*\] (WARN|ERROR|FATAL) ")
 
 
 class Node:
@@ -128,9 +130,15 @@ class Node:
             )
 
     def log_tail(self, lines: int = 30) -> str:
-        """The last lines of the node's log, of all runs."""
+        """The last lines of the node's log, of all runs, and before them the last that are no mere information."""
         with suppress(FileNotFoundError), self.log_file.open(errors="replace") as log:
-            return f"the end of {self.log_file}:\n" + "".join(deque(log, lines))
+            loud: deque[str] = deque(maxlen=10)
+            last: deque[str] = deque(maxlen=lines)
+            for line in log:
+                last.append(line)
+                if _LOUD.search(line):
+                    loud.append(line)
+            return "".join((f"warnings of {self.log_file}:\n", *loud, "its end:\n", *last))
         return f"{self.log_file} is not there"
 
     def wipe_log_dir(self, index: int = 0) -> None:
