@@ -57,14 +57,14 @@ def take_offline(cluster: KafkaCluster) -> None:
         cluster.observe.wait_fenced(survivor)
         _write(cluster, lambda _: 1)
     cluster.node(LAST).kill()
-    # The one that had led goes on first: until it has heard that it leads no more, the other would get from it what
-    # it is to lack.
+    # The one that had led goes on first, and alone until it has heard that it leads no more: the other would get
+    # from it what it is to lack. That it shows itself unfenced tells nothing: it shows what was before it hung.
     for survivor in reversed(SURVIVORS):
         cluster.node(survivor).resume()
-        cluster.observe.wait_live([survivor], WAIT_SECONDS)
-    cluster.observe.wait_topic(
-        TOPIC, PARTITIONS, WAIT_SECONDS, each=lambda state: state.leader == -1, what="offline"
-    )
+        cluster.observe.wait_topic(
+            TOPIC, PARTITIONS, WAIT_SECONDS, each=lambda state: state.leader == -1, what="offline"
+        )
+    cluster.observe.wait_live(SURVIVORS, WAIT_SECONDS)
     cluster.observe.wait_fenced(LAST)
 
 
