@@ -148,7 +148,8 @@ def explain_timeout(after: Quorum, key: ReplicaKey, *, adding: bool, reachable: 
     """The cause of a REQUEST_TIMED_OUT, from the quorum as it is described afterwards.
 
     NOT_COMMITTED means that the change is in the log: it takes effect as soon as a majority of the new set is up,
-    and is not to be repeated. CHANGE_PENDING is what remains when nothing else explains it.
+    and is not to be repeated. PASSED is what remains when nothing explains it any more: at that moment another
+    change was under way, or a request of the leader's to the newcomer (AddVoterHandler then answers at once).
     """
     if after.high_watermark is None:
         return TimeoutCause.NO_HIGH_WATERMARK
@@ -158,7 +159,7 @@ def explain_timeout(after: Quorum, key: ReplicaKey, *, adding: bool, reachable: 
         return TimeoutCause.UNREACHABLE
     if adding and not caught_up(after.progress_of(key), after.now_ms):
         return TimeoutCause.LAGGING
-    return TimeoutCause.CHANGE_PENDING
+    return TimeoutCause.PASSED if after.change_pending is False else TimeoutCause.CHANGE_PENDING
 
 
 def wedged(earlier: Quorum, later: Quorum, min_interval_ms: int = 2000) -> bool | None:

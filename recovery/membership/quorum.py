@@ -81,13 +81,14 @@ class RaftError(StrEnum):
 
 
 class TimeoutCause(StrEnum):
-    """What stands behind REQUEST_TIMED_OUT, which Kafka answers at once in all cases but the last."""
+    """What stands behind REQUEST_TIMED_OUT, which Kafka answers at once in all cases but NOT_COMMITTED."""
 
     CHANGE_PENDING = "another change of the voters is under way"
     NO_HIGH_WATERMARK = "the leader has not committed anything in its epoch"
     UNREACHABLE = "the leader cannot reach the new voter"
     LAGGING = "the new voter has not caught up"
     NOT_COMMITTED = "the change is written, and a majority of the new set has not committed it"
+    PASSED = "what stood in the way has passed, and nothing was changed: send it again"
 
 
 class Refusal(NamedTuple):

@@ -108,6 +108,15 @@ def test_a_newcomer_that_stops_catching_up_is_told_from_the_other_causes(
     assert console.sent() == []
 
 
+def carried_out(console: Console, verb: str, node: int) -> bool:
+    """Sent again where the tool says so, as an operator does."""
+    for _ in range(5):
+        ended = console("quorum", verb, str(node), *YES)
+        if "send it again" not in ended.out + ended.err:
+            break
+    return ended.status == 0
+
+
 def test_two_operators_at_once_do_no_harm(
     cluster: KafkaCluster, console: Console, watched: Watched, tmp_path: Path
 ) -> None:
@@ -130,10 +139,10 @@ def test_two_operators_at_once_do_no_harm(
     added = {103, 104} & set(found)
     assert len(added) == statuses.count(0)
     for left in {103, 104} - added:
-        assert console("quorum", "add", str(left), *YES).status == 0
+        assert carried_out(console, "add", left)
     assert set(watched.voters()) == {100, 101, 102, 103, 104}
     for spare in (103, 104):
-        assert console("quorum", "remove", str(spare), *YES).status == 0
+        assert carried_out(console, "remove", spare)
         cluster.node(spare).stop()
     assert set(watched.voters()) == {100, 101, 102}
 

@@ -170,6 +170,7 @@ def test_the_causes_of_a_timeout_are_told_apart_afterwards() -> None:
         explain_timeout(written, new, adding=True),
         explain_timeout(ready, new, adding=True, reachable=False),
         explain_timeout(quorum(1, 2, 3), new, adding=True),
+        explain_timeout(replace(ready, change_pending=True), new, adding=True),
         explain_timeout(ready, new, adding=True),
         explain_timeout(quorum(1, 2), key(3), adding=False),
         explain_timeout(quorum(1, 2, 3), key(3), adding=False),
@@ -180,8 +181,9 @@ def test_the_causes_of_a_timeout_are_told_apart_afterwards() -> None:
         TimeoutCause.UNREACHABLE,
         TimeoutCause.LAGGING,
         TimeoutCause.CHANGE_PENDING,
+        TimeoutCause.PASSED,
         TimeoutCause.NOT_COMMITTED,
-        TimeoutCause.CHANGE_PENDING,
+        TimeoutCause.PASSED,
     ]
 
 
