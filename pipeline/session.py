@@ -101,7 +101,12 @@ def _built(builder: Any, settings: Settings, scratch: Path, *, under_submit: boo
         os.environ["PYTHONPATH"] = os.pathsep.join(_code(os.environ.get("PYTHONPATH", "")))
         quiet = scratch / "log4j2.properties"
         quiet.write_text(_QUIET)
-        wanted.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{quiet}")
+        # What a JVM remarks goes to stdout, which is the document's; the launcher's own is read as a command line.
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", _NO_COUNTERS)
+        java = (
+            f"-Dlog4j2.configurationFile=file:{quiet} -Xlog:disable -Xlog:all=warning:stderr {_NO_COUNTERS}"
+        )
+        wanted.setdefault("spark.driver.extraJavaOptions", java)
     for key, value in wanted.items():
         builder = builder.config(key, value)
     interrupted = signal.getsignal(signal.SIGINT)
@@ -111,6 +116,9 @@ def _built(builder: Any, settings: Settings, scratch: Path, *, under_submit: boo
         signal.signal(signal.SIGINT, interrupted)
     return spark
 
+
+_NO_COUNTERS = "-XX:-UsePerfData"
+"""Of its counters in /tmp a JVM remarks something whenever another one looks through them."""
 
 _QUIET = """\
 rootLogger.level = error

@@ -32,8 +32,9 @@ _BEFORE_4 = {"kafka-acls": "kafka.admin.AclCommand", "kafka-dump-log": "kafka.to
 
 _OFFLINE = frozenset({"kafka-storage", "kafka-dump-log"})
 _TOOL_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-# A remark of the JVM itself must not stand among a tool's output.
-_JVM_LOG = ("-Xlog:disable", "-Xlog:all=warning:stderr")
+# A remark of the JVM itself must not stand among a tool's output; of its counters in /tmp it makes one whenever
+# another that starts at the same moment looks through them.
+_JVM_LOG = ("-Xlog:disable", "-Xlog:all=warning:stderr", "-XX:-UsePerfData")
 _LOG4J = """\
 log4j.rootLogger={level}, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender

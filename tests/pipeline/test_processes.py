@@ -1,7 +1,8 @@
-"""A signal ends a run at any time: one line, the status that shells know, and nothing left."""
+"""Runs as processes: a signal ends one at any time with one line and nothing left, and stdout is the document."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -52,3 +53,19 @@ def test_a_run_that_is_stopped_says_so_and_leaves_nothing(
     lines = [line for line in said.splitlines() if not line.startswith("WARNING: Using incubator")]
     assert lines == [f"ktriage: stopped by {signum.name}; nothing was in flight"]
     assert not list((tmp_path / "out").glob("*"))
+
+
+def test_what_the_java_remarks_does_not_stand_in_the_document(tmp_path: Path) -> None:
+    write(place(str(tmp_path / "lake")), "c", surveys(1, 10))
+    words = ("pipeline", "plan", "--in", "lake", "--out", "out", "--all", "--output", "json")
+    ended = subprocess.run(
+        command_line("ktriage", *words),
+        cwd=tmp_path,
+        env={**environment(tmp_path), "SPARK_SUBMIT_OPTS": "-Xlog:gc"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["job"] == "plan"
