@@ -22,7 +22,7 @@ from textual import events
 from backends.simulator.network import OPERATOR, broker
 from console.actions.keys import KEYS
 from console.app.app import Console, Options
-from console.cli.run import Program
+from console.cli.base.run import Program
 from console.output.screen import Screen
 from console.signals import Supervisor
 from console.target import resolve

@@ -29,7 +29,7 @@ from console.app.safety import forbidden
 from console.app.session import Opening, Session
 from console.app.stopping import ConsoleSupervisor
 from console.app.terminal import Terminal
-from console.cli.run import Program
+from console.cli.base.run import Program
 from console.crash import redact, write_crash
 from console.errors import InputError
 from console.paths import state_dir

@@ -14,7 +14,7 @@ from console.app import applying, draft
 from console.app.availability import NO_ALTER
 from console.app.confirmation import Frozen, freeze, refuse_changed, refuse_unconfirmed
 from console.app.progress import Batches
-from console.cli.recording import save_plan
+from console.cli.base.recording import save_plan
 from console.errors import NotDone
 from console.output.settled import unfinished_lines
 from recovery.model import Unknown

@@ -11,9 +11,9 @@ from console.actions.apply import Applied, Prepared, prepare
 from console.actions.carry_out import carry_out, survey_rows
 from console.actions.resume import refuse_open, settle_first
 from console.app.confirmation import Frozen
-from console.cli.recording import open_journal
-from console.cli.run import Program
-from console.cli.status import Status
+from console.cli.base.recording import open_journal
+from console.cli.base.run import Program
+from console.cli.base.status import Status
 from console.errors import NotDone
 from console.journal.unfinished import unfinished
 from console.signals import StopRequest

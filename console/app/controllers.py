@@ -10,7 +10,7 @@ from console.actions.replace_plan import Choice
 from console.app import wizard
 from console.app.ask import Answer, AskOne, AskText
 from console.app.wizard_screen import WizardScreen
-from console.cli.quorum_replacing import Planned
+from console.cli.quorum.replacing import Planned
 from console.errors import NotDone
 from recovery.membership.replacement import Kind
 

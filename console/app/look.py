@@ -15,7 +15,7 @@ from backends.base.protocol import Backend
 from console.actions.examine import Configs, may_be_under_min_isr
 from console.actions.quorum import lost
 from console.app.view import View, Wanted
-from console.cli.quorum_looking import KEPT
+from console.cli.quorum.looking import KEPT
 from console.remembered import recall
 from recovery.membership.lost import Lost
 from recovery.membership.quorum import Quorum

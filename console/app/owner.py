@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from console.cli.run import Program
+from console.cli.base.run import Program
 
 
 class Owner(Protocol):

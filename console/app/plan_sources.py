@@ -10,8 +10,8 @@ from pathlib import Path
 
 from console.app.aside import aside
 from console.app.takeaway import given_path
-from console.cli.planning import refuse_other_cluster
-from console.cli.recording import user
+from console.cli.base.recording import user
+from console.cli.recovery.planning import refuse_other_cluster
 from console.errors import InputError
 from console.planfile import read_regular
 from recovery.plan.values import BarePlan, Plan

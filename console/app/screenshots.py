@@ -23,7 +23,7 @@ from backends.base.answers import ClusterInfo
 from backends.base.errors import Unreachable
 from backends.simulator.adapter import SimulatorBackend
 from console.app.app import Console, Options
-from console.cli.run import Program
+from console.cli.base.run import Program
 from console.output.screen import Screen
 from console.signals import Supervisor
 from console.simulated import scenario

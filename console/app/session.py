@@ -20,7 +20,7 @@ from console.app.rows import Rows, shaped
 from console.app.safety import Safety
 from console.app.stopping import Halt
 from console.app.view import Choosing, Link, View, Wanted
-from console.cli.recording import header
+from console.cli.base.recording import header
 from console.errors import ConsoleError
 from console.target import Target
 from recovery.plan.values import Header

@@ -16,9 +16,9 @@ from console.actions.consent import Consent
 from console.actions.quorum_change import Changed, Prepared
 from console.actions.replace import Gone, standing
 from console.actions.replace_plan import Choice, plan_replacement
-from console.cli.quorum_replacing import Planned, read_plan, recorded, refuse_other_cluster, save
-from console.cli.recording import now, open_journal, user
-from console.cli.run import Program
+from console.cli.base.recording import now, open_journal, user
+from console.cli.base.run import Program
+from console.cli.quorum.replacing import Planned, read_plan, recorded, refuse_other_cluster, save
 from console.errors import NotDone
 from console.journal.replacing import open_replacement
 from console.journal.unfinished import unfinished

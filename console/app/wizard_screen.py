@@ -15,7 +15,7 @@ from console.actions.replace import Course, Gone
 from console.app import wizard
 from console.app.stopping import Halt
 from console.app.wizard import Bridge, Told
-from console.cli.quorum_replacing import Planned
+from console.cli.quorum.replacing import Planned
 from console.errors import ConsoleError
 from recovery.membership.replacement import Step as PlannedStep
 from widgets.dialogs.confirm import Confirmation, ConfirmRequest

@@ -17,10 +17,10 @@ import typer
 from typer.exceptions import Exit, TyperException
 
 from backends.base.errors import BackendError
-from console.cli.commands import single, tree
+from console.cli.base.run import Program
+from console.cli.base.status import Status, status_of
 from console.cli.garbage import collect_seldom
-from console.cli.run import Program
-from console.cli.status import Status, status_of
+from console.cli.tree import single, tree
 from console.errors import ConsoleError
 from console.output.screen import Screen, printable
 from console.signals import AT_QUESTION, Stopped, Supervisor, status_of_signal

@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-from console.cli.run import Program
+from console.cli.base.run import Program
 from console.errors import InputError
 from console.target import Target
 

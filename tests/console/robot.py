@@ -22,7 +22,7 @@ from console.app.ask import AskOne
 from console.app.desk import Desk
 from console.app.session import Session
 from console.app.view import Link
-from console.cli.run import Program
+from console.cli.base.run import Program
 from console.output.screen import Screen
 from console.paths import state_dir
 from console.signals import Supervisor

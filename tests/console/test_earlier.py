@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from backends.base.answers import Designation
-from console.cli.recording import open_journal
+from console.cli.base.recording import open_journal
 from console.journal.lines import REORDER
 from console.journal.unfinished import unfinished
 from recovery.model import TopicPartition

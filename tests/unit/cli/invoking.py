@@ -17,9 +17,9 @@ import pytest
 
 from backends.base.protocol import Backend
 from console import backends
-from console.cli.commands import single, tree
+from console.cli.base.run import Program
 from console.cli.main import run
-from console.cli.run import Program
+from console.cli.tree import single, tree
 from console.output.screen import Screen
 from console.signals import Supervisor
 

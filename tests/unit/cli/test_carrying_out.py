@@ -12,7 +12,7 @@ import pytest
 
 from backends.base.answers import Partitions
 from console.actions import carry_out
-from console.cli.run import Run as CliRun
+from console.cli.base.run import Run as CliRun
 from console.journal.journal import _LineFile
 from recovery.model import TopicPartition, Unknown, Why
 from tests.unit.cli.invoking import Caller, command_line, invoke, typing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.cli.run import Run
+from console.cli.base.run import Run
 from tests.unit.cli.invoking import Caller
 from tests.unit.cli.memory import CLUSTER_ID, cluster_of
 from tests.unit.cli.test_carrying_out import ANY, planned, sent

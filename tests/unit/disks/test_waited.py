@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from console import backends
-from console.cli import log_dirs_leaderless, log_dirs_swapping
-from console.cli.log_dirs_leaderless import SECONDS, Leaderless, leaderless_lines
-from console.cli.log_dirs_showing import looked
-from console.cli.log_dirs_swapping import _waited
-from console.cli.run import Program, Run
+from console.cli.base.run import Program, Run
+from console.cli.disks import leaderless, swapping
+from console.cli.disks.leaderless import SECONDS, Leaderless, leaderless_lines
+from console.cli.disks.showing import looked
+from console.cli.disks.swapping import _waited
 from console.output.screen import Screen
 from console.signals import StopRequest, Supervisor
 from console.target import resolve
@@ -84,8 +84,8 @@ def test_while_the_disk_is_waited_for_it_is_said_who_has_no_leader(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(log_dirs_leaderless, "SECONDS", 0.0)
-    monkeypatch.setattr(log_dirs_swapping, "POLL", 0.01)
+    monkeypatch.setattr(leaderless, "SECONDS", 0.0)
+    monkeypatch.setattr(swapping, "POLL", 0.01)
     stop = StopRequest()
     err = Heard(stop)
     run = Run(program(err), resolve(None, None, "disk-failure", None), json=False)
@@ -94,9 +94,9 @@ def test_while_the_disk_is_waited_for_it_is_said_who_has_no_leader(
     async def wait() -> None:
         backend = backends.backend(run.target, run.screen.say)
         disks = await looked(backend)
-        held = (await log_dirs_swapping._swap(backend, disks, place)).held
+        held = (await swapping._swap(backend, disks, place)).held
         async with asyncio.timeout(60):
-            await log_dirs_swapping._wait(run, backend, place, held, stop)
+            await swapping._wait(run, backend, place, held, stop)
         await backend.close()
 
     asyncio.run(wait())

@@ -15,7 +15,7 @@ import pytest
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.loop import SECOND
-from console.cli.run import Run
+from console.cli.base.run import Run
 from console.output.screen import Screen
 from tests.unit.cli.invoking import Caller, command_line, environment
 from tests.unit.membership.controllers_only import BC, reached

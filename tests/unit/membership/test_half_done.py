@@ -11,8 +11,8 @@ import pytest
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.loop import SECOND
 from console.actions.replace_plan import Choice, plan_replacement
-from console.cli import quorum_replacing
-from console.cli.quorum_replacing import Planned, recorded, save
+from console.cli.quorum import replacing
+from console.cli.quorum.replacing import Planned, recorded, save
 from console.journal.journal import Journal
 from console.journal.replacing import open_replacement
 from console.journal.unfinished import REPLACE, unfinished
@@ -68,7 +68,7 @@ def half_done(backend: SimulatorBackend, dies: type[Dies] = Dies) -> int:
 def backend(call: Caller, monkeypatch: pytest.MonkeyPatch) -> SimulatorBackend:  # sets the home
     found = cluster((100, 101, 102), (103,))
     reached(monkeypatch, found)
-    monkeypatch.setattr(quorum_replacing, "PATIENCE", 5.0)
+    monkeypatch.setattr(replacing, "PATIENCE", 5.0)
     return found
 
 

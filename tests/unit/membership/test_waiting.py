@@ -14,7 +14,7 @@ from console.actions.quorum_change import Changed, Prepared, carry_out, prepare_
 from console.actions.replace import Course, Gone, go_through
 from console.actions.replace_plan import Choice, plan_replacement
 from console.actions.waiting import Waited
-from console.cli import quorum_endpoints
+from console.cli.quorum import endpoints
 from recovery.membership.replacement import Kind, Step
 from recovery.membership.voters import Endpoint
 from tests.unit.membership.leaderless import Clock, Leaderless
@@ -60,8 +60,8 @@ def test_the_upgrade_is_looked_for_no_longer_than_it_says(monkeypatch: pytest.Mo
 
 def test_a_new_endpoint_is_waited_for_no_longer_than_it_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(quorum_endpoints, "Waited", partial(Waited, clock=clock))
-    monkeypatch.setattr(quorum_endpoints, "PATIENCE", 20.0)
+    monkeypatch.setattr(endpoints, "Waited", partial(Waited, clock=clock))
+    monkeypatch.setattr(endpoints, "PATIENCE", 20.0)
     wanted = (Endpoint("CONTROLLER", "kafka-101.new", 9093),)
 
     class Quiet:
@@ -74,7 +74,7 @@ def test_a_new_endpoint_is_waited_for_no_longer_than_it_may_take(monkeypatch: py
         membership: Any = Leaderless(backend.membership, clock, lost=True)
         run: Any = Quiet()
         stop: Any = Never()
-        return await quorum_endpoints._until(run, membership, 101, wanted, stop)
+        return await endpoints._until(run, membership, 101, wanted, stop)
 
     assert not asyncio.run(go())
     assert clock.now <= 24.0

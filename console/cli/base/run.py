@@ -1,0 +1,117 @@
+"""What every command runs in: the cluster, the streams, the signals."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
+
+from backends.base.protocol import Backend
+from console.errors import InputError, NotDone
+from console.output.screen import Screen, printable
+from console.signals import StopRequest, Supervisor
+from console.target import Target
+
+if TYPE_CHECKING:
+    from recovery.plan.values import Plan
+
+T = TypeVar("T")
+
+
+class Output(StrEnum):
+    """How results are written."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+@dataclass(slots=True)
+class Program:
+    """The process: its name and arguments, its streams, its signals.
+
+    ``resume`` is the command that a second signal prints before the process leaves at once.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    screen: Screen
+    supervisor: Supervisor
+    resume: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One command on one cluster; ``named`` is None only where a command does without a cluster."""
+
+    program: Program
+    named: Target | None
+    json: bool
+
+    @property
+    def target(self) -> Target:
+        if self.named is None:
+            raise InputError("this needs a cluster: give --bootstrap-server, --cluster or --simulate")
+        return self.named
+
+    @property
+    def screen(self) -> Screen:
+        return self.program.screen
+
+    def refuse_if_read_only(self) -> None:
+        """Raises InputError where the profile forbids what changes the cluster."""
+        if self.target.read_only:
+            raise InputError(f"this would change the cluster, and {self.target.read_only}; nothing was sent")
+
+    def work(self, job: Callable[[Backend, StopRequest], Awaitable[T]]) -> T:
+        """Runs ``job`` on the cluster and lets go of it. Raises what the job raises, and Stopped."""
+        from console.backends import backend  # noqa: PLC0415  # not before a cluster is asked
+
+        cluster = backend(self.target, self.screen.say)
+
+        async def supervised(stop: StopRequest) -> T:
+            try:
+                return await job(cluster, stop)
+            finally:
+                await cluster.close()
+
+        return self.program.supervisor.run(supervised)
+
+    def next(self, *words: str) -> None:
+        """Prints the command that comes next, on stderr, ready to be copied."""
+        self.screen.say(f"next: {self.target.command(*words)}")
+
+    def finished(self, *, unrestored: bool) -> None:
+        """What was sent has ended: a signal from now on leaves nothing to resume, unless an order still stands."""
+        if not unrestored:
+            self.program.resume = ""
+
+    def refuse_unless_interactive(self, instead: str) -> None:
+        """Raises InputError where nobody can be asked, and the option that says so is missing."""
+        if not self.screen.interactive:
+            raise InputError(f"nobody can be asked here: give {instead}; nothing was sent")
+
+    async def confirm_loss(self, plan: Plan) -> None:
+        """The number that has to be read for it is typed: a plan that loses nothing is confirmed by 0."""
+        from console.output.words import counted_as  # noqa: PLC0415  # where somebody is asked only
+        from recovery.plan.review import summarise  # noqa: PLC0415
+
+        summary = summarise(plan)
+        where = printable(f"on cluster {plan.header.cluster_id} ({self.target.title})")
+        question = (
+            f"{counted_as(summary.elect, 'election')} will be held {where}. To go on, type the number of partitions"
+            " that may lose something:"
+        )
+        await self.confirm_number(question, summary.may_lose)
+
+    async def confirm_number(self, question: str, number: int) -> None:
+        """Raises NotDone unless exactly that number is typed."""
+        if await self.ask(question) != str(number):
+            raise NotDone(f"not confirmed (the number is {number}); nothing was sent")
+
+    async def ask(self, question: str) -> str:
+        """What a person types, without blanks around it; empty at the end of input. A signal ends the waiting."""
+        from console.cli.base.terminal import read_line  # noqa: PLC0415  # where somebody is asked only
+
+        self.screen.say(question)
+        return (await read_line(0)).strip()

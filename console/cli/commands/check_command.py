@@ -1,0 +1,29 @@
+"""``ktriage check``."""
+
+from __future__ import annotations
+
+from console.cli.base.run import Run
+from console.cli.base.status import STATUS_HELP
+from console.cli.commands.options import connected
+
+HELP = f"""\
+For peace time: which brokers can be reached from here at the addresses they advertise, which calls this cluster
+offers and what they are used for, and which permissions this caller has and lacks. Nothing is changed. The exit
+status is 0 only when every broker was reached and no permission is missing.
+
+\b
+Examples:
+  ktriage check --bootstrap-server kafka-1:9092
+  ktriage check --bootstrap-server kafka-1:9092 --command-config client.properties --broker 3=10.0.0.3:9092
+
+{STATUS_HELP}"""
+
+
+def check(run: Run) -> int:
+    from console.cli.recovery.checking import check_cluster  # noqa: PLC0415  # not for --help
+
+    return check_cluster(run)
+
+
+check.__doc__ = HELP
+command = connected(check)

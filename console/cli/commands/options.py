@@ -1,0 +1,206 @@
+"""Options that several commands share: one spelling, one help text."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from console.cli.base.run import Output, Run
+from console.target import resolve
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+
+def _profiles(incomplete: str) -> list[str]:
+    """Completion of --cluster from the profiles' file: no cluster is contacted."""
+    from console.errors import InputError  # noqa: PLC0415  # completion only
+    from console.paths import config_dir  # noqa: PLC0415
+    from console.settings import load  # noqa: PLC0415
+
+    try:
+        names = load(config_dir() / "clusters.yaml").clusters
+    except InputError:
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+BootstrapServer = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server", metavar="HOST:PORT[,…]", help="Brokers to ask for the rest of the cluster."
+    ),
+]
+BootstrapController = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-controller",
+        metavar="HOST:PORT[,…]",
+        help="Controllers to ask instead of brokers, which may be the ones that are down.",
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="PROFILE",
+        help="A profile of ~/.config/ktriage/clusters.yaml instead of --bootstrap-server.",
+        autocompletion=_profiles,
+    ),
+]
+Simulate = Annotated[
+    str | None,
+    typer.Option("--simulate", metavar="SCENARIO", help="A simulated cluster instead of a real one."),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", min=0, help="With --simulate: the run's seed, 1 unless given."),
+]
+State = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="FILE",
+        help="With --simulate: where the simulation is kept from command to command.",
+    ),
+]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        help="A Java client.properties file: security.protocol, sasl.*, ssl.*, as for Kafka's own tools.",
+    ),
+]
+BrokerAddress = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--broker",
+        metavar="ID=HOST:PORT",
+        help="Where to reach that broker from here, if not at its advertised address. May be repeated.",
+    ),
+]
+OutputFormat = Annotated[
+    Output, typer.Option("--output", help="table for people, json for programs (docs/output.md).")
+]
+RankingOption = Annotated[
+    Ranking,
+    typer.Option(
+        "--ranking",
+        help="What makes a log the best: the epoch of its last record, then its length (last-record); or the"
+        " partition's leader epoch as its broker knows it, then its length (specification).",
+    ),
+]
+StrategyOption = Annotated[
+    Strategy,
+    typer.Option(
+        "--strategy",
+        help="aggressive: the best of the replicas that answered. balanced: never while an ISR or ELR member may"
+        " come back, and only with all of LastKnownELR. complete: only when every replica answered. none:"
+        " report only.",
+    ),
+]
+PathToJsonFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--path-to-json-file",
+        metavar="FILE",
+        help='The partitions: {"partitions": [{"topic": "foo", "partitions": [0, 3]}]}.',
+    ),
+]
+AllOffline = Annotated[
+    bool, typer.Option("--all-offline-partitions", help="Every partition that has no leader.")
+]
+DurationMs = Annotated[
+    int,
+    typer.Option(
+        "--recovery-duration-ms",
+        min=1,
+        metavar="MS",
+        help="A broker has to answer within this time to be considered. A limit, not a wait.",
+    ),
+]
+Attempts = Annotated[
+    int,
+    typer.Option(
+        "--recovery-election-attempts",
+        min=0,
+        metavar="N",
+        help="How many times a passing failure of an election is tried again.",
+    ),
+]
+Topics = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="TOPIC", help="A topic; with --partition, one of its partitions."),
+]
+Partitions = Annotated[
+    list[int] | None,
+    typer.Option("--partition", metavar="N", min=0, help="A partition of the topic. May be repeated."),
+]
+Rows = Annotated[
+    int,
+    typer.Option(
+        "--rows", metavar="N", min=0, help="How many partitions the table shows, worst first; 0: all."
+    ),
+]
+RowsIfMany = Annotated[
+    int | None,
+    typer.Option(
+        "--rows",
+        metavar="N",
+        min=0,
+        help="How many partitions the table shows, worst first; 0: all. If not given: all that are named, else 20.",
+    ),
+]
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan file.", show_default=False)]
+
+_CONNECTION: tuple[tuple[str, Any, Any], ...] = (
+    ("bootstrap_server", BootstrapServer, None),
+    ("cluster", Cluster, None),
+    ("simulate", Simulate, None),
+    ("seed", Seed, None),
+    ("state", State, None),
+    ("command_config", CommandConfig, None),
+    ("broker", BrokerAddress, None),
+)
+_CONTROLLERS: tuple[tuple[str, Any, Any], ...] = (("bootstrap_controller", BootstrapController, None),)
+
+
+def connected(
+    function: Callable[..., int], *, needed: bool = True, controllers: bool = False
+) -> Callable[..., int]:
+    """The command that typer sees: the connection's options and --output, then the function's own.
+
+    ``controllers``: it can be done through the controllers alone, and takes --bootstrap-controller.
+    The function is handed a :class:`console.cli.base.run.Run`. Where a cluster is not ``needed``, its target is
+    None unless one is named.
+    """
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    own_output = any(parameter.name == "output" for parameter in own)
+    options = (*_CONNECTION, *(_CONTROLLERS if controllers else ()))
+    shared = [_parameter(*option) for option in options]
+    if not own_output:
+        own.append(_parameter("output", OutputFormat, Output.TABLE))
+
+    def command(ctx: typer.Context, **values: Any) -> int:
+        connection = {name: values.pop(name) for name, _, _ in options}
+        connection["broker"] = connection["broker"] or ()
+        named = needed or any(connection.values())
+        output = values["output"] if own_output else values.pop("output")
+        run = Run(
+            ctx.obj, resolve(**connection, controllers=controllers) if named else None, output == Output.JSON
+        )
+        return function(run, **values)
+
+    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    command.__signature__ = inspect.Signature([context, *shared, *own])  # type: ignore[attr-defined]  # read by typer
+    command.__doc__ = function.__doc__
+    return command
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

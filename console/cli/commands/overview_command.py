@@ -1,0 +1,47 @@
+"""``ktriage status``."""
+
+from __future__ import annotations
+
+from backends.base.protocol import Backend
+from console.cli.base.reminding import remind
+from console.cli.base.run import Run
+from console.cli.base.status import STATUS_HELP, Status
+from console.cli.commands.options import DurationMs, Rows, connected
+from console.paths import unused
+
+HELP = f"""\
+Shows the whole cluster on one screen: brokers that are fenced or cannot be reached from here, partitions that
+are offline, under min ISR or leaning on the ELR, the worst first, the metadata quorum, and failed log dirs.
+With --output json all of it: every partition with ISR, ELR and LastKnownELR, every replica's last epoch and log
+end, log dirs, quorum. Nothing is changed. What this caller may not see, or a broker that is said to be up did
+not tell, is named, and the exit status is then 1.
+
+\b
+Examples:
+  ktriage status --bootstrap-server kafka-1:9092
+  ktriage status --cluster production --rows 0
+  ktriage status --cluster production --output json | jq .counts
+
+{STATUS_HELP}"""
+
+
+def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 10) -> int:
+    from console.actions.overview import Overview, not_asked, overview  # noqa: PLC0415  # not for --help
+    from console.output.overview import overview_document, overview_lines  # noqa: PLC0415
+    from console.output.screen import printable  # noqa: PLC0415
+
+    async def job(backend: Backend, _stop: object) -> Overview:
+        return await overview(backend, recovery_duration_ms / 1000, run.screen.progress)
+
+    view = run.work(job)
+    run.screen.out(overview_document(view) if run.json else overview_lines(view, rows))
+    missing = not_asked(view)
+    for line in missing:
+        run.screen.say(f"not told: {printable(line)}")
+    if not remind(run, view.cluster.cluster_id) and any(survey.state.offline for survey in view.surveys):
+        run.next("plan", "--all-offline-partitions", unused())
+    return Status.PARTLY if missing else Status.DONE
+
+
+status.__doc__ = HELP
+command = connected(status)

@@ -1,0 +1,129 @@
+"""``ktriage recover`` and ``kafka-unclean-recovery``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from console.cli.base.run import Run
+from console.cli.base.selecting import selection
+from console.cli.base.status import STATUS_HELP
+from console.cli.commands.options import (
+    AllOffline,
+    Attempts,
+    DurationMs,
+    PathToJsonFile,
+    RankingOption,
+    Rows,
+    StrategyOption,
+    connected,
+)
+from console.errors import InputError
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+HELP = f"""\
+Recovers offline partitions whose ISR and ELR are gone: asks every surviving replica's broker how far its log
+goes, chooses a leader for each partition, and shows the logs, writes the choice to a file, or elects. A
+partition that came back by itself meanwhile counts as recovered. Whoever is elected, the other replicas
+truncate to its log: what that destroys is counted first.
+
+At least one of --show-replica-info, --manual-recovery-output-file, --automated-recovery and --dry-run is
+required, and one of --path-to-json-file and --all-offline-partitions.
+
+\b
+Examples:
+  kafka-unclean-recovery --bootstrap-server kafka-1:9092 --all-offline-partitions --show-replica-info
+  kafka-unclean-recovery --bootstrap-server kafka-1:9092 --path-to-json-file lost.json \\
+      --manual-recovery-output-file leaders.json
+  kafka-unclean-recovery --bootstrap-server kafka-1:9092 --all-offline-partitions --automated-recovery
+
+{STATUS_HELP}"""
+
+
+ShowReplicaInfo = Annotated[
+    bool, typer.Option("--show-replica-info", help="Print a table of every replica's log.")
+]
+OutputFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--manual-recovery-output-file",
+        metavar="FILE",
+        help="Write the chosen leaders to a new file, for ktriage review and apply, or kafka-elect-leaders."
+        " Not together with --automated-recovery.",
+    ),
+]
+Automated = Annotated[
+    bool,
+    typer.Option("--automated-recovery", help="Elect the chosen leaders. The plan is saved first."),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Send nothing: write the file, and print the summary.")
+]
+
+
+def recover(
+    run: Run,
+    *,
+    path_to_json_file: PathToJsonFile = None,
+    all_offline_partitions: AllOffline = False,
+    show_replica_info: ShowReplicaInfo = False,
+    manual_recovery_output_file: OutputFile = None,
+    automated_recovery: Automated = False,
+    dry_run: DryRun = False,
+    recovery_duration_ms: DurationMs = 30_000,
+    recovery_election_attempts: Attempts = 3,
+    ranking: RankingOption = Ranking.LAST_RECORD,
+    strategy: StrategyOption = Strategy.AGGRESSIVE,
+    rows: Rows = 20,
+) -> int:
+    _refuse_wrong_mix(
+        (show_replica_info, dry_run), manual_recovery_output_file is not None, automated_recovery, strategy
+    )
+    if (path_to_json_file is None) == (not all_offline_partitions):
+        problem = "not both" if all_offline_partitions else "one of them"
+        raise InputError(f"give --path-to-json-file or --all-offline-partitions, {problem}")
+    chosen = selection(path=path_to_json_file, offline=all_offline_partitions)
+    words = (
+        ("--path-to-json-file", str(path_to_json_file))
+        if path_to_json_file
+        else ("--all-offline-partitions",)
+    )
+    from console.cli.recovery.recovering import Request  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.recovering import recover as carry_on  # noqa: PLC0415
+
+    return carry_on(
+        run,
+        Request(
+            "recover",
+            chosen,
+            ranking,
+            strategy,
+            seconds=recovery_duration_ms / 1000,
+            attempts=recovery_election_attempts,
+            show=show_replica_info,
+            file=manual_recovery_output_file,
+            send=automated_recovery and not dry_run,
+            dry_run=dry_run,
+            rows=rows,
+            words=words,
+        ),
+    )
+
+
+def _refuse_wrong_mix(looks: tuple[bool, ...], writes: bool, elects: bool, strategy: Strategy) -> None:
+    if not (any(looks) or writes or elects):
+        raise InputError(
+            "nothing to do: give at least one of --show-replica-info, --manual-recovery-output-file,"
+            " --automated-recovery and --dry-run"
+        )
+    if elects and writes:
+        raise InputError("--manual-recovery-output-file and --automated-recovery exclude each other")
+    if strategy is Strategy.NONE and (elects or writes):
+        raise InputError("--strategy none chooses nobody: use it with --show-replica-info or --dry-run only")
+
+
+recover.__doc__ = HELP
+command = connected(recover)

@@ -1,0 +1,84 @@
+"""``ktriage replicas``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from backends.base.answers import Depth
+from backends.base.protocol import Backend
+from console.cli.base.reminding import remind
+from console.cli.base.run import Run
+from console.cli.base.selecting import selection, words
+from console.cli.base.status import STATUS_HELP, Status
+from console.cli.commands.options import (
+    AllOffline,
+    DurationMs,
+    Partitions,
+    PathToJsonFile,
+    RowsIfMany,
+    Topics,
+    connected,
+)
+from console.paths import unused
+
+HELP = f"""\
+Shows every replica's log as its own broker describes it, whether it leads or not and whether the partition is
+online or not: last epoch, log end, log start, the high watermark as last checkpointed, the epochs, the sets it
+is in, log dir and size, what the controller thinks of it, by which call it was learnt, and why not where it was
+not. Nothing is changed. Without a choice of partitions: all that this caller may see, the worst first.
+
+\b
+Examples:
+  ktriage replicas --bootstrap-server kafka-1:9092 --all-offline-partitions
+  ktriage replicas --cluster production --topic orders --partition 3 --depth full
+  ktriage replicas --cluster production --output json | jq -c '.partitions[] | select(.leader == -1)'
+
+{STATUS_HELP}"""
+
+
+def replicas(
+    run: Run,
+    *,
+    topic: Topics = None,
+    partition: Partitions = None,
+    path_to_json_file: PathToJsonFile = None,
+    all_offline_partitions: AllOffline = False,
+    under_min_isr: Annotated[
+        bool,
+        typer.Option("--under-min-isr", help="Every partition with fewer replicas in sync than asked for."),
+    ] = False,
+    depth: Annotated[
+        Depth,
+        typer.Option(
+            "--depth",
+            help="How far down the epochs are asked for: the last record's, down to where the replicas agree,"
+            " or to the log's start.",
+        ),
+    ] = Depth.DIVERGENCE,
+    recovery_duration_ms: DurationMs = 30_000,
+    rows: RowsIfMany = None,
+) -> int:
+    from console.actions.examine import Depths, Picture, examine  # noqa: PLC0415  # not for --help
+    from console.output.picture import picture_document, picture_lines  # noqa: PLC0415
+
+    chosen = selection(
+        topic, partition, path_to_json_file, offline=all_offline_partitions, under_min_isr=under_min_isr
+    )
+
+    async def job(backend: Backend, _stop: object) -> Picture:
+        cluster = await backend.open()
+        asked = Depths(recovery_duration_ms / 1000, depth)
+        return await examine(backend, cluster, chosen, asked, run.screen.progress, quorum=True)
+
+    picture = run.work(job)
+    limit = (0 if chosen.named else 20) if rows is None else rows
+    run.screen.out(picture_document(picture) if run.json else picture_lines(picture, limit))
+    if not remind(run, picture.cluster.cluster_id) and any(s.state.offline for s in picture.surveys):
+        run.next("plan", *words(topic, partition, path_to_json_file), unused())
+    return Status.PARTLY if picture.unseen or (under_min_isr and picture.unsure) else Status.DONE
+
+
+replicas.__doc__ = HELP
+command = connected(replicas)

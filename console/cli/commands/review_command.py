@@ -1,0 +1,54 @@
+"""``ktriage review``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from console.cli.base.run import Run
+from console.cli.base.status import STATUS_HELP
+from console.cli.commands.options import PlanFile, Rows, connected
+
+HELP = f"""\
+Shows a plan before it is applied: counts and losses, every candidate and what electing it would destroy, who
+would lead if the chosen one dropped out, the requests that will be sent, and the digest that a second person can
+name when it is applied. Nothing is sent. No cluster is needed; where one is named, each row is compared with it.
+
+\b
+Examples:
+  ktriage review recovery.json
+  ktriage review recovery.json --bootstrap-server kafka-1:9092
+  ktriage review recovery.json --output markdown
+
+{STATUS_HELP}"""
+
+
+class ReviewOutput(StrEnum):
+    """How a review is written; markdown has at most 40 lines, for an incident channel."""
+
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def review(
+    run: Run,
+    *,
+    plan: PlanFile,
+    rows: Rows = 20,
+    output: Annotated[
+        ReviewOutput,
+        typer.Option(
+            "--output", help="table for people, json for programs, markdown for an incident channel."
+        ),
+    ] = ReviewOutput.TABLE,
+) -> int:
+    from console.cli.recovery.reviewing import review_file  # noqa: PLC0415  # not for --help
+
+    return review_file(run, plan, rows, markdown_wanted=output is ReviewOutput.MARKDOWN)
+
+
+review.__doc__ = HELP
+command = connected(review, needed=False)

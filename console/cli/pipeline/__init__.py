@@ -1,0 +1,1 @@
+"""Snapshots and the jobs over them, carried out."""

@@ -1,0 +1,32 @@
+"""``ktriage pipeline show`` and ``ktriage pipeline package``."""
+
+from __future__ import annotations
+
+import shlex
+
+from console.cli.base.run import Program
+from console.cli.base.status import Status
+from console.cli.pipeline.running import Wanted
+from console.errors import InputError
+from console.output.pipeline import show_result
+from pipeline.package import build
+from pipeline.places import place
+from pipeline.results import read_result
+
+
+def show(program: Program, wanted: Wanted) -> int:
+    """Prints results; returns the exit status."""
+    if not wanted.results:
+        raise InputError("pipeline show needs RESULT: a run's directory, or the one above it for the newest")
+    for text in wanted.results:
+        show_result(program.screen, read_result(place(text)), wanted.rows, json=wanted.json)
+    return Status.DONE
+
+
+def package(program: Program, wanted: Wanted) -> int:
+    """Builds the archive; returns the exit status."""
+    archive, files = build(wanted.root)
+    program.screen.out([f"{archive.uri}: {files:,} files"])
+    words = ("--master", "MASTER", "--archive", archive.path, "--out", "RESULTS")
+    program.screen.say(f"next: {shlex.join(('ktriage', 'pipeline', 'drill', *words))}")
+    return Status.DONE

@@ -1,0 +1,1 @@
+"""The quorum's commands, carried out."""
