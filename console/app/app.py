@@ -23,10 +23,10 @@ from textual.worker import Worker
 from backends.base.protocol import Backend
 from console import backends
 from console.actions.keys import KEYS
-from console.app.desk import Desk
+from console.app.desk.desk import Desk
 from console.app.picker import places, target_of
-from console.app.safety import forbidden
-from console.app.session import Opening, Session
+from console.app.session.safety import forbidden
+from console.app.session.session import Opening, Session
 from console.app.stopping import ConsoleSupervisor
 from console.app.terminal import Terminal
 from console.cli.base.run import Program

@@ -18,10 +18,10 @@ from textual.widgets import Input
 
 from backends.base.protocol import Backend
 from console.app.app import Console, Options
-from console.app.ask import AskOne
-from console.app.desk import Desk
-from console.app.session import Session
-from console.app.view import Link
+from console.app.desk.ask import AskOne
+from console.app.desk.desk import Desk
+from console.app.session.session import Session
+from console.app.session.view import Link
 from console.cli.base.run import Program
 from console.output.screen import Screen
 from console.paths import state_dir

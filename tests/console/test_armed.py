@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.app.safety import IDLE_SECONDS
+from console.app.session.safety import IDLE_SECONDS
 from console.target import resolve
 from tests.console.faults import scenario
 from tests.console.robot import console

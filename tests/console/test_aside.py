@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from console.app import plan_sources
-from console.app.aside import aside
+from console.app.plan import sources
+from console.app.session.aside import aside
 from console.errors import InputError
 from recovery.plan.values import Plan
 from tests.console.robot import console, soon
@@ -47,7 +47,7 @@ async def test_what_is_cancelled_is_left_behind_and_may_end_later() -> None:
 
 HANGS = """
 import asyncio, threading
-from console.app.aside import aside
+from console.app.session.aside import aside
 
 async def leaves():
     try:
@@ -91,7 +91,7 @@ async def test_reading_a_plan_is_told_and_escape_gives_it_up(monkeypatch: pytest
         over.set()
         raise InputError("given up")
 
-    monkeypatch.setattr(plan_sources, "read_regular", hangs)
+    monkeypatch.setattr(sources, "read_regular", hangs)
     async with console("last-replica-standing") as robot:
         await robot.press("o")
         await robot.answers("/somewhere/plan.json")

@@ -11,8 +11,8 @@ from textual.widgets import OptionList
 from backends.base.answers import ClusterInfo
 from backends.base.errors import Unreachable
 from backends.simulator.adapter import SimulatorBackend
-from console.app.ask import Answer, AskOne, AskText
-from console.app.view import Link
+from console.app.desk.ask import Answer, AskOne, AskText
+from console.app.session.view import Link
 from console.simulated import scenario
 from console.target import Target
 from tests.console.robot import console

@@ -14,9 +14,9 @@ from backends.base.answers import Designation, Election, SurveyRequest, SurveyRe
 from backends.base.protocol import Backend, Progress, Recorder, Stop
 from backends.simulator.adapter import SimulatorBackend
 from console.actions import carry_out
-from console.app.ask import AskOne
-from console.app.view import Link
-from console.app.wizard_screen import WizardScreen
+from console.app.controllers.screen import WizardScreen
+from console.app.desk.ask import AskOne
+from console.app.session.view import Link
 from console.simulated import scenario
 from console.target import Target, resolve
 from tests.console.faults import answers_again, hangs

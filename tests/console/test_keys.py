@@ -10,11 +10,11 @@ import pytest
 
 from backends.base.answers import RIGHTS_NOT_TOLD, ClusterInfo
 from console.actions.keys import ALL, BY_NAME, KEYS, OFFLINE, PANES, PLAN
-from console.app.availability import Standing, why_not
-from console.app.help import sections
-from console.app.plan_view import how_to_plan
-from console.app.safety import SERVED, Safety
-from console.app.view import Link
+from console.app.desk.availability import Standing, why_not
+from console.app.desk.help import sections
+from console.app.plan.view import how_to_plan
+from console.app.session.safety import SERVED, Safety
+from console.app.session.view import Link
 from recovery.model import Unknown, Why
 from widgets.dialogs.help import help_lines
 from widgets.text import plain

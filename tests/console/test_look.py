@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from backends.base.answers import Depth, SurveyRequest, SurveyResult
 from backends.base.protocol import Progress
 from backends.simulator.adapter import SimulatorBackend
-from console.app.look import SELDOM_SECONDS, Looker
-from console.app.view import View, Wanted
+from console.app.session.look import SELDOM_SECONDS, Looker
+from console.app.session.view import View, Wanted
 from console.simulated import scenario
 from recovery.model import TopicPartition
 

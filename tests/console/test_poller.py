@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from backends.base.errors import Unreachable
-from console.app import poller as poller_module
-from console.app.poller import Poller
-from console.app.view import Link, View, Wanted
+from console.app.session import poller as poller_module
+from console.app.session.poller import Poller
+from console.app.session.view import Link, View, Wanted
 from recovery.membership.lost import Lost
 from recovery.model import TopicPartition
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from console.app.quorum_view import quorum_view
-from console.app.view import Link
+from console.app.desk.quorum_view import quorum_view
+from console.app.session.view import Link
 from console.target import resolve
 from recovery.membership.lost import Host, Lost
 from recovery.membership.voters import ReplicaKey

@@ -10,9 +10,9 @@ from typing import Any
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.network import OPERATOR, controller
 from backends.simulator.operate.membership import SimulatedMembership
-from console.app.quorum_view import quorum_view
-from console.app.safety import IDLE_SECONDS
-from console.app.wizard_screen import WizardScreen
+from console.app.controllers.screen import WizardScreen
+from console.app.desk.quorum_view import quorum_view
+from console.app.session.safety import IDLE_SECONDS
 from console.simulated import scenario
 from console.target import Target
 from recovery.membership.quorum import Quorum

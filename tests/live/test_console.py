@@ -12,7 +12,7 @@ import pytest
 
 from backends.testbed import ClusterSpec, KafkaCluster
 from backends.testbed.incidents import isr_dead
-from console.app.view import Link
+from console.app.session.view import Link
 from console.target import resolve
 from recovery.model import ReplicaLog, TopicPartition
 from tests.console.robot import Robot, console, records

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from console.actions.keys import OFFLINE, PANES, PLAN
-from console.app.footer import Footer
-from console.app.frame import short_name, title
-from console.app.guide import step
-from console.app.view import Link
+from console.app.desk.footer import Footer
+from console.app.desk.frame import short_name, title
+from console.app.desk.guide import step
+from console.app.session.view import Link
 from widgets.frame.bottom import CommandLine
 from widgets.frame.tabs import Crumbs, PaneTabs, Tab
 from widgets.frame.title import TitleBar
 
 if TYPE_CHECKING:
-    from console.app.desk import Desk
+    from console.app.desk.desk import Desk
 
 
 def draw(desk: Desk) -> None:

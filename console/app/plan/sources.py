@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from console.app.aside import aside
-from console.app.takeaway import given_path
+from console.app.desk.takeaway import given_path
+from console.app.session.aside import aside
 from console.cli.base.recording import user
 from console.cli.recovery.planning import refuse_other_cluster
 from console.errors import InputError

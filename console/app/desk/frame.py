@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from console.app.schedule import Schedule
-from console.app.session import Session
-from console.app.view import Link
+from console.app.session.schedule import Schedule
+from console.app.session.session import Session
+from console.app.session.view import Link
 from console.target import Target
 from widgets.frame.title import RefreshState, Title
 

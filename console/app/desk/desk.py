@@ -17,22 +17,22 @@ from textual.worker import Worker
 from backends.base.answers import Capabilities
 from backends.base.errors import BackendError
 from console.actions.keys import BY_NAME, DIRS, ELIGIBLE, KEYS, OFFLINE, PANES, PLAN, REPLICAS, KeyAction
-from console.app import panes, surround
-from console.app.availability import Standing, as_it_stands, why_not
-from console.app.command_lines import command_line
-from console.app.controllers import Controllers
-from console.app.dirs_detail import dir_detail
-from console.app.draft import Draft
-from console.app.footer import Footer
-from console.app.help import sections
-from console.app.moves import Moves, Place
+from console.app.controllers.choosing import Controllers
+from console.app.desk import panes, surround
+from console.app.desk.availability import Standing, as_it_stands, why_not
+from console.app.desk.command_lines import command_line
+from console.app.desk.dirs_detail import dir_detail
+from console.app.desk.footer import Footer
+from console.app.desk.help import sections
+from console.app.desk.tables import Tables
+from console.app.desk.takeaway import Takeaway
+from console.app.desk.working import Work
 from console.app.owner import Owner
-from console.app.planner import Planner
-from console.app.session import Session
-from console.app.tables import Tables
-from console.app.takeaway import Takeaway
-from console.app.view import Wanted
-from console.app.working import Work
+from console.app.plan.planner import Planner
+from console.app.session.draft import Draft
+from console.app.session.moves import Moves, Place
+from console.app.session.session import Session
+from console.app.session.view import Wanted
 from recovery.membership.quorum import Quorum
 from recovery.model import TopicPartition
 from widgets.dialogs.help import HelpScreen
@@ -267,10 +267,10 @@ class Desk(Screen[None]):
         self.session.poller.ask()
 
     def work(self, busy: str, job: Coroutine[Any, Any, None]) -> None:
-        """One piece of work at a time (:class:`console.app.working.Work`)."""
+        """One piece of work at a time (:class:`console.app.desk.working.Work`)."""
         self.tasks.begin(busy, job)
 
-    # What the session tells (console.app.session.Listener)
+    # What the session tells (console.app.session.session.Listener)
 
     def view_changed(self) -> None:
         self.redraw()

@@ -10,10 +10,11 @@ from backends.base.answers import Outcome
 from backends.base.protocol import Progress
 from console.actions.apply import Applied, Prepared
 from console.actions.resume import HalfDone
-from console.app import applying, draft
-from console.app.availability import NO_ALTER
-from console.app.confirmation import Frozen, freeze, refuse_changed, refuse_unconfirmed
-from console.app.progress import Batches
+from console.app.desk.availability import NO_ALTER
+from console.app.plan import applying
+from console.app.plan.confirmation import Frozen, freeze, refuse_changed, refuse_unconfirmed
+from console.app.plan.progress import Batches
+from console.app.session import draft
 from console.cli.base.recording import save_plan
 from console.errors import NotDone
 from console.output.settled import unfinished_lines
@@ -26,7 +27,7 @@ from widgets.plan.words import ACKS_REFUSED
 from widgets.text import Tone
 
 if TYPE_CHECKING:
-    from console.app.desk import Desk
+    from console.app.desk.desk import Desk
 
 WORST = 5
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from backends.base.errors import BackendError
-from console.app.schedule import Schedule
-from console.app.view import Link, View, Wanted
+from console.app.session.schedule import Schedule
+from console.app.session.view import Link, View, Wanted
 from console.errors import ConsoleError
 from recovery.membership.lost import Lost
 
@@ -21,7 +21,7 @@ SETTLE_SECONDS = 0.15
 
 
 class Asks(Protocol):
-    """Who carries a look out (:class:`console.app.look.Looker` on the backend's thread)."""
+    """Who carries a look out (:class:`console.app.session.look.Looker` on the backend's thread)."""
 
     async def whole(self, before: View, wanted: Wanted, generation: int, /) -> View: ...
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from textual.worker import Worker
 
 from backends.base.errors import BackendError
-from console.app.draft import Draft
+from console.app.session.draft import Draft
 from console.app.stopping import Halt
 from console.errors import ConsoleError, NotDone
 from recovery.plan.values import PlanError
 from widgets.text import Tone
 
 if TYPE_CHECKING:
-    from console.app.desk import Desk
+    from console.app.desk.desk import Desk
 
 
 class Work:

@@ -10,7 +10,7 @@ from backends.base.protocol import Backend, Progress
 from console.actions.apply import Applied, Prepared, prepare
 from console.actions.carry_out import carry_out, survey_rows
 from console.actions.resume import refuse_open, settle_first
-from console.app.confirmation import Frozen
+from console.app.plan.confirmation import Frozen
 from console.cli.base.recording import open_journal
 from console.cli.base.run import Program
 from console.cli.base.status import Status

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from console.actions.apply import ask_afresh
 from console.actions.keys import PLAN, REPLICAS
-from console.app import applying, draft, journal_view, planning
-from console.app.applier import Applier
-from console.app.ask import Answer, AskOne, AskText
-from console.app.plan_sources import load
-from console.app.progress import Batches
-from console.app.takeaway import given_path
-from console.app.view import Choosing
+from console.app.desk.ask import Answer, AskOne, AskText
+from console.app.desk.takeaway import given_path
+from console.app.plan import applying, journal, planning
+from console.app.plan.applier import Applier
+from console.app.plan.progress import Batches
+from console.app.plan.sources import load
+from console.app.session import draft
+from console.app.session.view import Choosing
 from console.errors import NotDone
 from console.paths import unused
 from console.planfile import write_new
@@ -30,8 +31,8 @@ from widgets.plan import CandidatePicker, PlanPane, in_plan
 from widgets.text import Tone
 
 if TYPE_CHECKING:
-    from console.app.desk import Desk
-    from console.app.session import Session
+    from console.app.desk.desk import Desk
+    from console.app.session.session import Session
 
 
 class Planner:
@@ -269,8 +270,8 @@ class Planner:
             await self._session.choose_by(replace(self._session.choosing, strategy=Strategy(answer)))
 
     async def _journal(self) -> None:
-        lines = await asyncio.to_thread(journal_view.lines, self._session.view.cluster_id)
-        await self._desk.app.push_screen(journal_view.JournalScreen(lines))
+        lines = await asyncio.to_thread(journal.lines, self._session.view.cluster_id)
+        await self._desk.app.push_screen(journal.JournalScreen(lines))
 
 
 WAIT, CHOOSE = "wait", "choose"

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from console.actions.replace_plan import Choice
-from console.app import wizard
-from console.app.ask import Answer, AskOne, AskText
-from console.app.wizard_screen import WizardScreen
+from console.app.controllers import wizard
+from console.app.controllers.screen import WizardScreen
+from console.app.desk.ask import Answer, AskOne, AskText
 from console.cli.quorum.replacing import Planned
 from console.errors import NotDone
 from recovery.membership.replacement import Kind
 
 if TYPE_CHECKING:
-    from console.app.desk import Desk
+    from console.app.desk.desk import Desk
 
 _KINDS = {
     Kind.DISK: "its metadata disk is lost or replaced; the same node comes back",

@@ -12,9 +12,9 @@ from textual.screen import ModalScreen
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.actions.replace import Course, Gone
-from console.app import wizard
+from console.app.controllers import wizard
+from console.app.controllers.wizard import Bridge, Told
 from console.app.stopping import Halt
-from console.app.wizard import Bridge, Told
 from console.cli.quorum.replacing import Planned
 from console.errors import ConsoleError
 from recovery.membership.replacement import Step as PlannedStep
@@ -27,7 +27,7 @@ from widgets.text import Line, Piece, Tone, line
 from widgets.wizard import Progress, Step, StepState, Wizard, WizardView
 
 if TYPE_CHECKING:
-    from console.app.desk import Desk
+    from console.app.desk.desk import Desk
 
 
 SETTLED_SECONDS = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from console.app.safety import Safety
+from console.app.session.safety import Safety
 from console.errors import NotDone
 from recovery.plan.review import Summary, summarise
 from recovery.plan.values import Plan

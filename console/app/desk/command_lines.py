@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from console.actions.keys import DIRS, OFFLINE, PLAN, QUORUM, REPLICAS
 from console.actions.registry import BY_NAME
-from console.app.draft import Draft
-from console.app.rows import Rows
-from console.app.view import Choosing
+from console.app.session.draft import Draft
+from console.app.session.rows import Rows
+from console.app.session.view import Choosing
 from console.paths import unused
 from console.target import Target
 from recovery.model import TopicPartition

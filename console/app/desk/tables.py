@@ -10,7 +10,7 @@ from widgets.table import Filter, RowTable
 from widgets.text import Tone
 
 if TYPE_CHECKING:
-    from console.app.desk import Desk
+    from console.app.desk.desk import Desk
 
 
 GROUPED_BY = ("topic", "broker")

@@ -14,7 +14,7 @@ from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.actions.examine import Configs, may_be_under_min_isr
 from console.actions.quorum import lost
-from console.app.view import View, Wanted
+from console.app.session.view import View, Wanted
 from console.cli.quorum.looking import KEPT
 from console.remembered import recall
 from recovery.membership.lost import Lost

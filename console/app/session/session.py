@@ -12,14 +12,14 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
-from console.app.draft import Draft
-from console.app.elsewhere import Elsewhere
-from console.app.look import Looker
-from console.app.poller import Poller
-from console.app.rows import Rows, shaped
-from console.app.safety import Safety
+from console.app.session.draft import Draft
+from console.app.session.elsewhere import Elsewhere
+from console.app.session.look import Looker
+from console.app.session.poller import Poller
+from console.app.session.rows import Rows, shaped
+from console.app.session.safety import Safety
+from console.app.session.view import Choosing, Link, View, Wanted
 from console.app.stopping import Halt
-from console.app.view import Choosing, Link, View, Wanted
 from console.cli.base.recording import header
 from console.errors import ConsoleError
 from console.target import Target
@@ -205,7 +205,7 @@ class Session:
                 self._listener.view_changed()
                 return
 
-    # What the poller asks (console.app.poller.Asks)
+    # What the poller asks (console.app.session.poller.Asks)
 
     async def whole(self, before: View, wanted: Wanted, generation: int) -> View:
         """A whole look, its rows made on the backend's thread too."""

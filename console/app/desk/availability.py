@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from backends.base.answers import ClusterInfo
 from console.actions.keys import PANES, KeyAction
-from console.app.safety import NO_FILES, SERVED, Safety
-from console.app.view import Link
+from console.app.session.safety import NO_FILES, SERVED, Safety
+from console.app.session.view import Link
 from recovery.model import Unknown
 
 

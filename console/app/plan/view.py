@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from backends.base.answers import Capabilities
 from console.actions.keys import BY_NAME, OFFLINE
-from console.app.availability import Standing, why_not
-from console.app.progress import Batches
-from console.app.safety import NO_FILES
+from console.app.desk.availability import Standing, why_not
+from console.app.plan.progress import Batches
+from console.app.session.safety import NO_FILES
 from widgets.plan import Batch, PlanView
 
 if TYPE_CHECKING:
-    from console.app.session import Session
+    from console.app.session.session import Session
 
 
 def how_to_plan(standing: Standing) -> str:

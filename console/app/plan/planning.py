@@ -11,7 +11,7 @@ from console.actions.choose import choose
 from console.actions.examine import Picture
 from console.actions.selection import Selection
 from console.actions.times import with_times
-from console.app.view import View
+from console.app.session.view import View
 from recovery.model import Survey, TopicPartition
 from recovery.plan.make import designate, make_plan
 from recovery.plan.values import Header, Plan

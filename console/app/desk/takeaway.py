@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from console.actions.keys import PANES
-from console.app.ask import AskText
-from console.app.clipboard import keep
+from console.app.desk.ask import AskText
+from console.app.desk.clipboard import keep
 from console.paths import state_dir, unused
 from console.planfile import write_new
 from widgets.text import Tone
 
 if TYPE_CHECKING:
-    from console.app.desk import Desk
+    from console.app.desk.desk import Desk
 
 
 class Takeaway:

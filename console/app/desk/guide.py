@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from console.actions.keys import OFFLINE, PLAN, REPLICAS
-from console.app.draft import Draft
-from console.app.safety import Safety
-from console.app.view import View
+from console.app.session.draft import Draft
+from console.app.session.safety import Safety
+from console.app.session.view import View
 from widgets.plan.words import ACKS_REFUSED
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from console.app.view import Choosing, View
+from console.app.session.view import Choosing, View
 from recovery.min_isr import effective_min_isr
 from recovery.model import PartitionState, Survey, TopicPartition
 from widgets.partitions import PartitionRow, bare_row, partition_row

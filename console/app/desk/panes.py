@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from backends.base.answers import LogDir
 from console.actions.keys import DIRS, ELIGIBLE, OFFLINE, PLAN, QUORUM, REPLICAS
-from console.app.plan_view import how_to_plan, plan_view
-from console.app.quorum_view import quorum_view
-from console.app.view import View
+from console.app.desk.quorum_view import quorum_view
+from console.app.plan.view import how_to_plan, plan_view
+from console.app.session.view import View
 from recovery.controller.rules import Rules, shipped
 from recovery.model import Lineage, ReplicaLog, Survey, Unknown, Why
 from widgets.dirs import DirRow, DirsPane, DirsView
@@ -20,7 +20,7 @@ from widgets.quorum import QuorumPane
 from widgets.replicas import ReplicasPane, ReplicasView
 
 if TYPE_CHECKING:
-    from console.app.desk import Desk
+    from console.app.desk.desk import Desk
 
 LARGEST = 5
 _NONE = "no partition is offline or under min ISR"

@@ -1,0 +1,1 @@
+"""A controller's replacement, step by step on a screen of its own."""

@@ -1,0 +1,1 @@
+"""The plan from the keyboard: chosen, edited, saved, compared, confirmed, applied."""

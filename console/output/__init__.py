@@ -1,0 +1,1 @@
+"""What a person or a program reads: tables, lines, JSON with a schema, progress on stderr."""
