@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from backends.base.answers import Designation, Election, Outcome
@@ -219,18 +219,8 @@ class Batch:
         """Those whose assignment is as the election is to follow it: what this batch wrote somebody else's run may
         have put back for its own, and without it Kafka would elect another.
         """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + ORDER_SEEN_FOR
-        waiting = [row for row in rows if row.tp in self._written]
-        pause = 0.02
-        while waiting:
-            states = await self._controls.states([row.tp for row in waiting])
-            waiting = [row for row in waiting if not self._shows_order(row, states.get(row.tp))]
-            if waiting and loop.time() >= deadline:
-                break
-            if waiting:
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, 0.5)
+        written = [row for row in rows if row.tp in self._written]
+        waiting = await self._watched(written, ORDER_SEEN_FOR, self._shows_order)
         for row in waiting:
             what = "the order that was written is not seen to stand: a broker is behind, or another run put it back"
             self._fail(row, what, passing=True)
@@ -255,33 +245,45 @@ class Batch:
 
     async def _read_back(self, rows: Sequence[Designation]) -> None:
         """Waits until a caught-up broker shows a leader under a newer epoch."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + READ_BACK_FOR
-        waiting = list(rows)
-        pause = 0.02
-        while waiting:
-            states = await self._controls.states([row.tp for row in waiting])
-            for row in waiting:
-                state = states.get(row.tp)
-                if isinstance(state, Unknown):
-                    continue
-                if state is None:
-                    self._end(row, Outcome.STALE, "the partition does not exist any more")
-                elif state.topic_id != row.topic_id:
-                    self._end(row, Outcome.STALE, "the topic was deleted and made again", state)
-                elif not state.offline and state.leader_epoch > row.leader_epoch:
-                    self._led(row, state)
-            waiting = [row for row in waiting if row.tp not in self._ended]
-            if waiting and loop.time() >= deadline:
-                break
-            if waiting:
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, 0.5)
+        waiting = await self._watched(rows, READ_BACK_FOR, self._shows_leader)
         for row in waiting:
             what = (
                 f"no leader was seen within {READ_BACK_FOR:g} s of the election{self._doubts.get(row.tp, '')}"
             )
             self._fail(row, what, passing=True)
+
+    def _shows_leader(self, row: Designation, state: PartitionState | Unknown | None) -> bool:
+        """Whether there is nothing to wait for, and then how the row ended."""
+        if state is None:
+            self._end(row, Outcome.STALE, "the partition does not exist any more")
+        elif isinstance(state, Unknown):
+            return False
+        elif state.topic_id != row.topic_id:
+            self._end(row, Outcome.STALE, "the topic was deleted and made again", state)
+        elif state.offline or state.leader_epoch <= row.leader_epoch:
+            return False
+        else:
+            self._led(row, state)
+        return True
+
+    async def _watched(
+        self,
+        rows: Sequence[Designation],
+        seconds: float,
+        settled: Callable[[Designation, PartitionState | Unknown | None], bool],
+    ) -> list[Designation]:
+        """Looks again and again at the rows that are not ``settled``; those that are not so within ``seconds``."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        waiting, pause = list(rows), 0.02
+        while waiting:
+            states = await self._controls.states([row.tp for row in waiting])
+            waiting = [row for row in waiting if not settled(row, states.get(row.tp))]
+            if not waiting or loop.time() >= deadline:
+                break
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, 0.5)
+        return waiting
 
     def _led(self, row: Designation, state: PartitionState) -> None:
         before = self._sent.get(row.tp, self._looks[row.tp].state)
