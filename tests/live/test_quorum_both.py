@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import pytest
 
 from backends.base.errors import BackendError
-from backends.base.membership import Answer, Ended, Membership
+from backends.base.membership import Answer, Membership
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.quorum.metadata import QuorumLog
 from backends.simulator.scenario.files import BUILT_IN, parse
@@ -19,6 +19,7 @@ from backends.testbed import ClusterSpec, KafkaCluster
 from recovery.membership.quorum import Quorum
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter
 from tests.live.adapter import Record, live
+from tests.side_by_side.quorum import lasting
 
 CLUSTER = ClusterSpec(controllers=3, brokers=1, spare_controllers=1)
 FIRST, SPARE = (100, 101, 102), 103
@@ -131,33 +132,30 @@ async def key(side: Side, node: int, *, voter: bool) -> ReplicaKey:
 async def add(side: Side, node: int) -> Answer:
     held = await key(side, node, voter=False)
     voter = Voter(held, (side.endpoint(node),))
-    return await asked(side, held, lambda: side.membership.add_voter(voter, Record()), adding=True)
+    membership = side.membership
+    return await lasting(
+        membership,
+        lambda: membership.add_voter(voter, Record()),
+        lambda quorum: held in quorum.voters.keys,
+    )
 
 
 async def remove(side: Side, node: int) -> Answer:
     held = await key(side, node, voter=True)
-    return await asked(side, held, lambda: side.membership.remove_voter(held, Record()), adding=False)
-
-
-async def asked(
-    side: Side, held: ReplicaKey, send: Callable[[], Awaitable[Answer]], *, adding: bool
-) -> Answer:
-    """The answer that lasts: Kafka says REQUEST_TIMED_OUT at once too, where it cannot ask the newcomer just now
-    (a request to that node is under way or has failed this moment), and an operator looks, and asks again.
-    """
-    deadline = time.monotonic() + SETTLE
-    while True:
-        answer = await send()
-        if answer.error != "REQUEST_TIMED_OUT" or time.monotonic() > deadline:
-            return answer
-        await side.membership.pause(1)
-        if (held in (await described(side)).voters.keys) is adding:
-            return Answer(Ended.DONE)
+    membership = side.membership
+    return await lasting(
+        membership,
+        lambda: membership.remove_voter(held, Record()),
+        lambda quorum: held not in quorum.voters.keys,
+    )
 
 
 async def remove_stranger(side: Side, node: int) -> Answer:
-    held = await key(side, node, voter=True)
-    return await side.membership.remove_voter(replace_id(held), Record())
+    stranger = replace_id(await key(side, node, voter=True))
+    membership = side.membership
+    return await lasting(
+        membership, lambda: membership.remove_voter(stranger, Record()), lambda _quorum: False
+    )
 
 
 def replace_id(held: ReplicaKey) -> ReplicaKey:

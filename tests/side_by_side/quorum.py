@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
-from backends.base.errors import NoLeader
+from backends.base.errors import BackendError, NoLeader
 from backends.base.membership import Answer, Ended, Membership
 from backends.base.protocol import Backend
 from backends.live.adapter import LiveBackend
@@ -27,7 +27,7 @@ NAMES = ("first", "second", "third")
 RETRIES = 20
 PASSING = ("REQUEST_TIMED_OUT", "NOT_LEADER_OR_FOLLOWER")
 """What an operator asks again after: the leader is so new that it has no high watermark yet, cannot connect yet to
-who has just started, or another leads by now.
+who has just started, waits for its answer to something else, or another leads by now.
 """
 SETTLED = 12.0
 """Seconds of the simulator's time in which a change of the quorum is over."""
@@ -86,7 +86,7 @@ class Controllers:
         return QuorumSeen(tuple(sorted(voters)), tuple(sorted(observers)))
 
     async def do(self, backend: Backend, step: Step) -> None:
-        """One step; a change of the voters is sent once, and must end as the script says."""
+        """One step; a change of the voters must end as the script says."""
         if step.kill_controller is not None:
             self.dead.add(self.ids[step.kill_controller])
             self.hosts.kill(self.ids[step.kill_controller])
@@ -105,18 +105,10 @@ class Controllers:
                 assert (answer.ended, answer.error) == (Ended.REFUSED, wanted.refused), answer
 
     async def _change(self, membership: Membership, wanted: VoterChange, *, add: bool) -> Answer:
-        answer = await self._send(membership, wanted, add=add)
-        for _ in range(RETRIES):
-            if wanted.refused is not None or answer.error not in PASSING:
-                break
-            await membership.pause(1.0)
-            quorum = await described(membership)
-            if quorum is None:
-                continue
-            if quorum.voters.has_id(self.ids[wanted.controller]) is add:
-                return Answer(Ended.DONE)  # it was written before the answer was lost with the leader
-            answer = await self._send(membership, wanted, add=add)
-        return answer
+        def done(quorum: Quorum) -> bool:
+            return wanted.refused is None and quorum.voters.has_id(self.ids[wanted.controller]) is add
+
+        return await lasting(membership, lambda: self._send(membership, wanted, add=add), done)
 
     async def _send(self, membership: Membership, wanted: VoterChange, *, add: bool) -> Answer:
         controller = self.ids[wanted.controller]
@@ -126,6 +118,25 @@ class Controllers:
         present = ReplicaKey(controller, self.hosts.directory(controller))
         key = held[0] if held and not wanted.by_disk else present
         return await membership.remove_voter(key, Record())
+
+
+async def lasting(
+    membership: Membership, send: Callable[[], Awaitable[Answer]], done: Callable[[Quorum], bool]
+) -> Answer:
+    """The answer that lasts: after a passing one an operator looks whether it is ``done``, and asks again."""
+    answer = await send()
+    for _ in range(RETRIES):
+        if answer.error not in PASSING:
+            break
+        await membership.pause(1.0)
+        try:
+            quorum = await membership.describe()
+        except BackendError:
+            continue  # nobody leads
+        if done(quorum):
+            return Answer(Ended.DONE)  # it was written before the answer was lost with the leader
+        answer = await send()
+    return answer
 
 
 def membership_of(backend: Backend) -> Membership:
