@@ -101,11 +101,8 @@ def _built(builder: Any, settings: Settings, scratch: Path, *, under_submit: boo
         os.environ["PYTHONPATH"] = os.pathsep.join(_code(os.environ.get("PYTHONPATH", "")))
         quiet = scratch / "log4j2.properties"
         quiet.write_text(_QUIET)
-        # What a JVM remarks goes to stdout, which is the document's; the launcher's own is read as a command line.
-        os.environ.setdefault("SPARK_LAUNCHER_OPTS", _NO_COUNTERS)
-        java = (
-            f"-Dlog4j2.configurationFile=file:{quiet} -Xlog:disable -Xlog:all=warning:stderr {_NO_COUNTERS}"
-        )
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", _QUIET_JAVA)
+        java = f"-Dlog4j2.configurationFile=file:{quiet} {_QUIET_JAVA}"
         wanted.setdefault("spark.driver.extraJavaOptions", java)
     for key, value in wanted.items():
         builder = builder.config(key, value)
@@ -117,8 +114,10 @@ def _built(builder: Any, settings: Settings, scratch: Path, *, under_submit: boo
     return spark
 
 
-_NO_COUNTERS = "-XX:-UsePerfData"
-"""Of its counters in /tmp a JVM remarks something whenever another one looks through them."""
+_QUIET_JAVA = "-Xlog:disable -Xlog:all=warning:stderr -XX:-UsePerfData"
+"""What a JVM remarks goes to stdout, which is the document's; what Spark's launcher prints is read as a command.
+Of its counters in /tmp it remarks something whenever another JVM looks through them.
+"""
 
 _QUIET = """\
 rootLogger.level = error
