@@ -8,7 +8,7 @@ import typer
 
 from console.cli.base.run import Run
 from console.cli.base.status import STATUS_HELP
-from console.cli.commands.options import Attempts, DurationMs, PlanFile, Rows, connected
+from console.cli.commands.options import Attempts, DurationMs, PlanFile, Reason, Rows, Yes, connected, stated
 from console.errors import InputError
 
 HELP = f"""\
@@ -53,8 +53,6 @@ Digest = Annotated[
     str | None,
     typer.Option("--digest", metavar="SHA256", help="The digest of the plan that was reviewed."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needs --reason.")]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.")]
 
 
 def apply(
@@ -75,8 +73,7 @@ def apply(
 ) -> int:
     if (reviewed_by is None) != (digest is None):
         raise InputError("--reviewed-by and --digest need each other")
-    if yes and not (reason or "").strip():
-        raise InputError("--yes needs --reason TEXT: the journal has to say why nobody was asked")
+    why = stated(reason, asked=not yes)
     from console.cli.recovery.applying import Request, apply_file  # noqa: PLC0415  # not for --help
 
     return apply_file(
@@ -91,7 +88,7 @@ def apply(
             reviewed_by=reviewed_by,
             digest=digest,
             ask=not yes,
-            reason=(reason or "").strip(),
+            reason=why,
             seconds=recovery_duration_ms / 1000,
             attempts=recovery_election_attempts,
             rows=rows,

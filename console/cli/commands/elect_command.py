@@ -9,7 +9,15 @@ import typer
 
 from console.cli.base.run import Run
 from console.cli.base.status import STATUS_HELP
-from console.cli.commands.options import Attempts, DurationMs, PathToJsonFile, RankingOption, Rows, connected
+from console.cli.commands.options import (
+    Attempts,
+    DurationMs,
+    PathToJsonFile,
+    RankingOption,
+    Reason,
+    Rows,
+    connected,
+)
 from console.errors import InputError
 from recovery.model import TopicPartition
 from recovery.ranking import Ranking
@@ -66,7 +74,6 @@ ElectionStrategyOption = Annotated[
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before an unclean election of all partitions.")]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.")]
 
 
 def elect(

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from console.cli.base.run import Output, Run
+from console.errors import InputError
 from console.target import resolve
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -17,7 +18,6 @@ from recovery.strategy import Strategy
 
 def _profiles(incomplete: str) -> list[str]:
     """Completion of --cluster from the profiles' file: no cluster is contacted."""
-    from console.errors import InputError  # noqa: PLC0415  # completion only
     from console.paths import config_dir  # noqa: PLC0415
     from console.settings import load  # noqa: PLC0415
 
@@ -155,6 +155,8 @@ RowsIfMany = Annotated[
         help="How many partitions the table shows, worst first; 0: all. If not given: all that are named, else 20.",
     ),
 ]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needs --reason.")]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.")]
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan file.", show_default=False)]
 
 _CONNECTION: tuple[tuple[str, Any, Any], ...] = (
@@ -200,6 +202,14 @@ def connected(
     command.__signature__ = inspect.Signature([context, *shared, *own])  # type: ignore[attr-defined]  # read by typer
     command.__doc__ = function.__doc__
     return command
+
+
+def stated(reason: str | None, *, asked: bool) -> str:
+    """The reason for the journal, empty where none is given. Raises InputError where nobody is asked for it."""
+    found = (reason or "").strip()
+    if not asked and not found:
+        raise InputError("--yes needs --reason TEXT: the journal has to say why nobody was asked")
+    return found
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:

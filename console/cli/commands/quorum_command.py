@@ -10,8 +10,7 @@ import typer
 
 from console.cli.base.run import Run
 from console.cli.base.status import STATUS_HELP
-from console.cli.commands.apply_command import Reason, Yes
-from console.cli.commands.options import connected
+from console.cli.commands.options import Reason, Yes, connected, stated
 from console.errors import InputError
 from recovery.membership.replacement import Kind
 
@@ -108,8 +107,7 @@ def quorum(
     yes: Yes = False,
     reason: Reason = None,
 ) -> int:
-    if yes and not (reason or "").strip():
-        raise InputError("--yes needs --reason TEXT: the journal has to say why nobody was asked")
+    stated_reason = stated(reason, asked=not yes)
     if verb in (Verb.STATUS, Verb.REPLICATION):
         if node is not None:
             raise InputError(f"quorum {verb} shows the whole quorum and takes no node ({node})")
@@ -125,7 +123,7 @@ def quorum(
         tuple(endpoint or ()),
         dry_run=dry_run,
         ask=not yes,
-        reason=(reason or "").strip(),
+        reason=stated_reason,
         confirmed=frozenset(confirmed or ()),
     )
     if verb is not Verb.REPLACE:

@@ -9,9 +9,7 @@ import typer
 
 from console.cli.base.run import Run
 from console.cli.base.status import STATUS_HELP
-from console.cli.commands.apply_command import Reason
-from console.cli.commands.options import connected
-from console.errors import InputError
+from console.cli.commands.options import Reason, connected, stated
 
 HELP = f"""\
 Finishes what an earlier run left half done, because it was killed or lost its network: assignments that still
@@ -61,9 +59,7 @@ def resume(
 ) -> int:
     from console.cli.recovery.resuming import Wanted, finish  # noqa: PLC0415  # not for --help
 
-    why = (reason or "").strip()
-    if yes and not why:
-        raise InputError("--yes needs --reason TEXT: the journal has to say why nobody was asked")
+    why = stated(reason, asked=not yes)
     return finish(run, plan, Wanted(frozenset(confirmed or ()), give_up, not yes, why))
 
 
