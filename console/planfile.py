@@ -102,9 +102,12 @@ def read_regular(path: Path, given_up: Callable[[], bool]) -> Plan | BarePlan:
     return _parsed(path, _text(path, _open_regular, given_up), from_json)
 
 
-def read_targets(path: Path) -> tuple[TopicPartition, ...]:
-    """The partitions that an input file of the recovery tool names. Raises InputError."""
-    return _parsed(path, _text(path), targets)
+def read_targets(path: Path, *, leaders_refused: bool = False) -> tuple[TopicPartition, ...]:
+    """The partitions that an input file of the recovery tool names. Raises InputError.
+
+    ``leaders_refused``: a file that names designated leaders is refused.
+    """
+    return _parsed(path, _text(path), lambda text: targets(text, leaders_refused=leaders_refused))
 
 
 def _parsed(path: Path, text: str, parse: Callable[[str], T]) -> T:

@@ -20,21 +20,37 @@ from recovery.plan.fields import (
 from recovery.plan.relaxed import parse
 from recovery.plan.values import PlanError
 
+_LEADER_KEYS = ("designatedLeader", "designatedLeaders")
 
-def targets(document: str) -> tuple[TopicPartition, ...]:
+
+def targets(document: str, *, leaders_refused: bool = False) -> tuple[TopicPartition, ...]:
     """The partitions named in the text, in its order.
 
     Both shapes are read: ``{topic: "foo", partitions: [0, 3]}`` of the specification, and
     ``{"topic": "foo", "partition": 0}`` of Kafka's own tools, a plan file's rows among them. Raises PlanError:
-    not JSON, no partition named, or one named twice.
+    not JSON, no partition named, or one named twice; with ``leaders_refused`` also where an entry names a
+    designated leader, which an election of another type would not elect.
     """
+
+    def entry(fields: Object) -> tuple[TopicPartition, ...]:
+        named = tuple(_entry(fields))
+        if leaders_refused and any(key in fields for key in _LEADER_KEYS):
+            raise Wrong(".designatedLeader", _LEADER_REFUSED.format(named[0]))
+        return named
+
     try:
-        groups = objects(as_object(parse(document)), "partitions", lambda entry: tuple(_entry(entry)))
+        groups = objects(as_object(parse(document)), "partitions", entry)
         named = tuple(tp for group in groups for tp in group)
         _check(named)
     except Wrong as wrong:
         raise PlanError(str(wrong)) from None
     return named
+
+
+_LEADER_REFUSED = (
+    "the file designates a leader for {}, and this type of election may elect another broker:"
+    " use kafka-elect-leaders --election-type designated, or ktriage apply; nothing was sent"
+)
 
 
 def _entry(fields: Object) -> Iterator[TopicPartition]:

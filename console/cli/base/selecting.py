@@ -17,8 +17,12 @@ def selection(
     *,
     offline: bool = False,
     under_min_isr: bool = False,
+    leaders_refused: bool = False,
 ) -> Selection:
-    """The selection that these options describe; all partitions where none is given. Raises InputError."""
+    """The selection that these options describe; all partitions where none is given. Raises InputError.
+
+    ``leaders_refused``: a file at ``path`` that names designated leaders is refused.
+    """
     if offline and under_min_isr:
         raise InputError("--all-offline-partitions and --under-min-isr exclude each other")
     which = Which.OFFLINE if offline else Which.UNDER_MIN_ISR if under_min_isr else Which.ALL
@@ -28,7 +32,7 @@ def selection(
         # Reading JSON is for those who hand in a file.
         from console.planfile import read_targets  # noqa: PLC0415
 
-        return Selection(partitions=read_targets(path), which=which)
+        return Selection(partitions=read_targets(path, leaders_refused=leaders_refused), which=which)
     if partitions:
         if topics is None or len(topics) != 1:
             raise InputError("--partition needs exactly one --topic")

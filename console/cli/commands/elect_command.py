@@ -30,6 +30,7 @@ no leader. longest-log: the replica whose log is best, as ktriage recover choose
 
 One of --path-to-json-file, --topic with --partition, and --all-topic-partitions is required; designated takes its
 leaders from the file. A file from ktriage plan is checked against the cluster row by row before anything is sent.
+A file that names designated leaders is refused for every other type.
 
 \b
 Examples:

@@ -43,10 +43,13 @@ class Request:
         return ("--all-offline-partitions",) if self.path is None else ("--path-to-json-file", str(self.path))
 
     def selection(self, *, offline: bool) -> Selection:
-        """The partitions meant; of all partitions the ``offline`` ones only."""
+        """The partitions meant; of all partitions the ``offline`` ones only.
+
+        Raises InputError for a file that designates leaders: these elections would not elect them.
+        """
         if self.partition is not None:
             return Selection(partitions=(self.partition,))
-        return selection(path=self.path, offline=offline and self.every)
+        return selection(path=self.path, offline=offline and self.every, leaders_refused=True)
 
 
 def elect_as_asked(run: Run, kind: str, request: Request) -> int:

@@ -234,3 +234,24 @@ def test_a_scenario_that_does_not_exist_is_wrong_usage(call: Caller) -> None:
     assert ended.status == 2
     assert "no-such-scenario" in ended.err
     assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("kind", ["preferred", "unclean", "longest-log"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        '{"topic": "orders", "partition": 0, "designatedLeader": 2}',
+        '{"topic": "orders", "partition": 1}, {"topic": "orders", "partition": 0, "designatedLeader": 2}',
+    ],
+)
+def test_a_file_with_designated_leaders_is_refused_for_every_other_type_of_election(
+    call: Caller, kind: str, rows: str
+) -> None:
+    (call.home / "plan.json").write_text(f'{{"partitions": [{rows}]}}')
+    ended = call(ELECT, *CLOSED, "--election-type", kind, "--path-to-json-file", "plan.json")
+    assert ended.status == 2, ended
+    assert ended.out == ""
+    assert len(ended.err.splitlines()) == 1
+    assert "plan.json" in ended.err
+    assert "orders-0" in ended.err
+    assert "--election-type designated" in ended.err
