@@ -20,9 +20,9 @@ from typing import Any
 from textual import events
 
 from backends.simulator.network import OPERATOR, broker
-from console.actions.keys import KEYS
 from console.app.app import Console, Options
 from console.cli.base.run import Program
+from console.operations.keys import KEYS
 from console.output.screen import Screen
 from console.signals import Supervisor
 from console.target import resolve

@@ -15,7 +15,7 @@ from typing import Any
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
-from console.actions.snapshot import Series, Taking
+from console.operations.snapshot_series import Series, Taking
 from pipeline.drills.arms import Arm
 from pipeline.drills.grid import Grid
 from pipeline.drills.incident import Shape

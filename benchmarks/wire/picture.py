@@ -17,8 +17,8 @@ from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.live.connecting.carrier import Carrier
 from benchmarks.wire.recording import Answer
-from console.actions.overview import Overview, overview
 from console.cli.garbage import collect_seldom
+from console.operations.overview import Overview, overview
 from recovery.model import Lineage, ReplicaLog
 
 DURATION = 240.0

@@ -7,7 +7,7 @@ import gc
 import sys
 
 from console.app.app import Console, Options
-from console.app.stopping import ConsoleSupervisor
+from console.app.halt import ConsoleSupervisor
 from console.app.terminal import Kept
 from console.cli.base.run import Program
 from console.signals import StopRequest

@@ -18,10 +18,10 @@ from typer.exceptions import Exit, TyperException
 
 from backends.base.errors import BackendError
 from console.cli.base.run import Program
-from console.cli.base.status import Status, status_of
 from console.cli.garbage import collect_seldom
 from console.cli.tree import single, tree
 from console.errors import ConsoleError
+from console.exit_status import Status, status_of
 from console.output.screen import Screen, printable
 from console.signals import AT_QUESTION, Stopped, Supervisor, status_of_signal
 

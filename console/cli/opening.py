@@ -40,7 +40,7 @@ def serve(arguments: Sequence[str], port: int) -> int:
     """Serves the console on loopback until it is interrupted. Raises InputError for a port that cannot be."""
     if not LOWEST_PORT <= port <= HIGHEST_PORT:
         raise InputError(f"--port {port}: give one from {LOWEST_PORT} to {HIGHEST_PORT}")
-    from console.app.serving import serve as begin  # noqa: PLC0415  # the server is for those who serve
+    from console.app.browser import serve as begin  # noqa: PLC0415  # the server is for those who serve
 
     command = [sys.executable, "-m", "console.cli", *arguments]
     return begin(shlex.join(command), LOOPBACK, port)

@@ -10,7 +10,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from console.actions.registry import ACTIONS, BY_NAME
 from console.cli.commands.options import (
     BootstrapServer,
     BrokerAddress,
@@ -22,6 +21,7 @@ from console.cli.commands.options import (
 )
 from console.cli.quick import quicken
 from console.errors import InputError
+from console.operations.registry import ACTIONS, BY_NAME
 from console.target import resolve
 from console.version import version as installed
 

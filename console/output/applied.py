@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from console.actions.apply import Applied, Prepared
+from console.operations.plan_comparison import Applied, Prepared
 from console.output.document import document
 from console.output.plan_json import (
     elected_json,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from backends.base.answers import Election
-from console.actions.elect import Held
+from console.operations.kafka_elections import Held
 from console.output.document import document
 from console.output.plan_json import tp_json
 from console.output.plan_table import outcome_counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from backends.base.answers import LogDir
-from console.actions.disks import Disks
+from console.operations.log_dir_survey import Disks
 from console.output.document import document
 from console.output.screen import printable
 from console.output.survey_json import unknown_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 from backends.base.answers import LogDir
-from console.actions.overview import (
+from console.operations.overview import (
     Overview,
     QuorumView,
     lagging_observers,

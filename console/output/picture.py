@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from backends.base.answers import Quorum
-from console.actions.examine import Picture
-from console.actions.selection import Which
+from console.operations.partition_picture import Picture
+from console.operations.partition_selection import Which
 from console.output.document import document
 from console.output.replicas import contact_lines, partition_lines, replica_table
 from console.output.screen import printable

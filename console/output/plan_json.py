@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from console.actions.carry_out import Elected, Result
+from console.operations.election_batches import Elected, Result
 from console.output.survey_json import unknown_json
 from recovery.loss import Loss
 from recovery.model import TopicPartition, Unknown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from backends.base.answers import Outcome
-from console.actions.carry_out import Elected, Result
+from console.operations.election_batches import Elected, Result
 from console.output.replicas import ids
 from console.output.screen import printable
 from console.output.table import Column, table

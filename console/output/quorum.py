@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from console.actions.quorum import Look
+from console.operations.quorum_state import Look
 from console.output.document import document
 from console.output.screen import printable
 from console.output.survey_json import unknown_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from console.actions.quorum_change import Change, Changed
+from console.operations.voter_change import Change, Changed
 from console.output.document import document
 from console.output.quorum import key_json, strength_json
 from console.output.screen import printable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from console.actions.replace import Course, Gone
+from console.operations.replacement_steps import Course, Gone
 from console.output.document import document
 from console.output.quorum import key_json
 from console.output.screen import printable

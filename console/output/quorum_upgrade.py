@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from backends.base.membership import Answer, Node, Probe
-from console.actions.quorum_upgrade import UpgradeCheck, supports
+from console.operations.kraft_upgrade import UpgradeCheck, supports
 from console.output.document import document
 from console.output.screen import printable
 from console.output.table import Column, table

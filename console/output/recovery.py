@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from console.actions.choose import Choices
-from console.actions.recover import Recovery
+from console.operations.leader_choice import Choices
+from console.operations.recovery_result import Recovery
 from console.output.document import document
 from console.output.picture import count_lines, counted, replica_lines
 from console.output.plan_json import (

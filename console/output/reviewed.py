@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from console.actions.apply import Prepared
+from console.operations.plan_comparison import Prepared
 from console.output.applied import check_counts, check_json, check_table
 from console.output.document import document
 from console.output.plan_json import loss_json, not_elected_json, plan_head, row_json, summary_json

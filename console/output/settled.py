@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from console.actions.resume import Fate, Settled
 from console.journal.lock import Holder
 from console.journal.unfinished import Unfinished
+from console.operations.unfinished_orders import Fate, Settled
 from console.output.document import document
 from console.output.plan_json import tp_json
 from console.output.screen import printable

@@ -12,8 +12,8 @@ import pytest
 from backends.base.answers import SurveyRequest, SurveyResult
 from backends.base.protocol import Progress
 from backends.simulator.adapter import SimulatorBackend
-from console.actions.keys import KEYS
 from console.app.picker import places
+from console.operations.keys import KEYS
 from console.simulated import scenario
 from console.target import Target
 from recovery.model import TopicPartition

@@ -13,10 +13,10 @@ import pytest
 from backends.base.answers import Designation, Election, SurveyRequest, SurveyResult
 from backends.base.protocol import Backend, Progress, Recorder, Stop
 from backends.simulator.adapter import SimulatorBackend
-from console.actions import carry_out
-from console.app.controllers.screen import WizardScreen
+from console.app.controller_replacement.screen import WizardScreen
 from console.app.desk.ask import AskOne
 from console.app.session.view import Link
+from console.operations import election_batches
 from console.simulated import scenario
 from console.target import Target, resolve
 from tests.console.faults import answers_again, hangs
@@ -153,8 +153,8 @@ async def test_stopping_before_anything_was_sent_sends_nothing(home: Path) -> No
 async def test_stopping_midway_finishes_what_is_in_flight_and_the_rest_is_gone_on_with(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(carry_out, "PART", 2)
-    monkeypatch.setattr(carry_out, "PARTS_AT_ONCE", 1)
+    monkeypatch.setattr(election_batches, "PART", 2)
+    monkeypatch.setattr(election_batches, "PARTS_AT_ONCE", 1)
     backend = Slow("zone-power-loss", waits_from=2)
     async with console("zone-power-loss", size=(120, 30), make=gives(backend)) as robot:
         await plans_everything(robot)

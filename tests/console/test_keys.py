@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 from backends.base.answers import RIGHTS_NOT_TOLD, ClusterInfo
-from console.actions.keys import ALL, BY_NAME, KEYS, OFFLINE, PANES, PLAN
 from console.app.desk.availability import Standing, why_not
 from console.app.desk.help import sections
 from console.app.plan.view import how_to_plan
 from console.app.session.safety import SERVED, Safety
 from console.app.session.view import Link
+from console.operations.keys import ALL, BY_NAME, KEYS, OFFLINE, PANES, PLAN
 from recovery.model import Unknown, Why
 from widgets.dialogs.help import help_lines
 from widgets.text import plain

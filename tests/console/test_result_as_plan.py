@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
-from console.actions.snapshot import Series, Taking
+from console.operations.snapshot_series import Series, Taking
 from pipeline.places import place
 from pipeline.plan.choice import PLANNED, planned
 from pipeline.plan.job import PLANS

@@ -10,7 +10,7 @@ from typing import Any
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.network import OPERATOR, controller
 from backends.simulator.operate.membership import SimulatedMembership
-from console.app.controllers.screen import WizardScreen
+from console.app.controller_replacement.screen import WizardScreen
 from console.app.desk.quorum_view import quorum_view
 from console.app.session.safety import IDLE_SECONDS
 from console.simulated import scenario

@@ -13,7 +13,7 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.loop import SECOND
 from backends.simulator.scenario.files import parse
 from backends.simulator.simulation import Simulation
-from console.actions.snapshot import Series, Taking
+from console.operations.snapshot_series import Series, Taking
 from pipeline.exposure import job
 from pipeline.places import Place, place
 from pipeline.sources import find

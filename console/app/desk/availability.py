@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from backends.base.answers import ClusterInfo
-from console.actions.keys import PANES, KeyAction
 from console.app.session.safety import NO_FILES, SERVED, Safety
 from console.app.session.view import Link
+from console.operations.keys import PANES, KeyAction
 from recovery.model import Unknown
 
 

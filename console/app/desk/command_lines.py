@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from console.actions.keys import DIRS, OFFLINE, PLAN, QUORUM, REPLICAS
-from console.actions.registry import BY_NAME
 from console.app.session.draft import Draft
 from console.app.session.rows import Rows
 from console.app.session.view import Choosing
+from console.operations.keys import DIRS, OFFLINE, PLAN, QUORUM, REPLICAS
+from console.operations.registry import BY_NAME
 from console.paths import unused
 from console.target import Target
 from recovery.model import TopicPartition

@@ -16,8 +16,7 @@ from textual.worker import Worker
 
 from backends.base.answers import Capabilities
 from backends.base.errors import BackendError
-from console.actions.keys import BY_NAME, DIRS, ELIGIBLE, KEYS, OFFLINE, PANES, PLAN, REPLICAS, KeyAction
-from console.app.controllers.choosing import Controllers
+from console.app.controller_replacement.choosing import Controllers
 from console.app.desk import panes, surround
 from console.app.desk.availability import Standing, as_it_stands, why_not
 from console.app.desk.command_lines import command_line
@@ -33,6 +32,7 @@ from console.app.session.draft import Draft
 from console.app.session.moves import Moves, Place
 from console.app.session.session import Session
 from console.app.session.view import Wanted
+from console.operations.keys import BY_NAME, DIRS, ELIGIBLE, KEYS, OFFLINE, PANES, PLAN, REPLICAS, KeyAction
 from recovery.membership.quorum import Quorum
 from recovery.model import TopicPartition
 from widgets.dialogs.help import HelpScreen

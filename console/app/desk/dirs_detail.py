@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from backends.base.protocol import Backend
-from console.actions.disks import KEPT, Disks, failures, kept_from, reckon
 from console.app.session.view import View
+from console.operations.log_dir_survey import KEPT, Disks, failures, kept_from, reckon
 from console.remembered import recall
 from recovery.disks.failed import Left, Lost
 from recovery.disks.failing import Fate, if_places_fail

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 
-from console.actions.keys import KeyAction
+from console.operations.keys import KeyAction
 from widgets.lines import Lines
 from widgets.text import Line, Piece, Tone, fold, line, width_of
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from console.actions.keys import OFFLINE, PLAN, REPLICAS
 from console.app.session.draft import Draft
 from console.app.session.safety import Safety
 from console.app.session.view import View
+from console.operations.keys import OFFLINE, PLAN, REPLICAS
 from widgets.plan.words import ACKS_REFUSED
 
 

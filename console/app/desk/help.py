@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from console.actions.keys import KeyAction
+from console.operations.keys import KeyAction
 from widgets.dialogs.help import HelpRow, HelpSection
 
 GROUPS = ("Move", "Plan", "Quorum", "Safety", "Table", "Cluster", "Take away", "Help")

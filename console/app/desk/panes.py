@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from backends.base.answers import LogDir
-from console.actions.keys import DIRS, ELIGIBLE, OFFLINE, PLAN, QUORUM, REPLICAS
 from console.app.desk.quorum_view import quorum_view
 from console.app.plan.view import how_to_plan, plan_view
 from console.app.session.view import View
+from console.operations.keys import DIRS, ELIGIBLE, OFFLINE, PLAN, QUORUM, REPLICAS
 from recovery.controller.rules import Rules, shipped
 from recovery.model import Lineage, ReplicaLog, Survey, Unknown, Why
 from widgets.dirs import DirRow, DirsPane, DirsView

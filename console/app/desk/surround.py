@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from console.actions.keys import OFFLINE, PANES, PLAN
 from console.app.desk.footer import Footer
 from console.app.desk.frame import short_name, title
 from console.app.desk.guide import step
 from console.app.session.view import Link
+from console.operations.keys import OFFLINE, PANES, PLAN
 from widgets.frame.bottom import CommandLine
 from widgets.frame.tabs import Crumbs, PaneTabs, Tab
 from widgets.frame.title import TitleBar

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from console.actions.keys import PANES
 from console.app.desk.ask import AskText
 from console.app.desk.clipboard import keep
+from console.operations.keys import PANES
 from console.paths import state_dir, unused
 from console.planfile import write_new
 from widgets.text import Tone

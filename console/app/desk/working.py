@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from textual.worker import Worker
 
 from backends.base.errors import BackendError
+from console.app.halt import Halt
 from console.app.session.draft import Draft
-from console.app.stopping import Halt
 from console.errors import ConsoleError, NotDone
 from recovery.plan.values import PlanError
 from widgets.text import Tone

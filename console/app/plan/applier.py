@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from backends.base.answers import Outcome
 from backends.base.protocol import Progress
-from console.actions.apply import Applied, Prepared
-from console.actions.resume import HalfDone
 from console.app.desk.availability import NO_ALTER
-from console.app.plan import applying
+from console.app.plan import apply_plan
 from console.app.plan.confirmation import Frozen, freeze, refuse_changed, refuse_unconfirmed
 from console.app.plan.progress import Batches
 from console.app.session import draft
 from console.cli.base.recording import save_plan
 from console.errors import NotDone
+from console.operations.plan_comparison import Applied, Prepared
+from console.operations.unfinished_orders import HalfDone
 from console.output.settled import unfinished_lines
 from recovery.model import Unknown
 from recovery.plan.review import candidate_harm, worst
@@ -109,7 +109,7 @@ class Applier:
     async def _checked(self, plan: Plan) -> Prepared:
         session = self._desk.session
         cluster_id, progress = session.view.cluster_id, self.progress("checking every fence")
-        prepared = await session.run(lambda b: applying.checked(b, plan, cluster_id, progress))
+        prepared = await session.run(lambda b: apply_plan.checked(b, plan, cluster_id, progress))
         session.plan_is(draft.compared(session.draft, prepared.checks))
         return prepared
 
@@ -123,16 +123,16 @@ class Applier:
         desk, session = self._desk, self._desk.session
         program = desk.owner.program
         with desk.tasks.sending() as halt:
-            job = applying.Job(
+            job = apply_plan.Job(
                 program, frozen, reason, halt, self.progress("electing"), self._unrecorded.append
             )
             try:
                 try:
-                    return await session.send(lambda backend: applying.apply(backend, job), halt)
+                    return await session.send(lambda backend: apply_plan.apply(backend, job), halt)
                 except HalfDone as half:
                     await self._ask_to_put_back(half, whole)
                     again = job._replace(put_back=True)
-                    return await session.send(lambda backend: applying.apply(backend, again), halt)
+                    return await session.send(lambda backend: apply_plan.apply(backend, again), halt)
             finally:
                 self.batches = None
                 if not halt:

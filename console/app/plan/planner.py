@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from console.actions.apply import ask_afresh
-from console.actions.keys import PLAN, REPLICAS
 from console.app.desk.ask import Answer, AskOne, AskText
 from console.app.desk.takeaway import given_path
-from console.app.plan import applying, journal, planning
+from console.app.plan import apply_plan, journal, leader_choice
 from console.app.plan.applier import Applier
 from console.app.plan.progress import Batches
 from console.app.plan.sources import load
 from console.app.session import draft
 from console.app.session.view import Choosing
 from console.errors import NotDone
+from console.operations.keys import PLAN, REPLICAS
+from console.operations.plan_comparison import ask_afresh
 from console.paths import unused
 from console.planfile import write_new
 from recovery.model import Survey, TopicPartition
@@ -116,7 +116,7 @@ class Planner:
         session, view = self._session, self._session.view
         header = self._header_of_plan()
         plan, decision = await session.run(
-            lambda backend: planning.choose_by_hand(backend, view, survey, broker, header)
+            lambda backend: leader_choice.choose_by_hand(backend, view, survey, broker, header)
         )
         if decision.verdict is not Verdict.ELECT:
             raise NotDone(f"{survey.tp}: {broker} cannot be chosen: {decision.reason}")
@@ -132,7 +132,7 @@ class Planner:
 
     async def _choose_many(self, surveys: Sequence[Survey]) -> None:
         how = self._session.choosing
-        comes = await asyncio.to_thread(planning.what_each_comes_to, surveys, how.ranking)
+        comes = await asyncio.to_thread(leader_choice.what_each_comes_to, surveys, how.ranking)
         mine = next((one for one in comes if one.strategy is how.strategy), None)
         if mine is None or mine.elects < len(surveys):
             answers = [Answer(str(one.strategy), _comes_text(one)) for one in comes]
@@ -147,7 +147,7 @@ class Planner:
         session, view = self._session, self._session.view
         header = replace(session.header(), strategy=how.strategy, ranking=how.ranking)
         partitions = [survey.tp for survey in surveys]
-        plan = await session.run(lambda backend: planning.choose_for(backend, view, partitions, header))
+        plan = await session.run(lambda backend: leader_choice.choose_for(backend, view, partitions, header))
         self._desk.tasks.plan_is(draft.with_choices(session.draft, plan))
         self._said(plan)
 
@@ -233,7 +233,7 @@ class Planner:
         assert plan is not None
         cluster_id = session.view.cluster_id
         progress = self._applier.progress("comparing")
-        prepared = await session.run(lambda b: applying.checked(b, plan, cluster_id, progress))
+        prepared = await session.run(lambda b: apply_plan.checked(b, plan, cluster_id, progress))
         self._desk.tasks.plan_is(draft.compared(session.draft, prepared.checks))
         counts = ", ".join(f"{count:,} {now}" for now, count in prepared.counts.items())
         self._desk.say(f"beside the cluster of now: {counts}", Tone.WARN if prepared.refused else Tone.GOOD)
@@ -242,7 +242,7 @@ class Planner:
         session, plan = self._session, self._session.draft.plan
         assert plan is not None
         progress = self._applier.progress("verifying")
-        states = await session.run(lambda b: applying.verified(b, plan, progress))
+        states = await session.run(lambda b: apply_plan.verified(b, plan, progress))
         self._desk.tasks.plan_is(draft.verified(session.draft, states))
         good, complete = sum(s.good for s in states), sum(s.complete for s in states)
         said = f"{good:,} of {len(states):,} led as planned, {complete:,} fully replicated"
@@ -286,7 +286,7 @@ _STRATEGIES = {
 }
 
 
-def _comes_text(comes: planning.Comes) -> str:
+def _comes_text(comes: leader_choice.Comes) -> str:
     others = [
         f"{count:,} {verdict}" for verdict, count in comes.verdicts.items() if verdict is not Verdict.ELECT
     ]

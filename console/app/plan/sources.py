@@ -11,8 +11,8 @@ from pathlib import Path
 from console.app.desk.takeaway import given_path
 from console.app.session.aside import aside
 from console.cli.base.recording import user
-from console.cli.recovery.planning import refuse_other_cluster
 from console.errors import InputError
+from console.operations.plan_file_checks import refuse_other_cluster
 from console.planfile import read_regular
 from recovery.plan.values import BarePlan, Plan
 

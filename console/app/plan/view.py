@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backends.base.answers import Capabilities
-from console.actions.keys import BY_NAME, OFFLINE
 from console.app.desk.availability import Standing, why_not
 from console.app.plan.progress import Batches
 from console.app.session.safety import NO_FILES
+from console.operations.keys import BY_NAME, OFFLINE
 from widgets.plan import Batch, PlanView
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from console.actions.carry_out import Elected
 from console.app.session.outcome import outcomes_of
+from console.operations.election_batches import Elected
 from recovery.model import TopicPartition
 from recovery.plan.compare import RowCheck
 from recovery.plan.edit import with_leader

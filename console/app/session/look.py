@@ -12,10 +12,10 @@ from backends.base.answers import Contact, Depth, SurveyRequest
 from backends.base.errors import BackendError, NoLeader, NotAllowed, NotOffered
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
-from console.actions.examine import Configs, may_be_under_min_isr
-from console.actions.quorum import lost
 from console.app.session.view import View, Wanted
-from console.cli.quorum.looking import KEPT
+from console.cli.quorum.quorum_views import KEPT
+from console.operations.partition_picture import Configs, may_be_under_min_isr
+from console.operations.quorum_state import lost
 from console.remembered import recall
 from recovery.membership.lost import Lost
 from recovery.membership.quorum import Quorum

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from backends.base.answers import Outcome
-from console.actions.carry_out import Elected
-from console.actions.recover import failure_text
+from console.operations.election_batches import Elected
+from console.operations.recovery_result import failure_text
 from recovery.model import TopicPartition
 from recovery.plan.compare import Now, RowCheck
 from widgets.plan import RowOutcome

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
+from console.app.halt import Halt
 from console.app.session.draft import Draft
 from console.app.session.elsewhere import Elsewhere
 from console.app.session.look import Looker
@@ -19,7 +20,6 @@ from console.app.session.poller import Poller
 from console.app.session.rows import Rows, shaped
 from console.app.session.safety import Safety
 from console.app.session.view import Choosing, Link, View, Wanted
-from console.app.stopping import Halt
 from console.cli.base.recording import header
 from console.errors import ConsoleError
 from console.target import Target

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from console.cli.base.run import Program
-from console.cli.base.status import status_of
 from console.errors import InputError
+from console.exit_status import status_of
 from console.journal.errors import JournalError, JournalLocked
 from console.journal.journal import Journal, cluster_directory
 from console.journal.journal import Run as JournalRun

@@ -111,7 +111,7 @@ class Run:
 
     async def ask(self, question: str) -> str:
         """What a person types, without blanks around it; empty at the end of input. A signal ends the waiting."""
-        from console.cli.base.terminal import read_line  # noqa: PLC0415  # where somebody is asked only
+        from console.cli.base.line_input import read_line  # noqa: PLC0415  # where somebody is asked only
 
         self.screen.say(question)
         return (await read_line(0)).strip()

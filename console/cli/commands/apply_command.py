@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from console.cli.base.run import Run
-from console.cli.base.status import STATUS_HELP
 from console.cli.commands.options import Attempts, DurationMs, PlanFile, Reason, Rows, Yes, connected, stated
 from console.errors import InputError
+from console.exit_status import STATUS_HELP
 
 HELP = f"""\
 Elects the leaders of a plan. Every fence of every row is looked at again first: the topic, the leader epoch, the
@@ -74,7 +74,7 @@ def apply(
     if (reviewed_by is None) != (digest is None):
         raise InputError("--reviewed-by and --digest need each other")
     why = stated(reason, asked=not yes)
-    from console.cli.recovery.applying import Request, apply_file  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.apply_plan import Request, apply_file  # noqa: PLC0415  # not for --help
 
     return apply_file(
         run,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from console.cli.base.run import Run
-from console.cli.base.status import STATUS_HELP
 from console.cli.commands.options import connected
+from console.exit_status import STATUS_HELP
 
 HELP = f"""\
 For peace time: which brokers can be reached from here at the addresses they advertise, which calls this cluster
@@ -20,7 +20,7 @@ Examples:
 
 
 def check(run: Run) -> int:
-    from console.cli.recovery.checking import check_cluster  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.cluster_check import check_cluster  # noqa: PLC0415  # not for --help
 
     return check_cluster(run)
 

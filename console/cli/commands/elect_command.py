@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from console.cli.base.run import Run
-from console.cli.base.status import STATUS_HELP
 from console.cli.commands.options import (
     Attempts,
     DurationMs,
@@ -19,6 +18,7 @@ from console.cli.commands.options import (
     connected,
 )
 from console.errors import InputError
+from console.exit_status import STATUS_HELP
 from recovery.model import TopicPartition
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -104,7 +104,7 @@ def elect(
         raise InputError("--strategy is for --election-type longest-log only")
     if election_type is ElectionType.DESIGNATED and path_to_json_file is None:
         raise InputError("--election-type designated takes its leaders from --path-to-json-file")
-    from console.cli.recovery.electing import Request, elect_as_asked  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.elections import Request, elect_as_asked  # noqa: PLC0415  # not for --help
 
     unclean = election_type in (ElectionType.UNCLEAN, ElectionType.LONGEST_LOG)
     request = Request(

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from console.cli.base.run import Run
-from console.cli.base.status import STATUS_HELP
 from console.cli.commands.options import connected
+from console.exit_status import STATUS_HELP
 
 HELP = f"""\
 Shows what was sent to a cluster from this host: who, when, why, with which command, and how each part of it
@@ -34,7 +34,7 @@ def journal(
         int, typer.Option("--last", metavar="N", min=1, help="How many runs of each cluster are shown.")
     ] = 20,
 ) -> int:
-    from console.cli.recovery.recounting import show  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.journal_view import show  # noqa: PLC0415  # not for --help
 
     return show(run, cluster_id, last)
 

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from console.cli.base.run import Run
-from console.cli.base.status import STATUS_HELP
 from console.cli.commands.options import Rows, connected
 from console.errors import InputError
+from console.exit_status import STATUS_HELP
 
 HELP = f"""\
 Shows every broker's log dirs: state, bytes used and free, replicas. Of a dir that failed: what was on it, what
@@ -49,13 +49,13 @@ def log_dirs(
         raise InputError("--if-fails and --swap exclude each other")
     if wait and not swap:
         raise InputError("--wait is for --swap")
-    from console.cli.disks import showing  # noqa: PLC0415  # not for --help
+    from console.cli.disks import log_dir_views  # noqa: PLC0415  # not for --help
 
     if if_fails:
-        return showing.predict(run, [showing.place(text, whole=True) for text in if_fails], rows)
+        return log_dir_views.predict(run, [log_dir_views.place(text, whole=True) for text in if_fails], rows)
     if swap:
-        return showing.swap_disk(run, showing.place(swap, whole=False), rows, wait=wait)
-    return showing.show(run, rows)
+        return log_dir_views.swap_disk(run, log_dir_views.place(swap, whole=False), rows, wait=wait)
+    return log_dir_views.show(run, rows)
 
 
 log_dirs.__doc__ = HELP

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from backends.base.protocol import Backend
-from console.cli.base.reminding import remind
 from console.cli.base.run import Run
-from console.cli.base.status import STATUS_HELP, Status
+from console.cli.base.unfinished_reminder import remind
 from console.cli.commands.options import DurationMs, Rows, connected
+from console.exit_status import STATUS_HELP, Status
 from console.paths import unused
 
 HELP = f"""\
@@ -26,7 +26,7 @@ Examples:
 
 
 def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 10) -> int:
-    from console.actions.overview import Overview, not_asked, overview  # noqa: PLC0415  # not for --help
+    from console.operations.overview import Overview, not_asked, overview  # noqa: PLC0415  # not for --help
     from console.output.overview import overview_document, overview_lines  # noqa: PLC0415
     from console.output.screen import printable  # noqa: PLC0415
 

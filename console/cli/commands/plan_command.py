@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from console.cli.base.partition_options import selection, words
 from console.cli.base.run import Output, Run
-from console.cli.base.selecting import selection, words
-from console.cli.base.status import STATUS_HELP
 from console.cli.commands.options import (
     AllOffline,
     DurationMs,
@@ -24,6 +23,7 @@ from console.cli.commands.options import (
 )
 from console.cli.commands.unused import refuse_unused
 from console.errors import InputError
+from console.exit_status import STATUS_HELP
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -61,7 +61,7 @@ def plan(
         raise InputError("--all-offline-partitions excludes --topic and --path-to-json-file")
     # Without a choice every offline partition is meant; a topic alone means its offline ones.
     chosen = selection(topic, partition, path_to_json_file, offline=not (partition or path_to_json_file))
-    from console.cli.recovery.recovering import Request, recover  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.recover_partitions import Request, recover  # noqa: PLC0415  # not for --help
 
     return recover(
         run,

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from console.cli.base.run import Run
-from console.cli.base.status import STATUS_HELP
 from console.cli.commands.options import Reason, Yes, connected, stated
 from console.errors import InputError
+from console.exit_status import STATUS_HELP
 from recovery.membership.replacement import Kind
 
 HELP = f"""\
@@ -111,10 +111,10 @@ def quorum(
     if verb in (Verb.STATUS, Verb.REPLICATION):
         if node is not None:
             raise InputError(f"quorum {verb} shows the whole quorum and takes no node ({node})")
-        from console.cli.quorum.looking import show  # noqa: PLC0415  # not for --help
+        from console.cli.quorum.quorum_views import show  # noqa: PLC0415  # not for --help
 
         return show(run, everything=verb is Verb.REPLICATION)
-    from console.cli.quorum.changing import Request, change  # noqa: PLC0415
+    from console.cli.quorum.voter_change import Request, change  # noqa: PLC0415
 
     asked = Request(
         str(verb),
@@ -130,7 +130,7 @@ def quorum(
         if why is not None or with_ or plan is not None or confirmed:
             raise InputError("--why, --with, --plan and --confirmed are for quorum replace")
         return change(run, asked)
-    from console.cli.quorum.replacing import replace  # noqa: PLC0415
+    from console.cli.quorum.replacement import replace  # noqa: PLC0415
 
     return replace(run, asked, why, tuple(with_ or ()), plan)
 

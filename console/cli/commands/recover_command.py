@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
+from console.cli.base.partition_options import selection
 from console.cli.base.run import Run
-from console.cli.base.selecting import selection
-from console.cli.base.status import STATUS_HELP
 from console.cli.commands.options import (
     AllOffline,
     Attempts,
@@ -21,6 +20,7 @@ from console.cli.commands.options import (
     connected,
 )
 from console.errors import InputError
+from console.exit_status import STATUS_HELP
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -91,8 +91,8 @@ def recover(
         if path_to_json_file
         else ("--all-offline-partitions",)
     )
-    from console.cli.recovery.recovering import Request  # noqa: PLC0415  # not for --help
-    from console.cli.recovery.recovering import recover as carry_on  # noqa: PLC0415
+    from console.cli.recovery.recover_partitions import Request  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.recover_partitions import recover as carry_on  # noqa: PLC0415
 
     return carry_on(
         run,

@@ -8,10 +8,9 @@ import typer
 
 from backends.base.answers import Depth
 from backends.base.protocol import Backend
-from console.cli.base.reminding import remind
+from console.cli.base.partition_options import selection, words
 from console.cli.base.run import Run
-from console.cli.base.selecting import selection, words
-from console.cli.base.status import STATUS_HELP, Status
+from console.cli.base.unfinished_reminder import remind
 from console.cli.commands.options import (
     AllOffline,
     DurationMs,
@@ -21,6 +20,7 @@ from console.cli.commands.options import (
     Topics,
     connected,
 )
+from console.exit_status import STATUS_HELP, Status
 from console.paths import unused
 
 HELP = f"""\
@@ -60,7 +60,7 @@ def replicas(
     recovery_duration_ms: DurationMs = 30_000,
     rows: RowsIfMany = None,
 ) -> int:
-    from console.actions.examine import Depths, Picture, examine  # noqa: PLC0415  # not for --help
+    from console.operations.partition_picture import Depths, Picture, examine  # noqa: PLC0415  # not for --help
     from console.output.picture import picture_document, picture_lines  # noqa: PLC0415
 
     chosen = selection(

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from console.cli.base.run import Run
-from console.cli.base.status import STATUS_HELP
 from console.cli.commands.options import Reason, connected, stated
+from console.exit_status import STATUS_HELP
 
 HELP = f"""\
 Finishes what an earlier run left half done, because it was killed or lost its network: assignments that still
@@ -57,7 +57,7 @@ def resume(
     yes: Annotated[bool, typer.Option("--yes", help="Change voters without asking; needs --reason.")] = False,
     reason: Reason = None,
 ) -> int:
-    from console.cli.recovery.resuming import Wanted, finish  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.resume import Wanted, finish  # noqa: PLC0415  # not for --help
 
     why = stated(reason, asked=not yes)
     return finish(run, plan, Wanted(frozenset(confirmed or ()), give_up, not yes, why))

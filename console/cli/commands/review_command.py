@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from console.cli.base.run import Run
-from console.cli.base.status import STATUS_HELP
 from console.cli.commands.options import PlanFile, Rows, connected
+from console.exit_status import STATUS_HELP
 
 HELP = f"""\
 Shows a plan before it is applied: counts and losses, every candidate and what electing it would destroy, who
@@ -45,7 +45,7 @@ def review(
         ),
     ] = ReviewOutput.TABLE,
 ) -> int:
-    from console.cli.recovery.reviewing import review_file  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.review_plan import review_file  # noqa: PLC0415  # not for --help
 
     return review_file(run, plan, rows, markdown_wanted=output is ReviewOutput.MARKDOWN)
 

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from console.cli.base.run import Output, Program
-from console.cli.base.status import STATUS_HELP
 from console.cli.commands.options import OutputFormat
 from console.errors import InputError
+from console.exit_status import STATUS_HELP
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from console.cli.base.run import Run
-from console.cli.base.status import STATUS_HELP
 from console.cli.commands.options import DurationMs, connected
+from console.exit_status import STATUS_HELP
 
 HELP = f"""\
 Writes a cluster's state as Parquet, one row a partition with every replica's log: what ktriage pipeline works on.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from console.cli.base.run import Run
-from console.cli.base.status import STATUS_HELP
 from console.cli.commands.options import DurationMs, PlanFile, Rows, connected
+from console.exit_status import STATUS_HELP
 
 HELP = f"""\
 Looks at the partitions of a plan after it was applied, and tells three things apart: led by the right leader,
@@ -20,7 +20,7 @@ Examples:
 
 
 def verify(run: Run, *, plan: PlanFile, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 20) -> int:
-    from console.cli.recovery.verifying import verify_file  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.verify_plan import verify_file  # noqa: PLC0415  # not for --help
 
     return verify_file(run, plan, recovery_duration_ms / 1000, rows)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from backends.simulator.scenario.files import names
 from console.cli.base.run import Program
-from console.cli.base.status import Status
 from console.cli.pipeline.running import Wanted, run_job
 from console.errors import InputError
+from console.exit_status import Status
 from console.output.pipeline import show_result
 from pipeline.drills import job
 from pipeline.drills.arms import Arm

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from console.cli.base.run import Program
-from console.cli.base.status import Status
 from console.cli.pipeline.running import Wanted, moment, run_job
+from console.exit_status import Status
 from console.output.pipeline import show_result
 from pipeline.exposure import job
 from pipeline.places import Place

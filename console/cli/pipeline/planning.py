@@ -9,9 +9,9 @@ from typing import Any
 
 from console.cli.base.recording import user
 from console.cli.base.run import Program, Run
-from console.cli.base.status import Status
 from console.cli.pipeline.running import Wanted, moment, run_job
 from console.errors import InputError
+from console.exit_status import Status
 from console.output.pipeline import show_result
 from console.output.plan_table import plan_lines
 from console.planfile import write_new

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from console.cli.base.run import Program
-from console.cli.base.status import Status
 from console.cli.pipeline.running import Wanted, moment, run_job
+from console.exit_status import Status
 from console.journal.reading import After, Before, RunRecord, read_runs
 from console.output.pipeline import show_result
 from pipeline.errors import PipelineError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 
 from console.cli.base.run import Program
-from console.cli.base.status import Status
 from console.cli.pipeline.running import Wanted
 from console.errors import InputError
+from console.exit_status import Status
 from console.output.pipeline import show_result
 from pipeline.package import build
 from pipeline.places import place

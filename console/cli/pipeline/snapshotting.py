@@ -16,14 +16,14 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.cli.base.recording import now
 from console.cli.base.run import Run
-from console.cli.base.status import Status
 from console.errors import InputError
+from console.exit_status import Status
 from console.output.document import document
 from console.signals import StopRequest
 from console.version import version
 
 try:
-    from console.actions.snapshot import Series, Taking
+    from console.operations.snapshot_series import Series, Taking
     from pipeline.errors import PipelineError
     from pipeline.places import Place, place
     from pipeline.snapshot.bound import Bounded, compact, sweep

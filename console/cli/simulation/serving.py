@@ -19,9 +19,9 @@ from backends.simulator.served.apis import NoSuchCall, hidden
 from backends.simulator.served.cluster import Options, ServedCluster, cluster_id_of
 from backends.simulator.served.control import Control, ControlError, read_fault, tell
 from console.cli.base.run import Program
-from console.cli.base.status import Status
 from console.cli.simulation.simulating import needed
 from console.errors import InputError
+from console.exit_status import Status
 from console.output.document import document
 from console.paths import state_dir
 from console.signals import StopRequest

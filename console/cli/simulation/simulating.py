@@ -16,8 +16,8 @@ from backends.simulator.rehearsal import Interrupted, Rehearsed, end_of, rehears
 from backends.simulator.scenario.bounds import LONGEST
 from backends.simulator.scenario.files import names
 from console.cli.base.run import Program
-from console.cli.base.status import Status
 from console.errors import InputError
+from console.exit_status import Status
 from console.output.document import document
 from console.signals import Stopped
 from console.simulated import scenario as scenario_of

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from backends.base.answers import Partitions
-from console.actions import carry_out
 from console.cli.base.run import Run as CliRun
 from console.journal.journal import _LineFile
+from console.operations import election_batches
 from recovery.model import TopicPartition, Unknown, Why
 from tests.unit.cli.invoking import Caller, command_line, invoke, typing
 from tests.unit.cli.memory import ALL, CLUSTER_ID, MemoryBackend, cluster_of, log, offline
@@ -211,7 +211,7 @@ def test_a_plan_whose_topic_may_not_be_seen_any_more_wants_a_permission_and_no_n
 def test_what_became_of_all_parts_of_a_plan_is_looked_at_together(
     call: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(carry_out, "PART", 10)
+    monkeypatch.setattr(election_batches, "PART", 10)
     backend = cluster_of(30)
     plan = planned(call, backend)
     looks: list[Sequence[str] | None] = []

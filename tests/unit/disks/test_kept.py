@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Partitions
-from console.actions.disks import Disks, keep, kept_from
+from console.operations.log_dir_survey import Disks, keep, kept_from
 from console.remembered import recall, remember
 from recovery.disks.values import Held
 from recovery.model import Broker, PartitionState, TopicPartition

@@ -11,10 +11,10 @@ import pytest
 
 from console import backends
 from console.cli.base.run import Program, Run
-from console.cli.disks import leaderless, swapping
-from console.cli.disks.leaderless import SECONDS, Leaderless, leaderless_lines
-from console.cli.disks.showing import looked
-from console.cli.disks.swapping import _waited
+from console.cli.disks import disk_swap, leaderless_partitions
+from console.cli.disks.disk_swap import _waited
+from console.cli.disks.leaderless_partitions import SECONDS, Leaderless, leaderless_lines
+from console.cli.disks.log_dir_views import looked
 from console.output.screen import Screen
 from console.signals import StopRequest, Supervisor
 from console.target import resolve
@@ -84,8 +84,8 @@ def test_while_the_disk_is_waited_for_it_is_said_who_has_no_leader(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(leaderless, "SECONDS", 0.0)
-    monkeypatch.setattr(swapping, "POLL", 0.01)
+    monkeypatch.setattr(leaderless_partitions, "SECONDS", 0.0)
+    monkeypatch.setattr(disk_swap, "POLL", 0.01)
     stop = StopRequest()
     err = Heard(stop)
     run = Run(program(err), resolve(None, None, "disk-failure", None), json=False)
@@ -94,9 +94,9 @@ def test_while_the_disk_is_waited_for_it_is_said_who_has_no_leader(
     async def wait() -> None:
         backend = backends.backend(run.target, run.screen.say)
         disks = await looked(backend)
-        held = (await swapping._swap(backend, disks, place)).held
+        held = (await disk_swap._swap(backend, disks, place)).held
         async with asyncio.timeout(60):
-            await swapping._wait(run, backend, place, held, stop)
+            await disk_swap._wait(run, backend, place, held, stop)
         await backend.close()
 
     asyncio.run(wait())

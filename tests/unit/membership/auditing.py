@@ -9,7 +9,7 @@ from backends.base.membership import Answer, Membership
 from backends.base.protocol import Recorder
 from backends.simulator.loop import SECOND
 from backends.simulator.world import World
-from console.actions.replace import Course
+from console.operations.replacement_steps import Course
 from recovery.membership.preflight import Limits, before_removing
 from recovery.membership.replacement import Kind
 from recovery.membership.voters import ReplicaKey, Voter

@@ -24,9 +24,9 @@ from backends.simulator.network import controller
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.topology import BrokerSpec, Topology
 from backends.simulator.world import World
-from console.actions.quorum_change import Changed, Prepared
-from console.actions.replace import Course, Gone, go_through
-from console.actions.replace_plan import Choice, plan_replacement
+from console.operations.replacement_plan import Choice, plan_replacement
+from console.operations.replacement_steps import Course, Gone, go_through
+from console.operations.voter_change import Changed, Prepared
 from recovery.membership.preflight import Limits, strength
 from recovery.membership.quorum import MembershipRules, Quorum
 from recovery.membership.replacement import Header, Kind, ReplacementPlan, Step, StepKind
@@ -88,7 +88,7 @@ def cluster(
 
 
 class Operator:
-    """Does on the hosts what each step says; a :class:`console.actions.replace.Watcher`."""
+    """Does on the hosts what each step says; a :class:`console.operations.replacement_steps.Watcher`."""
 
     def __init__(self, world: World, plan: ReplacementPlan) -> None:
         self.world = world

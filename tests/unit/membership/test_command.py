@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from console.cli.quorum.looking import KEPT
+from console.cli.quorum.quorum_views import KEPT
 from console.remembered import recall
 from tests.live.commanding import documented
 from tests.unit.cli.invoking import Caller, Ended

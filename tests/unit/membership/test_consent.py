@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from backends.simulator.adapter import SimulatorBackend
-from console.actions.consent import Consent
-from console.actions.quorum_change import Changed, Prepared, prepare_add, prepare_remove
-from console.actions.replace_plan import Choice, plan_replacement
+from console.operations.replacement_consent import Consent
+from console.operations.replacement_plan import Choice, plan_replacement
+from console.operations.voter_change import Changed, Prepared, prepare_add, prepare_remove
 from recovery.membership.replacement import Kind, Step, StepKind
 from tests.unit.membership.rehearsing import HEADER, Notes, cluster
 

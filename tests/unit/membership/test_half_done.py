@@ -10,12 +10,12 @@ import pytest
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.loop import SECOND
-from console.actions.replace_plan import Choice, plan_replacement
-from console.cli.quorum import replacing
-from console.cli.quorum.replacing import Planned, recorded, save
+from console.cli.quorum import replacement
+from console.cli.quorum.replacement import Planned, recorded, save
 from console.journal.journal import Journal
 from console.journal.replacing import open_replacement
 from console.journal.unfinished import REPLACE, unfinished
+from console.operations.replacement_plan import Choice, plan_replacement
 from console.signals import StopRequest
 from recovery.membership.replacement import Kind, ReplacementPlan, Step, StepKind
 from recovery.membership.replacement_course import Situation
@@ -68,7 +68,7 @@ def half_done(backend: SimulatorBackend, dies: type[Dies] = Dies) -> int:
 def backend(call: Caller, monkeypatch: pytest.MonkeyPatch) -> SimulatorBackend:  # sets the home
     found = cluster((100, 101, 102), (103,))
     reached(monkeypatch, found)
-    monkeypatch.setattr(replacing, "PATIENCE", 5.0)
+    monkeypatch.setattr(replacement, "PATIENCE", 5.0)
     return found
 
 

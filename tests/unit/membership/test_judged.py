@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backends.simulator.adapter import SimulatorBackend
-from console.actions.replace_plan import Choice, plan_replacement
+from console.operations.replacement_plan import Choice, plan_replacement
 from console.output.quorum_replacement import review_lines
 from recovery.membership.preflight import Limits
 from recovery.membership.replacement import Kind, ReplacementError, ReplacementPlan, StepKind

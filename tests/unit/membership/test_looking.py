@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from console.actions.quorum import look, settled_quorum
+from console.operations.quorum_state import look, settled_quorum
 from console.output.quorum import status_lines
 from recovery.membership.preflight import strength
 from recovery.membership.quorum import Quorum

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from backends.base.membership import Node, Probe, Role
-from console.actions.quorum import UNLOADED, lost, reading
+from console.operations.quorum_state import UNLOADED, lost, reading
 from console.output.quorum import lost_lines
 from recovery.membership.lost import Host, Lost
 from recovery.model import Unknown, Why

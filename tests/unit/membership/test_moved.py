@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from console.actions.quorum_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
-from console.actions.replace import Course, Gone, go_through
-from console.actions.replace_plan import Choice, plan_replacement
-from console.app.controllers.wizard import Bridge, Told
+from console.app.controller_replacement.wizard import Bridge, Told
+from console.operations.replacement_plan import Choice, plan_replacement
+from console.operations.replacement_steps import Course, Gone, go_through
+from console.operations.voter_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
 from console.signals import StopRequest
 from recovery.membership.replacement import Kind, Step, StepKind
 from tests.unit.membership.rehearsing import HEADER, Never, Notes, Operator, cluster

@@ -8,8 +8,8 @@ import pytest
 
 from backends.base.errors import BackendError
 from backends.simulator.adapter import SimulatorBackend
-from console.actions.replace import Course, go_through, standing
-from console.actions.replace_plan import Choice, plan_replacement
+from console.operations.replacement_plan import Choice, plan_replacement
+from console.operations.replacement_steps import Course, go_through, standing
 from recovery.membership.replacement import Kind, ReplacementError, ReplacementPlan, Step
 from recovery.membership.replacement_course import Situation
 from tests.unit.membership.auditing import Audited, Rehearsed

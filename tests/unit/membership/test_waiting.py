@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from console.actions import quorum_change, quorum_upgrade
-from console.actions import replace as replacing
-from console.actions.quorum_change import Changed, Prepared, carry_out, prepare_remove
-from console.actions.replace import Course, Gone, go_through
-from console.actions.replace_plan import Choice, plan_replacement
-from console.actions.waiting import Waited
-from console.cli.quorum import endpoints
+from console.cli.quorum import endpoint_update
+from console.operations import kraft_upgrade, replacement_steps, voter_change
+from console.operations.elapsed_time import Waited
+from console.operations.replacement_plan import Choice, plan_replacement
+from console.operations.replacement_steps import Course, Gone, go_through
+from console.operations.voter_change import Changed, Prepared, carry_out, prepare_remove
 from recovery.membership.replacement import Kind, Step
 from recovery.membership.voters import Endpoint
 from tests.unit.membership.leaderless import Clock, Leaderless
@@ -25,7 +24,7 @@ def test_looks_that_take_long_count_as_time_and_what_is_waited_for_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock, told = Clock(), list[str]()
-    monkeypatch.setattr(quorum_change, "Waited", lambda membership: Waited(membership, clock))
+    monkeypatch.setattr(voter_change, "Waited", lambda membership: Waited(membership, clock))
 
     async def go() -> Changed:
         backend = cluster((100, 101, 102))
@@ -45,23 +44,23 @@ def test_looks_that_take_long_count_as_time_and_what_is_waited_for_is_told(
 
 def test_the_upgrade_is_looked_for_no_longer_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(quorum_upgrade, "Waited", partial(Waited, clock=clock))
+    monkeypatch.setattr(kraft_upgrade, "Waited", partial(Waited, clock=clock))
 
     async def go() -> bool:
         backend = cluster((100, 101, 102), kraft_version=0)
         await backend.open()
         membership: Any = Leaderless(backend.membership, clock)
-        _, seen = await quorum_upgrade.upgrade(membership, Notes())
+        _, seen = await kraft_upgrade.upgrade(membership, Notes())
         return seen
 
     assert not asyncio.run(go())
-    assert clock.now <= quorum_upgrade.SEEN_WITHIN + 4.0
+    assert clock.now <= kraft_upgrade.SEEN_WITHIN + 4.0
 
 
 def test_a_new_endpoint_is_waited_for_no_longer_than_it_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(endpoints, "Waited", partial(Waited, clock=clock))
-    monkeypatch.setattr(endpoints, "PATIENCE", 20.0)
+    monkeypatch.setattr(endpoint_update, "Waited", partial(Waited, clock=clock))
+    monkeypatch.setattr(endpoint_update, "PATIENCE", 20.0)
     wanted = (Endpoint("CONTROLLER", "kafka-101.new", 9093),)
 
     class Quiet:
@@ -74,7 +73,7 @@ def test_a_new_endpoint_is_waited_for_no_longer_than_it_may_take(monkeypatch: py
         membership: Any = Leaderless(backend.membership, clock, lost=True)
         run: Any = Quiet()
         stop: Any = Never()
-        return await endpoints._until(run, membership, 101, wanted, stop)
+        return await endpoint_update._until(run, membership, 101, wanted, stop)
 
     assert not asyncio.run(go())
     assert clock.now <= 24.0
@@ -104,7 +103,7 @@ async def shrunk(clock: Clock, *, thinks: float, loses: bool) -> Gone:
 
 def test_a_replacement_is_given_up_in_time_where_nobody_leads(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    for module in (replacing, quorum_change):
+    for module in (replacement_steps, voter_change):
         monkeypatch.setattr(module, "Waited", partial(Waited, clock=clock))
     gone = asyncio.run(shrunk(clock, thinks=0.0, loses=True))
     assert gone.course is Course.TOO_LONG
@@ -113,7 +112,7 @@ def test_a_replacement_is_given_up_in_time_where_nobody_leads(monkeypatch: pytes
 
 def test_a_person_may_take_longer_than_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(replacing, "Waited", partial(Waited, clock=clock))
+    monkeypatch.setattr(replacement_steps, "Waited", partial(Waited, clock=clock))
     assert asyncio.run(shrunk(clock, thinks=1000.0, loses=False)).course is Course.DONE
 
 

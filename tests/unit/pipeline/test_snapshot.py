@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
-from console.actions.snapshot import Series, Taking
+from console.operations.snapshot_series import Series, Taking
 from pipeline.errors import PipelineError
 from pipeline.history.spine import spine
 from pipeline.places import Place, place

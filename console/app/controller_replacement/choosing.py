@@ -1,0 +1,85 @@
+"""From the quorum pane to a controller's replacement: what it is for, who goes, who comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from console.app.controller_replacement import wizard
+from console.app.controller_replacement.screen import WizardScreen
+from console.app.desk.ask import Answer, AskOne, AskText
+from console.cli.quorum.replacement import Planned
+from console.errors import NotDone
+from console.operations.replacement_plan import Choice
+from recovery.membership.replacement import Kind
+
+if TYPE_CHECKING:
+    from console.app.desk.desk import Desk
+
+_KINDS = {
+    Kind.DISK: "its metadata disk is lost or replaced; the same node comes back",
+    Kind.HOST: "its host is lost; another node takes its place",
+    Kind.PLANNED: "it works, and another node shall take its place",
+    Kind.GROW: "nobody goes; another voter comes",
+    Kind.SHRINK: "it goes, and nobody comes",
+}
+
+
+class Controllers:
+    """What the quorum pane's key does."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._last: WizardScreen | None = None
+
+    def handlers(self) -> dict[str, Callable[[], None]]:
+        return {"replace": lambda: self._desk.work("planning a replacement", self._replace())}
+
+    async def _replace(self) -> None:
+        session = self._desk.session
+        planned = await asyncio.to_thread(wizard.half_done, session.view.cluster_id)
+        planned = planned or self._unbegun(session.view.cluster_id)
+        if planned is None:
+            choice = await self._choice()
+            if choice is None:
+                return
+            planned = await session.run(lambda backend: wizard.planned(backend, choice))
+        await self._open(planned)
+
+    async def _open(self, planned: Planned) -> None:
+        self._last = WizardScreen(self._desk, planned)
+        await self._desk.app.push_screen(self._last)
+
+    def _unbegun(self, cluster_id: str) -> Planned | None:
+        """The plan that was left only to arm the console: it is come back to, and not made once more."""
+        last = self._last
+        if last is None or not last.waits_for_arming or last.planned.cluster_id != cluster_id:
+            return None
+        key = self._desk.table.cursor_key
+        leaving = [key.id for key in last.planned.plan.wanted.leaving]
+        meant = isinstance(key, tuple) and (not leaving or key[0] in leaving)
+        return last.planned if meant else None
+
+    async def _choice(self) -> Choice | None:
+        key = self._desk.table.cursor_key
+        if not isinstance(key, tuple) or not isinstance(key[0], int):
+            raise NotDone("put the cursor on a voter")
+        node, directory = key[0], str(key[1])
+        answers = [Answer(str(kind), f"{kind}: {what}") for kind, what in _KINDS.items()]
+        answer = await self._desk.app.push_screen_wait(AskOne(f"Why is controller {node} replaced?", answers))
+        if answer is None:
+            return None
+        kind = Kind(answer)
+        leaving = () if kind is Kind.GROW else (node,)
+        joining: tuple[int, ...] = ()
+        if kind in (Kind.HOST, Kind.PLANNED, Kind.GROW):
+            newcomer = await self._desk.app.push_screen_wait(
+                AskText("The node id of the controller that comes:")
+            )
+            if newcomer is None:
+                return None
+            if not newcomer.isdecimal():
+                raise NotDone(f"{newcomer!r} is no node id")
+            joining = (int(newcomer),)
+        return Choice(kind, leaving, joining, directory or None if leaving else None)

@@ -1,0 +1,319 @@
+"""The wizard on the screen: the steps of a controller replacement, and what a person says to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from backends.base.errors import BackendError
+from backends.base.protocol import Backend
+from console.app.controller_replacement import wizard
+from console.app.controller_replacement.wizard import Bridge, Told
+from console.app.halt import Halt
+from console.cli.quorum.replacement import Planned
+from console.errors import ConsoleError
+from console.operations.replacement_steps import Course, Gone
+from recovery.membership.replacement import Step as PlannedStep
+from widgets.dialogs.confirm import Confirmation, ConfirmRequest
+from widgets.dialogs.once import Once
+from widgets.frame.bottom import Say
+from widgets.lines import Lines
+from widgets.showing import is_shown, is_up, while_up
+from widgets.text import Line, Piece, Tone, line
+from widgets.wizard import Progress, Step, StepState, Wizard, WizardView
+
+if TYPE_CHECKING:
+    from console.app.desk.desk import Desk
+
+
+SETTLED_SECONDS = 1.0
+"""A step that has stood for less than that cannot be said to be done: the key was meant for the one before it."""
+
+
+class WizardScreen(Once[None], ModalScreen[None]):
+    """Goes through a plan. Esc leaves it where it is: the plan is kept, and is gone on with later.
+
+    Enter begins and answers what is to be sent; that a step on a host is done is said by another key, d.
+    """
+
+    DEFAULT_CSS = """
+    WizardScreen { background: $surface; }
+    WizardScreen > WizardView { height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave", show=False),
+        # The steps know it too, but only once one of them is the present one.
+        Binding("enter", "go", "Go on", show=False, priority=True),
+        Binding("d", "done", "Say that the step is done", show=False, priority=True),
+    ]
+
+    def __init__(self, desk: Desk, planned: Planned) -> None:
+        super().__init__()
+        self._desk = desk
+        self.planned = planned
+        self.waits_for_arming = False
+        self._told = Told()
+        self._done = False
+        self._bridge: Bridge | None = None
+        self._halt: Halt | None = None
+        self._begun = False
+        self._stepped_at: float | None = None
+
+    def compose(self) -> ComposeResult:
+        yield WizardView(id="wizard")
+        yield Say(id="wizard-say")
+        yield Lines(self._keys, id="wizard-keys", focusable=False)
+
+    def _keys(self, _width: int) -> list[Line]:
+        if self._done:
+            return [line(Piece("Esc", Tone.KEY), Piece(" back to the panes"))]
+        copy = (Piece("c", Tone.KEY), Piece(" copy the command  "))
+        return [line(*self._going(), *copy, Piece("Esc", Tone.KEY), Piece(" leave, the plan is kept"))]
+
+    def _going(self) -> tuple[Piece, ...]:
+        """The key that leads on from here; none where only the cluster does."""
+        if self._told.question is not None:
+            return Piece("Enter", Tone.KEY), Piece(" send it (asks once more)  ")
+        if self._bridge is None:
+            return Piece("Enter", Tone.KEY), Piece(" go on  " if self._begun else " begin  ")
+        if self._to_say is not None:
+            return Piece("d", Tone.KEY), Piece(" step is done  ")
+        return ()
+
+    @property
+    def _to_say(self) -> PlannedStep | None:
+        """The present step, where an operator may say that it is done."""
+        step = self._told.step
+        return step if step is not None and step.kind.said else None
+
+    def on_mount(self) -> None:
+        if not is_shown(self):  # taken away before it had its parts
+            return
+        self.query_one(WizardView).focus_first()
+        self.call_later(self._draw)
+        self.call_later(self._say, f"Enter begins; the plan is in {self.planned.file}", Tone.INFO)
+        self.run_worker(self._look(), name="standing")
+
+    async def _look(self) -> None:
+        """The steps as the cluster shows them, before anything is begun: some may be done already."""
+        try:
+            told = await self._desk.session.run(lambda backend: wizard.stands(backend, self.planned))
+        except (ConsoleError, BackendError) as error:
+            self._say(f"where it stands is not known ({error}); Enter begins", Tone.WARN)
+            return
+        if not self._begun:  # else the run tells it better
+            self._told, self._done = told, told.step is None
+            self._draw()
+
+    def _say(self, text: str, tone: Tone) -> None:
+        if is_up(self):
+            self.query_one(Say).say(text, tone)
+
+    def action_go(self) -> None:
+        """Begins, or answers what is to be allowed."""
+        if self._bridge is None:
+            self._begin()
+            return
+        step = self._to_say
+        if self._told.question is not None:
+            self.run_worker(self._ask(), name="asking", exclusive=True, group="asking")
+        elif step is not None:
+            self._say(_how_to_say(step), Tone.WARN)
+        else:
+            self._say(_BY_ITSELF, Tone.INFO)
+
+    def action_done(self) -> None:
+        """The operator says that the present step on a host is done."""
+        if self._done:
+            return
+        step, why = self._to_say, self._why_not_done()
+        if self._bridge is None or step is None or why:
+            self._say(why, Tone.WARN)
+            return
+        self._bridge.confirm(step.number)
+        self._say(f"step {step.number} is taken for done; it is looked at once more", Tone.INFO)
+
+    def _why_not_done(self) -> str:
+        """Why nobody can say now that the present step is done, "" where somebody can."""
+        step, seen = self._told.step, self._told.seen
+        if self._bridge is None or step is None:
+            return "nothing is under way: Enter begins"
+        if self._told.question is not None:
+            return f"Enter: {self._told.wording}"
+        if not step.kind.said:
+            return _BY_ITSELF
+        if self._stepped_at is None or self._desk.session.clock() - self._stepped_at < SETTLED_SECONDS:
+            return f"step {step.number} has only just begun: read it first"
+        if seen is not None and seen.held:
+            return f"step {step.number} is not taken for done: {seen.held[0]}"
+        return self._why_not()
+
+    def _begin(self) -> None:
+        why = self._why_not()
+        self.waits_for_arming = bool(why) and self._desk.session.safety.forbidden is None
+        if why:
+            self._say(why, Tone.WARN)
+            return
+        if self._desk.busy:
+            self._say(f"wait: {self._desk.busy}", Tone.WARN)
+            return
+        self._begun, self._stepped_at = True, None
+        self._say("begun: what the cluster shows is looked at; Esc leaves it where it is", Tone.INFO)
+        # It is the desk's: it outlives this screen, and ends what it has in flight.
+        self._desk.work("replacing a controller", self._run())
+
+    def _why_not(self) -> str:
+        safety = self._desk.session.safety
+        if safety.forbidden is not None:
+            return f"this console stays read-only: {safety.forbidden}"
+        return "" if safety.armed else "the console is read-only: Esc, then A arms it, then M comes back here"
+
+    async def _run(self) -> None:
+        session, program = self._desk.session, self._desk.owner.program
+        with self._desk.tasks.sending() as halt:
+            self._halt = halt
+
+            async def job(backend: Backend) -> Gone:
+                self._bridge = Bridge(
+                    lambda told: session.from_thread(self._show, told),
+                    halt,
+                    self.planned.plan,
+                    self.planned.confirmed,
+                    lambda: not self._why_not(),
+                )
+                return await wizard.run(backend, program, self.planned, halt, self._bridge)
+
+            try:
+                gone = await session.send(job, halt)
+            except (ConsoleError, BackendError) as error:
+                self._say(str(error), Tone.BAD)
+            else:
+                self._ended(gone)
+            finally:
+                self._bridge = self._halt = None
+                self._draw()
+                session.poller.ask()
+
+    def _ended(self, gone: Gone) -> None:
+        done = self._done = gone.course is Course.DONE
+        if done:
+            self._desk.owner.program.resume = ""
+        said = (
+            "the replacement is done" if done else f"{gone.course}: Enter goes on from where the cluster is"
+        )
+        self._say(said, Tone.GOOD if done else Tone.WARN)
+        self._draw()
+
+    async def _ask(self) -> None:
+        question, wording, bridge = self._told.question, self._told.wording, self._bridge
+        why = self._why_not()
+        if question is None or bridge is None or why:
+            self._say(why, Tone.WARN)
+            return
+        session = self._desk.session
+        where = "SIMULATOR" if session.simulated else "LIVE"
+        asked = ConfirmRequest(
+            title=f"{wording[:1].upper()}{wording[1:]}?",
+            target=(f"{where} {session.target.title}, cluster {session.view.cluster_id}",),
+            confirm_label="Send",
+            opened_by="enter",
+            warnings=(*question.verdict.warnings, *(_BOTH if wording != question.sentence else ())),
+            expected=str(question.voter.key.id),
+            expected_what=f"the node id ({question.voter.key.id})",
+        )
+        confirmed = await self.app.push_screen_wait(Confirmation(asked))
+        if confirmed is None:
+            self._say("not confirmed: nothing was sent; Enter asks again", Tone.WARN)
+        elif self._why_not():
+            self._say(self._why_not(), Tone.WARN)
+        elif self._told.question is not question:
+            self._say("the cluster has changed meanwhile: nothing was sent; look again", Tone.WARN)
+        else:
+            bridge.allow(question)
+
+    @on(WizardView.CopyCommand)
+    @while_up
+    def _copy(self, event: WizardView.CopyCommand) -> None:
+        self.app.copy_to_clipboard(event.command)
+        self._say("copied to the terminal's clipboard", Tone.GOOD)
+
+    def action_leave(self) -> None:
+        """Nothing is begun any more; what was sent stays sent, and the journal knows where it is."""
+        if self._halt is not None:
+            self._desk.session.halt(self._halt)
+        if self._done:
+            self._desk.say("the replacement is done", Tone.GOOD)
+        else:
+            self._desk.say("the replacement stands where it is; M goes on with it", Tone.WARN)
+        self.dismiss(None)
+
+    def _show(self, told: Told) -> None:
+        asks = told.question is not None and self._told.question is None
+        other = self._stepped_at is None or _number(told) != _number(self._told)
+        if other:
+            self._stepped_at = self._desk.session.clock()
+        self._told = told
+        self._draw()
+        if asks:
+            self._say(f"Enter: {told.wording}", Tone.WARN)
+        elif other and self._to_say is not None:
+            self._say(_how_to_say(self._to_say), Tone.WARN)
+        elif told.said:
+            self._say(told.said, Tone.INFO)
+
+    def _draw(self) -> None:
+        if is_up(self):
+            self.query_one(WizardView).update(shown(self.planned, self._told, done=self._done))
+            self.query_one("#wizard-keys", Lines).show_again()
+
+
+_BOTH = ("the addition follows without another question",)
+_BY_ITSELF = "it goes on by itself once the cluster shows that it is done"
+
+
+def _number(told: Told) -> int:
+    return 0 if told.step is None else told.step.number
+
+
+def _how_to_say(step: PlannedStep) -> str:
+    return f"step {step.number} is done on the hosts: d says so once it is, Enter does not"
+
+
+def shown(planned: Planned, told: Told, *, done: bool) -> Wizard:
+    """The plan's steps, those before the present one done; none is where nobody has looked yet."""
+    plan = planned.plan
+    now = 0 if told.step is None else told.step.number
+    steps = tuple(_step(step, now, told, done=done) for step in plan.steps)
+    kind = plan.wanted.kind
+    return Wizard(
+        f"Replace a controller ({kind}), plan {plan.header.plan_id[:8]}", steps, "; ".join(plan.notes)
+    )
+
+
+def _step(step: PlannedStep, now: int, told: Told, *, done: bool) -> Step:
+    state = StepState.WAITING
+    if done or step.number < now:
+        state = StepState.DONE
+    elif step.number == now:
+        state = StepState.CURRENT
+    seen = told.seen if state is StepState.CURRENT else None
+    progress = None
+    if seen is not None and seen.target >= 0:
+        progress = Progress(seen.caught, seen.target, "offsets", told.seconds_left)
+    return Step(
+        step.title,
+        state,
+        host=f"controller {step.node}" if step.kind.on_host else "",
+        commands=step.commands,
+        sends=step.sends,
+        waits_for=step.waits_for if seen is None or not seen.waits_for else seen.waits_for,
+        held=() if seen is None else (*seen.held, *told.refused),
+        wrong=step.risks,
+        back=step.back,
+        stands=step.stands,
+        progress=progress,
+    )

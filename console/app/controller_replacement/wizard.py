@@ -1,0 +1,182 @@
+"""The guided replacement of a controller: the course of ``ktriage quorum replace``, watched by a screen."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.base.errors import BackendError
+from backends.base.membership import Membership
+from backends.base.protocol import Backend
+from console.cli.base.recording import now, open_journal, user
+from console.cli.base.run import Program
+from console.cli.quorum.replacement import Planned, read_plan, recorded, refuse_other_cluster, save
+from console.errors import NotDone
+from console.journal.replacing import open_replacement
+from console.journal.unfinished import unfinished
+from console.operations.replacement_consent import Consent
+from console.operations.replacement_plan import Choice, plan_replacement
+from console.operations.replacement_steps import Gone, standing
+from console.operations.voter_change import Changed, Prepared
+from console.signals import StopRequest
+from console.version import version
+from recovery.membership.choosing import NotChosen
+from recovery.membership.replacement import Header, ReplacementError, ReplacementPlan, Step
+from recovery.membership.replacement_course import Situation, situation
+
+ANSWER_LOOKS = 0.05
+"""A signal wakes nobody up: whether one came is looked at every so many seconds."""
+
+
+class Told(NamedTuple):
+    """Where a replacement is. ``question`` is what is to be allowed, None while nothing is, and ``wording`` all
+    that is allowed with it; ``refused`` why the present step is not sent yet; ``said`` what was last seen or sent.
+    """
+
+    step: Step | None = None
+    seen: Situation | None = None
+    seconds_left: float | None = None
+    said: str = ""
+    question: Prepared | None = None
+    wording: str = ""
+    refused: tuple[str, ...] = ()
+
+
+class Bridge:
+    """Watches a replacement on the backend's thread, and tells a screen by ``show``.
+
+    ``armed`` tells, from this thread, whether anything may be sent: what was allowed before is not sent without it.
+    """
+
+    def __init__(
+        self,
+        show: Callable[[Told], None],
+        stop: StopRequest,
+        plan: ReplacementPlan,
+        confirmed: frozenset[int] = frozenset(),
+        armed: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._show = show
+        self._stop = stop
+        self._consent = Consent(plan)
+        self._confirmed = set(confirmed)
+        self._armed = armed
+        self._loop = asyncio.get_running_loop()
+        self._allowed: Prepared | None = None
+        self.told = Told()
+
+    @property
+    def confirmed(self) -> frozenset[int]:
+        return frozenset(self._confirmed)
+
+    def confirm(self, number: int) -> None:
+        """The operator says that the step is done. From the screen's thread."""
+        self._loop.call_soon_threadsafe(self._confirmed.add, number)
+
+    def allow(self, question: Prepared) -> None:
+        """A person said yes to exactly that. From the screen's thread."""
+        self._loop.call_soon_threadsafe(self._settle, question)
+
+    def _settle(self, question: Prepared) -> None:
+        self._allowed = question
+
+    def begins(self, step: Step, seen: Situation) -> None:
+        self._tell(self.told._replace(step=step, seen=seen, seconds_left=None, refused=()))
+
+    def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:
+        self._tell(self.told._replace(step=step, seen=seen, seconds_left=seconds_left))
+
+    def unseen(self, step: Step, why: BackendError) -> None:
+        self._tell(self.told._replace(step=step, said=f"the quorum was not told just now: {why}"))
+
+    def judged(self, step: Step, prepared: Prepared) -> None:
+        self._consent.judged(step, prepared)
+        self._tell(self.told._replace(step=step, said="", refused=prepared.verdict.refused))
+
+    async def allows(self, step: Step, prepared: Prepared) -> bool:
+        """Waits for a person for as long as it takes; stopping the run, a signal too, answers no."""
+        if self._consent.covers(step, prepared) and self._armed():
+            return not self._stop
+        wording = self._consent.question(step, prepared)
+        self._tell(self.told._replace(step=step, question=prepared, wording=wording))
+        try:
+            while not self._stop and self._allowed is not prepared:  # noqa: ASYNC110  # a signal sets no event
+                await asyncio.sleep(ANSWER_LOOKS)
+            if not self._stop:
+                self._consent.given(step, prepared)
+            return not self._stop
+        finally:
+            self._tell(self.told._replace(question=None))
+
+    def says(self, step: Step, said: str) -> None:
+        self._tell(self.told._replace(step=step, said=said))
+
+    def changed(self, step: Step, changed: Changed) -> None:
+        self._consent.changed(changed)
+        said = f"not sent: {changed.detail}" if changed.answer is None else f"{changed.answer}"
+        self._tell(self.told._replace(step=step, said=said))
+
+    def ends(self, step: Step) -> None:
+        self._tell(self.told._replace(said=f"step {step.number} is done"))
+
+    def _tell(self, told: Told) -> None:
+        if told != self.told:
+            self.told = told
+            self._show(told)
+
+
+async def membership_of(backend: Backend) -> Membership:
+    """Opened: whose cluster it is decides whether a newcomer belongs to it. Raises NotDone where the adapter has no
+    quorum, and BackendError.
+    """
+    found: Membership | None = getattr(backend, "membership", None)
+    if found is None:
+        raise NotDone("the quorum of this cluster cannot be changed from here")
+    await found.open()
+    return found
+
+
+async def planned(backend: Backend, choice: Choice) -> Planned:
+    """Makes the plan and keeps it in a file; nothing is sent. Raises NotDone and BackendError."""
+    made_by = f"{user()}@{platform.node()}"
+    header = Header(str(uuid.uuid4()), now().isoformat(timespec="seconds"), made_by, version())
+    try:
+        plan = await plan_replacement(await membership_of(backend), choice, header)
+    except (NotChosen, ReplacementError) as error:
+        raise NotDone(f"{error}; nothing was sent") from None
+    file = save(plan, None, keep=True)
+    assert file is not None
+    return Planned.of(plan, file)
+
+
+async def stands(backend: Backend, wanted: Planned) -> Told:
+    """Where the replacement is now, nothing being begun; without a step where all is done. Raises BackendError."""
+    plan = wanted.plan
+    picture, step = await standing(await membership_of(backend), plan, wanted.confirmed)
+    return Told(step, None if step is None else situation(plan, step, picture))
+
+
+def half_done(cluster_id: str) -> Planned | None:
+    """The replacement that an earlier run left half done. Raises InputError and JournalError."""
+    found = open_replacement(unfinished(cluster_id))
+    if found is None:
+        return None
+    plan = read_plan(found.file)
+    refuse_other_cluster(plan, cluster_id)
+    return Planned.of(plan, Path(found.file), found.confirmed)
+
+
+async def run(backend: Backend, program: Program, wanted: Planned, stop: StopRequest, bridge: Bridge) -> Gone:
+    """Goes through the plan from where the cluster is. Raises NotDone, JournalError and BackendError."""
+    with open_journal(program, wanted.cluster_id, "in the console") as journal:
+        other = open_replacement(unfinished(wanted.cluster_id))
+        if other is not None and Path(other.file) != wanted.file:
+            raise NotDone(
+                f"another replacement is half done ({other.file}): go on with that one first, or give it up:"
+                " ktriage resume --give-up"
+            )
+        return await recorded(await membership_of(backend), wanted, journal, bridge, stop)

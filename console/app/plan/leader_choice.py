@@ -1,0 +1,67 @@
+"""Choosing candidates, by the rules that ``ktriage plan`` chooses by."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from backends.base.protocol import Backend
+from console.app.session.view import View
+from console.operations.leader_choice import choose
+from console.operations.partition_picture import Picture
+from console.operations.partition_selection import Selection
+from console.operations.record_times import with_times
+from recovery.model import Survey, TopicPartition
+from recovery.plan.make import designate, make_plan
+from recovery.plan.values import Header, Plan
+from recovery.ranking import Ranking
+from recovery.strategy import Decision, Strategy, Verdict, decide
+
+
+class Comes(NamedTuple):
+    """What a strategy comes to for a selection: how many of each verdict."""
+
+    strategy: Strategy
+    verdicts: Mapping[Verdict, int]
+
+    @property
+    def elects(self) -> int:
+        return self.verdicts.get(Verdict.ELECT, 0)
+
+
+CHOOSABLE = (Strategy.BALANCED, Strategy.COMPLETE, Strategy.AGGRESSIVE)
+
+
+def what_each_comes_to(surveys: Sequence[Survey], ranking: Ranking) -> tuple[Comes, ...]:
+    """Every strategy beside the others, the most careful first."""
+    return tuple(
+        Comes(strategy, Counter(decide(survey, ranking, strategy).verdict for survey in surveys))
+        for strategy in CHOOSABLE
+    )
+
+
+async def choose_for(
+    backend: Backend, view: View, partitions: Sequence[TopicPartition], header: Header
+) -> Plan:
+    """The choice for each of those partitions that was surveyed, with the times of what is lost."""
+    assert view.cluster is not None
+    picture = Picture(
+        view.cluster,
+        tuple(view.surveys[tp] for tp in partitions if tp in view.surveys),
+        tuple(view.contacts.values()),
+        view.marks,
+        (),
+        False,
+        Selection(partitions=tuple(partitions)),
+    )
+    return (await choose(backend, picture, header)).plan
+
+
+async def choose_by_hand(
+    backend: Backend, view: View, survey: Survey, broker: int, header: Header
+) -> tuple[Plan, Decision]:
+    """``broker`` for that partition because somebody says so; the decision says why where it cannot be."""
+    decision = designate(survey, broker, header.ranking)
+    plan = make_plan(header, [(survey, decision)], view.marks)
+    return await with_times(backend, plan, (survey,)), decision

@@ -1,0 +1,57 @@
+"""From options to the partitions that are meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from console.errors import InputError
+from console.operations.partition_selection import Selection, Which
+from recovery.model import TopicPartition
+
+
+def selection(
+    topics: Sequence[str] | None = None,
+    partitions: Sequence[int] | None = None,
+    path: Path | None = None,
+    *,
+    offline: bool = False,
+    under_min_isr: bool = False,
+    leaders_refused: bool = False,
+) -> Selection:
+    """The selection that these options describe; all partitions where none is given. Raises InputError.
+
+    ``leaders_refused``: a file at ``path`` that names designated leaders is refused.
+    """
+    if offline and under_min_isr:
+        raise InputError("--all-offline-partitions and --under-min-isr exclude each other")
+    which = Which.OFFLINE if offline else Which.UNDER_MIN_ISR if under_min_isr else Which.ALL
+    if path is not None:
+        if topics or partitions:
+            raise InputError("--path-to-json-file and --topic exclude each other")
+        # Reading JSON is for those who hand in a file.
+        from console.planfile import read_targets  # noqa: PLC0415
+
+        return Selection(partitions=read_targets(path, leaders_refused=leaders_refused), which=which)
+    if partitions:
+        if topics is None or len(topics) != 1:
+            raise InputError("--partition needs exactly one --topic")
+        _refuse_twice([str(partition) for partition in partitions], "--partition")
+        return Selection(partitions=tuple(TopicPartition(topics[0], p) for p in partitions), which=which)
+    _refuse_twice(topics or (), "--topic")
+    return Selection(topics=tuple(topics or ()), which=which)
+
+
+def _refuse_twice(values: Sequence[str], option: str) -> None:
+    for value in values:
+        if values.count(value) > 1:
+            raise InputError(f"{option} {value} is given twice")
+
+
+def words(topic: Sequence[str] | None, partition: Sequence[int] | None, path: Path | None) -> tuple[str, ...]:
+    """The options that choose the same partitions again."""
+    if path is not None:
+        return ("--path-to-json-file", str(path))
+    topics = (word for name in topic or () for word in ("--topic", name))
+    partitions = (word for number in partition or () for word in ("--partition", str(number)))
+    return (*topics, *partitions) or ("--all-offline-partitions",)

@@ -1,0 +1,144 @@
+"""``ktriage log-dirs --swap``: what must happen first, and waiting until every replica is back in the ISR."""
+
+from __future__ import annotations
+
+import asyncio
+
+from backends.base.errors import BackendError
+from backends.base.protocol import Backend
+from console.cli.base.run import Run
+from console.cli.disks.leaderless_partitions import SECONDS, Leaderless, has_copy, leaderless_lines
+from console.cli.disks.log_dir_views import looked
+from console.errors import InputError
+from console.exit_status import Status
+from console.operations.log_dir_survey import Disks, reckon
+from console.output.log_dirs import swap_document, swap_lines
+from console.paths import unused
+from console.signals import StopRequest
+from recovery.disks.failing import check
+from recovery.disks.swapping import Swap, leaderless, swap, waiting
+from recovery.disks.values import DiskError, Place
+from recovery.membership.pace import Pace
+from recovery.model import PartitionState, TopicPartition
+
+POLL = 0.5
+PATIENCE = 24 * 3600.0
+
+
+def course(run: Run, where: Place, rows: int, *, wait: bool) -> int:
+    """Shows the steps; with ``wait`` goes on until nothing of the disk is missing. 1 where something is left."""
+
+    async def job(backend: Backend, stop: StopRequest) -> tuple[Swap, Disks]:
+        disks = await looked(backend)
+        found = await _swap(backend, disks, where)
+        if not wait:
+            return found, disks
+        run.screen.out([] if run.json else swap_lines(found, disks, rows))
+        with stop.in_flight():
+            return found, await _wait(run, backend, where, found.held, stop)
+
+    found, disks = run.work(job)
+    left = waiting(disks.partitions.states, where, found.held)
+    if run.json:
+        run.screen.out(swap_document(found, disks))
+    elif wait:
+        run.screen.out([f"{len(found.held) - len(left):,} of {len(found.held):,} replicas are in the ISR"])
+    else:
+        run.screen.out(swap_lines(found, disks, rows))
+    if wait:
+        return _waited(run, where, left)
+    first = [danger.tp for danger in found.dangers if danger.others]
+    if first:
+        run.next("plan", *_named(first), "--strategy", "aggressive", unused())
+    return Status.PARTLY if left or found.dangers else Status.DONE
+
+
+def _waited(run: Run, where: Place, left: list[PartitionState]) -> int:
+    """What is left without a leader does not come back by itself: somebody has to elect one that has a copy."""
+    stuck = leaderless(left)
+    elect = []
+    for state in stuck:
+        why = "none of its replicas copies from another"
+        if has_copy(state, where):
+            elect.append(state.tp)
+        else:
+            why = "no other replica has a copy: what it held is on the old disk, or in a backup"
+        run.screen.say(f"not back: {state.tp}: it has no leader, and {why}")
+    if elect:
+        run.next("plan", *_named(elect), "--strategy", "aggressive", unused())
+    return Status.PARTLY if left else Status.DONE
+
+
+def _back(disks: Disks, where: Place) -> bool:
+    """Whether the dir is there again."""
+    return where.path in disks.held.get(where.broker, {})
+
+
+def _named(tps: list[TopicPartition]) -> tuple[str, ...]:
+    topics = sorted({tp.topic for tp in tps})
+    return tuple(word for topic in topics for word in ("--topic", topic))
+
+
+async def _swap(backend: Backend, disks: Disks, where: Place) -> Swap:
+    cluster = await reckon(backend, disks)
+    held = set(disks.kept.get(where.broker, {}).get(where.path, frozenset()))
+    held |= set(disks.held.get(where.broker, {}).get(where.path, frozenset()))
+    if where in disks.failed:
+        states = disks.partitions.states
+        healthy = {tp for tps in disks.held.get(where.broker, {}).values() for tp in tps}
+        held |= {s.tp for s in states if where.broker in s.offline_replicas and s.tp not in healthy}
+    elif not held and _told(disks, where):
+        try:
+            check(cluster, where)
+        except DiskError as error:
+            raise InputError(str(error)) from None
+    return swap(cluster, where, held)
+
+
+def _told(disks: Disks, where: Place) -> bool:
+    """Whether it is known what dirs that broker has: it told them, or nobody knows a broker of that id."""
+    hosts = any(where.broker in state.replicas for state in disks.partitions.states)
+    return where.broker in disks.held or not (where.broker in disks.dirs or hosts)
+
+
+async def _wait(
+    run: Run, backend: Backend, where: Place, held: tuple[TopicPartition, ...], stop: StopRequest
+) -> Disks:
+    clock = asyncio.get_running_loop().time
+    began, pace, said, since, nobody = clock(), Pace(), "", 0.0, Leaderless()
+    while True:
+        stuck: tuple[str, ...] = ()
+        try:
+            disks = await looked(backend, again=True)
+            left, back = waiting(disks.partitions.states, where, held), _back(disks, where)
+            if not left or stop or clock() - began > PATIENCE:
+                return disks
+            since = (since or clock()) if back and len(leaderless(left)) == len(left) else 0.0
+            if since and clock() - since > SECONDS:
+                return disks  # whose caller says of each what is to be done
+            news = nobody.news(left, clock(), back=back)
+            if news:
+                stuck = await _stuck(backend, disks, where, news, back=back)
+        except BackendError as error:
+            if stop or clock() - began > PATIENCE:
+                raise
+            told = str(error)
+        else:
+            pace = pace.seen(clock() - began, len(left))
+            seconds = pace.seconds_left
+            about = "" if seconds is None else f", about {seconds:,.0f} s"
+            run.screen.progress(f"replicas back in the ISR{about}:", len(held) - len(left), len(held))
+            told = f"{len(held) - len(left):,} of {len(held):,} replicas are back in the ISR"
+        if told != said:
+            said = told
+            run.screen.say(told)
+        run.screen.say(*stuck)
+        await asyncio.sleep(POLL)
+
+
+async def _stuck(
+    backend: Backend, disks: Disks, where: Place, found: list[PartitionState], *, back: bool
+) -> tuple[str, ...]:
+    """What to say of partitions without a leader. Raises BackendError."""
+    dangers = () if back else (await _swap(backend, disks, where)).dangers
+    return tuple(leaderless_lines(found, where, [danger.tp for danger in dangers]))

@@ -1,0 +1,82 @@
+"""The courses of ``ktriage log-dirs``: as it is, if something failed, and while a disk is replaced."""
+
+from __future__ import annotations
+
+from backends.base.protocol import Backend
+from console.cli.base.run import Run
+from console.errors import InputError
+from console.exit_status import Status
+from console.operations.log_dir_survey import KEPT, Disks, failures, keep, kept_from, look, reckon
+from console.output.log_dirs import dirs_document, dirs_lines, fails_document, fails_lines
+from console.remembered import recall, remember
+from recovery.disks.failed import FailedDir, last_copies
+from recovery.disks.failing import IfFails, if_places_fail
+from recovery.disks.values import WHOLE_BROKER, DiskError, Place
+
+
+def place(text: str, *, whole: bool) -> Place:
+    """``BROKER:DIR``, or ``BROKER`` where a whole one may be meant. Raises InputError."""
+    broker, sign, path = text.partition(":")
+    if not broker.isdecimal() or (sign and not path) or (not sign and not whole):
+        form = "BROKER:DIR or BROKER" if whole else "BROKER:DIR"
+        raise InputError(f"{text!r}: give {form}, such as 1:/var/lib/kafka/2")
+    return Place(int(broker), path.rstrip("/") or path or WHOLE_BROKER)
+
+
+def show(run: Run, rows: int) -> int:
+    """All dirs, the failed ones with what was on them."""
+
+    async def job(backend: Backend, _stop: object) -> tuple[Disks, tuple[FailedDir, ...]]:
+        disks = await looked(backend)
+        return disks, await failures(backend, disks)
+
+    disks, failed = run.work(job)
+    run.screen.out(dirs_document(disks, failed) if run.json else dirs_lines(disks, failed, rows))
+    for broker, why in disks.not_told:
+        run.screen.say(f"not told: broker {broker}: {why}")
+    gone = {lost.state.tp for lost in last_copies(failed)}
+    offline = {lost.state.tp for dir_ in failed for lost in dir_.lost if lost.state.offline}
+    if offline - gone:
+        run.next("plan", "--all-offline-partitions", "recovery.json")
+    elif failed:
+        first = failed[0].place
+        run.next("log-dirs", "--swap", str(first))
+    return Status.PARTLY if failed or disks.not_told else Status.DONE
+
+
+def predict(run: Run, places: list[Place], rows: int) -> int:
+    """What the failures would come to."""
+
+    async def job(backend: Backend, _stop: object) -> IfFails:
+        disks = await looked(backend)
+        already = next((where for where in places if where in disks.failed), None)
+        if already is not None:
+            raise InputError(f"{already} has failed already: see log-dirs --swap {already}")
+        try:
+            return if_places_fail(await reckon(backend, disks), places)
+        except DiskError as error:
+            raise InputError(str(error)) from None
+
+    found = run.work(job)
+    run.screen.out(fails_document(found) if run.json else fails_lines(found, rows))
+    return Status.DONE
+
+
+def swap_disk(run: Run, where: Place, rows: int, *, wait: bool) -> int:
+    """The steps of a swap, what must be recovered first, and how far the replicas are back."""
+    from console.cli.disks.disk_swap import course  # noqa: PLC0415  # for that option only
+
+    return course(run, where, rows, wait=wait)
+
+
+async def looked(backend: Backend, *, again: bool = False) -> Disks:
+    """All dirs; what they hold is kept for the day when one of them cannot tell. Raises BackendError.
+
+    ``again``: the backend is open already.
+    """
+    cluster = await (backend.cluster() if again else backend.open())
+    kept = kept_from(recall(cluster.cluster_id, KEPT))
+    disks = await look(backend, cluster, kept)
+    if not disks.as_kept:
+        remember(cluster.cluster_id, KEPT, keep(disks))
+    return disks

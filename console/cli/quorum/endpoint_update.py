@@ -1,0 +1,99 @@
+"""``ktriage quorum update-endpoint``: a voter tells its new endpoint itself, once its host was changed."""
+
+from __future__ import annotations
+
+from backends.base.errors import BackendError, NoLeader
+from backends.base.membership import Membership
+from console.cli.base.run import Run
+from console.cli.quorum.quorum_run import given_endpoints, work
+from console.cli.quorum.voter_change import Request, leaderless
+from console.errors import InputError, NotDone
+from console.exit_status import Status
+from console.operations.elapsed_time import Waited
+from console.operations.voter_change import probe_endpoint
+from console.output.document import document
+from console.output.screen import printable
+from console.signals import StopRequest
+from recovery.membership.choosing import NotChosen, voter_of
+from recovery.membership.endpoints import endpoint_steps, has_endpoints, may_restart
+from recovery.membership.preflight import STATIC
+from recovery.membership.quorum import Quorum
+from recovery.membership.voters import Endpoint
+from recovery.model import Unknown
+
+PATIENCE = 3600.0
+POLL = 0.5
+
+
+def update_endpoint(run: Run, request: Request) -> int:
+    """Shows what to change on the host, and waits until the voter's record says so."""
+    wanted = given_endpoints(request.endpoints)
+    if not wanted:
+        raise InputError("quorum update-endpoint needs --endpoint LISTENER://HOST:PORT, as it is to be")
+    node = request.node_id
+
+    async def job(membership: Membership, stop: StopRequest) -> bool:
+        cluster_id = await membership.open()
+        try:
+            quorum = await membership.describe()
+            voter_of(quorum, node, None)
+        except NoLeader as error:
+            raise await leaderless(membership, cluster_id, error) from None
+        except NotChosen as error:
+            raise NotDone(str(error)) from None
+        _show(run, quorum, node, wanted)
+        if request.dry_run:
+            return has_endpoints(quorum, node, wanted)
+        with stop.in_flight():
+            return await _until(run, membership, node, wanted, stop)
+
+    there = work(run, job)
+    if run.json:
+        fields = {"node": node, "endpoints": [str(e) for e in wanted], "done": there}
+        run.screen.out(document("quorum-update-endpoint", fields))
+    elif there:
+        run.screen.out([f"voter {node} has told it: {', '.join(map(str, wanted))}"])
+    return Status.DONE if there or request.dry_run else Status.PARTLY
+
+
+def _show(run: Run, quorum: Quorum, node: int, wanted: tuple[Endpoint, ...]) -> None:
+    if quorum.kraft_version >= 1 and quorum.default_listener not in {e.listener for e in wanted}:
+        raise InputError(
+            f"the controllers reach each other by {quorum.default_listener}:"
+            f" give --endpoint {quorum.default_listener}://HOST:PORT"
+        )
+    refused = STATIC if quorum.kraft_version < 1 else may_restart(quorum, node)
+    if refused and not has_endpoints(quorum, node, wanted):
+        raise NotDone(f"{refused}; nothing was changed")
+    lines = endpoint_steps(quorum, node, wanted)
+    if run.json:
+        run.screen.say(*lines)
+    else:
+        run.screen.out(lines)
+
+
+async def _until(
+    run: Run, membership: Membership, node: int, wanted: tuple[Endpoint, ...], stop: StopRequest
+) -> bool:
+    waited, said = Waited(membership), ""
+    while waited.seconds < PATIENCE and not stop:
+        try:
+            if has_endpoints(await membership.describe(), node, wanted):
+                return True
+            told = await _who(membership, node, wanted)
+        except BackendError as error:
+            told = str(error)
+        if told != said:
+            said = told
+            run.screen.say(printable(f"waiting: {told}"))
+        await waited.pause(POLL)
+    return False
+
+
+async def _who(membership: Membership, node: int, wanted: tuple[Endpoint, ...]) -> str:
+    probe = await probe_endpoint(membership, wanted[0], node)
+    if isinstance(probe.answer, Unknown):
+        return f"{wanted[0]} does not answer yet ({probe.answer})"
+    if probe.answer.node_id != node:
+        return f"node {probe.answer.node_id} answers at {wanted[0]}, not {node}"
+    return f"node {node} answers at {wanted[0]}; the leader has not taken its endpoint yet"

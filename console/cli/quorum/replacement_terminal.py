@@ -1,0 +1,137 @@
+"""A replacement as the command line shows it: each step with its commands, one line of progress, questions."""
+
+# ruff: noqa: ARG002  # the signatures are the protocol's
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from backends.base.errors import BackendError
+from backends.base.protocol import Stop
+from console.cli.base.run import Run
+from console.operations.replacement_consent import Consent
+from console.operations.voter_change import Changed, Prepared
+from console.output.quorum import preflight_lines
+from console.output.quorum_change import changed_lines
+from console.output.quorum_replacement import step_lines
+from console.output.screen import printable
+from recovery.membership.replacement import ReplacementPlan, Step
+from recovery.membership.replacement_course import Situation
+
+CONFIRM = "done"
+UNASKED = ("--yes", "--reason", "TEXT")
+"""What ``resume`` needs beside where nobody can be asked."""
+STOP_LOOKS = 0.05
+"""A signal ends no read: whether one came is looked at every so many seconds."""
+
+
+class CommandLine:
+    """A replacement's watcher at a terminal. ``ask``: a person allows each change by typing."""
+
+    def __init__(
+        self, run: Run, plan: ReplacementPlan, stop: Stop, *, ask: bool, confirmed: frozenset[int]
+    ) -> None:
+        self._run = run
+        self._consent = Consent(plan)
+        self._stop = stop
+        self._ask = ask
+        self._confirmed = set(confirmed)
+        self._reader: asyncio.Task[None] | None = None
+        self._question = contextlib.ExitStack()
+        self._said = ""
+
+    @property
+    def confirmed(self) -> frozenset[int]:
+        return frozenset(self._confirmed)
+
+    def begins(self, step: Step, seen: Situation) -> None:
+        self._tell(*step_lines(step))
+        self._said = ""
+        if not step.kind.said:
+            return
+        if self._run.screen.interactive:
+            self._run.screen.say(f"type {CONFIRM} when it is done, or let the cluster show it:")
+            self._reader = asyncio.ensure_future(self._read(step))
+            self._question.enter_context(self._run.program.supervisor.stop.at_question())
+        else:
+            command = self._run.target.command("resume", "--confirmed", str(step.number), *UNASKED)
+            self._run.screen.say(
+                f"nobody can be asked here. Where the cluster does not show that it is done: {command}"
+            )
+
+    def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:
+        text = "; ".join(seen.held) or seen.waits_for
+        if text != self._said:
+            self._said = text
+            self._run.screen.say(f"   {'held: ' if seen.held else 'waiting: '}{printable(text)}")
+        if seen.target >= 0:
+            left = "" if seconds_left is None else f", about {seconds_left:,.0f} s"
+            self._run.screen.progress(f"{step.title}{left}:", seen.caught, seen.target)
+
+    def unseen(self, step: Step, why: BackendError) -> None:
+        if str(why) != self._said:
+            self._said = str(why)
+            self._run.screen.say(f"   the quorum was not told just now: {printable(str(why))}")
+
+    def judged(self, step: Step, prepared: Prepared) -> None:
+        self._consent.judged(step, prepared)
+        lines = tuple(preflight_lines(prepared.verdict, prepared.sentence))
+        if prepared.verdict.allowed or "\n".join(lines) != self._said:
+            self._said = "\n".join(lines)
+            self._tell(*lines)
+
+    async def allows(self, step: Step, prepared: Prepared) -> bool:
+        if not self._ask or self._consent.covers(step, prepared):
+            return True
+        answer = await self._typed(f"To {self._consent.question(step, prepared)}, type the node id:")
+        said = answer == str(prepared.voter.key.id)
+        if said:
+            self._consent.given(step, prepared)
+        return said
+
+    async def _typed(self, question: str) -> str | None:
+        """What is typed; None once a signal came."""
+        asked = asyncio.ensure_future(self._run.ask(question))
+        try:
+            with self._run.program.supervisor.stop.at_question():
+                while not self._stop and not asked.done():
+                    await asyncio.wait({asked}, timeout=STOP_LOOKS)
+            return None if self._stop else asked.result()
+        finally:
+            asked.cancel()
+            await asyncio.wait({asked})
+
+    def says(self, step: Step, said: str) -> None:
+        self._run.screen.say(f"   {printable(said)}")
+
+    def changed(self, step: Step, changed: Changed) -> None:
+        self._consent.changed(changed)
+        self._tell(*changed_lines(changed))
+
+    def ends(self, step: Step) -> None:
+        self.quiet()
+        self._tell(f"   {step.number}. done")
+
+    def quiet(self) -> None:
+        """Waits for no line any more."""
+        if self._reader is not None:
+            self._reader.cancel()
+            self._reader = None
+            self._question.close()
+
+    async def _read(self, step: Step) -> None:
+        from console.cli.base.line_input import read_line  # noqa: PLC0415  # where somebody is asked only
+
+        with contextlib.suppress(OSError):
+            while line := await read_line(0):
+                if line.strip() == CONFIRM:
+                    self._confirmed.add(step.number)
+                    return
+
+    def _tell(self, *lines: str) -> None:
+        """Steps are results; with JSON only the document is."""
+        if self._run.json:
+            self._run.screen.say(*lines)
+        else:
+            self._run.screen.out(lines)

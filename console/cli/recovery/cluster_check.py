@@ -1,0 +1,40 @@
+"""The course of ``ktriage check``."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from backends.base.protocol import Backend
+from backends.live.check import Checked
+from console.cli.base.run import Run
+from console.errors import InputError
+from console.exit_status import Status
+from console.output.checked import checked_document, checked_lines, problems
+from console.signals import StopRequest
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """A backend that can say what is reachable, offered and allowed, beside what it is asked to do."""
+
+    async def check(self) -> Checked:
+        """Reachability, calls and permissions. Raises BackendError where no broker can be asked."""
+        ...
+
+
+def check_cluster(run: Run) -> int:
+    """Checks and prints; returns the exit status."""
+
+    async def job(backend: Backend, _stop: StopRequest) -> Checked:
+        if not isinstance(backend, Checkable):
+            raise InputError("this cluster cannot be checked")
+        await backend.open()
+        return await backend.check()
+
+    checked = run.work(job)
+    run.screen.out(checked_document(checked) if run.json else checked_lines(checked))
+    found = problems(checked)
+    for problem in found:
+        run.screen.say(problem)
+    run.next("status")
+    return Status.PARTLY if found else Status.DONE

@@ -1,0 +1,58 @@
+"""The course of ``ktriage journal``."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+from backends.base.membership import Membership
+from backends.base.protocol import Backend
+from console.cli.base.run import Run
+from console.exit_status import Status
+from console.journal.journal import running
+from console.journal.reading import read_runs
+from console.journal.unfinished import left_open
+from console.output.journal import ClusterJournal, journal_document, journal_lines
+from console.output.settled import open_lines
+from console.paths import state_dir
+from console.signals import StopRequest
+
+
+def show(run: Run, cluster_id: str | None, last: int) -> int:
+    """Prints the journal; returns the exit status."""
+    if cluster_id is None and run.named is not None:
+        cluster_id = _through_controllers(run) if run.named.kind == "controllers" else run.work(_cluster_id)
+    ids = [cluster_id] if cluster_id is not None else _recorded()
+    journals = []
+    for known in ids:
+        runs = read_runs(known)
+        going_on = running(known)
+        journals.append(
+            ClusterJournal(known, runs[-last:], len(runs), "" if going_on is None else going_on.run_id)
+        )
+        open_ends = left_open(runs)
+        if not open_ends.nothing:
+            run.screen.say(f"cluster {known}:", *open_lines(open_ends, going_on))
+            if run.named is not None and going_on is None:
+                run.next("resume")
+    run.screen.out(journal_document(journals) if run.json else journal_lines(journals))
+    return Status.DONE
+
+
+def _through_controllers(run: Run) -> str:
+    from console.cli.quorum.quorum_run import work  # noqa: PLC0415  # for such a target only
+
+    async def opened(membership: Membership, _stop: StopRequest) -> str:
+        return await membership.open()
+
+    return work(run, opened)
+
+
+async def _cluster_id(backend: Backend, _stop: StopRequest) -> str:
+    return (await backend.open()).cluster_id
+
+
+def _recorded() -> list[str]:
+    root = state_dir()
+    if not root.is_dir():
+        return []
+    return sorted(unquote(path.name) for path in root.iterdir() if any(path.glob("*.jsonl")))

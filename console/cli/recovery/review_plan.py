@@ -1,0 +1,79 @@
+"""The course of ``ktriage review``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from backends.base.protocol import Backend
+from console.cli.base.run import Run
+from console.errors import InputError
+from console.exit_status import Status
+from console.operations.plan_comparison import Prepared, prepare
+from console.operations.plan_file_checks import refuse_other_cluster
+from console.output.reviewed import review_document, review_lines
+from console.planfile import read
+from console.signals import StopRequest
+from recovery.plan.markdown import markdown
+from recovery.plan.values import BarePlan, Plan
+
+
+def review_file(run: Run, path: Path, rows: int, *, markdown_wanted: bool) -> int:
+    """Prints the review of the plan file; returns the exit status."""
+    plan = read(path)
+    if isinstance(plan, BarePlan):
+        raise InputError(
+            f"{path}: it holds leaders only; there is nothing to review. ktriage apply asks its partitions afresh"
+        )
+    simulated = rehearsed(plan.header.cluster_id)
+    prepared, native = (
+        _compare(run, plan, path) if run.named is not None else (None, simulated is not None or None)
+    )
+    command = _next_command(run, path, simulated)
+    if markdown_wanted:
+        run.screen.out(markdown(plan, str(path), command).splitlines())
+    elif run.json:
+        run.screen.out(review_document(plan, prepared, native=bool(native)))
+    else:
+        run.screen.out(review_lines(plan, prepared, rows, native=native))
+    if prepared is None or prepared.holding.rows:
+        run.screen.say(f"next: {command}")
+    elif not prepared.stale:
+        run.next("verify", str(path))
+    if prepared is None:
+        return Status.DONE
+    if prepared.stale:
+        return Status.STALE
+    return Status.PARTLY if prepared.refused else Status.DONE
+
+
+def _compare(run: Run, plan: Plan, path: Path) -> tuple[Prepared, bool]:
+    """How the plan stands now, and whether the cluster elects designated leaders itself."""
+
+    async def job(backend: Backend, _stop: StopRequest) -> tuple[Prepared, bool]:
+        cluster = await backend.open()
+        refuse_other_cluster(plan, cluster.cluster_id, path)
+        prepared = await prepare(backend, plan, cluster.cluster_id, run.screen.progress)
+        return prepared, (await backend.capabilities()).native_elections
+
+    return run.work(job)
+
+
+def _next_command(run: Run, path: Path, simulated: tuple[str, ...] | None) -> str:
+    if run.named is not None:
+        return run.named.command("apply", str(path))
+    return shlex.join(("ktriage", "apply", str(path), *(simulated or ("--bootstrap-server", "HOST:PORT"))))
+
+
+def rehearsed(cluster_id: str) -> tuple[str, ...] | None:
+    """The options that name a simulated cluster again by its id; None: the cluster is a real one.
+
+    Of a scenario that is somebody's own file the id does not tell the whole path.
+    """
+    kind, _, rest = cluster_id.partition(".")
+    scenario, _, seed = rest.rpartition(".")
+    if kind != "simulated" or not scenario or not seed.isdecimal():
+        return None
+    from backends.simulator.scenario.files import names  # noqa: PLC0415  # for a rehearsal's plan only
+
+    return ("--simulate", scenario if scenario in names() else "FILE.yaml", "--seed", seed)

@@ -1,0 +1,54 @@
+"""What an operator says to be done is kept in the journal, so that a later run does not ask for it again."""
+
+from __future__ import annotations
+
+from backends.base.errors import BackendError
+from backends.base.protocol import Recorder
+from console.journal.unfinished import CONFIRM
+from console.operations.replacement_steps import Watcher
+from console.operations.voter_change import Changed, Prepared
+from recovery.membership.replacement import Step
+from recovery.membership.replacement_course import Situation
+
+
+class Keeping:
+    """A watcher around another one, which keeps what is confirmed. ``kept`` was confirmed in earlier runs."""
+
+    def __init__(self, watcher: Watcher, plan_id: str, recorder: Recorder, kept: frozenset[int]) -> None:
+        self._watcher = watcher
+        self._plan_id = plan_id
+        self._recorder = recorder
+        self._kept = kept
+
+    @property
+    def confirmed(self) -> frozenset[int]:
+        said = self._watcher.confirmed - self._kept
+        if said:
+            detail = {"planId": self._plan_id, "steps": sorted(said)}
+            self._recorder.after(self._recorder.before(CONFIRM, detail), {})
+            self._kept |= said
+        return self._kept
+
+    def begins(self, step: Step, seen: Situation) -> None:
+        self._watcher.begins(step, seen)
+
+    def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:
+        self._watcher.waits(step, seen, seconds_left)
+
+    def unseen(self, step: Step, why: BackendError) -> None:
+        self._watcher.unseen(step, why)
+
+    def judged(self, step: Step, prepared: Prepared) -> None:
+        self._watcher.judged(step, prepared)
+
+    async def allows(self, step: Step, prepared: Prepared) -> bool:
+        return await self._watcher.allows(step, prepared)
+
+    def says(self, step: Step, said: str) -> None:
+        self._watcher.says(step, said)
+
+    def changed(self, step: Step, changed: Changed) -> None:
+        self._watcher.changed(step, changed)
+
+    def ends(self, step: Step) -> None:
+        self._watcher.ends(step)

@@ -1,0 +1,78 @@
+"""kraft.version 0 to 1: every voter and broker is asked first, and the controller is asked whether it would."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from backends.base.errors import BackendError
+from backends.base.membership import KRAFT_VERSION, Answer, Ended, Membership, Node, Probe, Role
+from backends.base.protocol import Recorder
+from console.operations.elapsed_time import Waited
+from recovery.membership.preflight import Limits, strength
+from recovery.membership.quorum import Quorum
+from recovery.model import Unknown
+
+LEVEL = 1
+SEEN_WITHIN = 15.0
+POLL = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeCheck:
+    """What speaks against the upgrade; nothing is sent while anything does. ``already``: there is nothing to do."""
+
+    quorum: Quorum
+    nodes: tuple[Node, ...]
+    refused: tuple[str, ...]
+    warnings: tuple[str, ...]
+    already: bool
+
+
+async def check_upgrade(membership: Membership) -> UpgradeCheck:
+    """Looks at the quorum, asks every node, and has the controller validate. Raises NoLeader, BackendError."""
+    quorum = await membership.describe()
+    nodes = await membership.nodes()
+    if quorum.kraft_version >= LEVEL:
+        return UpgradeCheck(quorum, nodes, (), (), True)
+    refused = [fault for node in nodes if (fault := _fault(node)) is not None]
+    found = strength(quorum, quorum.voters, Limits())
+    refused += [f"voter {key} does not fetch, or is behind" for key in found.down]
+    missing = {key.id for key in quorum.voters.keys} - {n.id for n in nodes if n.role is not Role.BROKER}
+    refused += [f"voter {node} could not be asked: its address is not known" for node in sorted(missing)]
+    warnings = []
+    if not any(node.role is not Role.CONTROLLER for node in nodes):
+        warnings.append("the brokers were not asked here: the controller checks what they registered")
+    if not refused:
+        answer = await membership.upgrade_feature(KRAFT_VERSION, LEVEL, None, dry_run=True)
+        if answer.ended is not Ended.DONE:
+            refused.append(f"the controller would not: {answer}")
+    return UpgradeCheck(quorum, nodes, tuple(refused), tuple(warnings), False)
+
+
+async def upgrade(membership: Membership, recorder: Recorder) -> tuple[Answer, bool]:
+    """Sends the upgrade, and whether the level was seen afterwards. Raises BackendError where nothing was sent."""
+    answer = await membership.upgrade_feature(KRAFT_VERSION, LEVEL, recorder, dry_run=False)
+    waited = Waited(membership)
+    while waited.seconds < SEEN_WITHIN:
+        try:
+            if (await membership.describe()).kraft_version >= LEVEL:
+                return answer, True
+        except BackendError:
+            pass  # a change of leader: it is looked at again
+        if answer.ended is Ended.REFUSED:
+            break
+        await waited.pause(POLL)
+    return answer, False
+
+
+def _fault(node: Node) -> str | None:
+    if isinstance(node.answer, Unknown):
+        return f"{node.role} {node.id} at {node.address} does not answer: {node.answer}"
+    if not supports(node.answer):
+        return f"{node.role} {node.id} supports kraft.version {node.answer.kraft_versions or 'not at all'}"
+    return None
+
+
+def supports(answer: Probe) -> bool:
+    """Whether a node knows level 1."""
+    return answer.kraft_versions is not None and answer.kraft_versions[1] >= LEVEL

@@ -1,0 +1,52 @@
+"""The choice for every partition of a picture, and the plan that it comes to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from backends.base.protocol import Backend
+from console.operations.partition_picture import Picture
+from console.operations.record_times import with_times
+from recovery.model import Survey, TopicPartition
+from recovery.plan.make import make_plan
+from recovery.plan.values import Header, Plan
+from recovery.ranking import Ranking
+from recovery.strategy import Decision, Strategy, Verdict, decide
+
+
+class Choice(NamedTuple):
+    """One partition: what was seen of it, and what was decided."""
+
+    survey: Survey
+    decision: Decision
+
+    @property
+    def tp(self) -> TopicPartition:
+        return self.survey.tp
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """A picture with the choice for each of its partitions in its order, and the plan made of them."""
+
+    picture: Picture
+    rows: tuple[Choice, ...]
+    plan: Plan
+
+    @property
+    def counts(self) -> Mapping[Verdict, int]:
+        return Counter(row.decision.verdict for row in self.rows)
+
+
+async def choose(backend: Backend, picture: Picture, header: Header) -> Choices:
+    """Decides for every partition, by the ranking and the strategy of the header."""
+    rows = tuple(_choice(survey, header.ranking, header.strategy) for survey in picture.surveys)
+    plan = make_plan(header, rows, picture.marks)
+    return Choices(picture, rows, await with_times(backend, plan, picture.surveys))
+
+
+def _choice(survey: Survey, ranking: Ranking, strategy: Strategy) -> Choice:
+    return Choice(survey, decide(survey, ranking, strategy))

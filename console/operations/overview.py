@@ -1,0 +1,202 @@
+"""The whole cluster at one look: brokers, partitions with every replica's log, log dirs, the metadata quorum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from backends.base.answers import (
+    ClusterInfo,
+    Contact,
+    Depth,
+    LogDir,
+    Partitions,
+    Quorum,
+    QuorumReplica,
+    SurveyRequest,
+    SurveyResult,
+)
+from backends.base.protocol import Backend, Progress
+from backends.base.quorum_rules import as_rules
+from console.operations.partition_picture import tasks
+from recovery.membership.health import Health, Member, MemberRole, health
+from recovery.membership.preflight import Limits
+from recovery.model import Broker, ReplicaLog, Survey, Unknown, Why
+
+LAGGING_MS = 3_000
+"""An observer this much behind the leader, in ms of its last catching up, is behind and not just slow."""
+
+
+class BrokerView(NamedTuple):
+    """One broker: as the controller lists it, and as it fared from here. ``problem`` None: it answered."""
+
+    broker: Broker
+    problem: Unknown | None
+    failed_dirs: int
+
+
+class QuorumView(NamedTuple):
+    """A voter or observer beside the leader: offsets and ms behind it, None where either is not told."""
+
+    replica: QuorumReplica
+    leads: bool
+    lag: int | None
+    behind_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Everything that one look at a cluster tells.
+
+    ``surveys`` in the order of ``partitions.states``; log dirs by broker, fenced ones too where they are listed.
+    """
+
+    cluster: ClusterInfo
+    partitions: Partitions
+    surveys: tuple[Survey, ...]
+    contacts: tuple[Contact, ...]
+    log_dirs: Mapping[int, tuple[LogDir, ...] | Unknown]
+    quorum: Quorum | Unknown
+
+    def brokers(self) -> tuple[BrokerView, ...]:
+        """Every listed broker, by id."""
+        problems = {contact.broker: contact.problem for contact in self.contacts}
+        return tuple(
+            BrokerView(broker, self._problem(broker.id, problems), len(self.failed_dirs(broker.id)))
+            for broker in sorted(self.cluster.brokers)
+        )
+
+    def _problem(self, broker: int, problems: Mapping[int, Unknown | None]) -> Unknown | None:
+        """Why that broker could not be asked. One that holds no replica was asked for its log dirs only."""
+        if broker in problems:
+            return problems[broker]
+        dirs = self.log_dirs.get(broker)
+        # A refusal is an answer: the broker is there.
+        refused = isinstance(dirs, Unknown) and dirs.why in {Why.NOT_ALLOWED, Why.NOT_OFFERED}
+        return dirs if isinstance(dirs, Unknown) and not refused else None
+
+    def failed_dirs(self, broker: int | None = None) -> tuple[LogDir, ...]:
+        """The log dirs that are offline, of that broker or of all."""
+        answers = self.log_dirs.values() if broker is None else [self.log_dirs.get(broker, ())]
+        return tuple(d for dirs in answers if not isinstance(dirs, Unknown) for d in dirs if d.error)
+
+
+async def overview(backend: Backend, duration: float, progress: Progress | None = None) -> Overview:
+    """Open the backend and look at everything; ``duration`` in seconds limits the replicas' answers.
+
+    Raises BackendError where nothing could be asked; all else that was not to be had is in the values.
+    """
+    cluster = await backend.open()
+    async with tasks() as group:
+        quorum = group.create_task(backend.quorum())
+        log_dirs = group.create_task(backend.log_dirs())
+        found = await backend.partitions()
+        request = SurveyRequest(found.states, duration, Depth.LAST)
+        result = await backend.survey(request, progress) if found.states else SurveyResult((), ())
+    return Overview(cluster, found, result.surveys, result.contacts, log_dirs.result(), quorum.result())
+
+
+def voters_health(view: Overview) -> Health | Unknown:
+    """How the voters fare and what the set stands, as ``quorum status`` reckons it from one reading."""
+    quorum = view.quorum
+    if isinstance(quorum, Unknown):
+        return quorum
+    # Which kraft.version the cluster has makes no difference to who is up.
+    return health(as_rules(quorum, view.cluster.cluster_id, 1), Limits())
+
+
+def voters_behind(found: Health) -> tuple[Member, ...]:
+    """The voters that fetch and are behind; observers are told by :func:`lagging_observers`."""
+    return tuple(member for member in found.behind if member.role is not MemberRole.CONTROLLER)
+
+
+def voters(quorum: Quorum) -> tuple[QuorumView, ...]:
+    """Every voter, the one furthest behind first."""
+    views = [_beside_leader(quorum, replica) for replica in quorum.voters]
+    return tuple(sorted(views, key=lambda view: -(view.lag or 0)))
+
+
+def lagging_observers(quorum: Quorum) -> tuple[QuorumView, ...]:
+    """The observers that are :data:`LAGGING_MS` behind, the worst first; a node that is gone stays for minutes."""
+    views = (_beside_leader(quorum, replica) for replica in quorum.observers)
+    behind = [view for view in views if view.behind_ms is None or view.behind_ms >= LAGGING_MS]
+    return tuple(sorted(behind, key=lambda view: -(view.lag or 0)))
+
+
+def _beside_leader(quorum: Quorum, replica: QuorumReplica) -> QuorumView:
+    leader = next((voter for voter in quorum.voters if voter.id == quorum.leader), None)
+    if leader is None:
+        return QuorumView(replica, False, None, None)
+    told = min(leader.log_end_offset, replica.log_end_offset) >= 0
+    timed = min(leader.last_caught_up_ms, replica.last_caught_up_ms) >= 0
+    return QuorumView(
+        replica,
+        replica.id == leader.id,
+        max(0, leader.log_end_offset - replica.log_end_offset) if told else None,
+        max(0, leader.last_caught_up_ms - replica.last_caught_up_ms) if timed else None,
+    )
+
+
+def uses_elr(survey: Survey) -> bool:
+    """Whether the partition's ELR, or LastKnownELR, has a member."""
+    return bool(survey.state.elr or survey.state.last_known_elr)
+
+
+def not_asked(view: Overview) -> tuple[str, ...]:
+    """What should have been told and was not, one line each. A fenced broker's silence is a finding, not this."""
+    return tuple(_not_asked(view))
+
+
+def _not_asked(view: Overview) -> Iterator[str]:
+    up = {broker.id for broker in view.cluster.brokers if not broker.fenced}
+    if view.partitions.hidden:
+        names = _few(view.partitions.hidden)
+        yield f"{len(view.partitions.hidden):,} topics may not be seen: needs DESCRIBE on topic {names}"
+    hidden = set(view.partitions.hidden)
+    for tp, why in view.partitions.unknown.items():
+        if tp.topic not in hidden:
+            yield f"{tp.topic if tp.partition < 0 else tp}: {why}"
+    if isinstance(view.quorum, Unknown):
+        yield f"quorum: {view.quorum}"
+    silent = {contact.broker for contact in view.contacts if contact.problem is not None}
+    for contact in view.contacts:
+        if contact.problem is not None and contact.broker in up:
+            yield f"broker {contact.broker} at {contact.address}: {contact.problem}"
+    for broker, dirs in view.log_dirs.items():
+        if isinstance(dirs, Unknown) and broker in up and broker not in silent:
+            yield f"log dirs of broker {broker}: {dirs}"
+    yield from _unknown_values(view.surveys, up)
+
+
+def _unknown_values(surveys: tuple[Survey, ...], up: set[int]) -> Iterator[str]:
+    """Single values that were refused, counted by reason: thousands of partitions share one."""
+    min_isr: Counter[Unknown] = Counter()
+    reassigning: Counter[Unknown] = Counter()
+    logs: Counter[Unknown] = Counter()
+    epochs: Counter[Unknown] = Counter()
+    for survey in surveys:
+        if isinstance(survey.min_isr, Unknown):
+            min_isr[survey.min_isr] += 1
+        if isinstance(survey.reassigning, Unknown):
+            reassigning[survey.reassigning] += 1
+        for replica in survey.replicas:
+            log = replica.log
+            if isinstance(log, ReplicaLog):
+                if isinstance(log.lineage, Unknown):
+                    epochs[log.lineage] += 1
+            elif replica.broker in up and replica.electable:
+                logs[log] += 1
+    for what, counts in (
+        ("min ISR of {} partitions", min_isr),
+        ("reassignments of {} partitions", reassigning),
+        ("logs of {} replicas", logs),
+        ("last epochs of {} replicas", epochs),
+    ):
+        for why, count in counts.items():
+            yield f"{what.format(f'{count:,}')}: {why}"
+
+
+def _few(names: tuple[str, ...], shown: int = 5) -> str:
+    return ", ".join(names[:shown]) + (", …" if len(names) > shown else "")

@@ -1,0 +1,112 @@
+"""Looking, before anything is changed: partitions, their configurations, and every replica's log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from backends.base.answers import ClusterInfo, Contact, Depth, Quorum, SurveyRequest, SurveyResult
+from backends.base.protocol import Backend, Progress
+from console.operations.partition_selection import Selection, Which, select
+from recovery.min_isr import effective_min_isr
+from recovery.model import PartitionState, Survey, Unknown, Why
+from recovery.plan.marks import Mark, marks
+
+Configs = Mapping[str, Mapping[str, str] | Unknown]
+_NO_CONFIG = Unknown(Why.NOT_ANSWERED, "the topic's configuration")
+
+
+@dataclass(frozen=True, slots=True)
+class Depths:
+    """How long to ask, in seconds, and how much."""
+
+    duration: float = 30.0
+    depth: Depth = Depth.DIVERGENCE
+    log_dirs: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The partitions asked for as they are, one survey each, in the order asked for.
+
+    ``marks`` tells per topic what an unclean election takes from it beside records. ``hidden``,
+    ``visible_only`` and ``not_compared`` are as in :class:`Selected`. ``quorum`` is
+    None where it was not asked.
+    """
+
+    cluster: ClusterInfo
+    surveys: tuple[Survey, ...]
+    contacts: tuple[Contact, ...]
+    marks: Mapping[str, tuple[Mark, ...]]
+    hidden: tuple[str, ...]
+    visible_only: bool
+    selection: Selection
+    quorum: Quorum | Unknown | None = None
+    not_compared: Unknown | None = None
+
+    @property
+    def unseen(self) -> bool:
+        """All partitions were asked for, and there are, or may be, some that this caller may not see."""
+        return not self.selection.named and (bool(self.hidden) or self.not_compared is not None)
+
+    @property
+    def unsure(self) -> int:
+        """How many are led and lack a replica in sync, and may be under min ISR: their min ISR is not known."""
+        told = (survey for survey in self.surveys if isinstance(survey.min_isr, Unknown))
+        return sum(not s.state.offline and len(s.state.isr) < len(s.state.replicas) for s in told)
+
+
+async def examine(
+    backend: Backend,
+    cluster: ClusterInfo,
+    selection: Selection,
+    depths: Depths,
+    progress: Progress | None = None,
+    *,
+    quorum: bool = False,
+) -> Picture:
+    """Finds the partitions and surveys them, on an open backend. Raises InputError and BackendError."""
+    selected = await select(backend, selection)
+    if selection.which is Which.UNDER_MIN_ISR:
+        configs = await backend.topic_configs(_topics(selected.states))
+        states = tuple(state for state in selected.states if may_be_under_min_isr(state, configs))
+        selected = replace(selected, states=states)
+    request = SurveyRequest(selected.states, depths.duration, depths.depth, depths.log_dirs)
+    async with tasks() as group:
+        quorum_asked = group.create_task(backend.quorum()) if quorum else None
+        configs_asked = group.create_task(backend.topic_configs(_topics(selected.states)))
+        result = await backend.survey(request, progress) if selected.states else SurveyResult((), ())
+    configs = configs_asked.result()
+    return Picture(
+        cluster,
+        result.surveys,
+        result.contacts,
+        {topic: marks(topic, configs.get(topic)) for topic in _topics(selected.states)},
+        selected.hidden,
+        selected.visible_only,
+        selection,
+        quorum_asked.result() if quorum_asked else None,
+        selected.not_compared,
+    )
+
+
+def may_be_under_min_isr(state: PartitionState, configs: Configs) -> bool:
+    """Fewer replicas in sync than the topic asks for, or than it has where min.insync.replicas is not known."""
+    needed = effective_min_isr(state, configs.get(state.topic, _NO_CONFIG))
+    return len(state.isr) < (len(state.replicas) if isinstance(needed, Unknown) else needed)
+
+
+@asynccontextmanager
+async def tasks() -> AsyncIterator[asyncio.TaskGroup]:
+    """A task group that raises the first failure itself, not a group of them."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield group
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+
+
+def _topics(states: Sequence[PartitionState]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(state.topic for state in states))

@@ -1,0 +1,142 @@
+"""Applying a plan: every fence is looked at, what is stale is refused row by row, what holds is elected."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from backends.base.answers import ClusterInfo, Partitions
+from backends.base.errors import NotAllowed
+from backends.base.protocol import Backend, Progress
+from console.operations.election_batches import Elected, described, surveyed
+from console.operations.partition_picture import Depths, examine
+from console.operations.partition_selection import Selection
+from console.operations.recovery_result import failure_text
+from recovery.model import TopicPartition, Why
+from recovery.plan.compare import Moved, Now, RowCheck, compare
+from recovery.plan.make import plan_of_bare
+from recovery.plan.values import BarePlan, Header, Plan
+from recovery.strategy import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan beside the cluster as it is now.
+
+    ``plan`` is what was asked for, ``checks`` its rows now, ``holding`` the part that may be applied.
+    """
+
+    plan: Plan
+    checks: tuple[RowCheck, ...]
+    holding: Plan
+
+    @property
+    def counts(self) -> Mapping[Now, int]:
+        return Counter(check.now for check in self.checks)
+
+    @property
+    def refused(self) -> tuple[RowCheck, ...]:
+        """The rows that are not applied, and are not online either."""
+        return tuple(check for check in self.checks if not check.holds and check.now is not Now.ONLINE)
+
+    @property
+    def stale(self) -> bool:
+        """Nothing can be applied, because fences moved: a new plan is wanted."""
+        moved = any(check.now is Now.STALE for check in self.refused)
+        return not self.holding.rows and moved and len(self.refused) == len(self.checks)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What was refused and what was elected; ``elected`` is None where nothing was to be sent."""
+
+    prepared: Prepared
+    elected: Elected | None
+
+    @property
+    def failures(self) -> tuple[tuple[TopicPartition, str], ...]:
+        """Every row that is not recovered, with the reason in one line."""
+        refused = tuple((check.tp, f"{check.now}: {check.detail}") for check in self.prepared.refused)
+        failed = self.elected.failures if self.elected is not None else ()
+        return (*refused, *((result.row.tp, failure_text(result)) for result in failed))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many rows ended how, those for which nothing was sent too."""
+        found = Counter(str(check.now) for check in self.prepared.checks if not check.holds)
+        elected = self.elected.counts if self.elected is not None else {}
+        found.update({str(outcome): count for outcome, count in elected.items()})
+        return found
+
+
+async def prepare(
+    backend: Backend, plan: Plan, cluster_id: str, progress: Progress | None = None
+) -> Prepared:
+    """Surveys the plan's partitions and compares. Raises BackendError, and NotAllowed where none may be seen."""
+    found = await described(backend, [row.tp for row in plan.rows])
+    surveys = await surveyed(backend, found.states, progress, Depths().duration)
+    checks = _told_what_may_be_seen(found, compare(plan, surveys, cluster_id))
+    holds = {check.tp for check in checks if check.holds}
+    return Prepared(plan, checks, replace(plan, rows=tuple(row for row in plan.rows if row.tp in holds)))
+
+
+async def still_holding(backend: Backend, prepared: Prepared, progress: Progress | None = None) -> Prepared:
+    """Once more after a person was asked, which may have taken long: what moved meanwhile is refused.
+
+    Raises as :func:`prepare`.
+    """
+    now = await prepare(backend, prepared.holding, prepared.plan.header.cluster_id, progress)
+    later = {check.tp: check for check in now.checks}
+    checks = tuple(later.get(check.tp, check) for check in prepared.checks)
+    return replace(prepared, checks=checks, holding=now.holding)
+
+
+def _told_what_may_be_seen(found: Partitions, checks: tuple[RowCheck, ...]) -> tuple[RowCheck, ...]:
+    """A partition that is missing because this caller may not see it needs a permission, not a new plan."""
+    if all(check.fence is not Moved.PARTITION for check in checks):
+        return checks
+    forbidden = {tp.topic for tp, why in found.unknown.items() if why.why is Why.NOT_ALLOWED} | set(
+        found.hidden
+    )
+    told = tuple(
+        check._replace(now=Now.UNANSWERED, fence=None, detail=f"needs DESCRIBE on topic {check.tp.topic}")
+        if check.fence is Moved.PARTITION and check.tp.topic in forbidden
+        else check
+        for check in checks
+    )
+    if all(check.tp.topic in forbidden and check.now is Now.UNANSWERED for check in told):
+        raise NotAllowed("DESCRIBE", f"topic {told[0].tp.topic}", "see the partitions of the plan")
+    return told
+
+
+async def ask_afresh(
+    backend: Backend,
+    cluster: ClusterInfo,
+    bare: BarePlan,
+    header: Header,
+    *,
+    seconds: float,
+    progress: Progress | None = None,
+) -> Plan:
+    """A bare file has no fences: its partitions are surveyed now, and what is seen becomes its fences.
+
+    Raises InputError for a partition that does not exist.
+    """
+    selection = Selection(partitions=tuple(row.tp for row in bare.rows))
+    picture = await examine(backend, cluster, selection, Depths(seconds), progress)
+    return plan_of_bare(header, bare, picture.surveys, picture.marks)
+
+
+def checked_just_now(plan: Plan) -> Prepared:
+    """A plan that was made a moment ago beside the cluster: what it elects holds, the rest is refused."""
+    checks = [RowCheck(row.tp, Now.TRUE, None, "") for row in plan.rows]
+    for row in plan.not_elected:
+        now = Now.ONLINE if row.verdict is Verdict.ALREADY_ONLINE else Now.NOT_ELECTABLE
+        checks.append(RowCheck(row.tp, now, None, row.reason))
+    return Prepared(plan, tuple(checks), plan)
+
+
+def refused_rows(plan: Plan) -> Sequence[tuple[TopicPartition, str]]:
+    """The rows of a bare file that cannot be elected as they ask, with the reason."""
+    return [(r.tp, r.reason) for r in plan.not_elected if r.verdict is not Verdict.ALREADY_ONLINE]

@@ -1,0 +1,44 @@
+"""What earlier runs sent to the quorum, with no end recorded: each change is looked for among the voters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from backends.base.membership import KRAFT_VERSION, Membership
+from console.journal.unfinished import OpenEntry
+from console.operations.quorum_state import settled_quorum
+from recovery.membership.quorum import Quorum
+from recovery.membership.voters import ReplicaKey
+
+ADD, REMOVE, UPGRADE = "add-voter", "remove-voter", "upgrade-feature"
+
+
+class Looked(NamedTuple):
+    """An entry, whether it can be ``closed``, and what is ``seen`` of it in the quorum."""
+
+    entry: OpenEntry
+    closed: bool
+    seen: str
+
+
+async def look_for(membership: Membership, entries: Sequence[OpenEntry]) -> tuple[Looked, ...]:
+    """Looks at the voters once for all of ``entries``. Raises NoLeader, BackendError."""
+    if not entries:
+        return ()
+    quorum = (await settled_quorum(membership)).quorum
+    return tuple(_looked(entry, quorum) for entry in entries)
+
+
+def _looked(entry: OpenEntry, quorum: Quorum) -> Looked:
+    detail = entry.detail
+    if entry.action == UPGRADE and detail.get("feature") == KRAFT_VERSION:
+        return Looked(entry, True, f"{KRAFT_VERSION} is {quorum.kraft_version}")
+    if entry.action not in (ADD, REMOVE):
+        return Looked(entry, False, "it is looked for through the brokers: give --bootstrap-server")
+    key = ReplicaKey(int(detail.get("voter", -1)), str(detail.get("directoryId", "")))
+    if quorum.change_pending is not False:
+        return Looked(entry, False, "a change of the voters is written and not committed yet: look again")
+    votes = key in quorum.voters.keys
+    made = "was made" if votes == (entry.action == ADD) else "was not made"
+    return Looked(entry, True, f"{key} is {'a' if votes else 'no'} voter: the change {made}")

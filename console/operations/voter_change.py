@@ -1,0 +1,229 @@
+"""One change of the voters: prepared, its preflight obeyed, sent once, and looked at afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from backends.base.errors import BackendError
+from backends.base.membership import CHANGE_TIMEOUT, Answer, Ended, Membership
+from backends.base.protocol import Recorder
+from console.operations.elapsed_time import Waited
+from console.operations.quorum_state import settled_quorum
+from console.operations.voter_change_drift import moved
+from recovery.membership.choosing import NotChosen, newcomer, voter_of
+from recovery.membership.preflight import (
+    STATIC,
+    EndpointProbe,
+    Verdict,
+    before_adding,
+    before_removing,
+    explain_timeout,
+)
+from recovery.membership.quorum import Quorum, TimeoutCause
+from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.model import Unknown
+
+COMMIT_SECONDS = 10.0
+"""How long a change that is written, and was not answered, may take until it is committed."""
+POLL = 0.2
+SECOND_LOOK = 1.0
+"""Seconds to a second preflight where the first found somebody late: one late fetch is no failure."""
+FRESH_MS = 500
+"""How old a preflight may be when its change is sent, by the leader's clock. Who is asked takes longer."""
+
+
+class Change(StrEnum):
+    """What is done to the voters."""
+
+    ADD = "add"
+    REMOVE = "remove"
+
+
+class Given(NamedTuple):
+    """What an operator named: the directory and the endpoints are looked up where they are not given."""
+
+    node_id: int
+    directory_id: str | None = None
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A change with its preflight; ``probes`` are who answered at the newcomer's endpoints."""
+
+    change: Change
+    given: Given
+    voter: Voter
+    quorum: Quorum
+    verdict: Verdict
+    probes: tuple[EndpointProbe, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What is to be sent."""
+        if self.change is Change.REMOVE:
+            return f"remove voter {self.voter.key}"
+        return f"add voter {self.voter.key} at {', '.join(map(str, self.voter.endpoints)) or 'no endpoint'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What came of a change. ``done``: the set is as it was asked for, and committed; None: that is not known.
+
+    ``cause`` is what stands behind a timeout, ``after`` the quorum as it was seen last.
+    """
+
+    prepared: Prepared
+    answer: Answer | None
+    done: bool | None
+    cause: TimeoutCause | None = None
+    after: Quorum | None = None
+    detail: str = ""
+
+
+async def prepare_add(
+    membership: Membership, node_id: int, directory_id: str | None, endpoints: Sequence[Endpoint] = ()
+) -> Prepared:
+    """Reads, probes and judges; sends nothing. Raises NotChosen, NoLeader, BackendError."""
+    return await _prepare(membership, Change.ADD, Given(node_id, directory_id, tuple(endpoints)))
+
+
+async def prepare_remove(membership: Membership, node_id: int, directory_id: str | None) -> Prepared:
+    """As :func:`prepare_add`, for a removal."""
+    return await _prepare(membership, Change.REMOVE, Given(node_id, directory_id))
+
+
+async def carry_out(
+    membership: Membership,
+    prepared: Prepared,
+    recorder: Recorder,
+    tell: Callable[[str], None] = lambda _said: None,
+) -> Changed:
+    """Sends the change, if its preflight allows it and holds still, and looks until it is known what came of it.
+
+    Never sends twice. ``tell`` hears what is waited for. Raises BackendError only where nothing was sent.
+    """
+    against = "; ".join(prepared.verdict.refused) or await _since_shown(membership, prepared, tell)
+    if against:
+        return Changed(prepared, None, False, detail=against)
+    tell(f"sent: {prepared.sentence}; its commit is waited for, for at most {CHANGE_TIMEOUT:.0f} s")
+    if prepared.change is Change.ADD:
+        answer = await membership.add_voter(prepared.voter, recorder)
+    else:
+        answer = await membership.remove_voter(prepared.voter.key, recorder)
+    if answer.ended is Ended.DONE:
+        return Changed(prepared, answer, True)
+    tell(f"the answer: {answer}; whether it is written is looked at, for about {COMMIT_SECONDS:.0f} s")
+    return await _explained(membership, prepared, answer, tell)
+
+
+async def _since_shown(membership: Membership, shown: Prepared, tell: Callable[[str], None]) -> str:
+    """What has changed since the preflight, which is made anew unless it is from this moment."""
+    quorum = await membership.describe()
+    same = quorum.leader_epoch == shown.quorum.leader_epoch
+    if same and 0 <= quorum.now_ms - shown.quorum.now_ms <= FRESH_MS:
+        return ""
+    tell("the quorum is looked at once more")
+    try:
+        why = moved(shown, await _prepare(membership, shown.change, shown.given))
+    except NotChosen as error:
+        why = str(error)
+    return why and f"the quorum has changed since this was shown: {why}"
+
+
+async def _prepare(membership: Membership, change: Change, given: Given) -> Prepared:
+    make = _prepare_add if change is Change.ADD else _prepare_remove
+    prepared = await make(membership, given)
+    if prepared.verdict.allowed:
+        return prepared
+    await membership.pause(SECOND_LOOK)
+    return await make(membership, given)
+
+
+async def _prepare_add(membership: Membership, given: Given) -> Prepared:
+    """Who votes and who is up is read last: an address that is silent is waited for."""
+    seen = await membership.describe()
+    _newcomer(seen, given.node_id, given.directory_id)
+    endpoints = given.endpoints or await look_endpoints(membership, seen, given.node_id)
+    probes = tuple([await probe_endpoint(membership, e, given.node_id) for e in endpoints])
+    quorum, limits = await settled_quorum(membership, given.node_id)
+    voter = Voter(_newcomer(quorum, given.node_id, given.directory_id), endpoints)
+    verdict = before_adding(quorum, voter, probes, membership.rules, limits)
+    return Prepared(Change.ADD, given, voter, quorum, verdict, probes)
+
+
+def _newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> ReplicaKey:
+    if quorum.kraft_version < 1:
+        # Its voters have no directories to choose by; the preflight says the same of one that is given.
+        if directory_id is None:
+            raise NotChosen(STATIC)
+        return ReplicaKey(node_id, directory_id)
+    return newcomer(quorum, node_id, directory_id)
+
+
+async def _prepare_remove(membership: Membership, given: Given) -> Prepared:
+    seen = await membership.describe()
+    joins = await _auto_join(membership, seen, voter_of(seen, given.node_id, given.directory_id))
+    quorum, limits = await settled_quorum(membership)
+    key = voter_of(quorum, given.node_id, given.directory_id)
+    verdict = before_removing(quorum, key, limits, auto_join=joins)
+    return Prepared(Change.REMOVE, given, Voter(key), quorum, verdict)
+
+
+async def _auto_join(membership: Membership, quorum: Quorum, key: ReplicaKey) -> bool | None:
+    """Whether that voter would add itself again; None where it does not tell."""
+    voter = quorum.voters.find(key)
+    if voter is None or not voter.endpoints:
+        return None
+    answer = await membership.probe(voter.endpoints[0].host, voter.endpoints[0].port, key.id)
+    if isinstance(answer, Unknown) or isinstance(answer.settings, Unknown):
+        return None
+    # Before 4.2 there is no such setting.
+    return bool(answer.settings.auto_join)
+
+
+async def look_endpoints(membership: Membership, quorum: Quorum, node_id: int) -> tuple[Endpoint, ...]:
+    """Where the controllers' listing says that the node listens; empty where it does not."""
+    listed = await membership.controllers()
+    if isinstance(listed, Unknown):
+        return ()
+    return tuple(Endpoint(quorum.default_listener, c.host, c.port) for c in listed if c.id == node_id)
+
+
+async def probe_endpoint(membership: Membership, endpoint: Endpoint, node_id: int) -> EndpointProbe:
+    """Who answers there, as the preflight wants it."""
+    answer = await membership.probe(endpoint.host, endpoint.port, node_id)
+    return EndpointProbe(endpoint, answer if isinstance(answer, Unknown) else answer.identity)
+
+
+async def _explained(
+    membership: Membership, prepared: Prepared, answer: Answer, tell: Callable[[str], None]
+) -> Changed:
+    """Looks at the quorum until the change is seen committed, or seen not to be there."""
+    key, adding = prepared.voter.key, prepared.change is Change.ADD
+    waited, after, told = Waited(membership), None, ""
+    while waited.seconds < COMMIT_SECONDS:
+        try:
+            after = (await settled_quorum(membership)).quorum
+        except BackendError as error:
+            detail = str(error)
+        else:
+            if (key in after.voters.keys) != adding:
+                break
+            if after.change_pending is False:
+                return Changed(prepared, answer, True, after=after)
+            detail = str(TimeoutCause.NOT_COMMITTED)
+        if detail != told:
+            told = detail
+            tell(f"not seen yet: {detail}")
+        await waited.pause(POLL)
+    if after is None or (key in after.voters.keys) == adding:
+        return Changed(prepared, answer, None, TimeoutCause.NOT_COMMITTED if after else None, after, detail)
+    cause = None
+    if answer.error == "REQUEST_TIMED_OUT":
+        reachable = not any(isinstance(probe.answer, Unknown) for probe in prepared.probes)
+        cause = explain_timeout(after, key, adding=adding, reachable=reachable)
+    return Changed(prepared, answer, False, cause, after, answer.detail)

@@ -1,0 +1,42 @@
+"""What is worse, or other, about a change of the voters than it was when it was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from recovery.membership.preflight import Verdict
+
+if TYPE_CHECKING:
+    from console.operations.voter_change import Prepared
+
+
+def moved(shown: Prepared, now: Prepared) -> str:
+    """What has changed since, in one line; empty where the change may be sent as it was shown.
+
+    A voter that has come back since is no reason against it.
+    """
+    return "; ".join(_differences(shown, now))
+
+
+def _differences(shown: Prepared, now: Prepared) -> Iterator[str]:
+    was, voter = shown.voter, now.voter
+    if voter.key != was.key:
+        yield f"node {was.key.id} was {was.key} and is {voter.key}"
+    if voter.endpoints != was.endpoints:
+        yield f"node {was.key.id} was at {_named(was.endpoints)} and is at {_named(voter.endpoints)}"
+    before, after = (p.quorum.voters.keys for p in (shown, now))
+    if set(before) != set(after):
+        yield f"the voters were {_named(before)} and are {_named(after)}"
+    yield from (f"{key} does not fetch any more, or is behind" for key in _lost(shown.verdict, now.verdict))
+    yield from now.verdict.refused
+    yield from (warning for warning in now.verdict.warnings if warning not in shown.verdict.warnings)
+
+
+def _lost(shown: Verdict, now: Verdict) -> Iterator[object]:
+    """Who was up and is not."""
+    return (key for key in now.before.down if key in shown.before.up)
+
+
+def _named(values: tuple[object, ...]) -> str:
+    return ", ".join(map(str, values)) or "nowhere"
