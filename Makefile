@@ -65,14 +65,14 @@ demo: $(VENV)/.tool
 	@$(BIN)/ktriage $(DEMO) --guide
 
 demo-kafka: $(VENV)/.testbed java
-	@$(BIN)/python -m console.demo
+	@$(BIN)/python -m testbed.demo
 
 # The console's panes, and what make demo-kafka prints, from the survey on.
 screenshots: $(VENV)/.dev java
-	@$(BIN)/python -m console.app.screenshots screenshots
-	@$(BIN)/python -m console.demo </dev/null > $(VENV)/demo.txt
+	@$(BIN)/python -m testbed.screenshots.panes screenshots
+	@$(BIN)/python -m testbed.demo </dev/null > $(VENV)/demo.txt
 	@sed -n '/^What each/,/as was told before/p' $(VENV)/demo.txt \
-	    | $(BIN)/python -m console.output.svg "ktriage: a recovery on a real Kafka" > screenshots/recovery.svg
+	    | $(BIN)/python -m testbed.screenshots.terminal_svg "ktriage: a recovery on a real Kafka" > screenshots/recovery.svg
 
 # Two lanes: the tests on a real Kafka wait most of the time. What they print is shown when they are done.
 LIVE_LOG := $(VENV)/live.log

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from backends.testbed import KafkaCluster, TestbedError
-from backends.testbed.jars import DEFAULT_VERSION
 from benchmarks import bed, picture, planning, recovery
 from benchmarks.machine import described
 from benchmarks.measure import BenchmarkError, Side, run
 from benchmarks.profiled import imports, profile
 from benchmarks.report import Target, compared, growth, planned, ratio_of
+from testbed.kafka import KafkaCluster, TestbedError
+from testbed.kafka.jars import DEFAULT_VERSION
 
 RESULTS = Path(__file__).with_name("results.md")
 SIZES = (20_000, 200_000)

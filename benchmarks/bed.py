@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from aiokafka import AIOKafkaProducer
 
-from backends.testbed import ClusterSpec, KafkaCluster
+from testbed.kafka import ClusterSpec, KafkaCluster
 
 TOPIC = "bench"
 PARTITIONS = 3_000

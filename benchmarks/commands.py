@@ -6,9 +6,9 @@ import os
 import sys
 from pathlib import Path
 
-from backends.testbed.jars import kafka_jars
-from backends.testbed.process import java
-from backends.testbed.tools import MAIN_CLASSES
+from testbed.kafka.jars import kafka_jars
+from testbed.kafka.java import java
+from testbed.kafka.java_tools import MAIN_CLASSES
 
 JVM_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """The quickest start that was found for Kafka's tools; without them they take longer."""

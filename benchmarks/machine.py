@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterator
 from importlib import metadata
 
-from backends.testbed.process import java_version
+from testbed.kafka.java import java_version
 
 LIBRARIES = ("kio", "aiokafka", "confluent-kafka", "typer")
 

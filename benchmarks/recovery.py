@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from backends.testbed import KafkaCluster
 from benchmarks import bed
 from benchmarks.commands import javas, ours
 from benchmarks.measure import BenchmarkError, Command, Measured, Side, side_by_side
+from testbed.kafka import KafkaCluster
 
 TARGET = 1.5
 AIM = 1.0

@@ -18,10 +18,10 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from backends.testbed.process import java_version
 from benchmarks.measure import ROOT
 from benchmarks.pipeline.fleet import make
 from pipeline.places import place
+from testbed.kafka.java import java_version
 
 RESULTS = ROOT / "benchmarks" / "results" / "pipeline.md"
 NAMES = ("plan", "barest", "duckdb")

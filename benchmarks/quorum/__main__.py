@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from backends.testbed import KafkaCluster
 from benchmarks.bed import PARTITIONS, TOPIC, WAIT_SECONDS, assignment, new_cluster
 from benchmarks.commands import javas, ours
 from benchmarks.machine import described
 from benchmarks.measure import BenchmarkError, Command, Measured, Side, side_by_side
 from benchmarks.report import Target, compared, ratio_of
+from testbed.kafka import KafkaCluster
 
 RESULTS = Path(__file__).parent.parent / "results" / "quorum.md"
 ROUNDS = 7

@@ -1,4 +1,4 @@
-"""The pictures that are committed are what the code draws: python -m console.app.screenshots makes them again."""
+"""The pictures that are committed are what the code draws: python -m testbed.screenshots.panes makes them again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.app.screenshots import PICTURES, Picture, drawn
+from testbed.screenshots.panes import PICTURES, Picture, drawn
 from tests.console.robot import screen_text
 
 DIRECTORY = Path(__file__).parents[2] / "screenshots"

@@ -23,8 +23,8 @@ from backends.base.protocol import Backend
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.clientconfig import load_settings
-from backends.testbed import ClusterSpec, KafkaCluster, Listener, wait_until
-from backends.testbed.asking import NoAnswer
+from testbed.kafka import ClusterSpec, KafkaCluster, Listener, wait_until
+from testbed.kafka.connection import NoAnswer
 from tests.contract.stage import BROKERS, SECONDS, Acks
 
 T = TypeVar("T")

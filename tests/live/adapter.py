@@ -9,10 +9,10 @@ from backends.base.answers import Depth, Designation, SurveyRequest
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
-from backends.testbed import KafkaCluster
 from recovery.model import Lineage, Survey, TopicPartition
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, Verdict, decide
+from testbed.kafka import KafkaCluster
 
 
 class Running:

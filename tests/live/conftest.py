@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from backends.testbed import ClusterSpec, KafkaCluster
+from testbed.kafka import ClusterSpec, KafkaCluster
 
 
 @pytest.fixture(scope="module")

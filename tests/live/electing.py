@@ -8,8 +8,8 @@ from contextlib import ExitStack, asynccontextmanager
 from backends.base.answers import Designation, Election
 from backends.live.adapter import LiveBackend
 from backends.live.client.settings import ClientSettings
-from backends.testbed import KafkaCluster
 from recovery.model import TopicPartition
+from testbed.kafka import KafkaCluster
 from tests.live.adapter import Record, Running
 from tests.live.gate import Gate
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Self
 
 from backends.live.client.addresses import Address
-from backends.testbed.config import LOOPBACK
+from testbed.kafka.config import LOOPBACK
 
 FETCH = 1
 LIST_OFFSETS = 2

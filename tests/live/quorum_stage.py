@@ -17,10 +17,10 @@ from backends.base.errors import BackendError
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.live.quorumonly import QuorumOnly
-from backends.testbed import KafkaCluster, wait_until
 from recovery.membership.health import MemberRole, MemberState, health
 from recovery.membership.preflight import Limits, Strength, strength
 from recovery.membership.quorum import Quorum
+from testbed.kafka import KafkaCluster, wait_until
 from tests.unit.cli.invoking import Ended, command_line, environment
 
 T = TypeVar("T")

@@ -21,9 +21,9 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from kio.static.primitive import i8, i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from backends.testbed import KafkaCluster, wait_until
-from backends.testbed.asking import Connection, NoAnswer
-from backends.testbed.observe import PartitionState
+from testbed.kafka import KafkaCluster, wait_until
+from testbed.kafka.cluster_state import PartitionState
+from testbed.kafka.connection import Connection, NoAnswer
 
 T = TypeVar("T")
 R = TypeVar("R", bound=ResponsePayload)
@@ -161,7 +161,7 @@ async def eventually(ask: Callable[[], Awaitable[T]], condition: Callable[[T], b
 
 
 def stale_long_tails(cluster: KafkaCluster, topics: Mapping[str, Counts]) -> dict[str, tuple[str, ...]]:
-    """``backends.testbed.incidents.stale_long_tail`` for every partition, each replicated to 1, 2 and 3.
+    """``testbed.kafka.incidents.stale_long_tail`` for every partition, each replicated to 1, 2 and 3.
 
     1 has the longest log, a stale one; 2 has the newest records; 3 has them too, is the only ELR member and
     stays dead. Returns by topic the values that were acknowledged with acks=all.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.testbed import ClusterSpec, KafkaCluster, wait_until
+from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from tests.live import stage
 from tests.live.commanding import Console
 from tests.unit.cli.invoking import command_line, environment

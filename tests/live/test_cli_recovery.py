@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from backends.testbed import ClusterSpec, KafkaCluster
-from backends.testbed.incidents import isr_dead
+from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka.incidents import isr_dead
 from tests.live.commanding import Console
 
 CLUSTER = ClusterSpec()

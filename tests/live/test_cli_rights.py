@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.testbed import ClusterSpec, KafkaCluster, Listener
+from testbed.kafka import ClusterSpec, KafkaCluster, Listener
 from tests.live import stage
 from tests.live.commanding import Console
 

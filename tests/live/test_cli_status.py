@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
-from backends.testbed import ClusterSpec, KafkaCluster
+from testbed.kafka import ClusterSpec, KafkaCluster
 
 CLUSTER = ClusterSpec(log_dirs=2)
 TOPIC = "orders"

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from backends.testbed import ClusterSpec, KafkaCluster
-from backends.testbed.incidents import isr_dead
 from console.app.session.view import Link
 from console.target import resolve
 from recovery.model import ReplicaLog, TopicPartition
+from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka.incidents import isr_dead
 from tests.console.robot import Robot, console, records
 
 CLUSTER = ClusterSpec()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.testbed import KafkaCluster
+from testbed.kafka import KafkaCluster
 from tests.contract.broken import WithADeadBroker, WithBrokenParts
 from tests.contract.healthy import Healthy
 from tests.contract.offline import Offline

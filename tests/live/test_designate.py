@@ -10,10 +10,10 @@ import pytest
 
 from backends.base.answers import Depth, Designation, Outcome, Quorum
 from backends.live.adapter import LiveBackend
-from backends.testbed import ClusterSpec, KafkaCluster, wait_until
 from recovery.loss import loss
 from recovery.model import EpochSpan, Lineage, TopicPartition, Unknown
 from recovery.ranking import Ranking, rank
+from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from tests.live import stage
 from tests.live.adapter import Record, designation, live, survey
 from tests.live.electing import At, elect, log_of, shows, through_gates

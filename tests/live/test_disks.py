@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from backends.testbed import ClusterSpec, KafkaCluster, wait_until
-from backends.testbed.errors import TimedOut
-from backends.testbed.incidents import failed_disk
-from backends.testbed.observe import PartitionState
+from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
+from testbed.kafka.cluster_state import PartitionState
+from testbed.kafka.errors import TimedOut
+from testbed.kafka.incidents import failed_disk
 from tests.live.commanding import Console
 from tests.unit.cli.invoking import Ended
 

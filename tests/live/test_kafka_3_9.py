@@ -8,11 +8,11 @@ import pytest
 
 from backends.base.answers import Depth, Outcome
 from backends.live.adapter import LiveBackend
-from backends.testbed import ClusterSpec, KafkaCluster
-from backends.testbed.disk import read_log
 from recovery.model import Lineage, Standing, TopicPartition, Unknown
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, Verdict, decide
+from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka.log_files import read_log
 from tests.live import stage
 from tests.live.adapter import Record, designation, live, survey
 from tests.live.electing import elect, shows

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from backends.testbed import ClusterSpec, KafkaCluster
 from console.planfile import read
 from pipeline.places import place
 from pipeline.snapshot.catalog import read_catalog
@@ -17,6 +16,7 @@ from pipeline.snapshot.state import state
 from recovery.plan.make import make_plan
 from recovery.plan.values import Plan, PlanRow
 from recovery.strategy import decide
+from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live.commanding import Console
 from tests.live.stage import Counts, stale_long_tails
 from tests.unit.cli.invoking import Ended, command_line, environment, invoke

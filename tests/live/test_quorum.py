@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from backends.testbed import ClusterSpec, KafkaCluster, wait_until
+from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from tests.live.commanding import Console
 from tests.live.gate import Gate
 from tests.live.quorum_stage import Hosts, Replacing, Watched, wait_listening

@@ -15,9 +15,9 @@ from backends.base.membership import Answer, Membership
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.quorum.metadata import QuorumLog
 from backends.simulator.scenario.files import BUILT_IN, parse
-from backends.testbed import ClusterSpec, KafkaCluster
 from recovery.membership.quorum import Quorum
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live.adapter import Record, live
 from tests.side_by_side.quorum import lasting
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.testbed import ClusterSpec, KafkaCluster
+from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live.commanding import Console
 from tests.live.quorum_stage import Hosts, Replacing, Watched, wait_listening
 from tests.unit.cli.invoking import Ended

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from backends.testbed import ClusterSpec, KafkaCluster
+from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live.commanding import Console
 from tests.live.quorum_stage import Replacing, Watched, wait_listening
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.testbed import KafkaCluster
+from testbed.kafka import KafkaCluster
 from tests.side_by_side.play import compare, simulate
 from tests.side_by_side.quorum import RealHosts, SimulatedHosts, play
 from tests.side_by_side.script import names, read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.testbed import ClusterSpec, KafkaCluster
+from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.side_by_side.quorum import RealHosts, joining, play
 from tests.side_by_side.script import names, read
 from tests.side_by_side.sides import Real

@@ -12,11 +12,11 @@ import pytest
 
 from backends.base.answers import Depth, Outcome, SurveyRequest
 from backends.live.adapter import LiveBackend
-from backends.testbed import ClusterSpec, KafkaCluster, wait_until
-from backends.testbed.disk import read_log, replica_directory
 from recovery.loss import divergence, loss
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Standing, Survey, TopicPartition, Unknown
 from recovery.ranking import Ranking, rank
+from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
+from testbed.kafka.log_files import read_log, replica_directory
 from tests.live import stage
 from tests.live.adapter import Record, Running, designation, live, survey
 

@@ -10,10 +10,10 @@ import pytest
 
 from backends.base.answers import Depth, Outcome, SurveyRequest, SurveyResult
 from backends.live.adapter import LiveBackend
-from backends.testbed import ClusterSpec, KafkaCluster
 from recovery.model import Lineage, PartitionState, ReplicaLog, Standing, TopicPartition, Unknown, Why
 from recovery.ranking import Ranking, rank
 from recovery.strategy import Strategy, Verdict, decide
+from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live import stage
 from tests.live.adapter import Record, designation, live, survey
 from tests.live.electing import At, elect, through_gates

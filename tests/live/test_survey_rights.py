@@ -12,9 +12,9 @@ from backends.base.answers import Designation, Outcome, SurveyRequest, SurveyRes
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.clientconfig import load_settings
-from backends.testbed import ClusterSpec, KafkaCluster, Listener
 from recovery.model import Lineage, PartitionState, ReplicaLog, Unknown, Why
 from recovery.ranking import Ranking, rank
+from testbed.kafka import ClusterSpec, KafkaCluster, Listener
 from tests.live import stage
 from tests.live.adapter import Record, Running, designation
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from backends.testbed import ClusterSpec, KafkaCluster, NodeDied, TimedOut, wait_until
-from backends.testbed.disk import read_log
-from backends.testbed.incidents import failed_disk, stale_long_tail
-from backends.testbed.workdir import WorkDirectory
 from recovery.model import EpochSpan
+from testbed.kafka import ClusterSpec, KafkaCluster, NodeDied, TimedOut, wait_until
+from testbed.kafka.incidents import failed_disk, stale_long_tail
+from testbed.kafka.log_files import read_log
+from testbed.kafka.work_directory import WorkDirectory
 
 CLUSTER = ClusterSpec(log_dirs=2, racks={1: "a", 2: "b", 3: "c"})
 CAUGHT_UP = "The broker has caught up"
@@ -125,7 +125,7 @@ def test_a_broker_that_could_not_register_in_time_is_started_again_and_told() ->
 
 PARENT = """
 import sys
-from backends.testbed import ClusterSpec, KafkaCluster
+from testbed.kafka import ClusterSpec, KafkaCluster
 cluster = KafkaCluster(ClusterSpec(controllers=1, brokers=0))
 cluster.start()
 print(cluster.node(100).pid, cluster.directory, flush=True)

@@ -23,9 +23,9 @@ from backends.live.codec.versions import capabilities
 from backends.live.connecting.connection import BrokerConnection
 from backends.live.errors import BrokerError, NobodyReached, Trouble
 from backends.live.nodes.fleet import SEED, Fleet
-from backends.testbed import ClusterSpec, KafkaCluster
-from backends.testbed.config import JVM_FLAGS
 from recovery.model import TopicPartition, Unknown, Why
+from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka.config import JVM_FLAGS
 
 # Broker 3 holds all of the wide topic: it is paused at times, and never killed.
 CLUSTER = ClusterSpec(log_dirs=2, jvm=("-Xmx600m", *JVM_FLAGS[1:]))

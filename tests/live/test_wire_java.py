@@ -22,11 +22,11 @@ from backends.simulator.scenario.files import read
 from backends.simulator.served.apis import hidden, offered
 from backends.simulator.served.cluster import Options
 from backends.simulator.world import World
-from backends.testbed import ClusterSpec, KafkaCluster
-from backends.testbed.disk import read_log
-from backends.testbed.incidents import stale_long_tail
-from backends.testbed.tools import ToolResult, Tools
 from recovery.model import TopicPartition
+from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka.incidents import stale_long_tail
+from testbed.kafka.java_tools import ToolResult, Tools
+from testbed.kafka.log_files import read_log
 from tests.unit.cli.invoking import command_line, environment
 from tests.wire.hosted import Hosted
 from tests.wire.recovering import RECOVER, recovered

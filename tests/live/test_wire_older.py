@@ -20,8 +20,8 @@ from backends.live.client.addresses import Address, parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.live.codec.versions import capabilities
 from backends.live.nodes.fleet import Fleet
-from backends.testbed import ClusterSpec, KafkaCluster
 from recovery.model import TopicPartition, Unknown, Why
+from testbed.kafka import ClusterSpec, KafkaCluster
 
 CLUSTER = ClusterSpec(version="3.9.1", controllers=1, brokers=2)
 TOPIC = "orders"

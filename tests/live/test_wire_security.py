@@ -23,10 +23,10 @@ from backends.live.client.clientconfig import load_settings
 from backends.live.client.settings import ClientSettings
 from backends.live.errors import NobodyReached
 from backends.live.nodes.fleet import Fleet
-from backends.testbed import ClusterSpec, KafkaCluster, Listener
-from backends.testbed.access import Store
-from backends.testbed.security import Mechanism
 from recovery.model import TopicPartition, Unknown, Why
+from testbed.kafka import ClusterSpec, KafkaCluster, Listener
+from testbed.kafka.client_config import Store
+from testbed.kafka.listeners import Mechanism
 
 MECHANISMS: tuple[Mechanism, ...] = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 PASSWORD = 'pa"ss\\w0rd='

@@ -12,9 +12,9 @@ from backends.base.protocol import Backend
 from backends.live.adapter import LiveBackend
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.world import World
-from backends.testbed import KafkaCluster
 from recovery.membership.quorum import Quorum
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from testbed.kafka import KafkaCluster
 from tests.contract.asking import Record
 from tests.contract.simulated import QUICK
 from tests.contract.stage import Stage

@@ -29,10 +29,10 @@ from backends.simulator.config import Config
 from backends.simulator.controller.requests import ELR_FEATURE
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, SetConfig, UpdateFeature
-from backends.testbed import ClusterSpec, KafkaCluster, TestbedError, TimedOut, wait_until
-from backends.testbed.asking import Connection, NoAnswer
-from backends.testbed.disk import cut_log, read_log
 from recovery.model import TopicPartition
+from testbed.kafka import ClusterSpec, KafkaCluster, TestbedError, TimedOut, wait_until
+from testbed.kafka.connection import Connection, NoAnswer
+from testbed.kafka.log_files import cut_log, read_log
 from tests.contract.real import RealStage
 from tests.contract.simulated import QUICK, SimulatedStage
 from tests.contract.stage import Stage

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from backends.simulator.scenario.files import BUILT_IN
-from backends.testbed.waits import wait_until
+from testbed.kafka.wait import wait_until
 from tests.unit.cli.invoking import Ended, command_line, environment, invoke
 
 

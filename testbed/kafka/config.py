@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from backends.testbed.errors import TestbedError
-from backends.testbed.jars import DEFAULT_VERSION
-from backends.testbed.security import Listener, SecurityFiles, internal_properties, listener_properties
+from testbed.kafka.errors import TestbedError
+from testbed.kafka.jars import DEFAULT_VERSION
+from testbed.kafka.listeners import Listener, SecurityFiles, internal_properties, listener_properties
 
 FIRST_CONTROLLER = 100
 FIRST_BROKER = 1

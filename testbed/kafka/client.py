@@ -17,8 +17,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.cimpl import NewTopic
 
-from backends.testbed.errors import TimedOut
-from backends.testbed.observe import Observer
+from testbed.kafka.cluster_state import Observer
+from testbed.kafka.errors import TimedOut
 
 # Brokers die here all the time: what matters comes back as a result, not on stderr by logging's last resort.
 logging.getLogger("aiokafka").addHandler(logging.NullHandler())

@@ -9,10 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from backends.testbed.access import Access
-from backends.testbed.archive import class_archive
-from backends.testbed.certificates import Authority
-from backends.testbed.config import (
+from testbed.kafka.authorization import Rights
+from testbed.kafka.certificates import Authority
+from testbed.kafka.class_archive import class_archive
+from testbed.kafka.client import Traffic
+from testbed.kafka.client_config import Access
+from testbed.kafka.cluster_state import Observer
+from testbed.kafka.config import (
     INTERNAL_LISTENER,
     JVM_FLAGS,
     LOOPBACK,
@@ -20,17 +23,14 @@ from backends.testbed.config import (
     ClusterSpec,
     node_properties,
 )
-from backends.testbed.errors import NodeDied, TestbedError, TimedOut
-from backends.testbed.jars import kafka_jars, to_stderr
-from backends.testbed.node import Node
-from backends.testbed.observe import Observer
-from backends.testbed.ports import PortReservation
-from backends.testbed.rights import Rights
-from backends.testbed.security import INTERNAL_PASSWORD, INTERNAL_USER, SecurityFiles
-from backends.testbed.storage import Formatter, new_uuid
-from backends.testbed.tools import JavaRunner, Tools
-from backends.testbed.traffic import Traffic
-from backends.testbed.workdir import WorkDirectory
+from testbed.kafka.errors import NodeDied, TestbedError, TimedOut
+from testbed.kafka.format_storage import Formatter, new_uuid
+from testbed.kafka.jars import kafka_jars, to_stderr
+from testbed.kafka.java_tools import JavaRunner, Tools
+from testbed.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER, SecurityFiles
+from testbed.kafka.node import Node
+from testbed.kafka.ports import PortReservation
+from testbed.kafka.work_directory import WorkDirectory
 
 _START_SECONDS = 90.0
 _STARTS = 3

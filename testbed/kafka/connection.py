@@ -19,7 +19,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from backends.testbed.config import LOOPBACK
+from testbed.kafka.config import LOOPBACK
 
 R = TypeVar("R", bound=ResponsePayload)
 _SIZE = struct.Struct(">i")

@@ -23,10 +23,10 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import TopicName
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from backends.testbed import barrier
-from backends.testbed.asking import Connection, NoAnswer
-from backends.testbed.node import Node
-from backends.testbed.waits import wait_until
+from testbed.kafka import metadata_barrier
+from testbed.kafka.connection import Connection, NoAnswer
+from testbed.kafka.node import Node
+from testbed.kafka.wait import wait_until
 
 _ANSWER_SECONDS = 3.0
 T = TypeVar("T")
@@ -112,12 +112,14 @@ class Observer:
         mark = float(self._mark)
 
         def marked() -> bool:
-            barrier.check_set(self.ask(barrier.setting(self._mark), AlterClientQuotasResponse))
+            metadata_barrier.check_set(
+                self.ask(metadata_barrier.setting(self._mark), AlterClientQuotasResponse)
+            )
             return True
 
         def heard() -> dict[int, float]:
-            answers = self.ask_all(barrier.asking(), DescribeClientQuotasResponse)
-            return {broker: barrier.shown(answer) for broker, answer in answers.items()}
+            answers = self.ask_all(metadata_barrier.asking(), DescribeClientQuotasResponse)
+            return {broker: metadata_barrier.shown(answer) for broker, answer in answers.items()}
 
         self._wait(marked, "the metadata to be marked", timeout, heard)
         self._wait(

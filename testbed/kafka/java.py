@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from backends.testbed.errors import TestbedError
+from testbed.kafka.errors import TestbedError
 
 _PR_SET_PDEATHSIG = 1
 _LOWEST_JAVA = 17

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from backends.testbed.errors import TimedOut
+from testbed.kafka.errors import TimedOut
 
 T = TypeVar("T")
 

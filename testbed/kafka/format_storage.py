@@ -6,9 +6,9 @@ import base64
 import secrets
 from collections.abc import Mapping
 
-from backends.testbed.config import LOOPBACK, Addresses, ClusterSpec
-from backends.testbed.node import Node
-from backends.testbed.tools import MAIN_CLASSES, JavaRunner
+from testbed.kafka.config import LOOPBACK, Addresses, ClusterSpec
+from testbed.kafka.java_tools import MAIN_CLASSES, JavaRunner
+from testbed.kafka.node import Node
 
 
 def new_uuid() -> str:

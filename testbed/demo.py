@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from backends.testbed import ClusterSpec, KafkaCluster, TestbedError
-from backends.testbed.incidents import Incident, stale_long_tail
 from recovery.model import NO_LEADER
+from testbed.kafka import ClusterSpec, KafkaCluster, TestbedError
+from testbed.kafka.incidents import Incident, stale_long_tail
 
 TOPIC = "orders"
 WIDTH = 88

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from backends.testbed.errors import TestbedError
+from testbed.kafka.errors import TestbedError
 
 _LOWEST = 14_000
 _DEFAULT_EPHEMERAL = 32_768

@@ -17,12 +17,12 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 
-from backends.testbed.asking import NoAnswer
-from backends.testbed.cluster import KafkaCluster
-from backends.testbed.errors import TestbedError
-from backends.testbed.observe import PartitionState
-from backends.testbed.traffic import Acks
-from backends.testbed.waits import wait_until
+from testbed.kafka.client import Acks
+from testbed.kafka.cluster import KafkaCluster
+from testbed.kafka.cluster_state import PartitionState
+from testbed.kafka.connection import NoAnswer
+from testbed.kafka.errors import TestbedError
+from testbed.kafka.wait import wait_until
 
 Narrate = Callable[[str], None]
 

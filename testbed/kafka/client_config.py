@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from backends.testbed.certificates import STORE_PASSWORD, Authority
-from backends.testbed.config import CONTROLLER_LISTENER, INTERNAL_LISTENER, Addresses, ClusterSpec, as_text
-from backends.testbed.errors import TestbedError
-from backends.testbed.security import INTERNAL_PASSWORD, INTERNAL_USER, Listener, Mechanism, client_jaas
+from testbed.kafka.certificates import STORE_PASSWORD, Authority
+from testbed.kafka.config import CONTROLLER_LISTENER, INTERNAL_LISTENER, Addresses, ClusterSpec, as_text
+from testbed.kafka.errors import TestbedError
+from testbed.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER, Listener, Mechanism, client_jaas
 
 Store = Literal["PEM", "PKCS12"]
 

@@ -1,10 +1,10 @@
-"""``python -m backends.testbed up --log-dirs 2``: what is asked for is what is started."""
+"""``python -m testbed.kafka up --log-dirs 2``: what is asked for is what is started."""
 
 from __future__ import annotations
 
 import pytest
 
-from backends.testbed import ClusterSpec, TestbedError, __main__
+from testbed.kafka import ClusterSpec, TestbedError, __main__
 
 
 def test_log_dirs_are_the_brokers_and_no_spare_controllers(monkeypatch: pytest.MonkeyPatch) -> None:

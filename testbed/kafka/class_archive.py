@@ -12,13 +12,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from backends.testbed.errors import TestbedError
-from backends.testbed.node import Node
-from backends.testbed.ports import PortReservation
-from backends.testbed.process import java_version
-from backends.testbed.storage import new_uuid
-from backends.testbed.tools import MAIN_CLASSES, JavaRunner
-from backends.testbed.waits import wait_until
+from testbed.kafka.errors import TestbedError
+from testbed.kafka.format_storage import new_uuid
+from testbed.kafka.java import java_version
+from testbed.kafka.java_tools import MAIN_CLASSES, JavaRunner
+from testbed.kafka.node import Node
+from testbed.kafka.ports import PortReservation
+from testbed.kafka.wait import wait_until
 
 _UP = "Kafka Server started"
 

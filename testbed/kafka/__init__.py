@@ -31,11 +31,11 @@ Nothing here knows the product's adapters, so that tests can compare one with th
 coroutine call it in a thread.
 """
 
-from backends.testbed.cluster import KafkaCluster
-from backends.testbed.config import ClusterSpec
-from backends.testbed.errors import NodeDied, TestbedError, TimedOut, ToolFailed
-from backends.testbed.security import Listener
-from backends.testbed.waits import wait_until
+from testbed.kafka.cluster import KafkaCluster
+from testbed.kafka.config import ClusterSpec
+from testbed.kafka.errors import NodeDied, TestbedError, TimedOut, ToolFailed
+from testbed.kafka.listeners import Listener
+from testbed.kafka.wait import wait_until
 
 __all__ = [
     "ClusterSpec",

@@ -12,9 +12,9 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.testbed.errors import TestbedError
-from backends.testbed.node import Node
 from recovery.model import EpochSpan
+from testbed.kafka.errors import TestbedError
+from testbed.kafka.node import Node
 
 _BATCH = struct.Struct(">qiibIhi")
 _BEFORE_LENGTH_ENDS = 12

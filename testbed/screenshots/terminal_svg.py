@@ -1,4 +1,4 @@
-"""Text from a terminal as a picture for the README: ``python -m console.output.svg TITLE < TEXT > SVG``."""
+"""Draws text from a terminal as a picture: ``python -m testbed.screenshots.terminal_svg TITLE < TEXT > SVG``."""
 
 from __future__ import annotations
 

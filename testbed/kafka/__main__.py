@@ -1,4 +1,4 @@
-"""``python -m backends.testbed up``: a cluster to try things on, until Ctrl-C."""
+"""``python -m testbed.kafka up``: a cluster to try things on, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import argparse
 import signal
 import sys
 
-from backends.testbed import ClusterSpec, KafkaCluster, TestbedError
-from backends.testbed.jars import DEFAULT_VERSION, to_stderr
+from testbed.kafka import ClusterSpec, KafkaCluster, TestbedError
+from testbed.kafka.jars import DEFAULT_VERSION, to_stderr
 
 
 def main() -> int:
     """Exit status 0 after Ctrl-C or SIGTERM, 1 with an error when the cluster does not come up."""
-    parser = argparse.ArgumentParser(prog="python -m backends.testbed", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m testbed.kafka", description=__doc__)
     parser.add_argument("command", choices=["up"])
     parser.add_argument("--version", default=DEFAULT_VERSION, help="Kafka's version (default: %(default)s)")
     parser.add_argument("--brokers", type=int, default=3)

@@ -19,7 +19,7 @@ from kio.schema.describe_client_quotas.v1.response import DescribeClientQuotasRe
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import f64, i8
 
-from backends.testbed.asking import NoAnswer
+from testbed.kafka.connection import NoAnswer
 
 _TYPE, _NOBODY, _QUOTA = "client-id", "ktriage-testbed-mark", "producer_byte_rate"
 _EXACTLY = i8(0)

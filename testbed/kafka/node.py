@@ -13,11 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from backends.testbed.config import as_text
-from backends.testbed.errors import NodeDied, TestbedError
-from backends.testbed.process import spawn
-from backends.testbed.tools import JavaRunner
-from backends.testbed.waits import wait_until
+from testbed.kafka.config import as_text
+from testbed.kafka.errors import NodeDied, TestbedError
+from testbed.kafka.java import spawn
+from testbed.kafka.java_tools import JavaRunner
+from testbed.kafka.wait import wait_until
 
 MAIN_CLASS = "kafka.Kafka"
 _LOUD = re.compile(r"^\S+ \S+ \[.*\] (WARN|ERROR|FATAL) ")

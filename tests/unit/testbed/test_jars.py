@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from backends.testbed import TestbedError
-from backends.testbed.jars import Fetch, Jar, cache_directory, from_maven_central, kafka_jars, read_lock
+from testbed.kafka import TestbedError
+from testbed.kafka.jars import Fetch, Jar, cache_directory, from_maven_central, kafka_jars, read_lock
 
 VERSION = "4.3.1"
 

@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from backends.testbed.errors import TestbedError
+from testbed.kafka.errors import TestbedError
 
 if TYPE_CHECKING:
     from requests import Response

@@ -1,4 +1,4 @@
-"""``python -m console.app.screenshots [DIRECTORY]``: every pane as SVG, and as PNG where resvg-py is installed.
+"""``python -m testbed.screenshots.panes [DIRECTORY]``: every pane as SVG, and as PNG where resvg-py is installed.
 
 Clock, seed and cursor stand still: the same code draws the same picture, and a test compares them.
 """

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.testbed.errors import TestbedError, ToolFailed
-from backends.testbed.process import java
+from testbed.kafka.errors import TestbedError, ToolFailed
+from testbed.kafka.java import java
 
 MAIN_CLASSES = {
     "kafka-acls": "org.apache.kafka.tools.AclCommand",
