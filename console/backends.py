@@ -15,9 +15,9 @@ Factory = Callable[[Target, Say], Backend]
 
 # kind → "module:function", imported when it is asked for: a command pays for its own backend only.
 FACTORIES = {
-    "live": "console.live:backend",
-    "controllers": "console.controllers:backend",
-    "simulated": "console.simulated:backend",
+    "live": "console.live_backend:backend",
+    "controllers": "console.quorum_backend:backend",
+    "simulated": "console.simulator_backend:backend",
 }
 
 

@@ -17,7 +17,7 @@ from backends.base.answers import Designation
 from console.errors import InputError
 from recovery.model import TopicPartition
 from recovery.plan.read import from_json
-from recovery.plan.targets import targets
+from recovery.plan.target_partitions import targets
 from recovery.plan.values import BarePlan, Plan, PlanError, PlanRow
 
 T = TypeVar("T")

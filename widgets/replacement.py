@@ -7,7 +7,7 @@ from dataclasses import replace
 from recovery.membership.preflight import Limits, strength
 from recovery.membership.replacement import ReplacementPlan, StepKind
 from recovery.membership.replacement import Step as Planned
-from recovery.membership.replacement_course import Picture, Situation, current, situation
+from recovery.membership.replacement_state import Picture, Situation, current, situation
 from widgets.wizard import Progress, Step, StepState, Wizard
 
 

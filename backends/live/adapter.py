@@ -20,29 +20,29 @@ from backends.base.answers import (
 )
 from backends.base.errors import BackendError
 from backends.base.protocol import Progress, Recorder, Stop
-from backends.live.calls.batchtimes import Record, batch_times
-from backends.live.calls.configs import describe_topic_configs
-from backends.live.calls.partitions import describe_partitions
-from backends.live.calls.quorum import describe_quorum
-from backends.live.calls.reassign import list_reassignments
+from backends.live.calls.describe_configs import describe_topic_configs
+from backends.live.calls.describe_partitions import describe_partitions
+from backends.live.calls.describe_quorum import describe_quorum
+from backends.live.calls.reassignments import list_reassignments
+from backends.live.calls.record_times import RecordOffset, batch_times
 from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
-from backends.live.codec.versions import capabilities
-from backends.live.connecting.connection import BrokerConnection
+from backends.live.codec.offered_versions import capabilities
+from backends.live.connections.connection import BrokerConnection
 from backends.live.electing.control import LiveControls
 from backends.live.electing.designate import designate, restore_orders
 from backends.live.electing.held import hold_elections
 from backends.live.errors import as_unknown
-from backends.live.nodes.fleet import Fleet
-from backends.live.nodes.listing import Listing
-from backends.live.surveying.nativequery import LogEnds
-from backends.live.surveying.survey import SurveyRun
-from backends.live.surveying.surveyed import replicas, surveys
+from backends.live.nodes.brokers import BrokerFleet
+from backends.live.nodes.log_dir_listing import LogDirListing
+from backends.live.survey.log_ends import LogEnds
+from backends.live.survey.survey_answer import replicas, surveys
+from backends.live.survey.survey_run import LiveSurvey
 from recovery.loss import Witness
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
 if TYPE_CHECKING:
-    from backends.live.check import Checked
+    from backends.live.check import CheckReport
     from backends.live.membership import LiveMembership
 
 T = TypeVar("T")
@@ -67,9 +67,9 @@ class LiveBackend:
         """``say`` is told what is odd in what was given, in one line."""
         self._settings = settings
         self._say = say
-        self._fleet = Fleet(settings, overrides)
+        self._fleet = BrokerFleet(settings, overrides)
         self._controls = LiveControls(self._fleet)
-        self._listing = Listing(self._fleet)
+        self._listing = LogDirListing(self._fleet)
         self._ends = LogEnds()
         self._membership: LiveMembership | None = None
 
@@ -77,10 +77,10 @@ class LiveBackend:
     def membership(self) -> LiveMembership:
         """The voters of the metadata quorum, for those who change them."""
         from backends.live.membership import LiveMembership
-        from backends.live.nodes.controllers import Controllers
+        from backends.live.nodes.controllers import ControllerConnections
 
         if self._membership is None:
-            self._membership = LiveMembership(self.title, self._fleet, Controllers(self._settings))
+            self._membership = LiveMembership(self.title, self._fleet, ControllerConnections(self._settings))
         return self._membership
 
     @property
@@ -119,7 +119,7 @@ class LiveBackend:
         features = next((c.features for c in reached.values() if c.features is not None), None)
         return capabilities({broker: conn.api_keys for broker, conn in reached.items()}, features)
 
-    async def check(self) -> Checked:
+    async def check(self) -> CheckReport:
         """Reachability, calls offered and permissions, for ``ktriage check``."""
         from backends.live.check import check  # for the command that asks it
 
@@ -146,7 +146,7 @@ class LiveBackend:
         """Ask every replica's broker; min ISR and reassignments are asked for meanwhile."""
         cluster = await self.cluster()
         beside = self._listing.note_dirs if request.log_dirs else _nothing_beside
-        run = SurveyRun(
+        run = LiveSurvey(
             _Connections(self._fleet),
             request,
             cluster,
@@ -191,7 +191,7 @@ class LiveBackend:
     ) -> None:
         try:
             connection = await self._fleet.connection(broker)
-            asked = [Record(tp, witness.offset) for tp, witness in records]
+            asked = [RecordOffset(tp, witness.offset) for tp, witness in records]
             times = await batch_times(connection, asked, TIMES_TIMEOUT)
             found.update(
                 (key, times[record]) for key, record in zip(records, asked, strict=True) if record in times
@@ -250,7 +250,7 @@ class LiveBackend:
 class _Connections:
     """What a survey needs of the fleet."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: BrokerFleet) -> None:
         self._fleet = fleet
 
     async def connection(self, broker: int) -> BrokerConnection:

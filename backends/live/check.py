@@ -14,17 +14,17 @@ from typing import NamedTuple
 
 from backends.base.answers import RIGHTS_NOT_TOLD, Capabilities, ClusterInfo, LogDir, Partitions
 from backends.base.errors import BackendError, NotAllowed
-from backends.live.calls.cluster import cluster_info, describe_cluster
-from backends.live.calls.configs import describe_broker_configs
-from backends.live.calls.elections import elect_leaders
-from backends.live.calls.logdirs import describe_log_dirs
-from backends.live.calls.operations import Operations
-from backends.live.calls.partitions import topic_operations, unseen_topics, with_hidden
+from backends.live.calls.authorized_operations import Operations
+from backends.live.calls.describe_cluster import cluster_info, describe_cluster
+from backends.live.calls.describe_configs import describe_broker_configs
+from backends.live.calls.describe_log_dirs import describe_log_dirs
+from backends.live.calls.describe_partitions import topic_operations, unseen_topics, with_hidden
+from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.client.addresses import Address
-from backends.live.codec.versions import GET_REPLICA_LOG_INFO, capabilities
-from backends.live.connecting.connection import BrokerConnection, place
+from backends.live.codec.offered_versions import GET_REPLICA_LOG_INFO, capabilities
+from backends.live.connections.connection import BrokerConnection, place
 from backends.live.errors import CLUSTER_RESOURCE, as_unknown
-from backends.live.nodes.fleet import SEED, Fleet
+from backends.live.nodes.brokers import SEED, BrokerFleet
 from recovery.model import Unknown, Why
 
 TOPICS = "Topic:*"
@@ -42,7 +42,7 @@ _TOPIC_RIGHTS = {
 }
 
 
-class Reach(NamedTuple):
+class Reachability(NamedTuple):
     """How one broker is reached from here: ``problem`` None where it answered.
 
     ``overridden``: the address is from --broker, not as advertised. ``verified``: the node told its id itself.
@@ -58,7 +58,7 @@ class Reach(NamedTuple):
     fenced: bool | None
 
 
-class Right(NamedTuple):
+class PermissionCheck(NamedTuple):
     """Whether the caller has a permission. ``missing`` names topics that lack it, of ``looked_at`` (0: cluster)."""
 
     operation: str
@@ -70,17 +70,17 @@ class Right(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckReport:
     """What ``ktriage check`` shows. ``hidden`` topics exist and may not be described; Unknown: not told."""
 
     cluster: ClusterInfo
-    reach: tuple[Reach, ...]
+    reach: tuple[Reachability, ...]
     capabilities: Capabilities
-    rights: tuple[Right, ...]
+    rights: tuple[PermissionCheck, ...]
     hidden: tuple[str, ...] | Unknown
 
 
-async def check(fleet: Fleet) -> Checked:
+async def check(fleet: BrokerFleet) -> CheckReport:
     """Look at the cluster of an open fleet. Raises BackendError only where no broker can be asked at all."""
     told = await fleet.refresh()
     ids = sorted({b.id for b in fleet.brokers} | set(fleet.overrides))
@@ -94,7 +94,7 @@ async def check(fleet: Fleet) -> Checked:
     operations = await _topics(conn)
     hidden = await _hidden(fleet, conn, reached, operations)
     rights = [*await _cluster_rights(conn, _native(served)), *_topic_rights(operations, hidden)]
-    return Checked(
+    return CheckReport(
         cluster_info(told.value, told.broker, conn.features), tuple(reach), offered, tuple(rights), hidden
     )
 
@@ -103,7 +103,7 @@ async def _itself(conn: BrokerConnection) -> BrokerConnection:
     return conn
 
 
-async def _reach(fleet: Fleet, broker: int, caught_up: frozenset[int] | None) -> Reach:
+async def _reach(fleet: BrokerFleet, broker: int, caught_up: frozenset[int] | None) -> Reachability:
     problem: Unknown | None = None
     verified = False
     try:
@@ -112,7 +112,7 @@ async def _reach(fleet: Fleet, broker: int, caught_up: frozenset[int] | None) ->
         problem = as_unknown(error)
     address: Address | None = fleet.address(broker)
     listed = next((b for b in fleet.brokers if b.id == broker), None)
-    return Reach(
+    return Reachability(
         broker,
         str(address) if address else place(None, None),
         broker in fleet.overrides,
@@ -135,7 +135,7 @@ async def _topics(conn: BrokerConnection) -> Mapping[str, Operations | None] | U
 
 
 async def _hidden(
-    fleet: Fleet,
+    fleet: BrokerFleet,
     conn: BrokerConnection,
     brokers: list[int],
     operations: Mapping[str, Operations | None] | Unknown,
@@ -161,12 +161,12 @@ async def _hidden(
         return as_unknown(error)
 
 
-async def _cluster_rights(conn: BrokerConnection, native: bool) -> list[Right]:
+async def _cluster_rights(conn: BrokerConnection, native: bool) -> list[PermissionCheck]:
     try:
         allowed = (await describe_cluster(conn, operations=True)).operations
     except BackendError as error:
         told: bool | Unknown = as_unknown(error)
-        return [Right(name, CLUSTER_RESOURCE, use, told) for name, use in _CLUSTER_RIGHTS.items()]
+        return [PermissionCheck(name, CLUSTER_RESOURCE, use, told) for name, use in _CLUSTER_RIGHTS.items()]
     rights = []
     for name, use in _CLUSTER_RIGHTS.items():
         if name == "CLUSTER_ACTION" and not native:
@@ -174,7 +174,7 @@ async def _cluster_rights(conn: BrokerConnection, native: bool) -> list[Right]:
         granted: bool | Unknown = allowed is not None and allowed.allows(name)
         if allowed is None or not allowed.allowed:  # without DESCRIBE the brokers tell nothing of the others
             granted = name != "DESCRIBE" and await _tried(conn, name)
-        rights.append(Right(name, CLUSTER_RESOURCE, use, granted))
+        rights.append(PermissionCheck(name, CLUSTER_RESOURCE, use, granted))
     return rights
 
 
@@ -196,9 +196,9 @@ async def _tried(conn: BrokerConnection, operation: str) -> bool | Unknown:
 
 def _topic_rights(
     operations: Mapping[str, Operations | None] | Unknown, hidden: tuple[str, ...] | Unknown
-) -> list[Right]:
+) -> list[PermissionCheck]:
     if isinstance(operations, Unknown):
-        return [Right(name, TOPICS, use, operations) for name, use in _TOPIC_RIGHTS.items()]
+        return [PermissionCheck(name, TOPICS, use, operations) for name, use in _TOPIC_RIGHTS.items()]
     unseen = () if isinstance(hidden, Unknown) else hidden
     rights = []
     for name, use in _TOPIC_RIGHTS.items():
@@ -209,5 +209,5 @@ def _topic_rights(
             granted = Unknown(
                 Why.NOT_ALLOWED, f"on every topic that may be seen; the others: {hidden.detail}"
             )
-        rights.append(Right(name, TOPICS, use, granted, missing, len(operations) + len(unseen)))
+        rights.append(PermissionCheck(name, TOPICS, use, granted, missing, len(operations) + len(unseen)))
     return rights

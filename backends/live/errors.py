@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kio.schema.errors import ErrorCode
 
 
-class Trouble(StrEnum):
+class ConnectionProblem(StrEnum):
     """What became of a connection or of a request on it."""
 
     UNRESOLVED = "name not resolved"
@@ -34,19 +34,19 @@ class Trouble(StrEnum):
 
 NEVER_REACHED = frozenset(
     (
-        Trouble.UNRESOLVED,
-        Trouble.REFUSED,
-        Trouble.NO_ROUTE,
-        Trouble.CONNECT_TIMEOUT,
-        Trouble.NO_ADDRESS,
+        ConnectionProblem.UNRESOLVED,
+        ConnectionProblem.REFUSED,
+        ConnectionProblem.NO_ROUTE,
+        ConnectionProblem.CONNECT_TIMEOUT,
+        ConnectionProblem.NO_ADDRESS,
     )
 )
 """Nothing at that address took the connection: what a dead host looks like from outside."""
 
 _WHY = {
-    Trouble.AUTHENTICATION: Why.NOT_ALLOWED,
-    Trouble.UNDECODABLE: Why.FAILED,
-    Trouble.WRONG_NODE: Why.FAILED,
+    ConnectionProblem.AUTHENTICATION: Why.NOT_ALLOWED,
+    ConnectionProblem.UNDECODABLE: Why.FAILED,
+    ConnectionProblem.WRONG_NODE: Why.FAILED,
 }
 
 
@@ -56,7 +56,7 @@ class BrokerError(BackendError):
     ``sent`` is True where the request may have reached the broker: what it asked for may have been done.
     """
 
-    def __init__(self, trouble: Trouble, where: str, detail: str, *, sent: bool = False) -> None:
+    def __init__(self, trouble: ConnectionProblem, where: str, detail: str, *, sent: bool = False) -> None:
         super().__init__(f"{where}: {detail}")
         self.trouble = trouble
         self.where = where

@@ -20,16 +20,16 @@ from backends.base.membership import (
 )
 from backends.base.protocol import Recorder
 from backends.base.quorum_rules import as_rules
-from backends.live.calls.cluster import describe_cluster
+from backends.live.calls.describe_cluster import describe_cluster
+from backends.live.calls.describe_quorum import describe_quorum
 from backends.live.calls.features import describe_features, upgrade_feature
-from backends.live.calls.quorum import describe_quorum
-from backends.live.calls.voters import add_voter, remove_voter
+from backends.live.calls.raft_voters import add_voter, remove_voter
 from backends.live.client.addresses import Address, parse_address
-from backends.live.connecting.connection import BrokerConnection
+from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import as_unknown
-from backends.live.nodes.controllers import Controllers
-from backends.live.nodes.fleet import Fleet
-from backends.live.nodes.probing import asked, probe
+from backends.live.nodes.brokers import BrokerFleet
+from backends.live.nodes.controllers import ControllerConnections
+from backends.live.nodes.node_probe import asked, probe
 from recovery.membership.quorum import MembershipRules, Quorum
 from recovery.membership.voters import ReplicaKey, Voter
 from recovery.model import Unknown, Why
@@ -60,7 +60,7 @@ class Route(Protocol):
 class ThroughBrokers:
     """Requests go to a broker, which hands them on."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: BrokerFleet) -> None:
         self._fleet = fleet
 
     async def open(self) -> str:
@@ -98,7 +98,7 @@ class ThroughBrokers:
 class ThroughControllers:
     """Requests go to the leading controller."""
 
-    def __init__(self, controllers: Controllers) -> None:
+    def __init__(self, controllers: ControllerConnections) -> None:
         self._controllers = controllers
 
     async def open(self) -> str:
@@ -120,7 +120,7 @@ class LiveMembership:
     simulated = False
     rules = MembershipRules()
 
-    def __init__(self, title: str, fleet: Fleet | None, controllers: Controllers) -> None:
+    def __init__(self, title: str, fleet: BrokerFleet | None, controllers: ControllerConnections) -> None:
         self.title = title
         self._settings = controllers.settings
         self._controllers = controllers

@@ -53,7 +53,7 @@ from recovery.loss import Witness
 from recovery.model import Broker, TopicPartition, Unknown, Why
 
 if TYPE_CHECKING:
-    from backends.live.check import Checked
+    from backends.live.check import CheckReport
 
 T = TypeVar("T")
 
@@ -182,7 +182,7 @@ class SimulatorBackend:
         features = {ELR_FEATURE: int(self._cluster().elr_enabled is True)}
         return await self._done(Capabilities(calls, features, NATIVE_LOGS, NATIVE_ELECTIONS))
 
-    async def check(self) -> Checked:
+    async def check(self) -> CheckReport:
         """Who answers the operator, and what the scenario denies, for ``ktriage check``."""
         from backends.simulator.operate.check import checked  # noqa: PLC0415  # with the wire's own modules
 

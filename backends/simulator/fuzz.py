@@ -17,7 +17,7 @@ from backends.simulator.network import Weather, broker, controller
 from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology
 from backends.simulator.world import World
 from recovery.controller.rules import KIP_966, Rules, UncleanRecoveryStrategy
-from recovery.controller.targets import Election
+from recovery.controller.transition_targets import Election
 from recovery.membership.quorum import MembershipRules
 from recovery.model import NO_LEADER, TopicPartition
 

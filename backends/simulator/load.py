@@ -12,7 +12,7 @@ from backends.simulator.broker.log import Log
 from backends.simulator.messages import MetadataUpdate
 from backends.simulator.table import Interner, PartitionTable
 from backends.simulator.topology import BrokerSpec, TopicSpec, Topology, directory_id
-from recovery.controller.image import BrokerRegistration, ClusterImage, Layered
+from recovery.controller.cluster_image import BrokerRegistration, ClusterImage, Layered
 from recovery.controller.registration import MIGRATING_DIRECTORY, Registration
 from recovery.controller.rules import UncleanRecoveryStrategy
 from recovery.model import EpochSpan

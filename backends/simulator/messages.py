@@ -7,10 +7,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.controller.alter_partition import AlterPartition
-from recovery.controller.errors import Refusal
-from recovery.controller.image import ClusterImage
+from recovery.controller.cluster_image import ClusterImage
+from recovery.controller.controller_errors import Refusal
 from recovery.controller.registration import Registration
-from recovery.controller.targets import Election
+from recovery.controller.transition_targets import Election
 from recovery.controller.unclean_recovery import LogInfo
 from recovery.model import EpochSpan, TopicPartition
 

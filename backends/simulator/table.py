@@ -11,7 +11,7 @@ from collections.abc import Hashable, ItemsView, Iterator, Mapping
 from itertools import chain
 from typing import Any, TypeVar
 
-from recovery.controller.image import SharingTable
+from recovery.controller.cluster_image import SharingTable
 from recovery.controller.registration import Registration
 from recovery.model import TopicPartition
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from recovery.controller.image import ClusterImage
+from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.registration import PartitionChange
 from recovery.membership.voters import ReplicaKey, VoterSet
 from recovery.model import EpochSpan, TopicPartition

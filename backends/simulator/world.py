@@ -18,7 +18,7 @@ from backends.simulator.quorum.metadata import QuorumLog
 from backends.simulator.rpc import Answer, Endpoint
 from backends.simulator.topology import BrokerSpec, Topology, directory_id
 from backends.simulator.watch import BrokerStopped, DiskLost, MetadataCommitted, MetadataDiskLost, Watch
-from recovery.controller.image import ClusterImage
+from recovery.controller.cluster_image import ClusterImage
 from recovery.model import NO_LEADER, TopicPartition
 
 

@@ -41,7 +41,7 @@ expect: {offline: 0}
 _ALONE = """\
 import asyncio, resource
 from backends.simulator.adapter import SimulatorBackend
-from console.simulated import scenario
+from console.simulator_backend import scenario
 async def look():
     backend = SimulatorBackend(scenario({name!r}))
     await backend.open()

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
-from backends.live.connecting.carrier import Carrier
+from backends.live.connections.transport import Transport
 from benchmarks.wire.recording import Answer
 from console.cli.garbage import collect_seldom
 from console.operations.overview import Overview, overview
@@ -25,7 +25,7 @@ DURATION = 240.0
 
 
 class Recorder:
-    """Writes every frame that a carrier takes, with the call that it answers."""
+    """Writes every frame that a transport takes, with the call that it answers."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -33,24 +33,26 @@ class Recorder:
         self._kept: list[Any] = []
 
     def install(self) -> None:
-        """Into the carrier's class: what is measured is run without it."""
-        taken = Carrier._handle_frame
+        """Into the transport's class: what is measured is run without it."""
+        taken = Transport._handle_frame
 
-        def handle(carrier: Any, frame: bytes) -> None:
-            self._write(carrier, frame)
-            taken(carrier, frame)
+        def handle(transport: Any, frame: bytes) -> None:
+            self._write(transport, frame)
+            taken(transport, frame)
 
-        Carrier._handle_frame = handle
+        Transport._handle_frame = handle
 
-    def _write(self, carrier: Any, frame: bytes) -> None:
-        if id(carrier) not in self._numbers:
-            self._numbers[id(carrier)] = len(self._numbers)
-            self._kept.append(carrier)  # its id is nobody else's meanwhile
-        request = carrier._requests[0][1]
+    def _write(self, transport: Any, frame: bytes) -> None:
+        if id(transport) not in self._numbers:
+            self._numbers[id(transport)] = len(self._numbers)
+            self._kept.append(transport)  # its id is nobody else's meanwhile
+        request = transport._requests[0][1]
         kind = getattr(request, "_request", None)
         key, version = (18, 0) if kind is None else (kind.__api_key__, kind.__version__)
         body = b"" if kind is None else request.encode()
-        answer = Answer(self._numbers[id(carrier)], carrier.port, key, version, body, frame, kind is not None)
+        answer = Answer(
+            self._numbers[id(transport)], transport.port, key, version, body, frame, kind is not None
+        )
         answer.write(self._file)
 
 

@@ -13,7 +13,7 @@ from struct import Struct
 
 from kio.serial import entity_reader
 
-from backends.live.codec.wire import _response_type, read
+from backends.live.codec.aiokafka_requests import _response_type, read
 from benchmarks.wire.recording import Answer, recorded
 from console.cli.garbage import collect_seldom
 

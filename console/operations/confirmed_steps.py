@@ -8,7 +8,7 @@ from console.journal.unfinished import CONFIRM
 from console.operations.replacement_steps import Watcher
 from console.operations.voter_change import Changed, Prepared
 from recovery.membership.replacement import Step
-from recovery.membership.replacement_course import Situation
+from recovery.membership.replacement_state import Situation
 
 
 class Keeping:

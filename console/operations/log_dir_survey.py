@@ -13,8 +13,8 @@ from backends.base.errors import BackendError
 from backends.base.membership import Membership, Role
 from backends.base.protocol import Backend
 from recovery.controller.rules import Rules, shipped
-from recovery.disks.failed import FailedDir, failed_dirs
-from recovery.disks.swapping import Moved, moved
+from recovery.disks.disk_swap import Moved, moved
+from recovery.disks.failed_dirs import FailedDir, failed_dirs
 from recovery.disks.values import Cluster, Held, Place
 from recovery.min_isr import MIN_ISR
 from recovery.model import TopicPartition, Unknown

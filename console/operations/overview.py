@@ -21,8 +21,8 @@ from backends.base.answers import (
 from backends.base.protocol import Backend, Progress
 from backends.base.quorum_rules import as_rules
 from console.operations.partition_picture import tasks
-from recovery.membership.health import Health, Member, MemberRole, health
 from recovery.membership.preflight import Limits
+from recovery.membership.quorum_health import Health, Member, MemberRole, health
 from recovery.model import Broker, ReplicaLog, Survey, Unknown, Why
 
 LAGGING_MS = 3_000

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from backends.base.errors import BackendError, NoLeader
 from backends.base.membership import Controller, Membership, Node, Probe, Role
-from recovery.membership.choosing import fetches
-from recovery.membership.health import Health, all_fetched, committing, health, with_change_known
-from recovery.membership.lost import NOT_KNOWN, Host, Lost
 from recovery.membership.preflight import Limits, wedged
 from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_health import Health, all_fetched, committing, health, with_change_known
+from recovery.membership.quorum_without_leader import NOT_KNOWN, Host, Lost
+from recovery.membership.replica_lookup import fetches
 from recovery.membership.voters import Endpoint, ReplicaKey
 from recovery.model import Unknown
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from console.operations.voter_change import Changed, Prepared
 from recovery.membership.preflight import Strength
 from recovery.membership.replacement import ReplacementPlan, Step, StepKind
-from recovery.membership.replacement_course import key_of
+from recovery.membership.replacement_state import key_of
 from recovery.membership.voters import ReplicaKey
 
 

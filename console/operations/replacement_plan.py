@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from backends.base.membership import Membership, Node, NodeSettings, Probe, Role
-from recovery.membership.choosing import voter_of
 from recovery.membership.preflight import Limits
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import Header, Kind, ReplacementError, ReplacementPlan, Wanted
 from recovery.membership.replacement_file import make
-from recovery.membership.replacement_judged import refusal
+from recovery.membership.replacement_safety import refusal
+from recovery.membership.replica_lookup import voter_of
 from recovery.membership.voters import Endpoint, ReplicaKey
 from recovery.model import Unknown, Why
 

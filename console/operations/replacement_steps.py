@@ -16,11 +16,10 @@ from backends.base.protocol import Recorder, Stop
 from console.operations.elapsed_time import Waited
 from console.operations.replacement_plan import joins_of, mute_of, servers_of
 from console.operations.voter_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
-from recovery.membership.choosing import NotChosen
-from recovery.membership.pace import Pace
+from recovery.membership.catch_up_rate import Pace
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import ReplacementPlan, Step, StepKind
-from recovery.membership.replacement_course import (
+from recovery.membership.replacement_state import (
     Picture,
     Situation,
     current,
@@ -29,6 +28,7 @@ from recovery.membership.replacement_course import (
     situation,
     told,
 )
+from recovery.membership.replica_lookup import NotChosen
 
 POLL = 0.5
 """Seconds between looks at the cluster."""

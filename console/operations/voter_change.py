@@ -13,7 +13,6 @@ from backends.base.protocol import Recorder
 from console.operations.elapsed_time import Waited
 from console.operations.quorum_state import settled_quorum
 from console.operations.voter_change_drift import moved
-from recovery.membership.choosing import NotChosen, newcomer, voter_of
 from recovery.membership.preflight import (
     STATIC,
     EndpointProbe,
@@ -23,6 +22,7 @@ from recovery.membership.preflight import (
     explain_timeout,
 )
 from recovery.membership.quorum import Quorum, TimeoutCause
+from recovery.membership.replica_lookup import NotChosen, newcomer, voter_of
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter
 from recovery.model import Unknown
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from backends.live.check import Checked, Reach, Right
+from backends.live.check import CheckReport, PermissionCheck, Reachability
 from console.output.document import document
 from console.output.screen import printable
 from console.output.survey_json import cluster_json, unknown_json
@@ -15,7 +15,7 @@ from recovery.model import Unknown
 NAMES_SHOWN = 5
 
 
-def checked_lines(checked: Checked) -> Iterator[str]:
+def checked_lines(checked: CheckReport) -> Iterator[str]:
     """Counts, then brokers, permissions and calls."""
     cluster = checked.cluster
     reached = sum(1 for reach in checked.reach if reach.problem is None)
@@ -30,7 +30,7 @@ def checked_lines(checked: Checked) -> Iterator[str]:
     yield from _call_table(checked)
 
 
-def problems(checked: Checked) -> list[str]:
+def problems(checked: CheckReport) -> list[str]:
     """What is not as it should be, a line each, with what to do."""
     lines = [
         f"broker {reach.broker} at {reach.address} was not reached ({printable(str(reach.problem))});"
@@ -46,14 +46,14 @@ def problems(checked: Checked) -> list[str]:
     return lines
 
 
-def _elr(checked: Checked) -> str:
+def _elr(checked: CheckReport) -> str:
     enabled = checked.cluster.elr_enabled
     if isinstance(enabled, Unknown):
         return printable(str(enabled))
     return "enabled" if enabled else "not enabled"
 
 
-def _reach_table(reach: tuple[Reach, ...]) -> Iterator[str]:
+def _reach_table(reach: tuple[Reachability, ...]) -> Iterator[str]:
     columns = (
         Column("BROKER", right=True),
         Column("ADDRESS"),
@@ -74,12 +74,12 @@ def _reach_table(reach: tuple[Reach, ...]) -> Iterator[str]:
     return table(columns, rows)
 
 
-def _right_table(rights: tuple[Right, ...]) -> Iterator[str]:
+def _right_table(rights: tuple[PermissionCheck, ...]) -> Iterator[str]:
     columns = (Column("PERMISSION"), Column("ON"), Column("GRANTED"), Column("USED FOR", below=True))
     return table(columns, [(r.operation, _resource(r), _granted(r), r.used_for) for r in rights])
 
 
-def _call_table(checked: Checked) -> Iterator[str]:
+def _call_table(checked: CheckReport) -> Iterator[str]:
     offered = checked.capabilities
     yield f"replica logs: {offered.replica_logs}"
     yield f"designated elections: {printable(str(offered.designated_elections))}"
@@ -97,13 +97,13 @@ def _call_table(checked: Checked) -> Iterator[str]:
     yield from table(columns, rows)
 
 
-def _granted(right: Right) -> str:
+def _granted(right: PermissionCheck) -> str:
     if isinstance(right.granted, Unknown):
         return printable(str(right.granted))
     return "yes" if right.granted else "NO"
 
 
-def _resource(right: Right) -> str:
+def _resource(right: PermissionCheck) -> str:
     if not right.missing:
         return right.resource
     return f"{len(right.missing)} of {right.looked_at} topics ({_names(right.missing)})"
@@ -113,7 +113,7 @@ def _names(names: tuple[str, ...]) -> str:
     return ", ".join(names[:NAMES_SHOWN]) + (", …" if len(names) > NAMES_SHOWN else "")
 
 
-def checked_document(checked: Checked) -> Iterator[str]:
+def checked_document(checked: CheckReport) -> Iterator[str]:
     """``ktriage.check/1``."""
     offered, hidden = checked.capabilities, checked.hidden
     designated = offered.designated_elections
@@ -144,7 +144,7 @@ def checked_document(checked: Checked) -> Iterator[str]:
     )
 
 
-def _reach_json(reach: Reach) -> dict[str, object]:
+def _reach_json(reach: Reachability) -> dict[str, object]:
     return {
         "broker": reach.broker,
         "address": reach.address,
@@ -156,7 +156,7 @@ def _reach_json(reach: Reach) -> dict[str, object]:
     }
 
 
-def _right_json(right: Right) -> dict[str, object]:
+def _right_json(right: PermissionCheck) -> dict[str, object]:
     granted = right.granted
     return {
         "operation": right.operation,

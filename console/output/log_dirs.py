@@ -11,9 +11,9 @@ from console.output.screen import printable
 from console.output.survey_json import unknown_json
 from console.output.table import Column, table
 from console.output.words import counted_as
-from recovery.disks.failed import FailedDir, Lost, last_copies
-from recovery.disks.failing import Fate, IfFails
-from recovery.disks.swapping import Swap, waiting
+from recovery.disks.disk_swap import Swap, waiting
+from recovery.disks.failed_dirs import FailedDir, Lost, last_copies
+from recovery.disks.failure_preview import Fate, IfFails
 from recovery.model import NO_LEADER, TopicPartition
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")

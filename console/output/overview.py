@@ -23,7 +23,7 @@ from console.output.screen import printable
 from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json, unknown_json
 from console.output.table import Column, table
 from console.output.words import counted_as
-from recovery.membership.health import MemberState
+from recovery.membership.quorum_health import MemberState
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Survey, Unknown
 

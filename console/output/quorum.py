@@ -10,10 +10,10 @@ from console.output.screen import printable
 from console.output.survey_json import unknown_json
 from console.output.table import Column, table
 from console.output.words import counted_as
-from recovery.membership.directory import directory_uuid
-from recovery.membership.health import Health, Member, MemberRole, MemberState
-from recovery.membership.lost import ADVICE, Host, Lost
+from recovery.membership.directory_ids import directory_uuid
 from recovery.membership.preflight import Strength, Verdict
+from recovery.membership.quorum_health import Health, Member, MemberRole, MemberState
+from recovery.membership.quorum_without_leader import ADVICE, Host, Lost
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown
 

@@ -12,7 +12,7 @@ from recovery.membership.preflight import Limits
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import ReplacementPlan, Step
 from recovery.membership.replacement_file import digest
-from recovery.membership.replacement_judged import after
+from recovery.membership.replacement_safety import after
 
 
 def review_lines(plan: ReplacementPlan, current: Step | None, quorum: Quorum) -> Iterator[str]:

@@ -10,7 +10,7 @@ from console.output.document import document
 from console.output.plan_json import loss_json, not_elected_json, plan_head, row_json, summary_json
 from console.output.plan_table import plan_lines, shown_rows
 from console.output.table import Column, table
-from recovery.plan.requests import Request, requests
+from recovery.plan.election_requests import Request, requests
 from recovery.plan.review import candidate_harm, lost_ranges, summarise
 from recovery.plan.values import Plan, PlanCandidate, PlanRow
 from recovery.plan.write import digest, utc_text

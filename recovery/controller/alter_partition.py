@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from recovery.controller.errors import ControllerError, Refusal
-from recovery.controller.image import BrokerRegistration, ClusterImage, Effect, acceptable_leaders, apply
+from recovery.controller.cluster_image import (
+    BrokerRegistration,
+    ClusterImage,
+    Effect,
+    acceptable_leaders,
+    apply,
+)
+from recovery.controller.controller_errors import ControllerError, Refusal
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
-from recovery.controller.targets import Proposal
 from recovery.controller.transition import transition
+from recovery.controller.transition_targets import Proposal
 from recovery.model import TopicPartition
 
 UNCHECKED_EPOCH = -1

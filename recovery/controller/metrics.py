@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from recovery.controller.image import ClusterImage, acceptable_leaders
-from recovery.controller.predict import View, Waits, waiting_for
+from recovery.controller.cluster_image import ClusterImage, acceptable_leaders
+from recovery.controller.prediction import View, Waits, waiting_for
 from recovery.controller.registration import Registration
 from recovery.model import Standing
 

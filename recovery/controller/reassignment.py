@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from recovery.controller.errors import ControllerError, Refusal
-from recovery.controller.image import (
+from recovery.controller.cluster_image import (
     BrokerRegistration,
     ClusterImage,
     Effect,
     acceptable_leaders,
     apply,
 )
+from recovery.controller.controller_errors import ControllerError, Refusal
 from recovery.controller.registration import (
     MIGRATING_DIRECTORY,
     UNASSIGNED_DIRECTORY,
     PartitionChange,
     Registration,
 )
-from recovery.controller.targets import Proposal, without
 from recovery.controller.transition import transition
+from recovery.controller.transition_targets import Proposal, without
 from recovery.model import TopicPartition
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from recovery.controller.election import Elected, elect
+from recovery.controller.leader_election import Elected, elect
 from recovery.controller.registration import (
     NO_CHANGE,
     UNASSIGNED_DIRECTORY,
@@ -18,7 +18,7 @@ from recovery.controller.registration import (
     Registration,
 )
 from recovery.controller.rules import Rules
-from recovery.controller.targets import Proposal, Targets, targets_of, without
+from recovery.controller.transition_targets import Proposal, Targets, targets_of, without
 from recovery.model import NO_LEADER
 
 _T = TypeVar("_T")

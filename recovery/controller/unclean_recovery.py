@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from recovery.controller.registration import Registration
 from recovery.controller.rules import UncleanRecoveryStrategy
-from recovery.controller.targets import without
+from recovery.controller.transition_targets import without
 from recovery.model import NO_LEADER
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recovery.controller.predict import View
+from recovery.controller.prediction import View
 from recovery.controller.registration import Registration
 from recovery.controller.rules import Rules, strategy_of, with_strategy
 from recovery.model import Broker, PartitionState, Standing, TopicPartition, Unknown

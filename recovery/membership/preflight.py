@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from recovery.membership.changes import AddVoter, RemoveVoter, VersionsProbe, add_voter, remove_voter
 from recovery.membership.quorum import (
     MembershipRules,
     Quorum,
@@ -17,6 +16,7 @@ from recovery.membership.quorum import (
     TimeoutCause,
     caught_up,
 )
+from recovery.membership.voter_changes import AddVoter, RemoveVoter, VersionsProbe, add_voter, remove_voter
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from recovery.model import Unknown
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from recovery.membership import replacement_words as words
+from recovery.membership import replacement_text as words
 from recovery.membership.replacement import Kind, ReplacementError, Step, StepKind, Wanted
 from recovery.membership.voters import ReplicaKey
 

@@ -11,9 +11,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from recovery.loss import Loss
 from recovery.model import NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, Standing, TopicPartition
-from recovery.plan.document import read_document
 from recovery.plan.edit import led_by
-from recovery.plan.fields import (
+from recovery.plan.json_fields import (
     MAX_INT32,
     MAX_INT64,
     Object,
@@ -31,6 +30,7 @@ from recovery.plan.fields import (
     text,
     topic_partition,
 )
+from recovery.plan.json_rows import read_document
 from recovery.plan.marks import Mark
 from recovery.plan.values import (
     FORMAT_VERSION,

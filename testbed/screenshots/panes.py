@@ -26,7 +26,7 @@ from console.app.app import Console, Options
 from console.cli.base.run import Program
 from console.output.screen import Screen
 from console.signals import Supervisor
-from console.simulated import scenario
+from console.simulator_backend import scenario
 from console.target import Target, resolve
 
 NARROW, WIDE = (80, 24), (140, 40)

@@ -14,7 +14,7 @@ from backends.base.protocol import Progress
 from backends.simulator.adapter import SimulatorBackend
 from console.app.picker import places
 from console.operations.keys import KEYS
-from console.simulated import scenario
+from console.simulator_backend import scenario
 from console.target import Target
 from recovery.model import TopicPartition
 from tests.console.robot import console

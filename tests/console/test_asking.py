@@ -13,7 +13,7 @@ from backends.base.errors import Unreachable
 from backends.simulator.adapter import SimulatorBackend
 from console.app.desk.ask import Answer, AskOne, AskText
 from console.app.session.view import Link
-from console.simulated import scenario
+from console.simulator_backend import scenario
 from console.target import Target
 from tests.console.robot import console
 from tests.unit.widgets.harness import Harness, text_of

@@ -17,7 +17,7 @@ from console.app.controller_replacement.screen import WizardScreen
 from console.app.desk.ask import AskOne
 from console.app.session.view import Link
 from console.operations import election_batches
-from console.simulated import scenario
+from console.simulator_backend import scenario
 from console.target import Target, resolve
 from tests.console.faults import answers_again, hangs
 from tests.console.robot import Robot, console, records, reports

@@ -9,7 +9,7 @@ from backends.base.protocol import Progress
 from backends.simulator.adapter import SimulatorBackend
 from console.app.session.look import SELDOM_SECONDS, Looker
 from console.app.session.view import View, Wanted
-from console.simulated import scenario
+from console.simulator_backend import scenario
 from recovery.model import TopicPartition
 
 SCENARIO = "offline-2000"

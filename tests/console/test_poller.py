@@ -12,7 +12,7 @@ from backends.base.errors import Unreachable
 from console.app.session import poller as poller_module
 from console.app.session.poller import Poller
 from console.app.session.view import Link, View, Wanted
-from recovery.membership.lost import Lost
+from recovery.membership.quorum_without_leader import Lost
 from recovery.model import TopicPartition
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from console.app.desk.quorum_view import quorum_view
 from console.app.session.view import Link
 from console.target import resolve
-from recovery.membership.lost import Host, Lost
+from recovery.membership.quorum_without_leader import Host, Lost
 from recovery.membership.voters import ReplicaKey
 from recovery.model import TopicPartition, Unknown, Why
 from tests.console.faults import answers_again, hangs, happens, passes, scenario

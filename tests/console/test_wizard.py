@@ -13,7 +13,7 @@ from backends.simulator.operate.membership import SimulatedMembership
 from console.app.controller_replacement.screen import WizardScreen
 from console.app.desk.quorum_view import quorum_view
 from console.app.session.safety import IDLE_SECONDS
-from console.simulated import scenario
+from console.simulator_backend import scenario
 from console.target import Target
 from recovery.membership.quorum import Quorum
 from tests.console.faults import happens

@@ -22,7 +22,7 @@ from kio.static.primitive import i8, i32
 from backends.base.protocol import Backend
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
-from backends.live.client.clientconfig import load_settings
+from backends.live.client.client_config import load_settings
 from testbed.kafka import ClusterSpec, KafkaCluster, Listener, wait_until
 from testbed.kafka.connection import NoAnswer
 from tests.contract.stage import BROKERS, SECONDS, Acks

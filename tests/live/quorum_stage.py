@@ -16,10 +16,10 @@ from typing import TypeVar
 from backends.base.errors import BackendError
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
-from backends.live.quorumonly import QuorumOnly
-from recovery.membership.health import MemberRole, MemberState, health
+from backends.live.quorum_backend import QuorumOnly
 from recovery.membership.preflight import Limits, Strength, strength
 from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_health import MemberRole, MemberState, health
 from testbed.kafka import KafkaCluster, wait_until
 from tests.unit.cli.invoking import Ended, command_line, environment
 

@@ -11,7 +11,7 @@ import pytest
 from backends.base.answers import Designation, Outcome, SurveyRequest, SurveyResult
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
-from backends.live.client.clientconfig import load_settings
+from backends.live.client.client_config import load_settings
 from recovery.model import Lineage, PartitionState, ReplicaLog, Unknown, Why
 from recovery.ranking import Ranking, rank
 from testbed.kafka import ClusterSpec, KafkaCluster, Listener

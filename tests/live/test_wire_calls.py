@@ -9,20 +9,20 @@ from contextlib import asynccontextmanager
 import pytest
 
 from backends.base.answers import LogDir
-from backends.live.calls.cluster import cluster_info, describe_cluster
-from backends.live.calls.configs import describe_broker_configs, describe_topic_configs
-from backends.live.calls.elections import elect_leaders
-from backends.live.calls.logdirs import describe_log_dirs
-from backends.live.calls.partitions import WHOLE_TOPIC, describe_partitions, describe_some
-from backends.live.calls.quorum import describe_quorum
-from backends.live.calls.reassign import list_reassignments, write_assignments
-from backends.live.check import Checked, check
+from backends.live.calls.describe_cluster import cluster_info, describe_cluster
+from backends.live.calls.describe_configs import describe_broker_configs, describe_topic_configs
+from backends.live.calls.describe_log_dirs import describe_log_dirs
+from backends.live.calls.describe_partitions import WHOLE_TOPIC, describe_partitions, describe_some
+from backends.live.calls.describe_quorum import describe_quorum
+from backends.live.calls.elect_leaders import elect_leaders
+from backends.live.calls.reassignments import list_reassignments, write_assignments
+from backends.live.check import CheckReport, check
 from backends.live.client.addresses import Address, parse_address, parse_addresses
 from backends.live.client.settings import ClientSettings
-from backends.live.codec.versions import capabilities
-from backends.live.connecting.connection import BrokerConnection
-from backends.live.errors import BrokerError, NobodyReached, Trouble
-from backends.live.nodes.fleet import SEED, Fleet
+from backends.live.codec.offered_versions import capabilities
+from backends.live.connections.connection import BrokerConnection
+from backends.live.errors import BrokerError, ConnectionProblem, NobodyReached
+from backends.live.nodes.brokers import SEED, BrokerFleet
 from recovery.model import TopicPartition, Unknown, Why
 from testbed.kafka import ClusterSpec, KafkaCluster
 from testbed.kafka.config import JVM_FLAGS
@@ -43,8 +43,8 @@ def topics(cluster: KafkaCluster) -> None:
 @asynccontextmanager
 async def fleet_of(
     cluster: KafkaCluster, overrides: dict[int, Address] | None = None
-) -> AsyncIterator[Fleet]:
-    fleet = Fleet(ClientSettings(parse_addresses(cluster.bootstrap())), overrides)
+) -> AsyncIterator[BrokerFleet]:
+    fleet = BrokerFleet(ClientSettings(parse_addresses(cluster.bootstrap())), overrides)
     try:
         await fleet.open()
         yield fleet
@@ -135,7 +135,7 @@ async def test_log_dirs_hold_each_replica_once(whole_cluster: KafkaCluster) -> N
     assert settings["node.id"] == "3"
 
 
-async def describe(fleet: Fleet, broker: int) -> tuple[LogDir, ...]:
+async def describe(fleet: BrokerFleet, broker: int) -> tuple[LogDir, ...]:
     return await describe_log_dirs(await fleet.connection(broker))
 
 
@@ -220,7 +220,7 @@ async def test_a_paused_broker_takes_the_connection_and_does_not_answer(whole_cl
         with pytest.raises(BrokerError) as caught:
             await fleet.connection(3)
         described = await fleet.any(describe_partitions)
-    assert caught.value.trouble is Trouble.NO_ANSWER
+    assert caught.value.trouble is ConnectionProblem.NO_ANSWER
     assert caught.value.reached
     assert caught.value.unknown.why is Why.NOT_ANSWERED
     assert str(caught.value).startswith(f"broker 3 at 127.0.0.1:{whole_cluster.node(3).port}: ")
@@ -234,7 +234,7 @@ async def test_a_request_that_hangs_costs_its_own_connection_only(whole_cluster:
         with pytest.raises(BrokerError) as caught:
             await describe_partitions(hung, timeout=0.5)
         assert len((await describe_partitions(other)).states) == WIDTH + len(ASSIGNMENTS)
-        assert (caught.value.trouble, caught.value.sent) == (Trouble.NO_ANSWER, True)
+        assert (caught.value.trouble, caught.value.sent) == (ConnectionProblem.NO_ANSWER, True)
         assert (hung.closed, other.closed) == (True, False)
         whole_cluster.node(2).resume()
         again = await fleet.connection(2)
@@ -254,8 +254,8 @@ async def test_a_killed_broker_is_refused_and_costs_nothing_else(whole_cluster: 
         await until_fenced(fleet, 1)
         info = await fleet.refresh()
     assert dying.closed
-    assert on_the_old.value.trouble is Trouble.CLOSED
-    assert on_a_new.value.trouble is Trouble.REFUSED
+    assert on_the_old.value.trouble is ConnectionProblem.CLOSED
+    assert on_a_new.value.trouble is ConnectionProblem.REFUSED
     assert not on_a_new.value.reached
     assert answer.broker in (2, 3)
     assert {b.id: b.fenced for b in info.value.brokers} == {1: True, 2: False, 3: False}
@@ -263,7 +263,9 @@ async def test_a_killed_broker_is_refused_and_costs_nothing_else(whole_cluster: 
 
 async def test_a_bootstrap_list_serves_while_one_of_it_answers(whole_cluster: KafkaCluster) -> None:
     alive = parse_address(whole_cluster.bootstrap().split(",")[2])
-    fleet = Fleet(ClientSettings((Address("no-such-host.invalid", 9092), Address("127.0.0.1", 1), alive)))
+    fleet = BrokerFleet(
+        ClientSettings((Address("no-such-host.invalid", 9092), Address("127.0.0.1", 1), alive))
+    )
     try:
         assert (await fleet.open()).cluster_id == whole_cluster.cluster_id
     finally:
@@ -271,7 +273,7 @@ async def test_a_bootstrap_list_serves_while_one_of_it_answers(whole_cluster: Ka
 
 
 async def test_a_cluster_that_nobody_answers_for_names_every_server() -> None:
-    fleet = Fleet(ClientSettings((Address("no-such-host.invalid", 9092), Address("127.0.0.1", 1))))
+    fleet = BrokerFleet(ClientSettings((Address("no-such-host.invalid", 9092), Address("127.0.0.1", 1))))
     with pytest.raises(NobodyReached) as caught:
         await fleet.open()
     await fleet.close()
@@ -286,7 +288,7 @@ async def test_an_override_that_leads_to_another_broker_is_refused(whole_cluster
         with pytest.raises(BrokerError) as caught:
             await fleet.connection(2)
         right = await fleet.connection(1)
-    assert caught.value.trouble is Trouble.WRONG_NODE
+    assert caught.value.trouble is ConnectionProblem.WRONG_NODE
     assert right.verified
 
 
@@ -316,7 +318,7 @@ async def test_an_unlisted_broker_is_looked_for_behind_the_bootstrap_servers(
         assert (await fleet.connection(3)).verified
         with pytest.raises(BrokerError) as caught:
             await fleet.connection(9)
-    assert caught.value.trouble is Trouble.NO_ADDRESS
+    assert caught.value.trouble is ConnectionProblem.NO_ADDRESS
     assert "--broker 9=HOST:PORT" in str(caught.value)
 
 
@@ -351,7 +353,7 @@ async def test_controllers_that_hang_keep_no_brokers_own_answer_waiting(whole_cl
     assert len(partitions.value.states) == len(ASSIGNMENTS)
 
 
-async def until_fenced(fleet: Fleet, broker: int) -> None:
+async def until_fenced(fleet: BrokerFleet, broker: int) -> None:
     """Every broker that is alive says so: each learns it some milliseconds after the controller."""
     for other in {1, 2, 3} - {broker}:
         for _ in range(600):
@@ -367,7 +369,7 @@ async def test_check_finds_a_healthy_cluster_and_names_who_is_gone(whole_cluster
     whole_cluster.node(2).kill()
     async with fleet_of(whole_cluster) as fleet:
         await until_fenced(fleet, 2)
-        found: Checked = await check(fleet)
+        found: CheckReport = await check(fleet)
     problems = {r.broker: r.problem for r in found.reach}
     assert [problems[1], problems[3]] == [None, None]
     assert problems[2] is not None
@@ -377,7 +379,7 @@ async def test_check_finds_a_healthy_cluster_and_names_who_is_gone(whole_cluster
     assert found.hidden == ()
 
 
-async def ask(fleet: Fleet, broker: int) -> None:
+async def ask(fleet: BrokerFleet, broker: int) -> None:
     await describe_cluster(await fleet.connection(broker), timeout=60.0)
 
 
@@ -394,7 +396,9 @@ async def test_closing_ends_what_is_in_flight(whole_cluster: KafkaCluster) -> No
         ended = await asyncio.gather(asking, connecting, return_exceptions=True)
         with pytest.raises(BrokerError):
             await fleet.connection(1)
-    assert [str(e) for e in ended if isinstance(e, BrokerError) and e.trouble is Trouble.CLOSED] == [
+    assert [
+        str(e) for e in ended if isinstance(e, BrokerError) and e.trouble is ConnectionProblem.CLOSED
+    ] == [
         f"broker {asked} at 127.0.0.1:{whole_cluster.node(asked).port}: connection closed",
         f"broker {connected}: closed here",
     ]

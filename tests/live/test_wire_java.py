@@ -16,7 +16,7 @@ import pytest
 
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
-from backends.live.connecting.connection import BrokerConnection
+from backends.live.connections.connection import BrokerConnection
 from backends.simulator.network import Role
 from backends.simulator.scenario.files import read
 from backends.simulator.served.apis import hidden, offered

@@ -8,18 +8,18 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from backends.live.calls.cluster import cluster_info, describe_cluster
-from backends.live.calls.configs import describe_topic_configs
-from backends.live.calls.elections import elect_leaders
-from backends.live.calls.logdirs import describe_log_dirs
-from backends.live.calls.partitions import describe_partitions
-from backends.live.calls.quorum import describe_quorum
-from backends.live.calls.reassign import list_reassignments, write_assignments
+from backends.live.calls.describe_cluster import cluster_info, describe_cluster
+from backends.live.calls.describe_configs import describe_topic_configs
+from backends.live.calls.describe_log_dirs import describe_log_dirs
+from backends.live.calls.describe_partitions import describe_partitions
+from backends.live.calls.describe_quorum import describe_quorum
+from backends.live.calls.elect_leaders import elect_leaders
+from backends.live.calls.reassignments import list_reassignments, write_assignments
 from backends.live.check import check
 from backends.live.client.addresses import Address, parse_addresses
 from backends.live.client.settings import ClientSettings
-from backends.live.codec.versions import capabilities
-from backends.live.nodes.fleet import Fleet
+from backends.live.codec.offered_versions import capabilities
+from backends.live.nodes.brokers import BrokerFleet
 from recovery.model import TopicPartition, Unknown, Why
 from testbed.kafka import ClusterSpec, KafkaCluster
 
@@ -28,8 +28,8 @@ TOPIC = "orders"
 
 
 @asynccontextmanager
-async def fleet_of(cluster: KafkaCluster) -> AsyncIterator[Fleet]:
-    fleet = Fleet(ClientSettings(parse_addresses(cluster.bootstrap())))
+async def fleet_of(cluster: KafkaCluster) -> AsyncIterator[BrokerFleet]:
+    fleet = BrokerFleet(ClientSettings(parse_addresses(cluster.bootstrap())))
     try:
         await fleet.open()
         yield fleet

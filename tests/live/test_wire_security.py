@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from backends.base.errors import NotAllowed
-from backends.live.calls.configs import describe_topic_configs
-from backends.live.calls.elections import elect_leaders
-from backends.live.calls.logdirs import describe_log_dirs
-from backends.live.calls.partitions import describe_partitions, unseen_topics, with_hidden
-from backends.live.calls.quorum import describe_quorum
-from backends.live.calls.reassign import list_reassignments, write_assignments
-from backends.live.check import Checked, check
+from backends.live.calls.describe_configs import describe_topic_configs
+from backends.live.calls.describe_log_dirs import describe_log_dirs
+from backends.live.calls.describe_partitions import describe_partitions, unseen_topics, with_hidden
+from backends.live.calls.describe_quorum import describe_quorum
+from backends.live.calls.elect_leaders import elect_leaders
+from backends.live.calls.reassignments import list_reassignments, write_assignments
+from backends.live.check import CheckReport, check
 from backends.live.client.addresses import Address, parse_addresses
-from backends.live.client.clientconfig import load_settings
+from backends.live.client.client_config import load_settings
 from backends.live.client.settings import ClientSettings
 from backends.live.errors import NobodyReached
-from backends.live.nodes.fleet import Fleet
+from backends.live.nodes.brokers import BrokerFleet
 from recovery.model import TopicPartition, Unknown, Why
 from testbed.kafka import ClusterSpec, KafkaCluster, Listener
 from testbed.kafka.client_config import Store
@@ -56,8 +56,8 @@ def topics(cluster: KafkaCluster) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def fleet_of(settings: ClientSettings) -> AsyncIterator[Fleet]:
-    fleet = Fleet(settings)
+async def fleet_of(settings: ClientSettings) -> AsyncIterator[BrokerFleet]:
+    fleet = BrokerFleet(settings)
     try:
         await fleet.open()
         yield fleet
@@ -196,7 +196,7 @@ async def test_host_names_are_checked_unless_switched_off(cluster: KafkaCluster,
 # Permissions. Each test has a user of its own: brokers learn of an ACL some milliseconds after it was written.
 
 
-async def checked_as(cluster: KafkaCluster, user: str) -> Checked:
+async def checked_as(cluster: KafkaCluster, user: str) -> CheckReport:
     async with fleet_of(as_user(cluster, user)) as fleet:
         return await check(fleet)
 
@@ -206,7 +206,7 @@ def as_user(cluster: KafkaCluster, user: str) -> ClientSettings:
     return settings_of(cluster, "MUTUAL", file)
 
 
-def granted(found: Checked) -> dict[tuple[str, str], object]:
+def granted(found: CheckReport) -> dict[tuple[str, str], object]:
     return {(r.operation, r.resource): r.granted for r in found.rights}
 
 

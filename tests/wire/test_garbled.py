@@ -15,7 +15,7 @@ from backends.base.answers import Depth, SurveyRequest
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
-from backends.live.codec import lengths, wire
+from backends.live.codec import aiokafka_requests, field_lengths
 from backends.simulator.scenario.files import read
 from backends.simulator.served.apis import hidden
 from backends.simulator.served.cluster import Options, ServedCluster
@@ -30,14 +30,14 @@ WORST = [b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x7f", 
 async def answered(monkeypatch: pytest.MonkeyPatch) -> Answers:
     """One answer of each kind that a picture of the cluster takes, and where its message begins."""
     seen: Answers = {}
-    check = lengths.check_lengths
+    check = field_lengths.check_lengths
 
     def noted(kind: Any, data: bytes, offset: int) -> None:
         seen.setdefault(kind, (data, offset))
         check(kind, data, offset)
 
     with monkeypatch.context() as patch:
-        patch.setattr(wire, "check_lengths", noted)
+        patch.setattr(aiokafka_requests, "check_lengths", noted)
         for without in ("", "GetReplicaLogInfo,DescribeTopicPartitions"):
             async with ServedCluster(SCENARIO, Options(without=hidden(without))) as served:
                 backend = LiveBackend(ClientSettings(parse_addresses(served.bootstrap)))
@@ -72,7 +72,7 @@ async def test_wrong_bytes_in_any_answer_are_an_error_or_a_value(monkeypatch: py
     for _ in range(INPUTS):
         kind, (data, offset) = random.choice(list(answers.items()))
         try:
-            wire.read(kind, garbled(random, data, offset), offset)
+            aiokafka_requests.read(kind, garbled(random, data, offset), offset)
         except Exception:  # kio raises as many kinds of errors as there are formats
             refused += 1
     print(f"\ngarbled answers: {INPUTS:,} of {len(answers)} kinds, {refused:,} refused")

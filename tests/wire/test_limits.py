@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from backends.base.answers import Depth, SurveyRequest
 from backends.live.codec.ids import kafka_id
-from backends.live.surveying import nativequery
+from backends.live.survey import log_ends
 from backends.simulator.network import broker
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.scenario.files import read
@@ -111,15 +111,15 @@ async def test_the_rest_is_asked_for_where_there_is_more(
     wide: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many as a broker serves are asked for at once; one that serves fewer says that it has more."""
-    for at_once in (nativequery.AT_MOST, PARTITIONS):
-        monkeypatch.setattr(nativequery, "AT_MOST", at_once)
+    for at_once in (log_ends.AT_MOST, PARTITIONS):
+        monkeypatch.setattr(log_ends, "AT_MOST", at_once)
         async with ServedCluster(wide, Options(speed=0)) as served, operator(served) as on:
             states = (await on.backend.partitions()).states
             result = await on.backend.survey(SurveyRequest(states, 20.0, Depth.LAST))
             logs = [replica.log for survey in result.surveys for replica in survey.replicas]
             assert len(logs) == PARTITIONS
             assert all(isinstance(log, ReplicaLog) and log.log_end_offset == 3 for log in logs)
-            assert {contact.call for contact in result.contacts} == {nativequery.CALL}
+            assert {contact.call for contact in result.contacts} == {log_ends.CALL}
 
 
 async def test_a_thousand_designated_elections_are_decided_and_the_rest_refused(wide: Scenario) -> None:

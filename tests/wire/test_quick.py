@@ -15,9 +15,9 @@ from kio.static.primitive import i32
 
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
-from backends.live.codec.packed import pack_fetch, pack_list_offsets
-from backends.live.codec.wire import Sendable
-from backends.live.connecting.connection import BrokerConnection
+from backends.live.codec.aiokafka_requests import Sendable
+from backends.live.codec.request_encoder import pack_fetch, pack_list_offsets
+from backends.live.connections.connection import BrokerConnection
 from backends.simulator.network import broker as node
 from backends.simulator.questions import TopicPartitionsDescribed
 from backends.simulator.scenario.files import read

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from backends.live.codec.native import REQUESTS
+from backends.live.codec.recovery_tool_messages import REQUESTS
 from backends.simulator.network import Role, broker, controller
 from backends.simulator.scenario.files import read
 from backends.simulator.served.apis import Api, hidden, offered

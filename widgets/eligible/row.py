@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from recovery.controller.predict import View, Waiting, if_back, under_strategies, view_of, waiting_for
+from recovery.controller.prediction import View, Waiting, if_back, under_strategies, view_of, waiting_for
 from recovery.controller.rules import Rules, UncleanRecoveryStrategy
 from recovery.model import Survey, Unknown
 from recovery.strategy import clean_electors

@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import islice
 
 from recovery.plan.compare import Now
-from recovery.plan.requests import requests
+from recovery.plan.election_requests import requests
 from recovery.plan.review import Summary
 from recovery.plan.values import Plan, PlanRow
 from widgets.plan.candidates import choice_lines, choices, in_plan

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from backends.base.membership import Answer
-from backends.live.calls.voters import answered
-from backends.live.codec.wire import API_VERSIONS
-from backends.live.connecting.connection import BrokerConnection
+from backends.live.calls.raft_voters import answered
+from backends.live.codec.aiokafka_requests import API_VERSIONS
+from backends.live.connections.connection import BrokerConnection
 
 UPDATE_FEATURES = 57
 _UPGRADE = 1

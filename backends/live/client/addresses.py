@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
-from backends.live.client.daemon import in_daemon_thread
+from backends.live.client.daemon_thread import in_daemon_thread
 
 DEFAULT_PORT = 9092
 _MAX_PORT = 65535

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from backends.live.client.daemon import in_daemon_thread
+from backends.live.client.daemon_thread import in_daemon_thread
 from backends.live.client.sasl import TokenSource
 from backends.live.client.secret import Secret
 from backends.live.errors import one_line

@@ -7,19 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from backends.base.answers import ClusterInfo
 from backends.base.errors import BackendError
-from backends.live.calls.cluster import ELR_FEATURE, cluster_info
-from backends.live.calls.elections import elect_leaders
-from backends.live.calls.partitions import WHOLE_TOPIC, describe_some
-from backends.live.calls.reassign import ALTER_PARTITION_REASSIGNMENTS, list_reassignments, write_assignments
-from backends.live.calls.refusals import PartitionRefusal
-from backends.live.codec.versions import ELECT_DESIGNATED, ELECT_LEADERS
-from backends.live.connecting.connection import BrokerConnection
+from backends.live.calls.describe_cluster import ELR_FEATURE, cluster_info
+from backends.live.calls.describe_partitions import WHOLE_TOPIC, describe_some
+from backends.live.calls.elect_leaders import elect_leaders
+from backends.live.calls.partition_errors import PartitionRefusal
+from backends.live.calls.reassignments import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    list_reassignments,
+    write_assignments,
+)
+from backends.live.codec.offered_versions import ELECT_DESIGNATED, ELECT_LEADERS
+from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError
-from backends.live.nodes.fleet import Fleet
-from backends.live.surveying import logquery
-from backends.live.surveying.logquery import LogEnd, Trouble
+from backends.live.nodes.brokers import BrokerFleet
+from backends.live.survey import log_queries
+from backends.live.survey.log_queries import LogQueryError, ReplicaLogEnd
+from recovery.epoch_probe import OutOfRange
 from recovery.model import NO_EPOCH, PartitionState, TopicPartition, Unknown, Why
-from recovery.probe import OutOfRange
 
 ASK_AGAIN_TIMEOUT = 3.0
 """Seconds for a replica to confirm that its log is the one that was looked at."""
@@ -32,7 +36,7 @@ Fences = Mapping[TopicPartition, Mapping[int, tuple[int | None, int]]]
 class LiveControls:
     """Implements :class:`backends.live.electing.controls.Controls`."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: BrokerFleet) -> None:
         self._fleet = fleet
         self._emulates = False
 
@@ -139,22 +143,22 @@ async def _compare(
 ) -> Mapping[TopicPartition, str | Unknown]:
     changed: dict[TopicPartition, str | Unknown] = {}
     questions: dict[TopicPartition, tuple[int, int]] = {}
-    ends = await logquery.log_ends(connection, fences, ASK_AGAIN_TIMEOUT)
+    ends = await log_queries.log_ends(connection, fences, ASK_AGAIN_TIMEOUT)
     for tp, (epoch, log_end) in fences.items():
         end = ends.get(tp)
-        if isinstance(end, LogEnd):
+        if isinstance(end, ReplicaLogEnd):
             if end.offset != log_end:
                 changed[tp] = f"the log end on {broker} is {end.offset}, was {log_end}"
             elif epoch is not None and epoch != NO_EPOCH:
                 questions[tp] = (log_end, epoch)
         else:
             changed[tp] = LEFT_OUT if end is None else end.unknown
-    answers = await logquery.probe_epochs(connection, questions, ASK_AGAIN_TIMEOUT) if questions else {}
+    answers = await log_queries.probe_epochs(connection, questions, ASK_AGAIN_TIMEOUT) if questions else {}
     for tp in questions:
         answer = answers.get(tp)
         if answer is None:
             changed[tp] = LEFT_OUT
-        elif isinstance(answer, Trouble):
+        elif isinstance(answer, LogQueryError):
             changed[tp] = answer.unknown
         elif answer is OutOfRange.ANSWER or answer.diverging is not None:
             changed[tp] = f"the last record on {broker} is not of epoch {questions[tp][1]} any more"

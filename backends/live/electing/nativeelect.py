@@ -12,12 +12,12 @@ from kio.static.primitive import i8, i32, i32Timedelta
 
 from backends.base.answers import Designation
 from backends.base.errors import NotAllowed, NotOffered
-from backends.live.calls.refusals import LEFT_OUT, PartitionRefusal, by_topic, refusal
-from backends.live.codec.versions import ELECT_DESIGNATED, ELECT_LEADERS
-from backends.live.connecting.connection import BrokerConnection
+from backends.live.calls.partition_errors import LEFT_OUT, PartitionRefusal, by_topic, refusal
+from backends.live.codec.offered_versions import ELECT_DESIGNATED, ELECT_LEADERS
+from backends.live.connections.connection import BrokerConnection
 from backends.live.electing.batch import Batch
 from backends.live.electing.controls import Refusal
-from backends.live.errors import BrokerError, Trouble, check, on_cluster
+from backends.live.errors import BrokerError, ConnectionProblem, check, on_cluster
 from recovery.model import TopicPartition
 
 CALL = "ElectLeaders v3"
@@ -51,7 +51,7 @@ async def elect_designated(
     """
     from kio.schema.types import TopicName
 
-    from backends.live.codec.native import (
+    from backends.live.codec.recovery_tool_messages import (
         DESIGNATED,
         DesignatedPartitions,
         ElectLeadersRequest,
@@ -76,7 +76,7 @@ async def elect_designated(
     answer = await conn.send_exactly(request, ElectLeadersResponse, timeout=timeout)
     if answer is None:
         detail = f"the answer to {CALL} is not as the specification has it"
-        raise BrokerError(Trouble.UNDECODABLE, conn.where, detail, sent=True)
+        raise BrokerError(ConnectionProblem.UNDECODABLE, conn.where, detail, sent=True)
     check(answer.error_code, CALL, on_cluster("CLUSTER_ACTION"))
     told: dict[TopicPartition, PartitionRefusal | None] = dict.fromkeys(leaders, LEFT_OUT)
     for topic in answer.replica_election_results:

@@ -7,14 +7,14 @@ from typing import TypeVar
 
 from backends.base.answers import Quorum
 from backends.base.errors import BackendError, NoLeader, NotAllowed
-from backends.live.calls.quorum import describe_quorum
+from backends.live.calls.describe_quorum import describe_quorum
 from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
-from backends.live.connecting.connection import BrokerConnection
-from backends.live.connecting.pool import Pool
-from backends.live.connecting.race import NobodyAnswered, first_answer
-from backends.live.errors import BrokerError, NobodyReached, Trouble
-from backends.live.nodes.probing import Listing, list_controllers
+from backends.live.connections.connection import BrokerConnection
+from backends.live.connections.hedging import AllFailed, first_success
+from backends.live.connections.pool import Pool
+from backends.live.errors import BrokerError, ConnectionProblem, NobodyReached
+from backends.live.nodes.node_probe import ControllerListing, list_controllers
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ ANSWER_TIMEOUT = 4.0
 """Seconds for one controller's answer: one that hangs must not hold up the others."""
 
 
-class Controllers:
+class ControllerConnections:
     """Connections by address, opened when first needed. ``known`` are the addresses, the given ones first."""
 
     def __init__(self, settings: ClientSettings, seeds: Iterable[Address] = ()) -> None:
@@ -51,11 +51,11 @@ class Controllers:
         """
         return (await self.listing()).cluster_id
 
-    async def listing(self) -> Listing:
+    async def listing(self) -> ControllerListing:
         """The controllers that have registered. Raises Unreachable, NotAllowed, BackendError."""
         try:
-            found = await first_answer([self._lister(a) for a in self._addresses], patience=0.0)
-        except NobodyAnswered as error:
+            found = await first_success([self._lister(a) for a in self._addresses], patience=0.0)
+        except AllFailed as error:
             raise _in_short(error) from None
         if self.cluster_id and found.cluster_id != self.cluster_id:
             raise BackendError(
@@ -77,8 +77,8 @@ class Controllers:
                 self._leader = None
         asks = [self._describer(address) for address in self._addresses]
         try:
-            return await first_answer(asks, patience=0.0)
-        except NobodyAnswered as error:
+            return await first_success(asks, patience=0.0)
+        except AllFailed as error:
             raise _in_short(error) from None
 
     async def leading(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
@@ -88,8 +88,8 @@ class Controllers:
             raise NoLeader("the leader resigned while it was asked")
         return await ask(await self._connection(self._leader))
 
-    def _lister(self, address: Address) -> Callable[[], Awaitable[Listing]]:
-        async def ask() -> Listing:
+    def _lister(self, address: Address) -> Callable[[], Awaitable[ControllerListing]]:
+        async def ask() -> ControllerListing:
             return await list_controllers(await self._connection(address), timeout=ANSWER_TIMEOUT)
 
         return ask
@@ -110,7 +110,7 @@ class Controllers:
         return await BrokerConnection.open(self._addresses[index], self.settings)
 
 
-def _in_short(error: NobodyAnswered) -> BackendError:
+def _in_short(error: AllFailed) -> BackendError:
     """NoLeader where any controller answered that it does not lead: that is more than "not reached"."""
     leaderless = next((e for e in error.errors if isinstance(e, NoLeader)), None)
     if leaderless is not None:
@@ -119,5 +119,5 @@ def _in_short(error: NobodyAnswered) -> BackendError:
     told = [e for e in error.errors if not isinstance(e, BrokerError)]
     if told:
         return told[-1]
-    sent = any(isinstance(e, BrokerError) and e.trouble is Trouble.NO_ANSWER for e in error.errors)
+    sent = any(isinstance(e, BrokerError) and e.trouble is ConnectionProblem.NO_ANSWER for e in error.errors)
     return NobodyReached(f"no controller could be asked: {error}", sent=sent)

@@ -11,7 +11,7 @@ from backends.simulator import questions as ask
 from backends.simulator.context import Denied
 from backends.simulator.messages import Error
 from backends.simulator.table import PartitionTable
-from recovery.controller.image import ClusterImage, acceptable_leaders
+from recovery.controller.cluster_image import ClusterImage, acceptable_leaders
 from recovery.controller.registration import Registration
 from recovery.model import PartitionState, TopicPartition
 

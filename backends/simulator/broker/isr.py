@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.simulator.messages import AlterPartitions, AlterPartitionsReply
 from recovery.controller.alter_partition import AlterPartition
-from recovery.controller.errors import Refusal
+from recovery.controller.controller_errors import Refusal
 from recovery.controller.registration import Registration
 from recovery.model import TopicPartition
 

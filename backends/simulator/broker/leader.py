@@ -21,8 +21,8 @@ from backends.simulator.messages import (
 from backends.simulator.rpc import Answer
 from backends.simulator.watch import Acknowledged, HighWatermarkMoved, LeadershipTaken
 from recovery.controller.alter_partition import UNCHECKED_EPOCH, AlterPartition, IsrMember
-from recovery.controller.errors import ControllerError, Refusal
-from recovery.controller.image import ClusterImage
+from recovery.controller.cluster_image import ClusterImage
+from recovery.controller.controller_errors import ControllerError, Refusal
 from recovery.controller.registration import Registration
 from recovery.model import EpochSpan, TopicPartition
 

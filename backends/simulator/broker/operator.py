@@ -22,7 +22,7 @@ from backends.simulator.messages import (
 )
 from backends.simulator.network import Node
 from backends.simulator.rpc import Answer
-from recovery.controller.targets import Election
+from recovery.controller.transition_targets import Election
 from recovery.controller.unclean_recovery import LogInfo
 from recovery.model import TopicPartition, Unknown, Why
 

@@ -33,8 +33,8 @@ from backends.simulator.network import Node
 from backends.simulator.network import broker as node
 from backends.simulator.rpc import Answer, Endpoint
 from backends.simulator.watch import BrokerStopped, RecordsRead
-from recovery.controller.errors import ControllerError
-from recovery.controller.image import ClusterImage
+from recovery.controller.cluster_image import ClusterImage
+from recovery.controller.controller_errors import ControllerError
 from recovery.controller.registration import LOST_DIRECTORY, Registration
 from recovery.model import TopicPartition
 

@@ -39,12 +39,12 @@ from backends.simulator.messages import (
 from backends.simulator.rpc import Answer, Endpoint
 from backends.simulator.watch import MetadataWritten
 from recovery.controller.alter_partition import alter_partitions, check_sender
-from recovery.controller.elections import ElectionRequest, elect_leaders
-from recovery.controller.errors import Refusal
-from recovery.controller.image import Effect
+from recovery.controller.cluster_image import Effect
+from recovery.controller.controller_errors import Refusal
+from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
 from recovery.controller.reassignment import cancel, reassign
 from recovery.controller.registration import PartitionChange
-from recovery.controller.targets import Election
+from recovery.controller.transition_targets import Election
 from recovery.model import TopicPartition
 
 Then = Callable[[], None]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recovery.controller.brokers import elect_uncleanly_where_leaderless
-from recovery.controller.elections import ElectionRequest, elect_leaders
-from recovery.controller.image import ClusterImage
-from recovery.controller.targets import Election
+from recovery.controller.broker_changes import elect_uncleanly_where_leaderless
+from recovery.controller.cluster_image import ClusterImage
+from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
+from recovery.controller.transition_targets import Election
 
 if TYPE_CHECKING:
     from backends.simulator.controller.active import ActiveController

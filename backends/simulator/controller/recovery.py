@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from backends.simulator.loop import Timer
 from backends.simulator.messages import LogInfoReply, LogInfoRequest
 from backends.simulator.network import broker as node
-from recovery.controller.image import acceptable_leaders
+from recovery.controller.cluster_image import acceptable_leaders
 from recovery.controller.registration import Registration
 from recovery.controller.unclean_recovery import LogInfo, Recovery, RecoveryStep, recover
 from recovery.model import TopicPartition

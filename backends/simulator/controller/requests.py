@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from backends.simulator.messages import AssignDirectories, CreateTopic, DeleteTopic, SetConfig, UpdateFeature
 from backends.simulator.table import PartitionTable
-from recovery.controller.errors import ControllerError, Refusal
-from recovery.controller.image import ClusterImage, Effect, Layered, acceptable_leaders, apply
+from recovery.controller.cluster_image import ClusterImage, Effect, Layered, acceptable_leaders, apply
+from recovery.controller.controller_errors import ControllerError, Refusal
 from recovery.controller.registration import (
     LOST_DIRECTORY,
     MIGRATING_DIRECTORY,
@@ -17,10 +17,10 @@ from recovery.controller.registration import (
     Registration,
 )
 from recovery.controller.rules import UncleanRecoveryStrategy, strategy_of
-from recovery.controller.targets import Proposal, without
-from recovery.controller.topics import ConfigLevel, change_min_isr
-from recovery.controller.topics import delete_topic as forget_topic
+from recovery.controller.topic_changes import ConfigLevel, change_min_isr
+from recovery.controller.topic_changes import delete_topic as forget_topic
 from recovery.controller.transition import transition
+from recovery.controller.transition_targets import Proposal, without
 from recovery.model import TopicPartition
 
 LARGEST = 2**31 - 1

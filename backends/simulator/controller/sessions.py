@@ -15,15 +15,15 @@ from backends.simulator.messages import (
 )
 from backends.simulator.rpc import Answer
 from recovery.controller.alter_partition import check_sender
-from recovery.controller.brokers import (
+from recovery.controller.broker_changes import (
     begin_controlled_shutdown,
     directories_offline,
     fence,
     register,
     unfence,
 )
-from recovery.controller.errors import ControllerError, Refusal
-from recovery.controller.image import Effect
+from recovery.controller.cluster_image import Effect
+from recovery.controller.controller_errors import ControllerError, Refusal
 
 if TYPE_CHECKING:
     from backends.simulator.controller.active import ActiveController

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backends.simulator.topology import Topology
 from backends.simulator.watch import BrokerStopped, DiskLost
-from recovery.controller.image import ClusterImage
+from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.registration import Registration
 from recovery.loss import union
 from recovery.model import EpochSpan, TopicPartition

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backends.simulator.watch import MetadataWritten
-from recovery.controller.image import ClusterImage
+from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.invariants import (
     Excuse,
     Invariant,

@@ -17,7 +17,7 @@ from backends.simulator.watch import (
     QuorumTruncated,
     QuorumWritten,
 )
-from recovery.controller.image import ClusterImage
+from recovery.controller.cluster_image import ClusterImage
 from recovery.membership.voters import ReplicaKey, VoterSet, majorities_overlap
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from backends.simulator.watch import (
     MetadataCommitted,
 )
 from backends.simulator.world import World
-from recovery.controller.image import ClusterImage
+from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.rules import UncleanRecoveryStrategy
 from recovery.loss import count
 from recovery.model import NO_EPOCH, TopicPartition

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backends.base.answers import Capabilities, ClusterInfo, Partitions
-from backends.live.check import TOPICS, Checked, Reach, Right
+from backends.live.check import TOPICS, CheckReport, PermissionCheck, Reachability
 from backends.live.errors import CLUSTER_RESOURCE
 from backends.simulator.network import broker as node
 from backends.simulator.operate.asking import Asking, silence
@@ -21,7 +21,7 @@ TOPIC_RIGHTS = {
 }
 
 
-def reached(asking: Asking, cluster: ClusterInfo) -> tuple[Reach, ...]:
+def reached(asking: Asking, cluster: ClusterInfo) -> tuple[Reachability, ...]:
     """Every broker that is listed, asked once."""
     answers = asking.all([(node(broker.id), DescribeCluster()) for broker in cluster.brokers])
     newest = max((a.offset for a in answers if isinstance(a, ClusterDescribed)), default=-1)
@@ -31,7 +31,7 @@ def reached(asking: Asking, cluster: ClusterInfo) -> tuple[Reach, ...]:
         problem = None if answered else silence(answer)
         caught_up = answer.offset == newest if answered else None
         address = f"{broker.host}:{broker.port}"
-        found.append(Reach(broker.id, address, False, problem, answered, caught_up, broker.fenced))
+        found.append(Reachability(broker.id, address, False, problem, answered, caught_up, broker.fenced))
     return tuple(found)
 
 
@@ -41,17 +41,19 @@ def checked(
     capabilities: Capabilities,
     partitions: Partitions,
     denied: frozenset[str],
-) -> Checked:
+) -> CheckReport:
     """``partitions`` are all; ``denied`` as the scenario has it: "READ topic payments"."""
     topics = {state.topic for state in partitions.states}
     rights = [
-        Right(name, CLUSTER_RESOURCE, use, f"{name} cluster" not in denied)
+        PermissionCheck(name, CLUSTER_RESOURCE, use, f"{name} cluster" not in denied)
         for name, use in CLUSTER_RIGHTS.items()
     ]
     for name, use in TOPIC_RIGHTS.items():
         lacking = {topic for topic in topics if f"{name} topic {topic}" in denied}
         missing = tuple(sorted(lacking | set(partitions.hidden)))
         looked_at = len(topics) + len(partitions.hidden)
-        rights.append(Right(name, TOPICS, use, partitions.not_compared or not missing, missing, looked_at))
+        rights.append(
+            PermissionCheck(name, TOPICS, use, partitions.not_compared or not missing, missing, looked_at)
+        )
     hidden = partitions.not_compared or partitions.hidden
-    return Checked(cluster, reached(asking, cluster), capabilities, tuple(rights), hidden)
+    return CheckReport(cluster, reached(asking, cluster), capabilities, tuple(rights), hidden)

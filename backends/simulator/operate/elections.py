@@ -27,8 +27,8 @@ from backends.simulator.questions import (
     ReassignmentsListed,
     ReplicaLogInfos,
 )
-from recovery.controller.errors import ControllerError, Refusal
-from recovery.controller.targets import Election as Kind
+from recovery.controller.controller_errors import ControllerError, Refusal
+from recovery.controller.transition_targets import Election as Kind
 from recovery.fences import Fence, state_changed
 from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
 from recovery.standing import standing

@@ -22,7 +22,7 @@ from backends.simulator.quorum.messages import AddRaftVoter, RemoveRaftVoter
 from backends.simulator.rpc import Endpoint
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.simulation import Simulation
-from recovery.controller.targets import Election
+from recovery.controller.transition_targets import Election
 from recovery.membership.voters import Endpoint as Listening
 from recovery.membership.voters import ReplicaKey, Voter
 from recovery.model import TopicPartition

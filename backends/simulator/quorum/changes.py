@@ -16,9 +16,11 @@ from backends.simulator.quorum.messages import (
     VoterRequest,
 )
 from backends.simulator.rpc import Answer
-from recovery.controller.errors import ControllerError
-from recovery.controller.errors import Refusal as ControllerRefusal
-from recovery.membership.changes import (
+from recovery.controller.controller_errors import ControllerError
+from recovery.controller.controller_errors import Refusal as ControllerRefusal
+from recovery.membership.pending_change import PendingChange, settle
+from recovery.membership.quorum import NEVER, Progress, Quorum, Refusal, TimeoutCause
+from recovery.membership.voter_changes import (
     AddVoter,
     RemoveVoter,
     UpdateVoter,
@@ -27,8 +29,6 @@ from recovery.membership.changes import (
     remove_voter,
     update_voter,
 )
-from recovery.membership.pending import PendingChange, settle
-from recovery.membership.quorum import NEVER, Progress, Quorum, Refusal, TimeoutCause
 from recovery.membership.voters import Voter, VoterSet
 
 if TYPE_CHECKING:

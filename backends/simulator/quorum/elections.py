@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from backends.simulator.loop import Timer
 from backends.simulator.quorum.messages import AskVote, VoteReply
 from backends.simulator.rpc import Answer
+from recovery.membership.raft_votes import Elector, Role, Tally, VoteRequest, tally, vote
 from recovery.membership.voters import ReplicaKey, Voter
-from recovery.membership.votes import Elector, Role, Tally, VoteRequest, tally, vote
 
 if TYPE_CHECKING:
     from backends.simulator.quorum.replica import Replica

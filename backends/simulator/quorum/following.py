@@ -9,8 +9,8 @@ from backends.simulator.network import controller
 from backends.simulator.quorum.joining import Joining
 from backends.simulator.quorum.messages import FetchedLog, FetchedSnapshot, FetchLog, FetchSnapshot, Leader
 from backends.simulator.watch import QuorumTruncated
+from recovery.membership.raft_votes import LogEnd, Role
 from recovery.membership.voters import ReplicaKey
-from recovery.membership.votes import LogEnd, Role
 
 if TYPE_CHECKING:
     from backends.simulator.quorum.replica import Replica

@@ -13,8 +13,8 @@ from backends.simulator.quorum.messages import (
     UpdateRaftVoter,
     VoterRequest,
 )
-from recovery.membership.changes import RemoveVoter
-from recovery.membership.joining import next_request
+from recovery.membership.auto_join import next_request
+from recovery.membership.voter_changes import RemoveVoter
 from recovery.membership.voters import Voter
 
 if TYPE_CHECKING:

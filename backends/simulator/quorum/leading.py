@@ -19,8 +19,8 @@ from backends.simulator.rpc import Answer
 from backends.simulator.watch import QuorumCommitted
 from recovery.membership import voters as rules
 from recovery.membership.quorum import RaftError
+from recovery.membership.raft_votes import LogEnd
 from recovery.membership.voters import ReplicaKey
-from recovery.membership.votes import LogEnd
 
 if TYPE_CHECKING:
     from backends.simulator.quorum.replica import Replica

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from backends.simulator.quorum.entries import EMPTY, Entry, KRaftVersion, Metadata, Snapshot, Voters
+from recovery.membership.raft_votes import LogEnd
 from recovery.membership.voters import VoterSet
-from recovery.membership.votes import LogEnd
 
 KEPT_PAYLOADS = 64
 """How many payloads are kept at most: each is a whole state, and older ones are the snapshot's."""

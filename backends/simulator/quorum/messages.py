@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from backends.simulator.quorum.entries import Entry, Snapshot
 from recovery.membership.quorum import RaftError, Refusal
+from recovery.membership.raft_votes import LogEnd, VoteRequest
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter
-from recovery.membership.votes import LogEnd, VoteRequest
 
 
 class Leader(NamedTuple):

@@ -32,8 +32,8 @@ from backends.simulator.rpc import Answer, Endpoint
 from backends.simulator.topology import Topology, cluster_id
 from backends.simulator.watch import Watch
 from recovery.membership.quorum import RaftError, Refusal
+from recovery.membership.raft_votes import LogEnd
 from recovery.membership.voters import ReplicaKey, VoterSet
-from recovery.membership.votes import LogEnd
 from recovery.model import Unknown, Why
 
 KRAFT_VERSION = "kraft.version"

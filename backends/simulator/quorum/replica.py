@@ -34,8 +34,8 @@ from backends.simulator.quorum.shared import Shared
 from backends.simulator.rpc import Answer, Endpoint
 from backends.simulator.watch import QuorumLed, QuorumWritten
 from recovery.membership.quorum import RaftError, Refusal
+from recovery.membership.raft_votes import Role
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet
-from recovery.membership.votes import Role
 
 REQUESTS = frozenset(
     (

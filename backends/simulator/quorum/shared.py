@@ -13,8 +13,8 @@ from backends.simulator.network import Node, controller
 from backends.simulator.quorum.disk import LISTENER, Host
 from backends.simulator.watch import Watch
 from recovery.membership.quorum import MembershipRules
+from recovery.membership.raft_votes import LogEnd
 from recovery.membership.voters import Endpoint
-from recovery.membership.votes import LogEnd
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from backends.simulator.scenario import faults as happens
 from backends.simulator.scenario.build import Scenario, nodes, others, partition
 from backends.simulator.scenario.faults import Fault
 from backends.simulator.world import World
-from recovery.controller.errors import Refusal
-from recovery.controller.targets import Election
+from recovery.controller.controller_errors import Refusal
+from recovery.controller.transition_targets import Election
 from recovery.model import NO_LEADER
 
 

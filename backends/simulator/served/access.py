@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from backends.live.calls.operations import CODES
+from backends.live.calls.authorized_operations import CODES
 from backends.simulator.context import Denied
 from backends.simulator.permissions import EXPECTED, OF_CLUSTER, OF_TOPICS, any_topic, is_permission
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
-from backends.live.codec.versions import ELECT_DESIGNATED, GET_REPLICA_LOG_INFO
+from backends.live.codec.offered_versions import ELECT_DESIGNATED, GET_REPLICA_LOG_INFO
 from backends.simulator.network import Role
 
 Versions = Mapping[int, tuple[int, int]]

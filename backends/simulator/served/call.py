@@ -16,7 +16,7 @@ from backends.simulator.questions import Perform
 from backends.simulator.rpc import Answer
 from backends.simulator.served.access import Rights
 from backends.simulator.served.entities import Values
-from recovery.controller.errors import Refusal
+from recovery.controller.controller_errors import Refusal
 
 if TYPE_CHECKING:
     from backends.simulator.served.cluster import ServedCluster

@@ -17,8 +17,8 @@ from backends.simulator.served.call import Call, code, message
 from backends.simulator.served.entities import Values
 from backends.simulator.served.tables import rows_of
 from backends.simulator.served.topic_configs import TOPIC_CONFIGS, Kind, TopicConfig
-from recovery.controller.errors import Refusal
-from recovery.controller.image import ClusterImage
+from recovery.controller.cluster_image import ClusterImage
+from recovery.controller.controller_errors import Refusal
 
 TOPIC, BROKER = 2, 4
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5

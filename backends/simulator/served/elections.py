@@ -7,15 +7,15 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from backends.live.codec.native import DESIGNATED
+from backends.live.codec.recovery_tool_messages import DESIGNATED
 from backends.simulator.messages import ElectLeaders, ElectLeadersReply, Reassign, ReassignReply
 from backends.simulator.questions import ListReassignments, ReassignmentsListed
 from backends.simulator.served.call import Call, code, message
 from backends.simulator.served.configs import refusal_of
 from backends.simulator.served.entities import Values
 from backends.simulator.served.tables import rows_of
-from recovery.controller.errors import ControllerError, Refusal
-from recovery.controller.targets import Election
+from recovery.controller.controller_errors import ControllerError, Refusal
+from recovery.controller.transition_targets import Election
 from recovery.model import NO_LEADER, TopicPartition
 
 UNCLEAN = 1

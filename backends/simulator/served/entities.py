@@ -20,9 +20,9 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from backends.live.codec import native
-from backends.live.codec.lengths import check_lengths
-from backends.live.codec.schema import shapes
+from backends.live.codec import recovery_tool_messages
+from backends.live.codec.field_lengths import check_lengths
+from backends.live.codec.message_fields import message_fields
 
 Values = Mapping[str, Any]
 _Make = Callable[[Any], Any]
@@ -31,13 +31,13 @@ _Make = Callable[[Any], Any]
 @cache
 def request_type(api_key: int, version: int) -> type[RequestPayload]:
     """kio's, or one of those that no release has. Raises kio's errors where there is none."""
-    return native.REQUESTS.get((api_key, version)) or load_request_schema(api_key, version)
+    return recovery_tool_messages.REQUESTS.get((api_key, version)) or load_request_schema(api_key, version)
 
 
 @cache
 def response_type(api_key: int, version: int) -> type[ResponsePayload]:
     """As :func:`request_type`."""
-    return native.RESPONSES.get((api_key, version)) or load_response_schema(api_key, version)
+    return recovery_tool_messages.RESPONSES.get((api_key, version)) or load_response_schema(api_key, version)
 
 
 def encode(kind: type[ResponsePayload], values: Values) -> bytes:
@@ -70,7 +70,7 @@ def _plan(kind: Any) -> _Plan:
     if kind in _PLANS:
         return _PLANS[kind]
     plan = []
-    for shape in shapes(kind):
+    for shape in message_fields(kind):
         make: _Make | None
         if shape.nested is not None:
             make = _many(shape.nested) if shape.many else _one(shape.nested)

@@ -14,7 +14,7 @@ from backends.simulator.quorum.metadata import KRAFT_VERSION
 from backends.simulator.served.call import Call
 from backends.simulator.served.entities import Values
 from backends.simulator.served.voters import ask_leader
-from recovery.controller.errors import Refusal
+from recovery.controller.controller_errors import Refusal
 
 if TYPE_CHECKING:
     from backends.simulator.served.cluster import ServedCluster

@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from backends.base.answers import LogDir
 from backends.live.codec.ids import kafka_id
-from backends.live.codec.native import LIMIT
+from backends.live.codec.recovery_tool_messages import LIMIT
 from backends.simulator.broker.operator import BYTES_A_RECORD, TOTAL_BYTES
 from backends.simulator.broker.process import BrokerProcess
 from backends.simulator.messages import Error

@@ -7,7 +7,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from backends.live.calls.operations import NOT_ASKED
+from backends.live.calls.authorized_operations import NOT_ASKED
 from backends.live.codec.ids import kafka_id
 from backends.simulator.broker.describe import describe_page, id_of
 from backends.simulator.broker.process import BrokerProcess
@@ -18,7 +18,7 @@ from backends.simulator.served.call import Call
 from backends.simulator.served.entities import Values
 from backends.simulator.served.packing import Described, pack_described
 from backends.simulator.served.tables import rows_of
-from recovery.controller.image import ClusterImage, acceptable_leaders
+from recovery.controller.cluster_image import ClusterImage, acceptable_leaders
 from recovery.controller.registration import Registration
 from recovery.model import NO_LEADER, TopicPartition
 

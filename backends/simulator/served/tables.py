@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from backends.simulator.broker.describe import id_of
 from backends.simulator.table import PartitionTable
-from recovery.controller.image import ClusterImage
+from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.registration import Registration
 
 

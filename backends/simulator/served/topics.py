@@ -22,7 +22,7 @@ from backends.simulator.served.configs import (
 )
 from backends.simulator.served.entities import Values
 from backends.simulator.served.tables import rows_of
-from recovery.controller.image import ClusterImage
+from recovery.controller.cluster_image import ClusterImage
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 LONGEST_NAME = 249

@@ -24,9 +24,9 @@ from console.operations.replacement_steps import Gone, standing
 from console.operations.voter_change import Changed, Prepared
 from console.signals import StopRequest
 from console.version import version
-from recovery.membership.choosing import NotChosen
 from recovery.membership.replacement import Header, ReplacementError, ReplacementPlan, Step
-from recovery.membership.replacement_course import Situation, situation
+from recovery.membership.replacement_state import Situation, situation
+from recovery.membership.replica_lookup import NotChosen
 
 ANSWER_LOOKS = 0.05
 """A signal wakes nobody up: whether one came is looked at every so many seconds."""

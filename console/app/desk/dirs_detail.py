@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from backends.base.protocol import Backend
 from console.app.session.view import View
+from console.last_healthy import recall
 from console.operations.log_dir_survey import KEPT, Disks, failures, kept_from, reckon
-from console.remembered import recall
-from recovery.disks.failed import Left, Lost
-from recovery.disks.failing import Fate, if_places_fail
+from recovery.disks.failed_dirs import Left, Lost
+from recovery.disks.failure_preview import Fate, if_places_fail
 from recovery.disks.outcome import Outcome
 from recovery.disks.values import DiskError, Place
 from recovery.model import Survey

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from recovery.membership.health import Health, MemberRole, MemberState, committing, health
-from recovery.membership.lost import ADVICE, Host, Lost
 from recovery.membership.preflight import (
     EndpointProbe,
     Identity,
@@ -15,6 +13,8 @@ from recovery.membership.preflight import (
     before_removing,
 )
 from recovery.membership.quorum import MembershipRules, Quorum
+from recovery.membership.quorum_health import Health, MemberRole, MemberState, committing, health
+from recovery.membership.quorum_without_leader import ADVICE, Host, Lost
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter
 from recovery.model import NO_LEADER
 from widgets.quorum import Change, Member, QuorumView, Role

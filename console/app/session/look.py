@@ -14,11 +14,11 @@ from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.app.session.view import View, Wanted
 from console.cli.quorum.quorum_views import KEPT
+from console.last_healthy import recall
 from console.operations.partition_picture import Configs, may_be_under_min_isr
 from console.operations.quorum_state import lost
-from console.remembered import recall
-from recovery.membership.lost import Lost
 from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_without_leader import Lost
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.plan.marks import marks
 

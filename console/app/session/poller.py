@@ -12,7 +12,7 @@ from backends.base.errors import BackendError
 from console.app.session.schedule import Schedule
 from console.app.session.view import Link, View, Wanted
 from console.errors import ConsoleError
-from recovery.membership.lost import Lost
+from recovery.membership.quorum_without_leader import Lost
 
 LOOK_LIMIT = 300.0
 """Seconds after which a look that never came back is given up, and the next may begin."""

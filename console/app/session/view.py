@@ -14,8 +14,8 @@ from backends.base.answers import (
     Partitions,
     Reassignment,
 )
-from recovery.membership.lost import Lost
 from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_without_leader import Lost
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.marks import Mark
 from recovery.ranking import Ranking

@@ -15,10 +15,10 @@ from console.operations.log_dir_survey import Disks, reckon
 from console.output.log_dirs import swap_document, swap_lines
 from console.paths import unused
 from console.signals import StopRequest
-from recovery.disks.failing import check
-from recovery.disks.swapping import Swap, leaderless, swap, waiting
+from recovery.disks.disk_swap import Swap, leaderless, swap, waiting
+from recovery.disks.failure_preview import check
 from recovery.disks.values import DiskError, Place
-from recovery.membership.pace import Pace
+from recovery.membership.catch_up_rate import Pace
 from recovery.model import PartitionState, TopicPartition
 
 POLL = 0.5

@@ -14,10 +14,10 @@ from console.operations.voter_change import probe_endpoint
 from console.output.document import document
 from console.output.screen import printable
 from console.signals import StopRequest
-from recovery.membership.choosing import NotChosen, voter_of
-from recovery.membership.endpoints import endpoint_steps, has_endpoints, may_restart
 from recovery.membership.preflight import STATIC
 from recovery.membership.quorum import Quorum
+from recovery.membership.replica_lookup import NotChosen, voter_of
+from recovery.membership.voter_endpoints import endpoint_steps, has_endpoints, may_restart
 from recovery.membership.voters import Endpoint
 from recovery.model import Unknown
 

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from backends.base.membership import Membership
 from console.cli.base.run import Run
-from console.controllers import membership_of, with_quorum
 from console.errors import InputError
+from console.quorum_backend import membership_of, with_quorum
 from console.signals import StopRequest
-from recovery.membership.directory import directory_id
+from recovery.membership.directory_ids import directory_id
 from recovery.membership.voters import Endpoint
 
 T = TypeVar("T")

@@ -11,6 +11,7 @@ from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind
 from console.cli.quorum.quorum_run import work
 from console.exit_status import Status
+from console.last_healthy import recall, remember
 from console.operations.quorum_state import Look, look, lost, reading
 from console.output.quorum import (
     lost_document,
@@ -19,10 +20,9 @@ from console.output.quorum import (
     status_document,
     status_lines,
 )
-from console.remembered import recall, remember
-from recovery.membership.lost import Lost
 from recovery.membership.preflight import Limits, strength
 from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_without_leader import Lost
 
 KEPT = "quorum"
 

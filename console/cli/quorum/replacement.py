@@ -29,9 +29,9 @@ from console.output.screen import printable
 from console.planfile import write_new
 from console.signals import StopRequest
 from console.version import version
-from recovery.membership.choosing import NotChosen
 from recovery.membership.replacement import Header, Kind, ReplacementError, ReplacementPlan
 from recovery.membership.replacement_file import from_json, to_json
+from recovery.membership.replica_lookup import NotChosen
 
 if TYPE_CHECKING:
     from console.cli.recovery.resume import Wanted

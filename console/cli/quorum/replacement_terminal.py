@@ -17,7 +17,7 @@ from console.output.quorum_change import changed_lines
 from console.output.quorum_replacement import step_lines
 from console.output.screen import printable
 from recovery.membership.replacement import ReplacementPlan, Step
-from recovery.membership.replacement_course import Situation
+from recovery.membership.replacement_state import Situation
 
 CONFIRM = "done"
 UNASKED = ("--yes", "--reason", "TEXT")

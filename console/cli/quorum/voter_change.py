@@ -12,13 +12,13 @@ from console.cli.quorum.quorum_views import KEPT, keep_new_voters
 from console.cli.quorum.recording import recorded
 from console.errors import InputError, NotDone
 from console.exit_status import Status
+from console.last_healthy import recall
 from console.operations.voter_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
 from console.output.quorum import preflight_lines
 from console.output.quorum_change import changed_document, changed_lines
 from console.output.screen import printable
-from console.remembered import recall
 from console.signals import StopRequest
-from recovery.membership.choosing import NotChosen
+from recovery.membership.replica_lookup import NotChosen
 
 
 @dataclass(frozen=True, slots=True)

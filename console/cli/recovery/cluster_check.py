@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from backends.base.protocol import Backend
-from backends.live.check import Checked
+from backends.live.check import CheckReport
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
@@ -17,7 +17,7 @@ from console.signals import StopRequest
 class Checkable(Protocol):
     """A backend that can say what is reachable, offered and allowed, beside what it is asked to do."""
 
-    async def check(self) -> Checked:
+    async def check(self) -> CheckReport:
         """Reachability, calls and permissions. Raises BackendError where no broker can be asked."""
         ...
 
@@ -25,7 +25,7 @@ class Checkable(Protocol):
 def check_cluster(run: Run) -> int:
     """Checks and prints; returns the exit status."""
 
-    async def job(backend: Backend, _stop: StopRequest) -> Checked:
+    async def job(backend: Backend, _stop: StopRequest) -> CheckReport:
         if not isinstance(backend, Checkable):
             raise InputError("this cluster cannot be checked")
         await backend.open()

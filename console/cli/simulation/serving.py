@@ -25,7 +25,7 @@ from console.exit_status import Status
 from console.output.document import document
 from console.paths import state_dir
 from console.signals import StopRequest
-from console.simulated import scenario as scenario_of
+from console.simulator_backend import scenario as scenario_of
 
 LAST_PORT = 65_535
 FASTEST = 1_000

@@ -20,8 +20,8 @@ from console.errors import InputError
 from console.exit_status import Status
 from console.output.document import document
 from console.signals import Stopped
-from console.simulated import scenario as scenario_of
-from console.simulated import state_file
+from console.simulator_backend import scenario as scenario_of
+from console.simulator_backend import state_file
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 

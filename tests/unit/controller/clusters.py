@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recovery.controller.image import BrokerRegistration, ClusterImage, Layered
+from recovery.controller.cluster_image import BrokerRegistration, ClusterImage, Layered
 from recovery.controller.registration import Registration
 from recovery.controller.rules import Rules, UncleanRecoveryStrategy, strategy_of
 from recovery.model import TopicPartition

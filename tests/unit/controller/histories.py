@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from recovery.controller import brokers
+from recovery.controller import broker_changes
 from recovery.controller.alter_partition import AlterPartition, IsrMember, alter_partition
-from recovery.controller.elections import ElectionRequest, elect_leaders
-from recovery.controller.image import BrokerRegistration, ClusterImage, Effect, Layered
+from recovery.controller.cluster_image import BrokerRegistration, ClusterImage, Effect, Layered
+from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
 from recovery.controller.invariants import Excuse, Violation, state_violations, step_violations
 from recovery.controller.reassignment import cancel, reassign
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration, merge
 from recovery.controller.rules import Rules, UncleanRecoveryStrategy
-from recovery.controller.targets import Election
-from recovery.controller.topics import ConfigLevel, change_min_isr
+from recovery.controller.topic_changes import ConfigLevel, change_min_isr
+from recovery.controller.transition_targets import Election
 from recovery.model import TopicPartition
 from tests.unit.controller.clusters import cluster, healthy
 
@@ -120,29 +120,29 @@ def _partition(image: ClusterImage, event: Event) -> TopicPartition:
 
 
 def _fence(image: ClusterImage, event: Event) -> Effect:
-    return brokers.fence(image, event.broker)
+    return broker_changes.fence(image, event.broker)
 
 
 def _unfence(image: ClusterImage, event: Event) -> Effect:
-    return brokers.unfence(image, event.broker)
+    return broker_changes.unfence(image, event.broker)
 
 
 def _shut_down(image: ClusterImage, event: Event) -> Effect:
-    return brokers.begin_controlled_shutdown(image, event.broker)
+    return broker_changes.begin_controlled_shutdown(image, event.broker)
 
 
 def _restart_cleanly(image: ClusterImage, event: Event) -> Effect:
     epoch = image.brokers[event.broker].epoch
-    return brokers.register(image, event.broker, epoch + 100, epoch, ("a", "b"))
+    return broker_changes.register(image, event.broker, epoch + 100, epoch, ("a", "b"))
 
 
 def _restart_uncleanly(image: ClusterImage, event: Event) -> Effect:
     epoch = image.brokers[event.broker].epoch
-    return brokers.register(image, event.broker, epoch + 100, directories=("a", "b"))
+    return broker_changes.register(image, event.broker, epoch + 100, directories=("a", "b"))
 
 
 def _lose_directory(image: ClusterImage, event: Event) -> Effect:
-    return brokers.directories_offline(image, event.broker, ["a"])
+    return broker_changes.directories_offline(image, event.broker, ["a"])
 
 
 def _new_isr(image: ClusterImage, event: Event) -> Effect:
@@ -163,7 +163,7 @@ def _elect(kind: Election) -> Callable[[ClusterImage, Event], Effect]:
 
 
 def _periodic(image: ClusterImage, _: Event) -> Effect:
-    return brokers.elect_uncleanly_where_leaderless(image, limit=1000)
+    return broker_changes.elect_uncleanly_where_leaderless(image, limit=1000)
 
 
 def _reassign(image: ClusterImage, event: Event) -> Effect:

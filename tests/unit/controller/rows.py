@@ -8,7 +8,7 @@ from typing import Any
 
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
 from recovery.controller.rules import Rules
-from recovery.controller.targets import Election, Proposal
+from recovery.controller.transition_targets import Election, Proposal
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from recovery.controller.alter_partition import AlterPartition, IsrMember, alter_partition, check_sender
-from recovery.controller.errors import ControllerError
-from recovery.controller.image import BrokerRegistration, ClusterImage
+from recovery.controller.cluster_image import BrokerRegistration, ClusterImage
+from recovery.controller.controller_errors import ControllerError
 from recovery.controller.registration import LeaderRecoveryState, Registration
 from recovery.model import TopicPartition
 from tests.unit.controller.clusters import FOO, cluster

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from recovery.controller import brokers
-from recovery.controller.image import BrokerRegistration, ClusterImage
+from recovery.controller import broker_changes
+from recovery.controller.cluster_image import BrokerRegistration, ClusterImage
 from recovery.controller.registration import LOST_DIRECTORY, Registration
 from recovery.controller.rules import Rules, UncleanRecoveryStrategy
-from recovery.controller.topics import ConfigLevel, change_min_isr
+from recovery.controller.topic_changes import ConfigLevel, change_min_isr
 from recovery.model import NO_LEADER, TopicPartition
 from tests.unit.controller.clusters import FOO, cluster, foo, healthy
 
 
 def after_fencing(image: ClusterImage, *ids: int) -> ClusterImage:
     for broker in ids:
-        image = brokers.fence(image, broker).image
+        image = broker_changes.fence(image, broker).image
     return image
 
 
@@ -36,15 +36,15 @@ def test_of_three_brokers_killed_one_after_the_other_the_last_is_waited_for() ->
     image = after_fencing(image, 3)
     assert members(image) == (NO_LEADER, (), (2, 3), (3,))
     for broker in (1, 2):
-        image = brokers.register(image, broker, new_epoch=200).image
-        image = brokers.unfence(image, broker).image
+        image = broker_changes.register(image, broker, new_epoch=200).image
+        image = broker_changes.unfence(image, broker).image
     assert members(image) == (NO_LEADER, (), (3,), (3,))
 
 
 def test_the_last_broker_of_the_elr_is_elected_when_it_returns_cleanly() -> None:
     image = after_fencing(foo(1, 2, 3), 1, 2, 3)
-    image = brokers.register(image, 3, new_epoch=200, previous_epoch=103).image
-    effect = brokers.unfence(image, 3)
+    image = broker_changes.register(image, 3, new_epoch=200, previous_epoch=103).image
+    effect = broker_changes.unfence(image, 3)
     assert members(effect.image) == (3, (3,), (2,), ())
     assert effect.changes[FOO].leader_recovery_state is None
 
@@ -52,11 +52,11 @@ def test_the_last_broker_of_the_elr_is_elected_when_it_returns_cleanly() -> None
 def test_after_unclean_shutdowns_of_all_the_last_known_leader_is_elected_uncleanly() -> None:
     image = after_fencing(foo(1, 2, 3), 1, 2, 3)
     for broker in (1, 2, 3):
-        image = brokers.register(image, broker, new_epoch=200).image
+        image = broker_changes.register(image, broker, new_epoch=200).image
     assert members(image) == (NO_LEADER, (), (), (3,))
-    image = brokers.unfence(image, 1).image
+    image = broker_changes.unfence(image, 1).image
     assert members(image)[0] == NO_LEADER
-    image = brokers.unfence(image, 3).image
+    image = broker_changes.unfence(image, 3).image
     assert members(image) == (3, (3,), (), ())
 
 
@@ -64,7 +64,7 @@ def test_after_unclean_shutdowns_of_all_the_last_known_leader_is_elected_unclean
 def test_an_isr_member_that_restarts_leaves_isr_and_only_after_a_clean_shutdown_joins_the_elr(
     previous: int,
 ) -> None:
-    image = brokers.register(foo(3, 1, min_isr=2), 3, new_epoch=200, previous_epoch=previous).image
+    image = broker_changes.register(foo(3, 1, min_isr=2), 3, new_epoch=200, previous_epoch=previous).image
     expected_elr = (3,) if previous == 103 else ()
     assert members(image) == (1, (1,), expected_elr, ())
     assert image.brokers[3] == BrokerRegistration(200, fenced=True)
@@ -73,25 +73,25 @@ def test_an_isr_member_that_restarts_leaves_isr_and_only_after_a_clean_shutdown_
 def test_without_the_elr_the_last_replica_stays_in_the_isr() -> None:
     image = after_fencing(foo(1, 2, 3, rules=Rules(elr=False)), 1, 2, 3)
     assert members(image) == (NO_LEADER, (3,), (), ())
-    image = brokers.register(image, 3, new_epoch=200).image
-    image = brokers.unfence(image, 3).image
+    image = broker_changes.register(image, 3, new_epoch=200).image
+    image = broker_changes.unfence(image, 3).image
     assert members(image) == (3, (3,), (), ())
 
 
 def test_a_controlled_shutdown_moves_the_leaderships_and_the_broker_cannot_lead_again_before_it_is_back() -> (
     None
 ):
-    image = brokers.begin_controlled_shutdown(foo(1, 2, 3), 1).image
+    image = broker_changes.begin_controlled_shutdown(foo(1, 2, 3), 1).image
     assert members(image) == (2, (2, 3), (), ())
     image = after_fencing(image, 2, 3)
-    image = brokers.unfence(image, 1).image
+    image = broker_changes.unfence(image, 1).image
     assert members(image)[0] == NO_LEADER
 
 
 def test_unclean_leader_election_elects_at_once_whom_it_can() -> None:
     image = replace(foo(1, 2, 3), strategies=cluster({}, unclean=True).strategies)
     image = after_fencing(image, 1, 2)
-    image = brokers.unfence(image, 1).image
+    image = broker_changes.unfence(image, 1).image
     image = after_fencing(image, 3)
     assert members(image) == (1, (1,), (), ())
 
@@ -105,7 +105,7 @@ def test_the_periodic_unclean_election_stops_at_its_limit_and_spares_other_topic
         image,
         strategies=replace(image.strategies, topics={"foo": UncleanRecoveryStrategy.AGGRESSIVE}),
     )
-    effect = brokers.elect_uncleanly_where_leaderless(image, limit=2)
+    effect = broker_changes.elect_uncleanly_where_leaderless(image, limit=2)
     assert {str(tp) for tp in effect.changes} == {"foo-0", "foo-1"}
 
 
@@ -115,22 +115,22 @@ def test_a_failed_directory_costs_the_broker_its_leaderships_there_and_nothing_e
     on_b = healthy(1, 2)._replace(directories=("b", "x"))
     bar = TopicPartition("bar", 0)
     image = cluster({FOO: on_a, bar: on_b}, registered)
-    effect = brokers.directories_offline(image, 1, ["a", "not mine"])
+    effect = broker_changes.directories_offline(image, 1, ["a", "not mine"])
     assert set(effect.changes) == {FOO}
     assert members(effect.image) == (2, (2,), (1,), ())
     assert effect.image.brokers[1].directories == ("b",)
-    again = brokers.directories_offline(effect.image, 1, ["a"])
+    again = broker_changes.directories_offline(effect.image, 1, ["a"])
     assert again.image is effect.image
 
 
 def test_a_replica_in_a_lost_directory_is_not_elected_though_its_broker_is_alive() -> None:
     offline = Registration((1, 2), (), NO_LEADER, elr=(1,), directories=(LOST_DIRECTORY, "x"))
     image = cluster({FOO: offline}, {1: BrokerRegistration(101, fenced=True), 2: BrokerRegistration(102)})
-    assert members(brokers.unfence(image, 1).image)[0] == NO_LEADER
+    assert members(broker_changes.unfence(image, 1).image)[0] == NO_LEADER
 
 
 def test_an_unregistered_broker_leaves_the_isr_and_cannot_be_elected() -> None:
-    effect = brokers.unregister(foo(1, 2, 3), 1)
+    effect = broker_changes.unregister(foo(1, 2, 3), 1)
     assert members(effect.image) == (2, (2, 3), (), ())
     assert 1 not in effect.image.brokers
 
@@ -156,7 +156,7 @@ def test_kip_966_drops_the_elr_when_one_elected_replica_is_enough_for_a_lowered_
     image = after_fencing(foo(1, 2, 3, rules=Rules(kip966_min_isr_change=True)), 1, 2, 3)
     image = change_min_isr(image, ConfigLevel.TOPIC, 1, "foo").effect.image
     assert members(image) == (NO_LEADER, (), (2, 3), (3,))
-    image = brokers.unfence(image, 2).image
+    image = broker_changes.unfence(image, 2).image
     assert members(image) == (2, (2,), (), ())
 
 
@@ -182,9 +182,9 @@ def test_a_topics_value_goes_before_the_clusters_and_is_removed_again() -> None:
 
 def test_who_registers_twice_because_the_answer_was_lost_did_not_shut_down_uncleanly_between() -> None:
     image = foo(3, 1, min_isr=2)
-    once = brokers.register(image, 3, 200, image.brokers[3].epoch, incarnation=7)
-    again = brokers.register(once.image, 3, 201, image.brokers[3].epoch, incarnation=7)
+    once = broker_changes.register(image, 3, 200, image.brokers[3].epoch, incarnation=7)
+    again = broker_changes.register(once.image, 3, 201, image.brokers[3].epoch, incarnation=7)
     assert not again.changes
     assert again.image.brokers[3].epoch == 200
-    another = brokers.register(once.image, 3, 201, image.brokers[3].epoch, incarnation=8)
+    another = broker_changes.register(once.image, 3, 201, image.brokers[3].epoch, incarnation=8)
     assert another.image.brokers[3].epoch == 201

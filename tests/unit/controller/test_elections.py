@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from recovery.controller.elections import DESIGNATED_LIMIT, ElectionRequest, elect_leaders
-from recovery.controller.errors import ControllerError
-from recovery.controller.image import BrokerRegistration, ClusterImage
+from recovery.controller.cluster_image import BrokerRegistration, ClusterImage
+from recovery.controller.controller_errors import ControllerError
+from recovery.controller.elect_leaders import DESIGNATED_LIMIT, ElectionRequest, elect_leaders
 from recovery.controller.registration import LeaderRecoveryState, Registration
 from recovery.controller.rules import Rules
-from recovery.controller.targets import Election
+from recovery.controller.transition_targets import Election
 from recovery.model import NO_LEADER, TopicPartition
 from tests.unit.controller.clusters import FOO, cluster, healthy
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from recovery.controller.invariants import Excuse, Invariant, state_violations, step_violations
 from recovery.controller.registration import PartitionChange, Registration, merge
 from recovery.controller.rules import KIP_966, Rules, UncleanRecoveryStrategy, shipped
-from recovery.controller.targets import Election, Proposal
 from recovery.controller.transition import transition
+from recovery.controller.transition_targets import Election, Proposal
 from recovery.model import NO_LEADER
 from tests.unit.controller.histories import Event, History, events
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from recovery.controller import brokers
-from recovery.controller.image import BrokerRegistration, ClusterImage
+from recovery.controller import broker_changes
+from recovery.controller.cluster_image import BrokerRegistration, ClusterImage
 from recovery.controller.metrics import Counts, count, electable_leaders, views
 from recovery.controller.registration import Registration
 from recovery.controller.rules import KIP_966, Rules
@@ -50,8 +50,8 @@ def test_dead_members_of_the_elr_are_electable_leaders_too() -> None:
 def test_a_view_tells_why_a_replica_cannot_lead() -> None:
     held = {1: BrokerRegistration(101), 2: BrokerRegistration(102), 3: BrokerRegistration(103)}
     image = cluster({TopicPartition("foo", 0): healthy(1, 2, 3, 4)}, held)
-    image = brokers.fence(image, 2).image
-    image = brokers.begin_controlled_shutdown(image, 3).image
+    image = broker_changes.fence(image, 2).image
+    image = broker_changes.begin_controlled_shutdown(image, 3).image
     (view,) = views(image)
     assert list(view.standings.values()) == [
         Standing.ELECTABLE,

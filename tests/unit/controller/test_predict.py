@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recovery.controller.predict import (
+from recovery.controller.prediction import (
     View,
     Waits,
     elr_lost_by_min_isr_change,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from recovery.controller import brokers
+from recovery.controller import broker_changes
 from recovery.controller.alter_partition import AlterPartition, IsrMember, alter_partition
-from recovery.controller.errors import ControllerError
-from recovery.controller.image import BrokerRegistration, ClusterImage
+from recovery.controller.cluster_image import BrokerRegistration, ClusterImage
+from recovery.controller.controller_errors import ControllerError
 from recovery.controller.reassignment import cancel, reassign
 from recovery.controller.registration import Registration
 from recovery.controller.rules import Rules
@@ -96,7 +96,7 @@ def test_kip_966_leaves_only_final_replicas_in_the_elr() -> None:
     """As shipped the removed broker 0 stays in the ELR, where nothing can elect it."""
     rules = Rules(kip966_reassignment=True)
     image = foo(0, 1, 2, min_isr=3, rules=rules)
-    image = brokers.fence(image, 2).image
+    image = broker_changes.fence(image, 2).image
     assert image.partitions[FOO].elr == (2,)
     image = in_sync(started(image, 3, 1), 0, 1, 3)
     assert image.partitions[FOO].elr == ()

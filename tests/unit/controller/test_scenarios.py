@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from recovery.controller import brokers
+from recovery.controller import broker_changes
 from recovery.controller.alter_partition import AlterPartition, IsrMember, alter_partition
-from recovery.controller.elections import ElectionRequest, elect_leaders
-from recovery.controller.image import BrokerRegistration, ClusterImage, Effect, Layered
+from recovery.controller.cluster_image import BrokerRegistration, ClusterImage, Effect, Layered
+from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
 from recovery.controller.registration import PartitionChange, Registration
 from recovery.controller.rules import Rules, strategy_of
-from recovery.controller.targets import Election
-from recovery.controller.topics import delete_topic
+from recovery.controller.topic_changes import delete_topic
+from recovery.controller.transition_targets import Election
 from recovery.model import NO_LEADER, TopicPartition
 from tests.unit.controller.rows import Row, rows
 
@@ -44,13 +44,15 @@ class Cluster:
         self.errors: dict[str, str] = {}
 
     def fence(self, ids: list[int]) -> None:
-        self._one_by_one(ids, brokers.fence)
+        self._one_by_one(ids, broker_changes.fence)
 
     def unfence(self, ids: list[int]) -> None:
-        self._one_by_one([broker for broker in ids if self.image.brokers[broker].fenced], brokers.unfence)
+        self._one_by_one(
+            [broker for broker in ids if self.image.brokers[broker].fenced], broker_changes.unfence
+        )
 
     def unclean_shutdown(self, ids: list[int]) -> None:
-        self._one_by_one(ids, brokers.unclean_shutdown)
+        self._one_by_one(ids, broker_changes.unclean_shutdown)
 
     def alter_partition(self, wanted: Mapping[str, Row]) -> None:
         for name, change in wanted.items():
@@ -71,7 +73,7 @@ class Cluster:
         self._keep(outcome.effect)
 
     def maybe_elect_unclean_leaders(self, _: bool) -> None:
-        self._keep(brokers.elect_uncleanly_where_leaderless(self.image, limit=1000))
+        self._keep(broker_changes.elect_uncleanly_where_leaderless(self.image, limit=1000))
 
     def set_unclean(self, level: str) -> None:
         on = strategy_of(True)
@@ -84,7 +86,7 @@ class Cluster:
 
     def directories_offline(self, failed: Row) -> None:
         before = self.image.brokers[failed["broker"]]
-        self._keep(brokers.directories_offline(self.image, failed["broker"], failed["dirs"]))
+        self._keep(broker_changes.directories_offline(self.image, failed["broker"], failed["dirs"]))
         self.records += self.image.brokers[failed["broker"]] != before
 
     def delete_topic(self, topic: str) -> None:

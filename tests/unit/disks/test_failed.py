@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recovery.disks.failed import Known, Left, failed_dirs, last_copies
+from recovery.disks.failed_dirs import Known, Left, failed_dirs, last_copies
 from recovery.disks.values import Place
 from tests.unit.disks.clusters import A, B, cluster, state, tp
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recovery.disks.failing import if_places_fail
+from recovery.disks.failure_preview import if_places_fail
 from recovery.disks.outcome import Outcome
 from recovery.disks.values import WHOLE_BROKER, DiskError, Place
 from tests.unit.disks.clusters import A, B, cluster, state, tp

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Partitions
+from console.last_healthy import recall, remember
 from console.operations.log_dir_survey import Disks, keep, kept_from
-from console.remembered import recall, remember
 from recovery.disks.values import Held
 from recovery.model import Broker, PartitionState, TopicPartition
 from tests.unit.disks.clusters import A, B, state, tp

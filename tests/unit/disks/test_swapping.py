@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recovery.disks.swapping import moved, swap, waiting
+from recovery.disks.disk_swap import moved, swap, waiting
 from recovery.disks.values import Place
 from tests.unit.disks.clusters import A, B, cluster, state, tp
 

@@ -15,7 +15,7 @@ import pytest
 
 from backends.base.answers import ClusterInfo, Designation, Election, Outcome
 from backends.base.errors import BackendError
-from backends.live.calls.refusals import LEFT_OUT, PartitionRefusal
+from backends.live.calls.partition_errors import LEFT_OUT, PartitionRefusal
 from backends.live.electing import batch as module
 from backends.live.electing import designate as rounds
 from recovery.model import Broker, PartitionState, TopicPartition

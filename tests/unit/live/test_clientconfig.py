@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from backends.live.client.addresses import Address
-from backends.live.client.clientconfig import load_settings
+from backends.live.client.client_config import load_settings
 from backends.live.client.properties import PropertiesError
 from backends.live.client.sasl import Sasl
 from backends.live.client.settings import ClientSettings

@@ -20,11 +20,11 @@ from kio.schema.fetch.v12 import response as fetch
 from kio.schema.list_offsets.v7 import response as list_offsets
 from kio.serial import entity_writer
 
-from backends.live.calls.logdirs import read_log_dirs
-from backends.live.codec import native
-from backends.live.codec.columns import NotPlain
-from backends.live.codec.logcolumns import read_fetch, read_list_offsets, read_log_info
-from backends.live.codec.wire import read
+from backends.live.calls.describe_log_dirs import read_log_dirs
+from backends.live.codec import recovery_tool_messages
+from backends.live.codec.aiokafka_requests import read
+from backends.live.codec.column_reader import FastPathMiss
+from backends.live.codec.log_columns import read_fetch, read_list_offsets, read_log_info
 
 INT32 = st.sampled_from([-1, 0, 1, 7, 2**31 - 1])
 INT64 = st.sampled_from([-1, 0, 15, 10**12, 2**63 - 1])
@@ -50,7 +50,7 @@ class Call(NamedTuple):
 
 def log_info_row(number: int, errors: st.SearchStrategy[ErrorCode]) -> st.SearchStrategy[Any]:
     return st.builds(
-        native.PartitionLogInfo,
+        recovery_tool_messages.PartitionLogInfo,
         partition=st.just(number),
         partition_leader_epoch=INT32,
         log_end_offset=INT64,
@@ -64,7 +64,8 @@ def log_info(topics: Sequence[tuple[Any, Any]], throttle: timedelta) -> Any:
         broker_epoch=5,
         has_more_data=False,
         topic_partition_log_info_list=tuple(
-            native.TopicPartitionLogInfo(topic_id=name, partition_log_info=rows) for name, rows in topics
+            recovery_tool_messages.TopicPartitionLogInfo(topic_id=name, partition_log_info=rows)
+            for name, rows in topics
         ),
     )
 
@@ -150,7 +151,14 @@ def fetched_rows(answer: Any) -> Any:
     }
 
 
-LOG_INFO = Call(native.GetReplicaLogInfoResponse, log_info, log_info_row, IDS, read_log_info, log_info_rows)
+LOG_INFO = Call(
+    recovery_tool_messages.GetReplicaLogInfoResponse,
+    log_info,
+    log_info_row,
+    IDS,
+    read_log_info,
+    log_info_rows,
+)
 OFFSETS = Call(
     list_offsets.ListOffsetsResponse, offsets, list_offsets_row, NAMES, read_list_offsets, offsets_rows
 )
@@ -193,7 +201,7 @@ def taken(call: Call, asked: Any, data: bytes) -> Any:
     """The columns turned round to rows; None where they are left to kio."""
     try:
         told = call.reader(asked, data, 0)
-    except NotPlain:
+    except FastPathMiss:
         return None
     return told.throttle_ms, [list(zip(*columns, strict=True)) for columns in told.topics]
 
@@ -283,7 +291,7 @@ def test_log_dirs_are_taken_as_kio_reads_them(schema: Any, data: st.DataObject) 
         written[data.draw(st.integers(0, len(written) - 1))] = data.draw(st.sampled_from([0, 1, 0x80, 0xFF]))
     try:
         told = read_log_dirs(5 if schema is log_dirs_v5 else 4, bytes(written), 0)
-    except NotPlain:
+    except FastPathMiss:
         assert changed or any(one.error_code for one in answer.results)
         return
     answer, size = read(schema.DescribeLogDirsResponse, bytes(written), 0)

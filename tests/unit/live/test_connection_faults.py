@@ -16,11 +16,11 @@ from kio.schema.describe_topic_partitions.v0.response import DescribeTopicPartit
 from kio.schema.types import TopicName
 
 from backends.base.errors import Refused
-from backends.live.calls.cluster import describe_cluster
+from backends.live.calls.describe_cluster import describe_cluster
 from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
-from backends.live.connecting.connection import BrokerConnection
-from backends.live.errors import BrokerError, Trouble
+from backends.live.connections.connection import BrokerConnection
+from backends.live.errors import BrokerError, ConnectionProblem
 
 Reply = Callable[[int, bytes], bytes | None]
 """Given the number of the request and its correlation id, what to write; None closes the connection."""
@@ -85,13 +85,13 @@ async def trouble_at_greeting(reply: Reply, settings: ClientSettings = SETTINGS)
 
 async def test_a_peer_that_hangs_up() -> None:
     error = await trouble_at_greeting(lambda _number, _id: None)
-    assert error.trouble is Trouble.CLOSED
+    assert error.trouble is ConnectionProblem.CLOSED
     assert "security.protocol is PLAINTEXT" in error.detail
 
 
 async def test_a_peer_that_says_nothing() -> None:
     error = await trouble_at_greeting(lambda _number, _id: b"", HASTY)
-    assert error.trouble is Trouble.NO_ANSWER
+    assert error.trouble is ConnectionProblem.NO_ANSWER
     assert error.detail == "took the connection, but no answer within 0.5 s"
 
 
@@ -107,17 +107,21 @@ async def test_a_peer_that_says_nothing() -> None:
 )
 async def test_a_peer_that_is_no_kafka(nonsense: bytes) -> None:
     error = await trouble_at_greeting(lambda number, _id: nonsense if number == 0 else None, HASTY)
-    assert error.trouble in (Trouble.UNDECODABLE, Trouble.NO_ANSWER, Trouble.CLOSED)
+    assert error.trouble in (
+        ConnectionProblem.UNDECODABLE,
+        ConnectionProblem.NO_ANSWER,
+        ConnectionProblem.CLOSED,
+    )
 
 
 async def test_an_answer_to_another_question() -> None:
     error = await trouble_at_greeting(lambda _number, _id: framed(b"\0\0\x7f\xff", VERSIONS_V0))
-    assert error.trouble is Trouble.UNDECODABLE
+    assert error.trouble is ConnectionProblem.UNDECODABLE
 
 
 async def test_an_answer_that_breaks_off_is_not_understood() -> None:
     error = await trouble_at_greeting(lambda _number, _id: framed(_id, VERSIONS_V0[:-3]))
-    assert error.trouble is Trouble.UNDECODABLE
+    assert error.trouble is ConnectionProblem.UNDECODABLE
 
 
 def after_greeting(body: bytes) -> Reply:
@@ -134,13 +138,13 @@ async def failing(reply: Reply, act: Callable[[BrokerConnection], Awaitable[obje
         assert conn.closed
         with pytest.raises(BrokerError) as again:
             await describe_cluster(conn)
-        assert (again.value.trouble, again.value.sent) == (Trouble.CLOSED, False)
+        assert (again.value.trouble, again.value.sent) == (ConnectionProblem.CLOSED, False)
     return caught.value
 
 
 async def test_an_answer_that_is_not_understood_ends_the_connection() -> None:
     error = await failing(after_greeting(b"\0\0\0\0\0\0\0\xff"), describe_cluster)
-    assert error.trouble is Trouble.UNDECODABLE
+    assert error.trouble is ConnectionProblem.UNDECODABLE
     assert error.sent
     assert "DescribeClusterResponse not understood" in error.detail
 
@@ -150,7 +154,11 @@ async def test_a_request_without_an_answer_ends_the_connection() -> None:
         lambda number, correlation: greeting(number, correlation) if number < 2 else b"",
         lambda conn: describe_cluster(conn, timeout=0.1),
     )
-    assert (error.trouble, error.sent, error.detail) == (Trouble.NO_ANSWER, True, "no answer within 0.1 s")
+    assert (error.trouble, error.sent, error.detail) == (
+        ConnectionProblem.NO_ANSWER,
+        True,
+        "no answer within 0.1 s",
+    )
 
 
 async def test_who_waits_behind_a_request_that_hangs_is_not_kept_for_ever() -> None:

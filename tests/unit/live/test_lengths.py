@@ -15,8 +15,8 @@ from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
-from backends.live.codec import lengths, native, wire
-from backends.live.codec.lengths import LengthError, check_lengths
+from backends.live.codec import aiokafka_requests, field_lengths, recovery_tool_messages
+from backends.live.codec.field_lengths import LengthError, check_lengths
 
 CALLS = [
     (75, 0),
@@ -32,7 +32,9 @@ CALLS = [
     (18, 3),
     (60, 2),
 ]
-KINDS = [load_response_schema(key, version) for key, version in CALLS] + list(native.RESPONSES.values())
+KINDS = [load_response_schema(key, version) for key, version in CALLS] + list(
+    recovery_tool_messages.RESPONSES.values()
+)
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "bool": st.booleans(),
@@ -83,8 +85,8 @@ def test_every_answer_that_can_be_written_is_walked_to_its_last_byte(kind: Any) 
     @given(messages(kind))
     def walked(message: Any) -> None:
         data = encoded(message)
-        walker = lengths._Walker(data, 0)
-        lengths._message(kind)(walker)
+        walker = field_lengths._Walker(data, 0)
+        field_lengths._message(kind)(walker)
         assert walker._at == len(data)
 
     walked()
@@ -106,7 +108,7 @@ def test_an_array_of_billions_in_a_few_bytes_is_an_error_and_not_the_end_of_the_
 ) -> None:
     kind = load_response_schema(*call)
     with pytest.raises(LengthError):
-        wire.read(kind, bytes.fromhex(body), 0)
+        aiokafka_requests.read(kind, bytes.fromhex(body), 0)
 
 
 def test_numbers_that_look_like_a_long_length_are_none() -> None:
@@ -125,7 +127,7 @@ def test_numbers_that_look_like_a_long_length_are_none() -> None:
     )
     data = encoded(kind(throttle_time=timedelta(0), topics=(told,)))
     check_lengths(kind, data, 0)
-    assert wire.read(kind, data, 0)[1] == len(data)
+    assert aiokafka_requests.read(kind, data, 0)[1] == len(data)
 
 
 def fetched(rows: int, wrong: int = -1) -> tuple[Any, bytes]:
@@ -164,18 +166,18 @@ def fetched(rows: int, wrong: int = -1) -> tuple[Any, bytes]:
 def test_an_array_that_may_not_be_null_and_is_one_is_an_error(call: tuple[int, int], body: str) -> None:
     kind = load_response_schema(*call)
     with pytest.raises(LengthError):
-        wire.read(kind, bytes.fromhex(body), 0)
+        aiokafka_requests.read(kind, bytes.fromhex(body), 0)
 
 
 @pytest.mark.parametrize("rows", [1, 7, 64, 75, 200])
 def test_many_rows_at_a_stroke_are_the_same_rows(rows: int) -> None:
     kind, data = fetched(rows)
-    walker = lengths._Walker(data, 0)
-    lengths._message(kind)(walker)
-    assert walker._at == len(data) == wire.read(kind, data, 0)[1]
+    walker = field_lengths._Walker(data, 0)
+    field_lengths._message(kind)(walker)
+    assert walker._at == len(data) == aiokafka_requests.read(kind, data, 0)[1]
     for cut in range(len(data) - 40, len(data)):
         with pytest.raises(LengthError):
-            lengths._message(kind)(lengths._Walker(data[:cut], 0))
+            field_lengths._message(kind)(field_lengths._Walker(data[:cut], 0))
 
 
 @pytest.mark.parametrize("wrong", [0, 63, 64, 71, 199])

@@ -12,7 +12,7 @@ from kio.schema.types import TopicName
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i8, i32
 
-from backends.live.codec.native import (
+from backends.live.codec.recovery_tool_messages import (
     DESIGNATED,
     DesignatedPartitions,
     ElectLeadersRequest,

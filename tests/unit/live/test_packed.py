@@ -18,10 +18,10 @@ from kio.schema.list_offsets.v7.request import ListOffsetsPartition, ListOffsets
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
+from backends.live.codec.aiokafka_requests import CarriedRequest
 from backends.live.codec.ids import kafka_id, uuid_of
-from backends.live.codec.native import GetReplicaLogInfoRequest, LogInfoTopic
-from backends.live.codec.packed import pack_assignments, pack_fetch, pack_list_offsets, pack_log_info
-from backends.live.codec.wire import CarriedRequest
+from backends.live.codec.recovery_tool_messages import GetReplicaLogInfoRequest, LogInfoTopic
+from backends.live.codec.request_encoder import pack_assignments, pack_fetch, pack_list_offsets, pack_log_info
 from recovery.model import TopicPartition
 
 INT32 = st.integers(-(2**31), 2**31 - 1)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from backends.base.errors import BackendError, NotAllowed
-from backends.live.connecting.race import NobodyAnswered, first_answer
+from backends.live.connections.hedging import AllFailed, first_success
 
 FOREVER = 3600.0
 
@@ -47,16 +47,16 @@ def hangs(
 
 async def test_the_next_is_not_asked_while_the_first_may_answer() -> None:
     asked: list[str] = []
-    assert await first_answer([answers("a", asked), answers("b", asked)], patience=FOREVER) == "a"
+    assert await first_success([answers("a", asked), answers("b", asked)], patience=FOREVER) == "a"
     assert asked == ["a"]
 
 
 async def test_a_failure_brings_the_next_at_once() -> None:
-    assert await first_answer([fails("x"), fails("y"), answers("c")], patience=FOREVER) == "c"
+    assert await first_success([fails("x"), fails("y"), answers("c")], patience=FOREVER) == "c"
 
 
 async def test_one_that_hangs_brings_the_next_when_patience_is_over() -> None:
-    assert await first_answer([hangs(), answers("b")], patience=0.01) == "b"
+    assert await first_success([hangs(), answers("b")], patience=0.01) == "b"
 
 
 async def test_one_that_answers_page_after_page_is_not_slow_until_a_page_stays_away() -> None:
@@ -69,19 +69,19 @@ async def test_one_that_answers_page_after_page_is_not_slow_until_a_page_stays_a
         seen = next(pages, 8)
         return seen
 
-    assert await first_answer([hangs(), answers("b", asked)], patience=0.001, moved=moved) == "b"
+    assert await first_success([hangs(), answers("b", asked)], patience=0.001, moved=moved) == "b"
     assert seen == 8
 
 
 async def test_all_failing_tells_every_reason_once() -> None:
-    with pytest.raises(NobodyAnswered, match=r"^x; y$") as caught:
-        await first_answer([fails("x"), fails("y"), fails("x")], patience=FOREVER)
+    with pytest.raises(AllFailed, match=r"^x; y$") as caught:
+        await first_success([fails("x"), fails("y"), fails("x")], patience=FOREVER)
     assert len(caught.value.errors) == 3
 
 
 async def test_nobody_to_ask_is_an_error_too() -> None:
-    with pytest.raises(NobodyAnswered, match="nobody to ask"):
-        await first_answer(list[Callable[[], Awaitable[str]]](), patience=FOREVER)
+    with pytest.raises(AllFailed, match="nobody to ask"):
+        await first_success(list[Callable[[], Awaitable[str]]](), patience=FOREVER)
 
 
 async def test_a_missing_permission_is_the_answer_of_all() -> None:
@@ -89,7 +89,7 @@ async def test_a_missing_permission_is_the_answer_of_all() -> None:
         raise NotAllowed("ALTER", "Cluster:kafka-cluster", "elect")
 
     with pytest.raises(NotAllowed):
-        await first_answer([refused, answers("b")], patience=FOREVER)
+        await first_success([refused, answers("b")], patience=FOREVER)
 
 
 async def test_an_answer_that_comes_second_is_given_back() -> None:
@@ -106,7 +106,7 @@ async def test_an_answer_that_comes_second_is_given_back() -> None:
         if len(late) == 2:
             all_late.set()
 
-    used = await first_answer(
+    used = await first_success(
         [lambda: both("a"), lambda: both("b"), lambda: both("c")], patience=0.0, discard=discard
     )
     await all_late.wait()
@@ -115,7 +115,7 @@ async def test_an_answer_that_comes_second_is_given_back() -> None:
 
 async def test_what_is_left_running_is_kept_track_of() -> None:
     left: set[asyncio.Task[str]] = set()
-    assert await first_answer([hangs(), answers("b")], patience=0.0, leave=left) == "b"
+    assert await first_success([hangs(), answers("b")], patience=0.0, leave=left) == "b"
     (task,) = left
     assert not task.done()
     task.cancel()
@@ -125,7 +125,7 @@ async def test_what_is_left_running_is_kept_track_of() -> None:
 
 async def test_cancelling_ends_all_of_them() -> None:
     started, ended = asyncio.Event(), asyncio.Event()
-    racing = asyncio.ensure_future(first_answer([hangs(None, ended), hangs(started)], patience=0.0))
+    racing = asyncio.ensure_future(first_success([hangs(None, ended), hangs(started)], patience=0.0))
     await started.wait()
     racing.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -13,10 +13,10 @@ from kio.schema.describe_topic_partitions.v0 import response as schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
-from backends.live.calls.partitions import _Gathered, _position
-from backends.live.codec.columns import NotPlain
-from backends.live.codec.statecolumns import read_page
-from backends.live.codec.wire import read
+from backends.live.calls.describe_partitions import _position, _StateCollector
+from backends.live.codec.aiokafka_requests import read
+from backends.live.codec.column_reader import FastPathMiss
+from backends.live.codec.partition_columns import read_page
 
 KIND: Any = schema.DescribeTopicPartitionsResponse
 INT32 = st.sampled_from([-1, 0, 1, 7, 2**31 - 1])
@@ -68,11 +68,11 @@ def pages(draw: st.DrawFn) -> bytes:
     return buffer.getvalue()
 
 
-def gathered(*, elr_offered: bool) -> _Gathered:
-    return _Gathered(elr_offered=elr_offered)
+def gathered(*, elr_offered: bool) -> _StateCollector:
+    return _StateCollector(elr_offered=elr_offered)
 
 
-def told(found: _Gathered) -> Any:
+def told(found: _StateCollector) -> Any:
     return found.states, found.unknown, found.hidden, found.operations
 
 
@@ -91,7 +91,7 @@ def test_a_page_is_taken_as_kio_reads_it_or_left_to_kio(
     page = bytes(wrong[:ends]) + data.draw(st.sampled_from([b"", b"", b"", b"\0"]))
     try:
         columns = read_page(page, 0)
-    except NotPlain:
+    except FastPathMiss:
         return
     by_columns, by_kio = gathered(elr_offered=elr_offered), gathered(elr_offered=elr_offered)
     for states in columns.topics:
@@ -114,5 +114,5 @@ def test_a_page_without_an_error_is_taken(page: bytes) -> None:
     }
     try:
         read_page(page, 0)
-    except NotPlain:
+    except FastPathMiss:
         assert codes - {ErrorCode.none}

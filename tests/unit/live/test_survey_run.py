@@ -17,17 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.base.answers import ClusterInfo, Depth, SurveyRequest
-from backends.live.connecting.connection import BrokerConnection
-from backends.live.errors import BrokerError, Trouble
-from backends.live.surveying import logquery
-from backends.live.surveying import survey as module
-from backends.live.surveying.logquery import LogEnd
-from backends.live.surveying.logquery import Trouble as RowTrouble
-from backends.live.surveying.shares import Ends, Share
-from backends.live.surveying.survey import SurveyRun
-from backends.live.surveying.surveyed import replicas
+from backends.live.connections.connection import BrokerConnection
+from backends.live.errors import BrokerError, ConnectionProblem
+from backends.live.survey import log_queries
+from backends.live.survey import survey_run as module
+from backends.live.survey.log_queries import LogQueryError, ReplicaLogEnd
+from backends.live.survey.survey_answer import replicas
+from backends.live.survey.survey_run import LiveSurvey
+from backends.live.survey.topic_batch import LogEndColumns, TopicBatch
+from recovery.epoch_probe import Answer, OutOfRange
 from recovery.model import Broker, Lineage, PartitionState, ReplicaLog, TopicPartition, Unknown, Why
-from recovery.probe import Answer, OutOfRange
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 
 BROKERS = (0, 1, 2)
@@ -70,15 +69,15 @@ class Player:
         for _ in range(next(self.delays)):
             await asyncio.sleep(0)
         if self.garbled:
-            raise BrokerError(Trouble.UNDECODABLE, "broker", "answer not understood", sent=True)
+            raise BrokerError(ConnectionProblem.UNDECODABLE, "broker", "answer not understood", sent=True)
         if self.dead:
-            raise BrokerError(Trouble.CLOSED, "broker", "connection closed by peer", sent=True)
+            raise BrokerError(ConnectionProblem.CLOSED, "broker", "connection closed by peer", sent=True)
 
-    def end(self, tp: TopicPartition) -> LogEnd | RowTrouble:
+    def end(self, tp: TopicPartition) -> ReplicaLogEnd | LogQueryError:
         if self.shy.get(tp):
             self.shy[tp] -= 1
-            return RowTrouble(Unknown(Why.FAILED, "the broker has no such replica"), passing=True)
-        return LogEnd(LEADER_EPOCH, self.logs[tp].end)
+            return LogQueryError(Unknown(Why.FAILED, "the broker has no such replica"), passing=True)
+        return ReplicaLogEnd(LEADER_EPOCH, self.logs[tp].end)
 
     def epoch(self, tp: TopicPartition, epoch: int) -> Answer | OutOfRange:
         if self.odd.get(tp):
@@ -101,7 +100,7 @@ class Cast:
         await asyncio.sleep(0)
         if player.dead:
             player.dialled += 1
-            raise BrokerError(Trouble.REFUSED, "broker", "connection refused")
+            raise BrokerError(ConnectionProblem.REFUSED, "broker", "connection refused")
         return cast("BrokerConnection", player)
 
     def address(self, broker: int) -> str:
@@ -127,7 +126,7 @@ class Cast:
 
 async def log_ends(
     connection: Any, partitions: Iterable[TopicPartition], timeout: float
-) -> dict[TopicPartition, LogEnd | RowTrouble]:
+) -> dict[TopicPartition, ReplicaLogEnd | LogQueryError]:
     player: Player = connection
     await player.request()
     return {tp: player.end(tp) for tp in partitions}
@@ -144,50 +143,50 @@ async def probe_epochs(
 
 
 async def log_ends_of(
-    connection: Any, shares: Sequence[Share], timeout: float
-) -> list[Ends | dict[TopicPartition, LogEnd | RowTrouble]]:
+    connection: Any, batches: Sequence[TopicBatch], timeout: float
+) -> list[LogEndColumns | dict[TopicPartition, ReplicaLogEnd | LogQueryError]]:
     """As the real one: columns where nothing is in error, and row by row otherwise."""
-    rows = await log_ends(connection, [tp for share in shares for tp in share.tps()], timeout)
-    if any(isinstance(row, RowTrouble) for row in rows.values()):
-        return [rows] * len(shares)
-    ends = [[rows[tp] for tp in share.tps()] for share in shares]
-    return [Ends([end[1] for end in several], [LEADER_EPOCH] * len(several)) for several in ends]
+    rows = await log_ends(connection, [tp for batch in batches for tp in batch.tps()], timeout)
+    if any(isinstance(row, LogQueryError) for row in rows.values()):
+        return [rows] * len(batches)
+    ends = [[rows[tp] for tp in batch.tps()] for batch in batches]
+    return [LogEndColumns([end[1] for end in several], [LEADER_EPOCH] * len(several)) for several in ends]
 
 
 async def probe_epochs_of(
-    connection: Any, shares: Sequence[Share], timeout: float
+    connection: Any, batches: Sequence[TopicBatch], timeout: float
 ) -> list[list[Answer | OutOfRange]]:
     questions = {
-        TopicPartition(share.topic, number): (log_end, epoch)
-        for share in shares
-        for number, log_end, epoch in zip(*share.questions(), strict=True)
+        TopicPartition(batch.topic, number): (log_end, epoch)
+        for batch in batches
+        for number, log_end, epoch in zip(*batch.questions(), strict=True)
     }
     answers = await probe_epochs(connection, questions, timeout)
     return [
-        [answers[TopicPartition(share.topic, number)] for number in share.questions()[0]] for share in shares
+        [answers[TopicPartition(batch.topic, number)] for number in batch.questions()[0]] for batch in batches
     ]
 
 
 @contextmanager
 def on_stage() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(logquery, "log_ends", log_ends)
-        patch.setattr(logquery, "probe_epochs", probe_epochs)
-        patch.setattr(logquery, "log_ends_of", log_ends_of)
-        patch.setattr(logquery, "probe_epochs_of", probe_epochs_of)
+        patch.setattr(log_queries, "log_ends", log_ends)
+        patch.setattr(log_queries, "probe_epochs", probe_epochs)
+        patch.setattr(log_queries, "log_ends_of", log_ends_of)
+        patch.setattr(log_queries, "probe_epochs_of", probe_epochs_of)
         patch.setattr(module, "PAUSES", (0.0,))
         yield
 
 
-def play(cast_of: Cast, depth: Depth) -> SurveyRun:
+def play(cast_of: Cast, depth: Depth) -> LiveSurvey:
     """A survey that comes to its end by itself: its duration is an hour."""
     tps = sorted(cast_of.players[0].logs)
     states = [
         PartitionState(tp.topic, tp.partition, "id", -1, LEADER_EPOCH, BROKERS, (), (), (), ()) for tp in tps
     ]
 
-    async def run() -> SurveyRun:
-        survey = SurveyRun(
+    async def run() -> LiveSurvey:
+        survey = LiveSurvey(
             cast_of,
             SurveyRequest(tuple(states), 3600.0, depth),
             cast_of.cluster(),

@@ -17,8 +17,8 @@ from cryptography.x509.oid import NameOID
 from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
 from backends.live.client.tls import Tls
-from backends.live.connecting.connection import BrokerConnection
-from backends.live.errors import BrokerError, Trouble
+from backends.live.connections.connection import BrokerConnection
+from backends.live.errors import BrokerError, ConnectionProblem
 
 NOW = datetime.datetime.now(datetime.UTC)
 
@@ -78,10 +78,10 @@ async def test_the_root_an_issuer_between_or_the_server_itself_may_be_trusted(tm
     server = Issued("server", between, authority=False)
     for trusted in (between.pem, server.pem, root.pem + between.pem):
         error = await greet(server, trusted, tmp_path)
-        assert error.trouble is Trouble.CLOSED, "TLS stood: the peer hung up on the request"
+        assert error.trouble is ConnectionProblem.CLOSED, "TLS stood: the peer hung up on the request"
 
 
 async def test_nobody_else_is_trusted(tmp_path: Path) -> None:
     error = await greet(Issued("server", Issued("root")), Issued("another root").pem, tmp_path)
-    assert error.trouble is Trouble.TLS
+    assert error.trouble is ConnectionProblem.TLS
     assert "the certificate is not accepted" in error.detail

@@ -10,7 +10,7 @@ import pytest
 
 from backends.base.membership import Membership, Node, Role
 from backends.simulator.adapter import SimulatorBackend
-from console import controllers
+from console import quorum_backend
 from console.journal.journal import Journal
 from tests.unit.journal.runs import Clock, run
 
@@ -43,7 +43,7 @@ class Only:
 
 def reached(monkeypatch: pytest.MonkeyPatch, backend: SimulatorBackend) -> str:
     """From now on BC names the quorum of ``backend``; returns the cluster's id."""
-    monkeypatch.setattr(controllers, "backend", lambda _target, _say: Only(backend))
+    monkeypatch.setattr(quorum_backend, "backend", lambda _target, _say: Only(backend))
     return asyncio.run(backend.membership.open())
 
 

@@ -30,7 +30,7 @@ from console.operations.voter_change import Changed, Prepared
 from recovery.membership.preflight import Limits, strength
 from recovery.membership.quorum import MembershipRules, Quorum
 from recovery.membership.replacement import Header, Kind, ReplacementPlan, Step, StepKind
-from recovery.membership.replacement_course import Situation
+from recovery.membership.replacement_state import Situation
 from tests.unit.membership.auditing import Audited, Rehearsed
 
 HEADER = Header("plan", "2026-01-01T00:00:00+00:00", "somebody", "0")

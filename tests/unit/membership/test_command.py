@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from console.cli.quorum.quorum_views import KEPT
-from console.remembered import recall
+from console.last_healthy import recall
 from tests.live.commanding import documented
 from tests.unit.cli.invoking import Caller, Ended
 

@@ -18,7 +18,7 @@ from console.journal.unfinished import REPLACE, unfinished
 from console.operations.replacement_plan import Choice, plan_replacement
 from console.signals import StopRequest
 from recovery.membership.replacement import Kind, ReplacementPlan, Step, StepKind
-from recovery.membership.replacement_course import Situation
+from recovery.membership.replacement_state import Situation
 from tests.unit.cli.invoking import Caller
 from tests.unit.journal.runs import Clock, row, run
 from tests.unit.membership.controllers_only import BC, killed, reached

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from recovery.membership.choosing import NotChosen, newcomer, voter_of
-from recovery.membership.directory import directory_id, directory_uuid
-from recovery.membership.health import MemberState, all_fetched, committing, health, with_change_known
-from recovery.membership.lost import Host, Lost
-from recovery.membership.pace import Pace
+from recovery.membership.catch_up_rate import Pace
+from recovery.membership.directory_ids import directory_id, directory_uuid
 from recovery.membership.preflight import Limits
 from recovery.membership.quorum import Progress
+from recovery.membership.quorum_health import MemberState, all_fetched, committing, health, with_change_known
+from recovery.membership.quorum_without_leader import Host, Lost
+from recovery.membership.replica_lookup import NotChosen, newcomer, voter_of
 from recovery.membership.voters import ReplicaKey
 from tests.unit.membership.quorums import NOW, key, progress, quorum, voters
 

@@ -9,8 +9,8 @@ from console.operations.replacement_plan import Choice, plan_replacement
 from console.output.quorum_replacement import review_lines
 from recovery.membership.preflight import Limits
 from recovery.membership.replacement import Kind, ReplacementError, ReplacementPlan, StepKind
-from recovery.membership.replacement_course import Picture, situation
-from recovery.membership.replacement_judged import after
+from recovery.membership.replacement_safety import after
+from recovery.membership.replacement_state import Picture, situation
 from recovery.membership.voters import ReplicaKey
 from tests.unit.membership.quorums import quorum
 from tests.unit.membership.rehearsing import HEADER, cluster

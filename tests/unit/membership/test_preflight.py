@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from recovery.membership.changes import AddVoter, RemoveVoter
-from recovery.membership.joining import next_request
+from recovery.membership.auto_join import next_request
 from recovery.membership.preflight import (
     EndpointProbe,
     Identity,
@@ -21,6 +20,7 @@ from recovery.membership.preflight import (
     wedged,
 )
 from recovery.membership.quorum import MembershipRules, Progress, Quorum, TimeoutCause
+from recovery.membership.voter_changes import AddVoter, RemoveVoter
 from recovery.membership.voters import Endpoint, Voter
 from recovery.model import Unknown, Why
 from tests.unit.membership.quorums import CLUSTER, END, NOW, key, progress, quorum, voter, voters

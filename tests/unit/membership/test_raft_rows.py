@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from recovery.membership.changes import (
+from recovery.membership.pending_change import PendingChange, settle
+from recovery.membership.quorum import MembershipRules, Progress, Quorum, RaftError, Refusal
+from recovery.membership.voter_changes import (
     AddVoter,
     RemoveVoter,
     UpdateVoter,
@@ -19,8 +21,6 @@ from recovery.membership.changes import (
     remove_voter,
     update_voter,
 )
-from recovery.membership.pending import PendingChange, settle
-from recovery.membership.quorum import MembershipRules, Progress, Quorum, RaftError, Refusal
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet, high_watermark
 from tests.unit.membership.quorums import CLUSTER, END, NOW, key, quorum, voter
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from recovery.membership.replacement import Header, Kind, ReplacementError, StepKind, Wanted
-from recovery.membership.replacement_course import Picture, situation
 from recovery.membership.replacement_file import digest, from_json, is_replacement, make, to_json
+from recovery.membership.replacement_state import Picture, situation
 from tests.unit.membership.quorums import key, quorum, voters
 
 HEADER = Header("id", "2026-01-01T00:00:00+00:00", "ada@host", "1")

@@ -11,7 +11,7 @@ from backends.simulator.adapter import SimulatorBackend
 from console.operations.replacement_plan import Choice, plan_replacement
 from console.operations.replacement_steps import Course, go_through, standing
 from recovery.membership.replacement import Kind, ReplacementError, ReplacementPlan, Step
-from recovery.membership.replacement_course import Situation
+from recovery.membership.replacement_state import Situation
 from tests.unit.membership.auditing import Audited, Rehearsed
 from tests.unit.membership.rehearsing import (
     HEADER,

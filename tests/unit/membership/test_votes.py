@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recovery.membership.quorum import RaftError
-from recovery.membership.votes import Elector, LogEnd, Role, Tally, Vote, VoteRequest, tally, vote
+from recovery.membership.raft_votes import Elector, LogEnd, Role, Tally, Vote, VoteRequest, tally, vote
 from tests.unit.membership.quorums import CLUSTER, key, voters
 
 ELECTOR = Elector(key(1), CLUSTER, epoch=5, log_end=LogEnd(4, 100))

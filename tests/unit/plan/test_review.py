@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from recovery.loss import Loss
 from recovery.model import EpochSpan, Standing, TopicPartition
 from recovery.plan.edit import with_leader
+from recovery.plan.election_requests import Request, requests
 from recovery.plan.make import make_plan
 from recovery.plan.markdown import markdown
 from recovery.plan.marks import Mark
-from recovery.plan.requests import Request, requests
 from recovery.plan.review import loss_text, lost_ranges, review_rows, summarise, worst
 from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.write import digest

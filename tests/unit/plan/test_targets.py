@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recovery.model import TopicPartition
-from recovery.plan.relaxed import parse
-from recovery.plan.targets import targets
+from recovery.plan.relaxed_json import parse
+from recovery.plan.target_partitions import targets
 from recovery.plan.values import PlanError
 from recovery.plan.write import to_json
 from tests.unit.plan.plans import story

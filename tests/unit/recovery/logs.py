@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from recovery.epoch_probe import Answer, OutOfRange
 from recovery.model import EpochSpan
-from recovery.probe import Answer, OutOfRange
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recovery.epoch_probe import Probe, lineage
 from recovery.loss import Branch, Loss, branches, count, divergence, loss
 from recovery.model import (
     EpochSpan,
@@ -18,7 +19,6 @@ from recovery.model import (
     Unknown,
     Why,
 )
-from recovery.probe import Probe, lineage
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 from tests.unit.recovery.test_probe import probed
 

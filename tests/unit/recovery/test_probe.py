@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recovery.epoch_probe import Answer, OutOfRange, Probe, ProbeError, advance, deepen, lineage, start
 from recovery.model import NO_EPOCH, EpochSpan, Lineage
-from recovery.probe import Answer, OutOfRange, Probe, ProbeError, advance, deepen, lineage, start
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 
 

@@ -15,7 +15,7 @@ from backends.base.errors import NotAllowed, Unreachable
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.operate.statefile import StateError
 from backends.simulator.scenario.files import BUILT_IN, parse, read
-from console.simulated import state_file
+from console.simulator_backend import state_file
 from recovery.model import Lineage, ReplicaLog, Standing, TopicPartition, Unknown, Why
 from recovery.ranking import Ranking
 from tests.unit.simulator.operators import Record, backend, chosen, elect, survey

@@ -21,9 +21,9 @@ from backends.simulator.messages import (
     UpdateFeature,
 )
 from backends.simulator.world import World
-from recovery.controller.errors import ControllerError
+from recovery.controller.controller_errors import ControllerError
 from recovery.controller.rules import KIP_966, Rules, UncleanRecoveryStrategy
-from recovery.controller.targets import Election
+from recovery.controller.transition_targets import Election
 from recovery.model import TopicPartition
 from tests.unit.simulator.clusters import FOO, QUICK, cluster, end, foo, tell, topology, until
 

@@ -25,8 +25,8 @@ from backends.simulator.rpc import Answer
 from backends.simulator.topology import ConsumerSpec, Topology
 from backends.simulator.watch import Event, LeadershipTaken, MetadataWritten
 from backends.simulator.world import World
-from recovery.controller import brokers as rules
-from recovery.controller.image import ClusterImage
+from recovery.controller import broker_changes as rules
+from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.invariants import Invariant
 from recovery.controller.registration import PartitionChange
 from tests.unit.simulator.clusters import FOO, QUICK, cluster, foo, isolate, topology, until

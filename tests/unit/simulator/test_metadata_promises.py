@@ -14,11 +14,11 @@ from backends.simulator.invariants.checker import Checker
 from backends.simulator.loop import SECOND
 from backends.simulator.world import World
 from recovery.controller import transition
-from recovery.controller.election import Elected, elect
 from recovery.controller.invariants import Invariant
+from recovery.controller.leader_election import Elected, elect
 from recovery.controller.registration import PartitionChange, Registration, merge
 from recovery.controller.rules import Rules
-from recovery.controller.targets import Proposal, Targets, without
+from recovery.controller.transition_targets import Proposal, Targets, without
 from tests.unit.simulator.clusters import topology, without_elr
 
 SEEDS = 40
@@ -100,7 +100,7 @@ def test_a_new_leader_without_a_new_epoch_is_caught(monkeypatch: pytest.MonkeyPa
     def still(partition: Registration, change: PartitionChange) -> Registration:
         return merge(partition, change)._replace(leader_epoch=partition.leader_epoch)
 
-    monkeypatch.setattr("recovery.controller.image.merge", still)
+    monkeypatch.setattr("recovery.controller.cluster_image.merge", still)
     caught(Invariant.EPOCHS_RISE)
 
 

@@ -13,9 +13,9 @@ from backends.simulator.messages import ElectLeaders
 from backends.simulator.scenario.files import BUILT_IN, parse
 from backends.simulator.scenario.model import Switches
 from backends.simulator.world import World
-from recovery.controller.errors import ControllerError
+from recovery.controller.controller_errors import ControllerError
 from recovery.controller.rules import Rules
-from recovery.controller.targets import Election
+from recovery.controller.transition_targets import Election
 from tests.unit.simulator.clusters import FOO, QUICK, cluster, foo, tell, topology, until
 
 GOOD = (BUILT_IN / "one-sided-cuts.yaml").read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recovery.membership.replacement import Header, Kind, ReplacementPlan, Wanted
-from recovery.membership.replacement_course import Picture
+from recovery.membership.replacement_state import Picture
 from recovery.membership.replacement_steps import notes, steps
 from tests.unit.membership.quorums import CLUSTER, key, progress, quorum, voters
 from tests.unit.widgets.harness import Harness, text_of

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from recovery.membership.changes import RemoveVoter, UpdateVoter, remove_voter, update_voter
 from recovery.membership.quorum import MembershipRules, Quorum, Refusal
+from recovery.membership.voter_changes import RemoveVoter, UpdateVoter, remove_voter, update_voter
 from recovery.membership.voters import Endpoint, ReplicaKey, VoterSet
 from tests.unit.membership.quorums import CLUSTER, END, key, quorum, voter
 

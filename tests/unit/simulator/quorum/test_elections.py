@@ -10,7 +10,7 @@ from backends.simulator.loop import SECOND
 from backends.simulator.messages import NotController, SetConfig
 from backends.simulator.quorum.messages import AskVote, VoteReply
 from backends.simulator.world import World
-from recovery.membership.votes import LogEnd, Role, VoteRequest
+from recovery.membership.raft_votes import LogEnd, Role, VoteRequest
 from tests.unit.simulator.quorum.quorums import (
     announced,
     cut,

@@ -19,10 +19,10 @@ from backends.simulator.quorum.log import RaftLog
 from backends.simulator.quorum.messages import RemoveRaftVoter
 from backends.simulator.world import World
 from recovery.membership import voters as rules
-from recovery.membership.changes import RemoveVoter, remove_voter
 from recovery.membership.quorum import Quorum, Refusal
+from recovery.membership.raft_votes import Elector, LogEnd, Vote, VoteRequest, vote
+from recovery.membership.voter_changes import RemoveVoter, remove_voter
 from recovery.membership.voters import ReplicaKey, VoterSet
-from recovery.membership.votes import Elector, LogEnd, Vote, VoteRequest, vote
 from tests.unit.simulator.quorum.quorums import ask, cut, key, knows, quorum, send, until
 
 SEEDS = 60

@@ -14,7 +14,7 @@ from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import SetConfig
 from backends.simulator.quorum.messages import RemoveRaftVoter
 from backends.simulator.world import World
-from recovery.membership.votes import Role
+from recovery.membership.raft_votes import Role
 from tests.unit.simulator.quorum.quorums import announced, cut, quorum, until
 
 EVERYBODY = (100, 101, 102, 103, 104)

@@ -18,7 +18,7 @@ from backends.simulator.simulation import Simulation
 from backends.simulator.topology import BrokerSpec
 from backends.simulator.world import World
 from recovery.membership.quorum import MembershipRules
-from recovery.membership.votes import Role
+from recovery.membership.raft_votes import Role
 from tests.unit.simulator.quorum.quorums import (
     ask,
     cut,

@@ -1,0 +1,108 @@
+"""The cluster's id, its brokers and what it calls itself: DescribeCluster, Metadata where that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from backends.base.answers import RIGHTS_NOT_TOLD, ClusterInfo
+from backends.live.calls.authorized_operations import Operations
+from backends.live.calls.releases import release
+from backends.live.connections.connection import BrokerConnection
+from backends.live.errors import check, on_cluster
+from recovery.model import Broker, Unknown, Why
+
+METADATA = 3
+DESCRIBE_CLUSTER = 60
+ELR_FEATURE = "eligible.leader.replicas.version"
+_CALL = "DescribeCluster"
+_NEED = on_cluster("DESCRIBE")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    """One broker's view of the cluster. ``fenced`` in the brokers is None before DescribeCluster v2 (4.0).
+
+    ``operations`` are those that the caller may do on the cluster; None where they were not asked for.
+    """
+
+    cluster_id: str
+    brokers: tuple[Broker, ...]
+    operations: Operations | None
+
+
+async def describe_cluster(
+    conn: BrokerConnection, *, operations: bool = False, timeout: float | None = None
+) -> ClusterDescription:
+    """Ask one broker for the cluster; it needs no permission. Raises BrokerError, NotOffered, BackendError."""
+    match conn.highest(DESCRIBE_CLUSTER, (0, 2)):
+        case 2:
+            return await _describe_v2(conn, operations, timeout)
+        case 0:
+            return await _describe_v0(conn, operations, timeout)
+    return await _from_metadata(conn, operations, timeout)
+
+
+async def _describe_v2(conn: BrokerConnection, operations: bool, timeout: float | None) -> ClusterDescription:
+    from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
+    from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
+
+    request = DescribeClusterRequest(
+        include_cluster_authorized_operations=operations, include_fenced_brokers=True
+    )
+    answer = await conn.send(request, DescribeClusterResponse, timeout=timeout)
+    check(answer.error_code, _CALL, _NEED, answer.error_message)
+    return ClusterDescription(
+        answer.cluster_id,
+        tuple(Broker(b.broker_id, b.host, b.port, b.rack, b.is_fenced) for b in answer.brokers),
+        Operations.of(answer.cluster_authorized_operations),
+    )
+
+
+async def _describe_v0(conn: BrokerConnection, operations: bool, timeout: float | None) -> ClusterDescription:
+    from kio.schema.describe_cluster.v0.request import DescribeClusterRequest
+    from kio.schema.describe_cluster.v0.response import DescribeClusterResponse
+
+    request = DescribeClusterRequest(include_cluster_authorized_operations=operations)
+    answer = await conn.send(request, DescribeClusterResponse, timeout=timeout)
+    check(answer.error_code, _CALL, _NEED, answer.error_message)
+    return ClusterDescription(
+        answer.cluster_id,
+        tuple(Broker(b.broker_id, b.host, b.port, b.rack, None) for b in answer.brokers),
+        Operations.of(answer.cluster_authorized_operations),
+    )
+
+
+async def _from_metadata(
+    conn: BrokerConnection, operations: bool, timeout: float | None
+) -> ClusterDescription:
+    conn.require(METADATA, (9,), "Metadata")
+    from kio.schema.metadata.v9.request import MetadataRequest
+    from kio.schema.metadata.v9.response import MetadataResponse
+
+    request = MetadataRequest(
+        topics=(),
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=operations,
+        include_topic_authorized_operations=False,
+    )
+    answer = await conn.send(request, MetadataResponse, timeout=timeout)
+    return ClusterDescription(
+        answer.cluster_id or "",
+        tuple(Broker(b.node_id, b.host, b.port, b.rack, None) for b in answer.brokers),
+        Operations.of(answer.cluster_authorized_operations),
+    )
+
+
+def cluster_info(
+    described: ClusterDescription, asked: int, features: Mapping[str, int] | None
+) -> ClusterInfo:
+    """The answer of the protocol; ``asked`` is the broker that described it, ``features`` what it finalised."""
+    elr: bool | Unknown
+    if features is None:
+        elr = Unknown(Why.NOT_ANSWERED, "the broker told no features")
+    else:
+        elr = features.get(ELR_FEATURE, 0) >= 1
+    allowed = described.operations
+    may_alter = None if allowed is None else allowed.allows("ALTER") if allowed.allowed else RIGHTS_NOT_TOLD
+    return ClusterInfo(described.cluster_id, described.brokers, asked, elr, release(features), may_alter)

@@ -1,0 +1,100 @@
+"""Effective configurations: DescribeConfigs, topics in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from backends.live.connections.connection import BrokerConnection
+from backends.live.errors import Permission, on_cluster, on_topic, unknown
+from recovery.model import Unknown, Why
+
+if TYPE_CHECKING:
+    from kio.schema.describe_configs.v4.response import DescribeConfigsResult
+
+DESCRIBE_CONFIGS = 32
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+BATCH = 1_000
+"""Topics a request."""
+
+TOPIC_KEYS = (
+    "min.insync.replicas",
+    "cleanup.policy",
+    "remote.storage.enable",
+    "unclean.leader.election.enable",
+    "retention.ms",
+    "retention.bytes",
+)
+"""What a recovery wants to know of a topic."""
+
+_CALL = "DescribeConfigs"
+
+Configs = Mapping[str, str]
+
+
+async def describe_topic_configs(
+    conn: BrokerConnection,
+    topics: Sequence[str],
+    keys: Sequence[str] = TOPIC_KEYS,
+    *,
+    timeout: float | None = None,
+) -> Mapping[str, Configs | Unknown]:
+    """The effective values of ``keys`` for each topic, the broker's default where the topic sets none.
+
+    A topic that may not be asked about (DESCRIBE_CONFIGS on it), or does not exist, is Unknown; a key that
+    this release does not have is left out. Raises BrokerError, NotOffered.
+    """
+    found: dict[str, Configs | Unknown] = {}
+    names = list(dict.fromkeys(topics))
+    for start in range(0, len(names), BATCH):
+        batch = names[start : start + BATCH]
+        found.update(await _describe(conn, TOPIC_RESOURCE, batch, keys, timeout))
+    return found
+
+
+async def describe_broker_configs(
+    conn: BrokerConnection, broker: int, keys: Sequence[str], *, timeout: float | None = None
+) -> Configs | Unknown:
+    """The values of ``keys`` that broker runs with; ``conn`` must be its own.
+
+    Unknown where DESCRIBE_CONFIGS on the cluster is missing. Raises BrokerError, NotOffered.
+    """
+    return (await _describe(conn, BROKER_RESOURCE, [str(broker)], keys, timeout))[str(broker)]
+
+
+async def _describe(
+    conn: BrokerConnection, kind: int, names: Sequence[str], keys: Sequence[str], timeout: float | None
+) -> dict[str, Configs | Unknown]:
+    from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+    from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
+    from kio.static.primitive import i8
+
+    conn.require(DESCRIBE_CONFIGS, (4,), _CALL)
+    request = DescribeConfigsRequest(
+        resources=tuple(
+            DescribeConfigsResource(
+                resource_type=i8(kind), resource_name=name, configuration_keys=tuple(keys)
+            )
+            for name in names
+        ),
+        include_synonyms=False,
+    )
+    answer = await conn.send(request, DescribeConfigsResponse, timeout=timeout)
+    missing = Unknown(Why.NOT_ANSWERED, f"{_CALL} left it out")
+    found: dict[str, Configs | Unknown] = dict.fromkeys(names, missing)
+    found.update({result.resource_name: _values(result) for result in answer.results})
+    return found
+
+
+def _values(result: DescribeConfigsResult) -> Configs | Unknown:
+    if result.error_code:
+        need = _need(result.resource_type, result.resource_name)
+        return unknown(result.error_code, _CALL, need, result.error_message)
+    return {entry.name: entry.value for entry in result.configs if entry.value is not None}
+
+
+def _need(kind: int, name: str) -> Permission:
+    if kind == TOPIC_RESOURCE:
+        return on_topic("DESCRIBE_CONFIGS", name)
+    return on_cluster("DESCRIBE_CONFIGS")

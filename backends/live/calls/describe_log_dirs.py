@@ -1,0 +1,165 @@
+"""A broker's log dirs: DescribeLogDirs, which only that broker can answer (KIP-113, KIP-827)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from backends.base.answers import LogDir
+from backends.live.calls.log_dir_replicas import DirReplicas
+from backends.live.calls.partition_errors import by_topic
+from backends.live.calls.sizes import OneDir, Sizes
+from backends.live.codec.column_reader import ColumnReader, Columns, FastPathMiss, RowFormat
+from backends.live.connections.connection import BrokerConnection
+from backends.live.errors import check, on_cluster
+from recovery.model import TopicPartition
+
+DESCRIBE_LOG_DIRS = 35
+_CALL = "DescribeLogDirs"
+_NEED = on_cluster("DESCRIBE")
+_CORDONED = 5
+"""The version that tells it, one byte behind each log dir's space."""
+# Partition, size, offset lag, whether it is a future one.
+_ROW = RowFormat("iqqBx", 4, 22, ((20, b"\0\1"), (21, b"\0")))
+
+
+class BrokerLogDirs(NamedTuple):
+    """A broker's log dirs, and the same by topic."""
+
+    dirs: tuple[LogDir, ...]
+    sizes: Sizes
+
+
+class _LogDirRow(NamedTuple):
+    """One log dir as it was told. ``topics`` hold partitions, sizes, offset lags, and which are future ones."""
+
+    path: str
+    error: str | None
+    total_bytes: int
+    usable_bytes: int
+    topics: Sequence[tuple[str, Columns]]
+
+
+class _LogDirRows(NamedTuple):
+    throttle_ms: int
+    dirs: Sequence[_LogDirRow]
+
+
+async def describe_log_dirs(
+    conn: BrokerConnection,
+    partitions: Iterable[TopicPartition] | None = None,
+    *,
+    timeout: float | None = None,
+) -> tuple[LogDir, ...]:
+    """Every log dir of the broker behind ``conn``, with its replicas (of ``partitions``, or all).
+
+    A failed dir has ``error`` (KAFKA_STORAGE_ERROR), bytes -1 and no replicas. Needs DESCRIBE on the cluster.
+    Raises BrokerError, NotAllowed, NotOffered, BackendError.
+    """
+    return (await held_replicas(conn, partitions, timeout=timeout)).dirs
+
+
+async def held_replicas(
+    conn: BrokerConnection,
+    partitions: Iterable[TopicPartition] | None = None,
+    *,
+    timeout: float | None = None,
+) -> BrokerLogDirs:
+    """As :func:`describe_log_dirs`."""
+    version = conn.require(DESCRIBE_LOG_DIRS, (4, 5), _CALL)
+    request, response = _messages(version)
+    raw = await conn.raw(_request(request, partitions), timeout=timeout)
+    told = conn.columns(raw, partial(read_log_dirs, version))
+    dirs = _decoded(conn.decoded(raw, response.DescribeLogDirsResponse)) if told is None else told.dirs
+    return _held(-1 if conn.broker is None else conn.broker, dirs)
+
+
+def read_log_dirs(version: int, data: bytes, at: int) -> _LogDirRows:
+    """An answer of ``version`` (4, 5) without errors, all its rows in their plain form. Raises FastPathMiss."""
+    reader = ColumnReader(data, at)
+    throttle, error = reader.fields("ih")
+    if error:
+        raise FastPathMiss
+    dirs = [_dir(version, reader) for _ in range(reader.length())]
+    reader.end()
+    return _LogDirRows(throttle, dirs)
+
+
+def _dir(version: int, reader: ColumnReader) -> _LogDirRow:
+    (error,) = reader.fields("h")
+    if error:
+        raise FastPathMiss
+    path = reader.string()
+    topics = []
+    for _ in range(reader.length()):
+        topics.append((reader.string(), reader.columns(_ROW, reader.length())))
+        reader.no_tags()
+    total, usable = reader.fields("qq")
+    if version >= _CORDONED:
+        reader.boolean()
+    reader.no_tags()
+    return _LogDirRow(path, None, total, usable, topics)
+
+
+def _decoded(answer: Any) -> Iterator[_LogDirRow]:
+    """kio's, of either version. Raises NotAllowed, BackendError."""
+    check(answer.error_code, _CALL, _NEED)
+    for result in answer.results:
+        error = result.error_code.name.upper() if result.error_code else None
+        topics = [(str(topic.name), _columns(topic.partitions)) for topic in result.topics]
+        yield _LogDirRow(result.log_dir, error, result.total_bytes, result.usable_bytes, topics)
+
+
+def _columns(rows: Any) -> Columns:
+    return tuple(
+        zip(
+            *((p.partition_index, p.partition_size, p.offset_lag, p.is_future_key) for p in rows), strict=True
+        )
+    )
+
+
+def _held(broker: int, dirs: Iterable[_LogDirRow]) -> BrokerLogDirs:
+    found = []
+    topics: dict[str, list[OneDir]] = {}
+    for one in dirs:
+        replicas = DirReplicas(one.topics)
+        found.append(LogDir(broker, one.path, one.error, one.total_bytes, one.usable_bytes, replicas))
+        for topic, columns in one.topics:
+            if columns:
+                topics.setdefault(topic, []).append((one.path, _settled(columns)))
+    return BrokerLogDirs(tuple(found), Sizes(topics))
+
+
+def _settled(columns: Columns) -> dict[int, int]:
+    """The sizes of those that are where they are."""
+    partitions, sizes, _, future = columns
+    if not any(future):
+        return dict(zip(partitions, sizes, strict=True))
+    return {
+        number: size for number, size, moving in zip(partitions, sizes, future, strict=True) if not moving
+    }
+
+
+def _messages(version: int) -> tuple[Any, Any]:
+    """The modules of the request and of the answer."""
+    if version >= _CORDONED:
+        from kio.schema.describe_log_dirs.v5 import request as request5
+        from kio.schema.describe_log_dirs.v5 import response as response5
+
+        return request5, response5
+    from kio.schema.describe_log_dirs.v4 import request as request4
+    from kio.schema.describe_log_dirs.v4 import response as response4
+
+    return request4, response4
+
+
+def _request(module: Any, partitions: Iterable[TopicPartition] | None) -> Any:
+    if partitions is None:
+        return module.DescribeLogDirsRequest(topics=None)
+    return module.DescribeLogDirsRequest(
+        topics=tuple(
+            module.DescribableLogDirTopic(topic=topic, partitions=tuple(indexes))
+            for topic, indexes in by_topic(partitions).items()
+        )
+    )

@@ -1,0 +1,61 @@
+"""The replicas in a log dir as columns: a broker tells tens of thousands, and mostly they are only counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
+from typing import Any, overload
+
+from backends.base.answers import LogDirReplica
+from backends.live.codec.column_reader import Columns
+from backends.live.codec.names import numbers
+
+
+class DirReplicas(Sequence[LogDirReplica]):
+    """Each is made when it is looked at. Equal to any sequence of the same replicas.
+
+    ``topics`` hold columns of partitions, sizes, offset lags, and which are future ones.
+    """
+
+    __slots__ = ("_size", "_topics")
+
+    def __init__(self, topics: Sequence[tuple[str, Columns]]) -> None:
+        self._topics = tuple((topic, columns) for topic, columns in topics if columns and columns[0])
+        self._size = sum(len(columns[0]) for _, columns in self._topics)
+
+    def topics(self) -> set[str]:
+        """The names of the topics that have a replica here."""
+        return {topic for topic, _ in self._topics}
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[LogDirReplica]:
+        return chain.from_iterable(_made(topic, columns) for topic, columns in self._topics)
+
+    @overload
+    def __getitem__(self, at: int) -> LogDirReplica: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[LogDirReplica, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> LogDirReplica | tuple[LogDirReplica, ...]:
+        return tuple(self)[at]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"<{self._size:,} replicas>"
+
+
+def _made(topic: str, columns: Columns) -> Iterator[LogDirReplica]:
+    partitions, sizes, lags, future = columns
+    moving: Iterable[bool] = map(bool, future) if any(future) else repeat(False)
+    rows: Iterable[Any] = zip(numbers(topic).all(partitions), sizes, lags, moving, strict=False)
+    return map(tuple.__new__, repeat(LogDirReplica), rows)  # as LogDirReplica(...) does, quicker

@@ -1,0 +1,72 @@
+"""Changes of the quorum's voters: AddRaftVoter and RemoveRaftVoter (KIP-853)."""
+
+from __future__ import annotations
+
+import base64
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from backends.base.membership import Answer, Ended
+from backends.live.connections.connection import BrokerConnection
+from backends.live.errors import check, on_cluster, one_line
+from recovery.membership.voters import ReplicaKey, Voter
+
+if TYPE_CHECKING:
+    from kio.schema.errors import ErrorCode
+
+ADD_RAFT_VOTER = 80
+REMOVE_RAFT_VOTER = 81
+GRACE = 5.0
+"""Seconds beyond the leader's own limit in which its answer has to be here."""
+_NEED = on_cluster("ALTER")
+_NOT_ALLOWED = frozenset((29, 30, 31, 53, 65))
+
+
+async def add_voter(conn: BrokerConnection, cluster_id: str, voter: Voter, timeout: float) -> Answer:
+    """Ask for ``voter``; the answer comes once it is committed. ``conn`` is a broker's, or the leader's.
+
+    The leader gives up after ``timeout`` seconds. Raises BrokerError (``sent``: it may have been done),
+    NotAllowed, NotOffered.
+    """
+    from kio.schema.add_raft_voter.v0.request import AddRaftVoterRequest, Listener
+    from kio.schema.add_raft_voter.v0.response import AddRaftVoterResponse
+    from kio.static.primitive import i32, i32Timedelta, u16
+
+    conn.require(ADD_RAFT_VOTER, (0,), "AddRaftVoter")
+    request = AddRaftVoterRequest(
+        cluster_id=cluster_id,
+        timeout=i32Timedelta.parse(timedelta(seconds=timeout)),
+        voter_id=i32(voter.key.id),
+        voter_directory_id=_uuid(voter.key.directory_id),
+        listeners=tuple(Listener(name=e.listener, host=e.host, port=u16(e.port)) for e in voter.endpoints),
+    )
+    answer = await conn.send(request, AddRaftVoterResponse, timeout=timeout + GRACE)
+    return answered(answer.error_code, answer.error_message, "AddRaftVoter")
+
+
+async def remove_voter(conn: BrokerConnection, cluster_id: str, key: ReplicaKey, timeout: float) -> Answer:
+    """Ask for the removal of exactly ``key``. Raises as :func:`add_voter`."""
+    from kio.schema.remove_raft_voter.v0.request import RemoveRaftVoterRequest
+    from kio.schema.remove_raft_voter.v0.response import RemoveRaftVoterResponse
+    from kio.static.primitive import i32
+
+    conn.require(REMOVE_RAFT_VOTER, (0,), "RemoveRaftVoter")
+    request = RemoveRaftVoterRequest(
+        cluster_id=cluster_id, voter_id=i32(key.id), voter_directory_id=_uuid(key.directory_id)
+    )
+    answer = await conn.send(request, RemoveRaftVoterResponse, timeout=timeout + GRACE)
+    return answered(answer.error_code, answer.error_message, "RemoveRaftVoter")
+
+
+def answered(code: ErrorCode, message: str | None, call: str) -> Answer:
+    """An error code as the end of a request. Raises NotAllowed."""
+    if not code:
+        return Answer(Ended.DONE)
+    if code in _NOT_ALLOWED:
+        check(code, call, _NEED, message)
+    return Answer(Ended.REFUSED, code.name.upper(), one_line(message or ""))
+
+
+def _uuid(directory_id: str) -> UUID:
+    return UUID(bytes=base64.urlsafe_b64decode(f"{directory_id}=="))

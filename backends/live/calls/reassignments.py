@@ -1,0 +1,114 @@
+"""Reassignments: those in progress, and writing an assignment (KIP-455, KIP-860)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, cast
+
+from backends.base.answers import Reassignment
+from backends.live.calls.partition_errors import LEFT_OUT, PartitionRefusal, by_topic, refusal
+from backends.live.codec.request_encoder import pack_assignments
+from backends.live.connections.connection import BrokerConnection
+from backends.live.errors import check, on_cluster
+from recovery.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kio.schema.alter_partition_reassignments.v0.response import (
+        AlterPartitionReassignmentsResponse as Answer0,
+    )
+    from kio.schema.alter_partition_reassignments.v1.response import (
+        AlterPartitionReassignmentsResponse as Answer1,
+    )
+    from kio.static.primitive import i32, i32Timedelta
+    from kio.static.protocol import RequestPayload
+
+ALTER_PARTITION_REASSIGNMENTS = 45
+LIST_PARTITION_REASSIGNMENTS = 46
+
+Orders = Mapping[TopicPartition, tuple[int, ...]]
+
+
+async def list_reassignments(
+    conn: BrokerConnection,
+    partitions: Iterable[TopicPartition] | None = None,
+    *,
+    timeout: float | None = None,
+) -> tuple[Reassignment, ...]:
+    """Reassignments in progress, of ``partitions`` or of all. Needs DESCRIBE on the cluster.
+
+    A partition that does not exist is none in progress. Raises BrokerError, NotAllowed, NotOffered, BackendError.
+    """
+    from kio.schema.list_partition_reassignments.v0.request import (
+        ListPartitionReassignmentsRequest,
+        ListPartitionReassignmentsTopics,
+    )
+    from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
+    from kio.schema.types import TopicName
+
+    conn.require(LIST_PARTITION_REASSIGNMENTS, (0,), "ListPartitionReassignments")
+    topics = None
+    if partitions is not None:
+        topics = tuple(
+            ListPartitionReassignmentsTopics(
+                name=TopicName(topic), partition_indexes=cast("tuple[i32, ...]", tuple(indexes))
+            )
+            for topic, indexes in by_topic(partitions).items()
+        )
+    request = ListPartitionReassignmentsRequest(timeout=_limit(conn, timeout), topics=topics)
+    answer = await conn.send(request, ListPartitionReassignmentsResponse, timeout=timeout)
+    check(answer.error_code, "ListPartitionReassignments", on_cluster("DESCRIBE"), answer.error_message)
+    return tuple(
+        Reassignment(
+            TopicPartition(str(t.name), p.partition_index), p.replicas, p.adding_replicas, p.removing_replicas
+        )
+        for t in answer.topics
+        for p in t.partitions
+    )
+
+
+async def write_assignments(
+    conn: BrokerConnection, orders: Orders, *, timeout: float | None = None
+) -> Mapping[TopicPartition, PartitionRefusal | None]:
+    """Write an assignment for each partition; None where it was accepted. Needs ALTER on the cluster.
+
+    The controller compares nothing with what stood there before: read topic id, replica set and reassignments
+    in progress right before. Where v1 is offered (4.1 and later) a change of the replication factor is refused
+    by the controller; a replica exchanged for another is not.
+    Raises BrokerError (``sent``: it may have been done), NotAllowed, NotOffered, BackendError.
+    """
+    version = conn.require(ALTER_PARTITION_REASSIGNMENTS, (0, 1), "AlterPartitionReassignments")
+    request, response = _messages(version)
+    limit = _limit_ms(conn, timeout)
+    packed = pack_assignments(request, dict(sorted(orders.items())), timeout_ms=limit)
+    answer = await conn.send(packed, response, timeout=timeout)
+    check(answer.error_code, "AlterPartitionReassignments", on_cluster("ALTER"), answer.error_message)
+    told: dict[TopicPartition, PartitionRefusal | None] = dict.fromkeys(orders, LEFT_OUT)
+    for topic in answer.responses:
+        for p in topic.partitions:
+            told[TopicPartition(str(topic.name), p.partition_index)] = refusal(p.error_code, p.error_message)
+    return told
+
+
+def _messages(version: int) -> tuple[type[RequestPayload], type[Answer0 | Answer1]]:
+    """AlterPartitionReassignments and its answer; v1 adds KIP-860's flag to both."""
+    if version:
+        from kio.schema.alter_partition_reassignments.v1 import request, response
+
+        return request.AlterPartitionReassignmentsRequest, response.AlterPartitionReassignmentsResponse
+    from kio.schema.alter_partition_reassignments.v0 import request as request_0
+    from kio.schema.alter_partition_reassignments.v0 import response as response_0
+
+    return request_0.AlterPartitionReassignmentsRequest, response_0.AlterPartitionReassignmentsResponse
+
+
+def _limit_ms(conn: BrokerConnection, timeout: float | None) -> int:
+    """What the controller may take at most: as long as we wait for it."""
+    return int(1000 * (conn.request_timeout if timeout is None else timeout))
+
+
+def _limit(conn: BrokerConnection, timeout: float | None) -> i32Timedelta:
+    """The same as kio takes it."""
+    from kio.static.primitive import i32Timedelta
+
+    return i32Timedelta.parse(timedelta(milliseconds=_limit_ms(conn, timeout)))

@@ -1,0 +1,129 @@
+"""kio's messages in the shape that aiokafka's connection carries.
+
+aiokafka asks a request for ``prepare``, ``build_request_header``, ``encode``, ``parse_response_header`` and
+``RESPONSE_TYPE.decode``; kio has typed messages for every call that is needed here, and a native decoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
+from typing import Any, TypeVar
+
+from kio.index import KioIndexError, load_response_schema
+from kio.serial import entity_reader, entity_writer
+from kio.static.primitive import i32
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from backends.live.codec.field_lengths import check_lengths
+
+API_VERSIONS = 18
+Versions = Mapping[int, tuple[int, int]]
+"""Api key to the lowest and highest version that a broker serves."""
+
+R = TypeVar("R", bound=ResponsePayload)
+
+
+def read(response_type: type[R], data: bytes, offset: int) -> tuple[R, int]:
+    """The answer that begins at ``offset``, and its size. Raises whatever kio raises where the bytes do not fit."""
+    check_lengths(response_type, data, offset)
+    try:
+        return entity_reader(response_type)(memoryview(data), offset)
+    except ValueError as error:
+        if "ErrorCode" not in str(error):
+            raise
+        from backends.live.codec.unknown_error_codes import read_with_unknown_codes
+
+        return read_with_unknown_codes(response_type, data, offset)
+
+
+@dataclass(frozen=True, slots=True)
+class RawAnswer:
+    """An answer's bytes, still undecoded behind its header, which ends at ``offset``."""
+
+    data: bytes
+    offset: int
+
+    @classmethod
+    def decode(cls, buffer: BytesIO) -> RawAnswer:
+        """What is left of ``buffer`` behind the header (aiokafka's hook)."""
+        return cls(buffer.getvalue(), buffer.tell())
+
+    def read(self, response_type: type[R]) -> R:
+        """Decode. Raises whatever kio raises where the bytes do not fit."""
+        return read(response_type, self.data, self.offset)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A request of that type, encoded already."""
+
+    request_type: type[RequestPayload]
+    body: bytes
+
+
+Sendable = RequestPayload | Packed
+
+
+class _Header:
+    """An encoded request header (aiokafka's hook)."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def encode(self) -> bytes:
+        return self._data
+
+
+class CarriedRequest:
+    """One request, encoded when it is made: a value that does not fit fails before anything is sent."""
+
+    RESPONSE_TYPE = RawAnswer
+
+    def __init__(self, request: Sendable) -> None:
+        if isinstance(request, Packed):
+            self._request, self._body = request.request_type, request.body
+        else:
+            self._request = type(request)
+            body = BytesIO()
+            entity_writer(self._request)(body, request)
+            self._body = body.getvalue()
+        response = _response_type(self._request.__api_key__, self._request.__version__)
+        self._read_header = entity_reader(response.__header_schema__)
+
+    def prepare(self, _versions: Versions) -> CarriedRequest:
+        return self
+
+    def build_request_header(self, correlation_id: int, client_id: str) -> _Header:
+        header_type: Any = self._request.__header_schema__
+        header = header_type(
+            request_api_key=self._request.__api_key__,
+            request_api_version=self._request.__version__,
+            correlation_id=i32(correlation_id),
+            client_id=client_id,
+        )
+        buffer = BytesIO()
+        entity_writer(header_type)(buffer, header)
+        return _Header(buffer.getvalue())
+
+    def encode(self) -> bytes:
+        return self._body
+
+    def parse_response_header(self, buffer: BytesIO) -> Any:
+        header, size = self._read_header(buffer.getvalue(), 0)
+        buffer.seek(size)
+        return header
+
+
+@cache
+def _response_type(api_key: int, version: int) -> type[ResponsePayload]:
+    try:
+        return load_response_schema(api_key, version)
+    except KioIndexError:
+        from backends.live.codec.recovery_tool_messages import RESPONSES
+
+        return RESPONSES[api_key, version]

@@ -1,0 +1,125 @@
+"""Lengths that an answer declares, held against what it holds, before kio's decoder sees them.
+
+That decoder reserves memory for as many items as an array declares, and where it gets none it ends the process,
+which no ``except`` sees: fourteen wrong bytes from one broker would end a recovery half-way. So every answer is
+walked through by its schema first, thousands of rows at a stroke (``shortforms``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from backends.live.codec.message_fields import MessageField, message_fields
+from backends.live.codec.row_patterns import SIZES, RowRun, runs
+
+_Walk = Callable[["_Walker"], None]
+
+
+class LengthError(ValueError):
+    """An answer declares more than it holds."""
+
+
+def check_lengths(kind: Any, data: bytes | memoryview, offset: int) -> None:
+    """Raises LengthError where a message of ``kind`` at ``offset`` declares more items, or bytes, than follow.
+
+    Also where an array or a string is null that may not be: that decoder gives None for it all the same.
+    """
+    _message(kind)(_Walker(data, offset))
+
+
+class _Walker:
+    """A place in the bytes."""
+
+    def __init__(self, data: bytes | memoryview, at: int) -> None:
+        self._data = data
+        self._at = at
+
+    def skip(self, size: int) -> None:
+        if size < 0 or size > len(self._data) - self._at:
+            raise LengthError(f"{size} bytes are declared at {self._at}, {len(self._data) - self._at} follow")
+        self._at += size
+
+    def integer(self, size: int) -> int:
+        """A signed integer, big end first."""
+        self.skip(size)
+        return int.from_bytes(self._data[self._at - size : self._at], "big", signed=True)
+
+    def varint(self) -> int:
+        """An unsigned varint of at most five bytes."""
+        value = 0
+        for shift in range(0, 35, 7):
+            byte = self.integer(1) & 0xFF
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:  # the continuation bit
+                return value
+        raise LengthError(f"a varint that does not end at {self._at}")
+
+    def items(self, count: int, each: _Walk, runs: Sequence[RowRun] = ()) -> None:
+        """``count`` items of at least one byte each; as many of them as may be in ``runs``."""
+        if count > len(self._data) - self._at:
+            raise LengthError(
+                f"{count} items are declared at {self._at}, {len(self._data) - self._at} bytes follow"
+            )
+        while count:
+            for several, pattern in runs:
+                found = pattern.match(self._data, self._at) if several <= count else None
+                if found is not None:
+                    self._at, count = found.end(), count - several
+                    break
+            else:
+                each(self)
+                count -= 1
+
+
+@cache
+def _message(kind: Any) -> _Walk:
+    flexible: bool = kind.__flexible__
+    plain = [_field(shape, flexible) for shape in message_fields(kind) if shape.tag is None]
+    tagged = {shape.tag: _field(shape, flexible) for shape in message_fields(kind) if shape.tag is not None}
+
+    def walk(walker: _Walker) -> None:
+        for each in plain:
+            each(walker)
+        for _ in range(walker.varint() if flexible else 0):
+            tag, size = walker.varint(), walker.varint()
+            known = tagged.get(tag)
+            if known is None:
+                walker.skip(size)
+            else:
+                known(walker)
+
+    return walk
+
+
+def _field(shape: MessageField, flexible: bool) -> _Walk:
+    one = _primitive(shape, flexible) if shape.nested is None else _message(shape.nested)
+    if shape.many:
+        several = runs(shape.nested) if flexible and shape.nested is not None else ()
+        size = _length(4, flexible, shape.nullable)
+        return lambda walker: walker.items(size(walker), one, several)
+    if shape.nullable and shape.nested is not None:
+        return lambda walker: None if walker.integer(1) < 0 else one(walker)
+    return one
+
+
+def _primitive(shape: MessageField, flexible: bool) -> _Walk:
+    size = SIZES.get(shape.primitive)
+    if size is not None:
+        return lambda walker: walker.skip(size)
+    nullable = shape.nullable and not shape.many  # of an array, that is said of the whole
+    length = _length(2 if shape.primitive == "string" else 4, flexible, nullable)
+    return lambda walker: walker.skip(length(walker))
+
+
+def _length(width: int, flexible: bool, nullable: bool) -> Callable[[_Walker], int]:
+    """How many items or bytes follow; 0 for null. ``width`` is that of the length where it is no varint."""
+
+    def read(walker: _Walker) -> int:
+        length = walker.varint() - 1 if flexible else walker.integer(width)
+        if length < 0 and not nullable:
+            raise LengthError("null where it may not be")
+        return max(0, length)
+
+    return read

@@ -1,0 +1,122 @@
+"""What a cluster offers, by what its brokers say in ApiVersions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from backends.base.answers import Capabilities, Offered
+from recovery.model import Unknown, Why
+
+GET_REPLICA_LOG_INFO = 93
+"""As Kafka's development line has it; in no release up to 4.4."""
+ELECT_LEADERS = 43
+ELECT_DESIGNATED = 3
+"""The version of ElectLeaders that takes designated leaders; in no release up to 4.4."""
+
+
+class CallVersions(NamedTuple):
+    """A call and what it serves here; ``least`` is the lowest version that does, ``newest`` that we speak."""
+
+    name: str
+    key: int
+    least: int
+    newest: int
+    used_for: str
+
+
+LIST_OFFSETS = CallVersions("ListOffsets", 2, 1, 9, "log end offsets of every replica")
+FETCH = CallVersions("Fetch", 1, 12, 12, "epoch lineage, log start, high watermark")
+ALTER_REASSIGNMENTS = CallVersions(
+    "AlterPartitionReassignments", 45, 0, 1, "designated elections, by reordering"
+)
+ELECT = CallVersions(
+    "ElectLeaders", ELECT_LEADERS, 2, 2, "preferred, unclean and (by reordering) designated elections"
+)
+
+CALLS = (
+    CallVersions("DescribeCluster", 60, 0, 2, "brokers; with fenced ones from v2"),
+    CallVersions("DescribeTopicPartitions", 75, 0, 0, "partitions with ELR and LastKnownELR"),
+    CallVersions("Metadata", 3, 12, 12, "partitions where DescribeTopicPartitions is missing"),
+    LIST_OFFSETS,
+    FETCH,
+    CallVersions("DescribeConfigs", 32, 4, 4, "min.insync.replicas and the kind of topic"),
+    CallVersions("DescribeLogDirs", 35, 4, 5, "log dirs, sizes, topics that may not be seen"),
+    CallVersions("DescribeQuorum", 55, 1, 2, "controllers, and which broker is caught up"),
+    CallVersions("ListPartitionReassignments", 46, 0, 0, "reassignments in progress"),
+    ALTER_REASSIGNMENTS,
+    ELECT,
+    CallVersions("AddRaftVoter", 80, 0, 0, "replacing a controller"),
+    CallVersions("RemoveRaftVoter", 81, 0, 0, "replacing a controller"),
+    CallVersions("GetReplicaLogInfo", GET_REPLICA_LOG_INFO, 0, 0, "replica log info, native"),
+    CallVersions(
+        "ElectLeaders v3", ELECT_LEADERS, ELECT_DESIGNATED, ELECT_DESIGNATED, "designated elections, native"
+    ),
+)
+
+Served = Mapping[int, Mapping[int, tuple[int, int]]]
+"""Broker id to what it serves: api key to (lowest, highest version)."""
+
+
+def capabilities(served: Served, features: Mapping[str, int] | None) -> Capabilities:
+    """What all the brokers in ``served`` offer together, and who differs."""
+    offered = {call.name: _common(call, served) for call in CALLS}
+    return Capabilities(
+        tuple(Offered(call.name, offered[call.name], call.used_for) for call in CALLS),
+        dict(features or {}),
+        _replica_logs(offered),
+        _designated(offered),
+    )
+
+
+def _common(call: CallVersions, served: Served) -> tuple[int, int] | Unknown:
+    """The versions that each broker serves and that are known here."""
+    if not served:
+        return Unknown(Why.NOT_ANSWERED, "no broker was asked")
+    ranges = {broker: keys.get(call.key) for broker, keys in served.items()}
+    usable = {
+        broker: (max(r[0], call.least), min(r[1], call.newest))
+        for broker, r in ranges.items()
+        if r is not None
+    }
+    lacking = [b for b in sorted(ranges) if b not in usable or usable[b][0] > usable[b][1]]
+    if len(lacking) == len(served):
+        return Unknown(Why.NOT_OFFERED, _speaks(ranges.values()))
+    if lacking:
+        return Unknown(
+            Why.NOT_OFFERED, f"broker{'s' * (len(lacking) > 1)} {_ids(lacking)} lack it, others have it"
+        )
+    low, high = max(r[0] for r in usable.values()), min(r[1] for r in usable.values())
+    if low > high:
+        return Unknown(Why.NOT_OFFERED, "the brokers have no version of it in common")
+    return low, high
+
+
+def _speaks(ranges: Iterable[tuple[int, int] | None]) -> str:
+    spoken = sorted({f"{r[0]}-{r[1]}" for r in ranges if r is not None})
+    return f"brokers serve versions {', '.join(spoken)} only" if spoken else ""
+
+
+def _ids(brokers: Iterable[int]) -> str:
+    return ", ".join(map(str, brokers))
+
+
+def _replica_logs(offered: Mapping[str, tuple[int, int] | Unknown]) -> str:
+    native = offered["GetReplicaLogInfo"]
+    if not isinstance(native, Unknown):
+        lineage = offered[FETCH.name]
+        return "GetReplicaLogInfo (native), epochs by Fetch" + (
+            " (which is missing: ranking last-record cannot be had)" if isinstance(lineage, Unknown) else ""
+        )
+    missing = [c.name for c in (LIST_OFFSETS, FETCH) if isinstance(offered[c.name], Unknown)]
+    return f"not to be had: {', '.join(missing)} missing" if missing else "ListOffsets+Fetch (emulated)"
+
+
+def _designated(offered: Mapping[str, tuple[int, int] | Unknown]) -> str | Unknown:
+    if not isinstance(offered["ElectLeaders v3"], Unknown):
+        return "ElectLeaders v3 (native)"
+    for call in (ALTER_REASSIGNMENTS, ELECT):
+        lacking = offered[call.name]
+        if isinstance(lacking, Unknown):
+            return Unknown(lacking.why, f"{call.name}: {lacking.detail}")
+    return "reorder, elect, restore (emulated)"

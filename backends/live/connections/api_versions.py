@@ -1,0 +1,65 @@
+"""The first question on a connection: ApiVersions, with the finalised features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from backends.live.codec.aiokafka_requests import API_VERSIONS, CarriedRequest, RawAnswer, Versions
+
+CLIENT_SOFTWARE = "ktriage"
+CLIENT_SOFTWARE_VERSION = "0.1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersionsAnswer:
+    """What a broker said of itself. ``features`` (name to finalised level) is None where it told none.
+
+    ``versions``: api key to (lowest, highest). ``features_epoch``: the offset of the metadata that the
+    features are from, -1 unknown.
+    """
+
+    versions: Versions
+    features: Mapping[str, int] | None
+    features_epoch: int
+
+
+class ApiVersionsRequest:
+    """ApiVersions v4, or v3: aiokafka hands over what v0 told, and asks in v0 only, which has no features."""
+
+    RESPONSE_TYPE = RawAnswer
+
+    def __init__(self) -> None:
+        self._version = 3
+
+    def prepare(self, versions: Versions) -> CarriedRequest:
+        """The request in the highest version that the broker serves (aiokafka's hook)."""
+        _, highest = versions[API_VERSIONS]
+        if highest >= 4:
+            from kio.schema.api_versions.v4 import ApiVersionsRequest as Request4
+
+            self._version = 4
+            return CarriedRequest(_named(Request4))
+        from kio.schema.api_versions.v3 import ApiVersionsRequest as Request3
+
+        return CarriedRequest(_named(Request3))
+
+    def read(self, answer: RawAnswer) -> ApiVersionsAnswer:
+        """Decode the answer to it. Raises whatever kio raises; ValueError for an error code."""
+        from kio.schema.api_versions.v3 import ApiVersionsResponse as Response3
+        from kio.schema.api_versions.v4 import ApiVersionsResponse as Response4
+
+        said = answer.read(Response4) if self._version == 4 else answer.read(Response3)
+        if said.error_code:
+            raise ValueError(f"ApiVersions: {said.error_code.name}")
+        told = said.finalized_features_epoch >= 0
+        return ApiVersionsAnswer(
+            {k.api_key: (k.min_version, k.max_version) for k in said.api_keys},
+            {f.name: f.max_version_level for f in said.finalized_features} if told else None,
+            said.finalized_features_epoch,
+        )
+
+
+def _named(request_type: Any) -> Any:
+    return request_type(client_software_name=CLIENT_SOFTWARE, client_software_version=CLIENT_SOFTWARE_VERSION)

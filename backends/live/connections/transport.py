@@ -1,0 +1,178 @@
+"""aiokafka's connection as the transport of our requests: dialling, authentication, what its failures mean."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from struct import Struct
+from typing import Any
+
+from aiokafka.conn import AIOKafkaConnection
+from aiokafka.errors import (
+    CorrelationIdError,
+    IllegalSaslStateError,
+    KafkaConnectionError,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanismError,
+)
+
+from backends.live.client.addresses import Address
+from backends.live.client.sasl import Bearer, Scram
+from backends.live.client.secret import Secret
+from backends.live.client.settings import ClientSettings
+from backends.live.errors import ConnectionProblem, one_line
+
+# aiokafka's debug lines hold requests as they are sent, a password or a token among them.
+logging.getLogger("aiokafka.conn").disabled = True
+
+_NO_LIMIT_MS = 24 * 3600 * 1000
+"""aiokafka's own time-outs are out of the way: each of our awaits has its deadline."""
+
+LARGEST = 256 << 20
+"""Bytes of an answer at most: 200,000 partitions described at once are a tenth of it."""
+
+_LENGTH = Struct(">i")
+_AUTHENTICATION = (SaslAuthenticationFailed, UnsupportedSaslMechanismError, IllegalSaslStateError)
+
+
+class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no types
+    """A connection to one IP address. ``talking`` once TCP and TLS stand and a first request was written."""
+
+    def __init__(self, ip: str, address: Address, settings: ClientSettings, token: Secret | None) -> None:
+        sasl = settings.sasl
+        self._bearer = Bearer(token, sasl.extensions) if sasl and token else None
+        super().__init__(
+            ip,
+            address.port,
+            client_id=settings.client_id,
+            request_timeout_ms=_NO_LIMIT_MS,
+            ssl_context=settings.tls.context(address.host) if settings.tls else None,
+            security_protocol=settings.security_protocol,
+            sasl_mechanism=sasl.mechanism if sasl else None,
+            sasl_plain_username=sasl.username if sasl else None,
+            sasl_plain_password=sasl.password.reveal() if sasl and sasl.password else None,
+            sasl_oauth_token_provider=self._bearer,
+        )
+        self.talking = False
+
+    @staticmethod
+    async def _read(self_ref: Any) -> None:
+        """aiokafka's loop, which would wait for, and hold, whatever a peer announces."""
+        transport = self_ref()
+        if transport is None:
+            return
+        reader = transport._reader
+        del transport
+        while True:
+            (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+            if not _LENGTH.size <= size <= LARGEST:
+                raise ValueError(f"a frame of {size} bytes was announced")
+            frame = await reader.readexactly(size)
+            transport = self_ref()
+            if transport is None:
+                return
+            if not transport._requests:
+                raise ValueError("an answer came that nobody had asked for")
+            transport._handle_frame(frame)
+            del transport
+
+    def send(self, request: Any, expect_response: bool = True) -> Any:
+        """Write a request; the awaitable gives its answer."""
+        self.talking = True
+        return super().send(request, expect_response)
+
+    def authenticator_oauth(self) -> Bearer | None:
+        """aiokafka's hook: its own takes the broker's refusal for success."""
+        return self._bearer
+
+    def authenticator_scram(self) -> Scram:
+        """aiokafka's hook."""
+        return Scram(
+            loop=self._loop,
+            sasl_plain_password=self._sasl_plain_password,
+            sasl_plain_username=self._sasl_plain_username,
+            sasl_mechanism=self._sasl_mechanism,
+        )
+
+    def drop(self) -> None:
+        """Close at once: no TLS farewell, which a hung peer would leave us waiting for."""
+        writer: asyncio.StreamWriter | None = self._writer
+        self.close()
+        if writer is not None:
+            writer.transport.abort()
+
+
+def explain(error: BaseException, hint: str = "") -> tuple[ConnectionProblem, str]:
+    """What an exception of the transport means, and one line that says so. Holds no secret.
+
+    ``hint`` is put where another security.protocol may be what the listener wants.
+    """
+    cause = error.__cause__ if isinstance(error, KafkaConnectionError) else None
+    error = cause if isinstance(cause, Exception) else error
+    if isinstance(error, _AUTHENTICATION):
+        bare = isinstance(error, IllegalSaslStateError)
+        why = f"this listener does not authenticate anybody{hint}" if bare else _said(error)
+        if isinstance(error, UnsupportedSaslMechanismError):
+            why = "this listener does not offer that sasl.mechanism"
+        return ConnectionProblem.AUTHENTICATION, f"authentication failed: {why}"
+    if isinstance(error, CorrelationIdError):
+        return ConnectionProblem.UNDECODABLE, "answered something else than was asked"
+    if isinstance(error, (EOFError, KafkaConnectionError)):
+        by_peer = isinstance(error, EOFError)  # aiokafka names no cause where we closed it ourselves
+        return (
+            ConnectionProblem.CLOSED,
+            f"connection closed by peer{hint}" if by_peer else "connection closed",
+        )
+    if isinstance(error, ssl.SSLError):
+        return ConnectionProblem.TLS, f"TLS: {_tls_words(error)}"
+    if isinstance(error, OSError):
+        return _explain_os(error, hint)
+    # What a decoder says of bytes is for its authors.
+    kind = type(error).__name__
+    return (
+        ConnectionProblem.UNDECODABLE,
+        f"answer not understood: it is not in Kafka's protocol ({kind}){hint}",
+    )
+
+
+def _explain_os(error: OSError, hint: str) -> tuple[ConnectionProblem, str]:
+    words = one_line(error.strerror or type(error).__name__)
+    match error:
+        case socket.gaierror():
+            told = ConnectionProblem.UNRESOLVED, f"name not resolved: {words}"
+        case ConnectionRefusedError():
+            told = ConnectionProblem.REFUSED, "connection refused"
+        case OSError(errno=errno.EHOSTUNREACH | errno.ENETUNREACH | errno.EHOSTDOWN | errno.EADDRNOTAVAIL):
+            told = ConnectionProblem.NO_ROUTE, f"no route: {words}"
+        case TimeoutError():
+            told = ConnectionProblem.CONNECT_TIMEOUT, "connect timed out"
+        case ConnectionError():
+            told = ConnectionProblem.CLOSED, f"connection closed by peer{hint}"
+        case _:
+            told = ConnectionProblem.CLOSED, f"connection lost: {words}"
+    return told
+
+
+def _said(error: BaseException) -> str:
+    # The broker's own words; aiokafka puts the connection itself there where the broker said nothing.
+    words = [a for a in error.args if isinstance(a, str) and a]
+    return one_line(words[0] if words else type(error).__name__)
+
+
+def _tls_words(error: ssl.SSLError) -> str:
+    reason = error.reason or type(error).__name__
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate is not accepted: {one_line(error.verify_message)}"
+    if reason in ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF_WHILE_READING", "RECORD_LAYER_FAILURE"):
+        return f"{reason} (does this listener speak TLS?)"
+    if "CERTIFICATE_REQUIRED" in reason or "BAD_CERTIFICATE" in reason or "HANDSHAKE_FAILURE" in reason:
+        return f"{reason} (does the broker want another client certificate? ssl.keystore.*)"
+    return reason
+
+
+def protocol_hint(settings: ClientSettings) -> str:
+    """What a broker that closes in the greeting is mostly about."""
+    return f" (security.protocol is {settings.security_protocol}: is that what this listener wants?)"

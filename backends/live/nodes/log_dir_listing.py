@@ -1,0 +1,113 @@
+"""Log dirs of all brokers, and the list of all partitions held against them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from backends.base.answers import LogDir, Partitions
+from backends.base.errors import BackendError
+from backends.live.calls.describe_log_dirs import BrokerLogDirs, held_replicas
+from backends.live.calls.describe_partitions import describe_partitions, unseen_topics, with_hidden
+from backends.live.calls.sizes import Sizes
+from backends.live.connections.connection import BrokerConnection
+from backends.live.errors import BrokerError, as_unknown
+from backends.live.nodes.brokers import BrokerFleet
+from recovery.model import Unknown, Why
+
+LISTING_TIMEOUT = 2.0
+"""Seconds that the list of all partitions waits for log dirs; a broker that is silent is left out of it."""
+
+FRESH_FOR = 15.0
+"""Seconds for which a survey does without asking the same connection for its log dirs again."""
+
+
+class _LogDirAnswer(NamedTuple):
+    connection: int
+    at: float
+    held: BrokerLogDirs
+
+
+class LogDirListing:
+    """Asks for log dirs; the newest answer of each broker is kept for the sizes in a survey."""
+
+    def __init__(self, fleet: BrokerFleet) -> None:
+        self._fleet = fleet
+        self._newest: dict[int, _LogDirAnswer] = {}
+        self._asking: dict[int, asyncio.Task[tuple[LogDir, ...] | Unknown]] = {}
+
+    async def everything(self) -> Partitions:
+        """All partitions that the caller may see, with the topics that only the brokers' log dirs show."""
+        told, dirs = await asyncio.gather(
+            self._fleet.any(describe_partitions), self._of_brokers_that_should_be_up()
+        )
+        found = told.value
+        unseen = unseen_topics(found, dirs)
+        if unseen:
+            found = (await self._fleet.any(lambda conn: with_hidden(conn, found, unseen))).value
+        return replace(found, not_compared=_refused(dirs))
+
+    async def _of_brokers_that_should_be_up(self) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
+        brokers = [broker.id for broker in self._fleet.brokers if not broker.fenced]
+        tasks = {broker: asyncio.ensure_future(self._ask(broker)) for broker in brokers}
+        if not tasks:
+            return {}
+        done, late = await asyncio.wait(tasks.values(), timeout=LISTING_TIMEOUT)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+        return {broker: task.result() for broker, task in tasks.items() if task in done}
+
+    async def log_dirs(self, brokers: Sequence[int] | None) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
+        """Of the brokers named, or of all that are listed."""
+        wanted = [broker.id for broker in self._fleet.brokers] if brokers is None else list(brokers)
+        answers = await asyncio.gather(*(self._ask(broker) for broker in wanted))
+        return dict(zip(wanted, answers, strict=True))
+
+    async def _ask(self, broker: int) -> tuple[LogDir, ...] | Unknown:
+        """The log dirs of that broker; callers that want them at the same time share one request."""
+        task = self._asking.get(broker)
+        if task is None:
+            task = self._asking[broker] = asyncio.ensure_future(self._describe(broker))
+            task.add_done_callback(lambda _: self._asking.pop(broker, None))
+        return await asyncio.shield(task)
+
+    async def _describe(self, broker: int) -> tuple[LogDir, ...] | Unknown:
+        try:
+            connection = await self._fleet.connection(broker)
+            found = await held_replicas(connection)
+        except BackendError as error:
+            return as_unknown(error)
+        self._keep(broker, connection, found)
+        return found.dirs
+
+    def _keep(self, broker: int, connection: BrokerConnection, found: BrokerLogDirs) -> None:
+        now = asyncio.get_running_loop().time()
+        self._newest[broker] = _LogDirAnswer(connection.identity, now, found)
+
+    async def note_dirs(self, broker: int, connection: BrokerConnection) -> None:
+        """Ask for the log dirs beside a survey, unless this very connection has just told them.
+
+        What is not allowed or not offered costs the sizes only. Raises BrokerError.
+        """
+        kept = self._newest.get(broker)
+        now = asyncio.get_running_loop().time()
+        if kept is not None and kept.connection == connection.identity and now - kept.at < FRESH_FOR:
+            return
+        try:
+            self._keep(broker, connection, await held_replicas(connection))
+        except BrokerError:
+            raise
+        except BackendError:
+            self._newest.pop(broker, None)
+
+    def sizes(self) -> Mapping[int, Sizes]:
+        """By broker the log dirs and sizes; a replica that is being moved counts where it is."""
+        return {broker: told.held.sizes for broker, told in self._newest.items()}
+
+
+def _refused(dirs: Mapping[int, tuple[LogDir, ...] | Unknown]) -> Unknown | None:
+    told = (answer for answer in dirs.values() if isinstance(answer, Unknown))
+    return next((answer for answer in told if answer.why is Why.NOT_ALLOWED), None)

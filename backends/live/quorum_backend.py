@@ -1,0 +1,37 @@
+"""A cluster of which only the quorum is asked: without what the other questions need, which costs start-up time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from backends.live.client.addresses import Address
+from backends.live.client.settings import ClientSettings
+from backends.live.membership import LiveMembership
+from backends.live.nodes.brokers import BrokerFleet
+from backends.live.nodes.controllers import ControllerConnections
+
+
+class QuorumOnly:
+    """Through controllers alone (KIP-919), or ``through_brokers``; ``settings.bootstrap`` are whose addresses they
+    are. ``overrides`` are brokers' addresses.
+    """
+
+    simulated = False
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        overrides: Mapping[int, Address] | None = None,
+        *,
+        through_brokers: bool = False,
+    ) -> None:
+        self.title = ",".join(str(address) for address in settings.bootstrap)
+        self._fleet = BrokerFleet(settings, overrides) if through_brokers else None
+        seeds = () if through_brokers else settings.bootstrap
+        self.membership = LiveMembership(self.title, self._fleet, ControllerConnections(settings, seeds))
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        await self.membership.close()
+        if self._fleet is not None:
+            await self._fleet.close()

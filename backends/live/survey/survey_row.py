@@ -1,0 +1,78 @@
+"""One partition while it is surveyed, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from backends.live.calls.sizes import NO_SIZES, Sizes
+from backends.live.survey.log_queries import ReplicaLogEnd
+from backends.live.survey.topic_batch import NOT_SETTLED
+from recovery import epoch_probe as probing
+from recovery.epoch_probe import Probe
+from recovery.model import (
+    Broker,
+    PartitionState,
+    Replica,
+    ReplicaLog,
+    Unknown,
+)
+from recovery.standing import standing
+
+
+class SurveyRow:
+    """``open``: brokers whose log end or last epoch is not settled; ``asked``: those with a question under way.
+
+    ``unknown`` says why a broker's log (or its lineage) is not known; what a broker said before it fell silent
+    is kept. ``place`` is that of its first replica in the survey; ``waiting`` are the places of those that the
+    survey waits for here.
+    """
+
+    __slots__ = ("asked", "changes", "ends", "open", "place", "probes", "state", "tp", "unknown", "waiting")
+
+    def __init__(self, state: PartitionState, place: int) -> None:
+        self.state = state
+        self.tp = state.tp
+        self.place = place
+        self.waiting: list[int] = []
+        self.open: set[int] = set()
+        self.asked: set[int] = set()
+        self.ends: dict[int, ReplicaLogEnd] = {}
+        self.probes: dict[int, Probe] = {}
+        self.unknown: dict[int, Unknown] = {}
+        self.changes = 0
+
+    @property
+    def done(self) -> bool:
+        return not self.open and not self.asked
+
+    def settled(self) -> dict[int, Probe]:
+        """The logs whose last record's epoch is known."""
+        return {broker: probe for broker, probe in self.probes.items() if probe.settled}
+
+    def fill(
+        self, found: list[Replica | None], brokers: Mapping[int, Broker], held: Mapping[int, Sizes]
+    ) -> None:
+        """Put what is known of every replica that was asked here to its place."""
+        for place, broker in enumerate(self.state.replicas, self.place):
+            if broker in self.ends or broker in self.unknown or broker in self.open:
+                log = self._log(broker, held.get(broker, NO_SIZES))
+                found[place] = Replica(broker, standing(self.state, broker, brokers), log)
+
+    def _log(self, broker: int, sizes: Sizes) -> ReplicaLog | Unknown:
+        end = self.ends.get(broker)
+        if end is None:
+            return self.unknown.get(broker, NOT_SETTLED)
+        log_dir, size = sizes.one(self.tp)
+        probe = self.probes.get(broker)
+        if probe is None or not probe.settled:
+            unknown = self.unknown.get(broker, NOT_SETTLED)
+            return ReplicaLog(end.leader_epoch, end.offset, lineage=unknown, log_dir=log_dir, size=size)
+        return ReplicaLog(
+            end.leader_epoch,
+            end.offset,
+            probe.log_start_offset,
+            probe.high_watermark,
+            probing.lineage(probe),
+            log_dir,
+            size,
+        )

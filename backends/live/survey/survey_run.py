@@ -1,0 +1,401 @@
+"""The survey: every replica's own broker is asked how far its log goes, all brokers at once.
+
+Each broker has one worker with one request in flight, and fails alone. A partition is settled when every one
+of its replicas is. Where only the last record's epoch is wanted, replicas are asked in batches of one topic
+(``topic_batch``), and only a replica with an error becomes a row of its own (``survey_row``). Otherwise every
+partition is a row: the next question to one log may depend on the answer of another
+(``recovery.epoch_probe.deepen``), so the workers share the rows and wake one another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from itertools import islice
+from operator import itemgetter
+from typing import Any, Protocol, cast
+
+from backends.base.answers import ClusterInfo, Contact, Depth, SurveyRequest
+from backends.base.errors import BackendError
+from backends.base.protocol import Progress
+from backends.live.connections.connection import BrokerConnection
+from backends.live.errors import BrokerError, ConnectionProblem
+from backends.live.survey import batch_queries, log_queries
+from backends.live.survey.batch_queries import LEFT_OUT, NeedsRow
+from backends.live.survey.log_ends import LogEnds
+from backends.live.survey.log_queries import CALL, LogQueryError, ReplicaLogEnd
+from backends.live.survey.survey_progress import SurveyProgress
+from backends.live.survey.survey_row import SurveyRow
+from backends.live.survey.topic_batch import TopicBatch, per_request, topic_batches
+from recovery import epoch_probe as probing
+from recovery.epoch_probe import Answer, OutOfRange, Probe, ProbeError
+from recovery.model import PartitionState, TopicPartition, Unknown, Why
+
+REQUEST_TIMEOUT = 3.0
+"""Seconds for one answer; an offline broker that takes the connection and stays silent is settled by it."""
+
+PAUSES = (0.1, 0.2, 0.5, 1.0)
+"""Seconds between attempts at a broker that should be up."""
+
+CERTAIN = (ConnectionProblem.UNDECODABLE, ConnectionProblem.WRONG_NODE)
+GARBLED = 2
+"""How often a broker is asked again after an answer that cannot be understood, or that another one gave: the next
+will hardly be better.
+"""
+
+CHANGES = 3
+"""How often a log may change while it is asked before it is given up."""
+
+
+class SurveyConnections(Protocol):
+    """What a survey needs of the fleet."""
+
+    async def connection(self, broker: int) -> BrokerConnection:
+        """An open connection to that broker. Raises BrokerError."""
+        ...
+
+    def address(self, broker: int) -> str:
+        """Where that broker is looked for, for a person."""
+        ...
+
+
+class LiveSurvey:
+    """One survey. ``batches`` by broker; ``rows`` are the partitions with a replica that is asked on its own."""
+
+    def __init__(
+        self,
+        connections: SurveyConnections,
+        request: SurveyRequest,
+        cluster: ClusterInfo,
+        *,
+        look_again: Callable[[], Awaitable[ClusterInfo]],
+        beside: Callable[[int, BrokerConnection], Awaitable[None]],
+        progress: Progress | None = None,
+        ends: LogEnds | None = None,
+    ) -> None:
+        self._ends = ends or LogEnds()
+        self._calls: dict[int, str] = {}
+        self.states = sorted(
+            {state[:2]: state for state in request.partitions}.values(), key=itemgetter(0, 1)
+        )
+        self.tally = SurveyProgress(self.states, leaders_only=request.leaders_only)
+        self.leaders_only = request.leaders_only
+        self.rows: dict[TopicPartition, SurveyRow] = {}
+        self.contacts: dict[int, Contact] = {}
+        self._connections = connections
+        self._depth = request.depth
+        self._duration = request.duration
+        self._cluster = cluster
+        self._look_again = look_again
+        self._beside = beside
+        self._progress = progress
+        self._all_done = asyncio.Event()
+        self._waiting: dict[int, list[TopicBatch]] = topic_batches(
+            self.states, leaders_only=request.leaders_only
+        )
+        self.batches: dict[int, tuple[TopicBatch, ...]] = {
+            broker: tuple(several) for broker, several in self._waiting.items()
+        }
+        brokers = sorted(self._waiting)
+        self._unasked: dict[int, dict[TopicPartition, None]] = {broker: {} for broker in brokers}
+        self._questions: dict[int, dict[TopicPartition, None]] = {broker: {} for broker in brokers}
+        self._wake = {broker: asyncio.Event() for broker in brokers}
+        self._beside_left = set(brokers)
+        self._silent: set[int] = set()
+        self._began = 0.0
+        if request.depth is not Depth.LAST:
+            self._rows_only()
+
+    def _rows_only(self) -> None:
+        """Ask every replica on its own; no batch is left."""
+        for broker, several in self._waiting.items():
+            for batch in several:
+                for state, place in zip(batch.states, batch.places, strict=True):
+                    self._hand_over(broker, state, place)
+                    self._unasked[broker][state.tp] = None
+                batch.drop(range(len(batch.states)))
+            several.clear()
+
+    def _hand_over(self, broker: int, state: PartitionState, place: int) -> SurveyRow:
+        """The row of that partition, which waits for that replica from now on."""
+        row = self.rows.get(TopicPartition(state.topic, state.partition))
+        if row is None:
+            row = SurveyRow(state, self.tally.firsts[self.tally.owner(place)])
+            self.rows[row.tp] = row
+        row.open.add(broker)
+        row.waiting.append(place)
+        return row
+
+    async def run(self) -> None:
+        """Come back when every replica is settled, at the latest when the duration is over."""
+        loop = asyncio.get_running_loop()
+        self._began = loop.time()
+        if not self.tally.left:
+            return
+        workers = {broker: asyncio.create_task(self._work(broker)) for broker in self._unasked}
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._duration):
+                    await self._finished(workers)
+        finally:
+            for task in workers.values():
+                task.cancel()
+            await asyncio.gather(*workers.values(), return_exceptions=True)
+            self._give_up_the_rest()
+
+    async def _finished(self, workers: dict[int, asyncio.Task[None]]) -> None:
+        """Wait until all is settled; a worker that ends by a defect is raised, not waited for."""
+        done = asyncio.create_task(self._all_done.wait())
+        waiting: set[asyncio.Task[Any]] = {done, *workers.values()}
+        try:
+            while not self._all_done.is_set():
+                ended, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for task in ended:
+                    task.result()
+        finally:
+            done.cancel()
+
+    def _give_up_the_rest(self) -> None:
+        seconds = f"within {self._duration:g} s"
+        for broker in self._unasked:
+            if broker not in self.contacts:
+                self._note(broker, Unknown(Why.NOT_ANSWERED, f"no answer {seconds}"))
+        late = Unknown(Why.NOT_ANSWERED, f"not settled {seconds}")
+        for broker, several in self._waiting.items():
+            for batch in several:
+                batch.unknown = self.contacts[broker].problem or late
+        for row in self.rows.values():
+            for broker in row.open:
+                row.unknown.setdefault(broker, self.contacts[broker].problem or late)
+
+    def _note(self, broker: int, problem: Unknown | None) -> None:
+        before = self.contacts.get(broker)
+        if before is not None and before.problem is None and problem is None:
+            return
+        elapsed = asyncio.get_running_loop().time() - self._began
+        address = self._connections.address(broker)
+        self.contacts[broker] = Contact(
+            broker, address, problem, elapsed, "" if problem else self._calls.get(broker, CALL)
+        )
+
+    # A broker's worker.
+
+    async def _work(self, broker: int) -> None:
+        pauses: Iterator[float] = iter(PAUSES)
+        pause = 0.0
+        garbled = 0
+        while True:
+            try:
+                connection = await self._connections.connection(broker)
+                await self._ask(broker, connection)
+            except BrokerError as error:
+                self._note(broker, error.unknown)
+                self._tell_progress(f"waiting for broker {broker} ({error.trouble}):")
+                self._start_over(broker)
+                await self._refresh_view()
+                garbled += error.trouble in CERTAIN
+                if not self._should_be_up(broker) or garbled > GARBLED:
+                    self._settle_all(broker, error.unknown)
+                    return
+            pause = next(pauses, pause)
+            await asyncio.sleep(pause)
+
+    async def _ask(self, broker: int, connection: BrokerConnection) -> None:
+        pauses: Iterator[float] = iter(PAUSES)
+        pause = 0.0
+        while True:
+            await self._ask_batches(broker, connection)
+            await self._ask_ends(broker, connection)
+            self._note(broker, None)
+            while self._questions[broker]:
+                await self._ask_epochs(broker, connection)
+            if broker in self._beside_left:
+                await self._ask_beside(broker, connection)
+                continue
+            if self._unasked[broker]:
+                pause = next(pauses, pause)
+                await asyncio.sleep(pause)
+                await self._refresh_view()
+                continue
+            await self._wake[broker].wait()
+            self._wake[broker].clear()
+
+    async def _ask_beside(self, broker: int, connection: BrokerConnection) -> None:
+        """What else this broker is asked (its log dirs); once, whatever comes of it."""
+        try:
+            await self._beside(broker, connection)
+        finally:
+            self._beside_left.discard(broker)
+            self._see_whether_all_is_done()
+
+    async def _ask_batches(self, broker: int, connection: BrokerConnection) -> None:
+        """Batch by batch; one that is not finished when the connection fails is asked again as a whole."""
+        waiting = self._waiting[broker] = [batch for batch in self._waiting[broker] if batch.numbers]
+        for together in list(per_request(waiting, log_queries.AT_MOST)):
+            odd = await batch_queries.ask_ends(connection, self._ends, together, REQUEST_TIMEOUT)
+            self._took_odd(broker, odd)
+            self._calls[broker] = self._ends.call(connection)
+            self._note(broker, None)
+            while any(batch.left for batch in together):
+                self._took_odd(broker, await batch_queries.ask_epochs(connection, together, REQUEST_TIMEOUT))
+            del waiting[: len(together)]
+            for batch in together:
+                self.tally.settled(batch.places)
+            self._tell_progress("asking replicas")
+        self._see_whether_all_is_done()
+
+    def _took_odd(self, broker: int, odd: Iterable[NeedsRow]) -> None:
+        for one in odd:
+            row = self._hand_over(broker, one.state, one.place)
+            if one.known is None:
+                self._took_end(broker, row, cast("ReplicaLogEnd | LogQueryError", one.answer))
+            else:
+                row.ends[broker], row.probes[broker] = one.known
+                self._took_answer(broker, row, cast("Answer | OutOfRange | LogQueryError", one.answer))
+
+    async def _ask_ends(self, broker: int, connection: BrokerConnection) -> None:
+        waiting = list(self._unasked[broker])
+        for first in range(0, len(waiting), log_queries.AT_MOST):
+            batch = waiting[first : first + log_queries.AT_MOST]
+            topics = {tp: self.rows[tp].state.topic_id for tp in batch}
+            answers = await self._ends.ask(connection, topics, REQUEST_TIMEOUT)
+            self._calls[broker] = self._ends.call(connection)
+            for tp in batch:
+                self._took_end(broker, self.rows[tp], answers.get(tp, LEFT_OUT))
+
+    def _took_end(self, broker: int, row: SurveyRow, answer: ReplicaLogEnd | LogQueryError) -> None:
+        if isinstance(answer, LogQueryError):
+            self._trouble(broker, row, answer)
+            return
+        self._unasked[broker].pop(row.tp, None)
+        row.ends[broker] = answer
+        state = row.state
+        epoch = max(answer.leader_epoch, state.leader_epoch)
+        try:
+            probe = probing.start(answer.offset, epoch, state.offline)
+        except ProbeError as error:
+            row.unknown[broker] = Unknown(Why.FAILED, str(error))
+            self._settle(broker, row)
+            return
+        self._took_probe(broker, row, probe)
+
+    async def _ask_epochs(self, broker: int, connection: BrokerConnection) -> None:
+        batch = sorted(islice(self._questions[broker], log_queries.AT_MOST))
+        asked = {}
+        for tp in batch:
+            probe = self.rows[tp].probes[broker]
+            asked[tp] = (probe.log_end_offset, probe.asks)
+        answers = await log_queries.probe_epochs(connection, asked, REQUEST_TIMEOUT)
+        questions, rows = self._questions[broker], self.rows
+        for tp in batch:
+            row = rows[tp]
+            questions.pop(tp, None)
+            row.asked.discard(broker)
+            self._took_answer(broker, row, answers.get(tp, LEFT_OUT))
+
+    def _took_answer(self, broker: int, row: SurveyRow, answer: Answer | OutOfRange | LogQueryError) -> None:
+        if isinstance(answer, LogQueryError):
+            self._trouble(broker, row, answer)
+            return
+        try:
+            probe = probing.advance(row.probes[broker], answer)
+        except ProbeError as error:
+            self._changed(broker, row, Unknown(Why.FAILED, str(error)))
+            return
+        self._took_probe(broker, row, probe)
+
+    # What an answer does to its row.
+
+    def _took_probe(self, broker: int, row: SurveyRow, probe: Probe) -> None:
+        row.probes[broker] = probe
+        if probe.settled:
+            self._settle(broker, row)
+        else:
+            self._question(broker, row)
+
+    def _trouble(self, broker: int, row: SurveyRow, trouble: LogQueryError) -> None:
+        """A passing error of a broker that should be up is asked again; any other settles the replica."""
+        offline_for_controller = broker in row.state.offline_replicas or not self._should_be_up(broker)
+        if trouble.passing and not offline_for_controller:
+            row.open.add(broker)
+            row.unknown[broker] = trouble.unknown
+            self._unasked[broker][row.tp] = None
+            return
+        row.unknown[broker] = trouble.unknown
+        self._settle(broker, row)
+
+    def _changed(self, broker: int, row: SurveyRow, unknown: Unknown) -> None:
+        """The log changed while it was asked: begin again, but not for ever."""
+        row.changes += 1
+        row.probes.pop(broker, None)
+        row.unknown[broker] = unknown
+        if row.changes > CHANGES:
+            self._settle(broker, row)
+        else:
+            row.open.add(broker)
+            self._unasked[broker][row.tp] = None
+
+    def _settle(self, broker: int, row: SurveyRow) -> None:
+        self._unasked[broker].pop(row.tp, None)
+        row.open.discard(broker)
+        if self._depth is not Depth.LAST:
+            self._deepen(row)
+        if row.done and row.waiting:
+            self.tally.settled(row.waiting)
+            row.waiting = []
+            self._tell_progress("asking replicas")
+            self._see_whether_all_is_done()
+
+    def _tell_progress(self, what: str) -> None:
+        if self._progress is not None:
+            self._progress(what, self.tally.total - self.tally.left, self.tally.total)
+
+    def _see_whether_all_is_done(self) -> None:
+        if self.tally.left == 0 and not self._beside_left:
+            self._all_done.set()
+
+    def _deepen(self, row: SurveyRow) -> None:
+        for broker in probing.deepen(row.settled(), full=self._depth is Depth.FULL):
+            if broker not in row.asked and broker not in self._silent:
+                self._question(broker, row)
+
+    def _question(self, broker: int, row: SurveyRow) -> None:
+        row.asked.add(broker)
+        self._questions[broker][row.tp] = None
+        if not self._wake[broker].is_set():
+            self._wake[broker].set()
+
+    # When a broker fails.
+
+    def _start_over(self, broker: int) -> None:
+        """What was being asked is asked from the beginning: the broker may come back with another log."""
+        for tp in list(self._questions[broker]):
+            row = self.rows[tp]
+            row.asked.discard(broker)
+            row.open.add(broker)
+            self._unasked[broker][tp] = None
+        self._questions[broker].clear()
+
+    def _settle_all(self, broker: int, unknown: Unknown) -> None:
+        """Nothing more comes from this broker; what it said of a log that is settled still stands."""
+        self._silent.add(broker)
+        self._beside_left.discard(broker)
+        for batch in self._waiting[broker]:
+            batch.unknown = unknown
+            self.tally.settled(batch.places)
+        self._waiting[broker].clear()
+        for tp in list(self._unasked[broker]):
+            row = self.rows[tp]
+            row.unknown[broker] = unknown
+            self._settle(broker, row)
+        self._see_whether_all_is_done()
+
+    def _should_be_up(self, broker: int) -> bool:
+        listed = self._cluster.broker(broker)
+        return listed is not None and not listed.fenced
+
+    async def _refresh_view(self) -> None:
+        """The controller may have fenced a silent broker since; then there is nothing to wait for."""
+        with contextlib.suppress(BackendError):
+            self._cluster = await self._look_again()

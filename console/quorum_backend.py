@@ -1,0 +1,44 @@
+"""From a target to its quorum: through brokers, through controllers alone, or a simulation's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from backends.base.membership import Membership
+from console import backends
+from console.errors import InputError
+from console.target import Target
+
+if TYPE_CHECKING:
+    from backends.live.quorum_backend import QuorumOnly
+
+
+class Closing(Protocol):
+    """Whatever has a quorum to offer and has to be let go of."""
+
+    async def close(self) -> None: ...
+
+
+def backend(target: Target, say: Callable[[str], None]) -> QuorumOnly:
+    """The quorum of a running cluster, and nothing else of it. Raises InputError for a file without use."""
+    from backends.live.quorum_backend import QuorumOnly  # noqa: PLC0415  # as every backend
+    from console.client_settings import settings  # noqa: PLC0415
+
+    through_brokers = target.kind != "controllers"
+    return QuorumOnly(settings(target, say), target.addresses, through_brokers=through_brokers)
+
+
+def with_quorum(target: Target, say: Callable[[str], None]) -> Closing:
+    """Something that offers the target's quorum; contacts nothing yet. Raises InputError."""
+    if target.kind == "simulated":
+        return backends.backend(target, say)
+    return backend(target, say)
+
+
+def membership_of(cluster: object) -> Membership:
+    """The quorum that an adapter offers. Raises InputError where it has none."""
+    found: Membership | None = getattr(cluster, "membership", None)
+    if found is None:
+        raise InputError("this cluster has no quorum that could be asked")
+    return found

@@ -1,0 +1,155 @@
+"""The controller's metadata as one frozen value: brokers, partitions, configurations and the rules in force."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Generic, NamedTuple, TypeVar
+
+from recovery.controller.registration import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    PartitionChange,
+    Registration,
+    merge,
+)
+from recovery.controller.rules import Rules, UncleanRecoveryStrategy, effective_min_isr, with_strategy
+from recovery.controller.transition_targets import Election
+from recovery.model import TopicPartition
+
+T = TypeVar("T")
+
+
+class BrokerRegistration(NamedTuple):
+    """A broker as the controller has registered it. ``directories`` are its online log directories' ids; none
+    where they are not tracked. ``incarnation`` tells one process of the broker from the next; None: not tracked.
+    """
+
+    epoch: int
+    fenced: bool = False
+    in_controlled_shutdown: bool = False
+    directories: tuple[str, ...] = ()
+    incarnation: int | None = None
+
+    @property
+    def active(self) -> bool:
+        return not self.fenced and not self.in_controlled_shutdown
+
+    def online(self, directory: str | None) -> bool:
+        """Whether a replica in ``directory`` can be served; one that is not placed yet can (KIP-858)."""
+        if directory == LOST_DIRECTORY:
+            return False
+        placed = directory not in (None, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
+        return not placed or not self.directories or directory in self.directories
+
+
+@dataclass(frozen=True, slots=True)
+class Layered(Generic[T]):
+    """A configuration with Kafka's precedence: topic, then node, then cluster, then the static value."""
+
+    static: T
+    cluster: T | None = None
+    node: T | None = None
+    topics: Mapping[str, T] = field(default_factory=dict)
+
+    def of(self, topic: str) -> T:
+        if topic in self.topics:
+            return self.topics[topic]
+        return next((value for value in (self.node, self.cluster) if value is not None), self.static)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterImage:
+    """Everything that the operations decide from. ``min_isr`` is min.insync.replicas as configured."""
+
+    brokers: Mapping[int, BrokerRegistration]
+    partitions: Mapping[TopicPartition, Registration]
+    rules: Rules = field(default_factory=Rules)
+    min_isr: Layered[int] = field(default_factory=lambda: Layered(1))
+    strategies: Layered[UncleanRecoveryStrategy] = field(
+        default_factory=lambda: Layered(UncleanRecoveryStrategy.BALANCED)
+    )
+
+    def effective_min_isr(self, topic: str) -> int:
+        """The topic's min ISR. As Kafka does, it takes partition 0's replicas for the replication factor."""
+        configured = self.min_isr.of(topic)
+        first = self.partitions.get(TopicPartition(topic, 0))
+        return configured if first is None else effective_min_isr(configured, len(first.replicas))
+
+    def rules_for(self, topic: str) -> Rules:
+        return with_strategy(self.rules, self.strategies.of(topic))
+
+    def election_for(self, topic: str) -> Election:
+        """How far the controller goes by itself with a partition of ``topic``."""
+        return Election.UNCLEAN if self.rules_for(topic).elects_uncleanly else Election.ONLINE
+
+    def with_isr_member(self, broker: int) -> Iterator[TopicPartition]:
+        return (tp for tp, partition in self.partitions.items() if broker in partition.isr)
+
+    def with_elr_member(self, broker: int) -> Iterator[TopicPartition]:
+        return (tp for tp, partition in self.partitions.items() if broker in partition.elr)
+
+    def leaderless(self) -> Iterator[TopicPartition]:
+        return (tp for tp, partition in self.partitions.items() if not partition.has_leader)
+
+
+class SharingTable(Mapping[TopicPartition, Registration]):
+    """A mapping of partitions that makes its changed successor itself."""
+
+    @abstractmethod
+    def updated(self, changes: Mapping[TopicPartition, Registration]) -> SharingTable:
+        """The table with ``changes`` to partitions that it holds."""
+
+
+class Effect(NamedTuple):
+    """What an operation wrote, and the metadata after it."""
+
+    image: ClusterImage
+    changes: Mapping[TopicPartition, PartitionChange]
+
+
+def acceptable_leaders(
+    partition: Registration,
+    brokers: Mapping[int, BrokerRegistration],
+    candidates: tuple[int, ...] | None = None,
+) -> frozenset[int]:
+    """Which of ``candidates`` (the replicas, unless told) may lead: active, with the replica's directory online."""
+    return frozenset(
+        replica
+        for replica in (partition.replicas if candidates is None else candidates)
+        if replica in brokers
+        and brokers[replica].active
+        and brokers[replica].online(partition.directory(replica))
+    )
+
+
+def apply(image: ClusterImage, changes: Mapping[TopicPartition, PartitionChange]) -> Effect:
+    """``image`` with ``changes`` merged into its partitions."""
+    if not changes:
+        return Effect(image, {})
+    merged: dict[TopicPartition, Registration] = {}
+    known: dict[tuple[int, int], Registration] = {}
+    for tp, change in changes.items():
+        # What was one value, and changes alike, stays one.
+        partition = image.partitions[tp]
+        after = known.get((id(partition), id(change)))
+        if after is None:
+            after = known[id(partition), id(change)] = merge(partition, change)
+        merged[tp] = after
+    return Effect(replace(image, partitions=_updated(image.partitions, merged)), changes)
+
+
+def _updated(
+    partitions: Mapping[TopicPartition, Registration], merged: Mapping[TopicPartition, Registration]
+) -> Mapping[TopicPartition, Registration]:
+    # A table of 200,000 partitions shares with its successor what did not change.
+    if isinstance(partitions, SharingTable):
+        return partitions.updated(merged)
+    return {**partitions, **merged}
+
+
+def with_broker(image: ClusterImage, broker: int, registration: BrokerRegistration) -> ClusterImage:
+    """``image`` with one broker registered as given."""
+    return replace(image, brokers={**image.brokers, broker: registration})

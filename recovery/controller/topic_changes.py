@@ -1,0 +1,91 @@
+"""What a topic's or the cluster's configuration, and a topic's deletion, do to the ELR."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.controller.cluster_image import ClusterImage, Effect, apply
+from recovery.controller.controller_errors import ControllerError, Refusal
+from recovery.controller.registration import PartitionChange, Registration
+from recovery.model import TopicPartition
+
+
+class ConfigLevel(StrEnum):
+    """Where a configuration is set. As shipped, NODE is the active controller's own."""
+
+    TOPIC = "topic"
+    NODE = "node"
+    CLUSTER = "cluster"
+
+
+class MinIsrOutcome(NamedTuple):
+    """``refusal`` is None where the change stands."""
+
+    refusal: Refusal | None
+    effect: Effect
+
+
+def change_min_isr(
+    image: ClusterImage, level: ConfigLevel, value: int | None, topic: str = ""
+) -> MinIsrOutcome:
+    """Set ``min.insync.replicas``, or remove it with None.
+
+    Shipped Kafka then empties ELR and LastKnownELR of every partition concerned, also of those that are offline
+    and only have the ELR to be elected from. KIP-966 does so only where the ISR reaches the new min ISR. Setting
+    the value that is set already at that level changes nothing (tried on 4.3.1).
+    With the ELR feature on, brokers cannot have a value of their own and the cluster must keep one.
+    """
+    if image.rules.elr and level is ConfigLevel.NODE:
+        return _refused(image, "brokers cannot have a min.insync.replicas of their own while the ELR is on")
+    if image.rules.elr and level is ConfigLevel.CLUSTER and value is None:
+        return _refused(image, "the cluster's min.insync.replicas cannot be removed while the ELR is on")
+    changed = _configured(image, level, value, topic)
+    if changed.min_isr == image.min_isr:
+        return MinIsrOutcome(None, Effect(image, {}))
+    if not image.rules.elr:
+        return MinIsrOutcome(None, Effect(changed, {}))
+    concerned = (tp for tp in image.partitions if level is not ConfigLevel.TOPIC or tp.topic == topic)
+    changes = {tp: _EMPTIED for tp in concerned if _empties_elr(changed, tp)}
+    return MinIsrOutcome(None, apply(changed, changes))
+
+
+_EMPTIED = PartitionChange(elr=(), last_known_elr=())
+
+
+def delete_topic(image: ClusterImage, topic: str) -> ClusterImage:
+    """``image`` without ``topic``'s partitions and configuration."""
+    partitions = {tp: partition for tp, partition in image.partitions.items() if tp.topic != topic}
+    min_isr = {name: value for name, value in image.min_isr.topics.items() if name != topic}
+    strategies = {name: value for name, value in image.strategies.topics.items() if name != topic}
+    return replace(
+        image,
+        partitions=partitions,
+        min_isr=replace(image.min_isr, topics=min_isr),
+        strategies=replace(image.strategies, topics=strategies),
+    )
+
+
+def _configured(image: ClusterImage, level: ConfigLevel, value: int | None, topic: str) -> ClusterImage:
+    if level is ConfigLevel.CLUSTER:
+        return replace(image, min_isr=replace(image.min_isr, cluster=value))
+    if level is ConfigLevel.NODE:
+        return replace(image, min_isr=replace(image.min_isr, node=value))
+    topics = {name: held for name, held in image.min_isr.topics.items() if name != topic}
+    if value is not None:
+        topics[topic] = value
+    return replace(image, min_isr=replace(image.min_isr, topics=topics))
+
+
+def _empties_elr(image: ClusterImage, tp: TopicPartition) -> bool:
+    partition: Registration = image.partitions[tp]
+    if not partition.elr and not partition.last_known_elr:
+        return False
+    if not image.rules.kip966_min_isr_change:
+        return True
+    return len(partition.isr) >= image.effective_min_isr(tp.topic)
+
+
+def _refused(image: ClusterImage, reason: str) -> MinIsrOutcome:
+    return MinIsrOutcome(Refusal(ControllerError.INVALID_CONFIG, reason), Effect(image, {}))

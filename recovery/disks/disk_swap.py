@@ -1,0 +1,133 @@
+"""Replacing a broker's disk: the steps, and what an empty disk could be elected to lead.
+
+A broker that comes back with an empty disk under its old id holds nothing, and the controller may not know. With
+the ELR it is told by the unclean shutdown that the missing file stands for, and takes the broker out of ISR and
+ELR, but not out of LastKnownELR; without the ELR the last ISR member is elected, empty or not, and everybody
+truncates to it. As released, the controller still knows the replica by the lost disk when its broker is unfenced
+for the first time, and elects it at a later look: with the next restart, say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from recovery.controller.prediction import if_back
+from recovery.disks.values import Cluster, Held, Place
+from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
+
+
+class Danger(NamedTuple):
+    """A partition that the broker would be elected to lead from its empty disk, and by which rule.
+
+    ``others`` are replicas that may hold a copy: they would truncate to the empty one. Nobody: its records are gone
+    with the disk, unless that can be read again.
+    """
+
+    state: PartitionState
+    why: str
+    others: tuple[int, ...]
+
+    @property
+    def tp(self) -> TopicPartition:
+        return self.state.tp
+
+
+class Moved(NamedTuple):
+    """A replica that came back on another dir than it was on: it starts empty there and copies everything."""
+
+    broker: int
+    tp: TopicPartition
+    was: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """The disk that is replaced: what it held, and what must be recovered before its broker starts."""
+
+    place: Place
+    held: tuple[TopicPartition, ...]
+    dangers: tuple[Danger, ...]
+    steps: tuple[str, ...]
+
+
+def swap(cluster: Cluster, place: Place, held: Iterable[TopicPartition]) -> Swap:
+    """What replacing that disk takes. ``held`` is what was on it."""
+    names = frozenset(held)
+    dangers = tuple(
+        danger
+        for state in cluster.states
+        if state.tp in names and (danger := _danger(cluster, state, place.broker)) is not None
+    )
+    return Swap(
+        place, tuple(sorted(names)), dangers, tuple(_steps(cluster, place, any(d.others for d in dangers)))
+    )
+
+
+def waiting(
+    states: Iterable[PartitionState], place: Place, held: Iterable[TopicPartition]
+) -> list[PartitionState]:
+    """The partitions of the disk whose replica there is not in the ISR again."""
+    names = frozenset(held)
+    return [s for s in states if s.tp in names and place.broker in s.replicas and place.broker not in s.isr]
+
+
+def leaderless(states: Iterable[PartitionState]) -> list[PartitionState]:
+    """Those that nobody leads: no replica comes back into their ISR by itself."""
+    return [state for state in states if state.leader == NO_LEADER]
+
+
+def moved(kept: Held, now: Held) -> tuple[Moved, ...]:
+    """Replicas that are on another dir of their broker than when they were last seen healthy."""
+    found = []
+    for broker, dirs in kept.items():
+        here = {tp: path for path, tps in now.get(broker, {}).items() for tp in tps}
+        for was, tps in dirs.items():
+            found += [Moved(broker, tp, was, here[tp]) for tp in tps if tp in here and here[tp] != was]
+    return tuple(sorted(found))
+
+
+def _danger(cluster: Cluster, state: PartitionState, broker: int) -> Danger | None:
+    if broker not in state.replicas or state.leader != NO_LEADER:
+        return None
+    view = cluster.view(state)
+    back = if_back(view, (broker,), frozenset((broker,)))
+    if back.partition.leader != broker:
+        return None
+    if state.elr is None or not view.rules.elr:
+        why = (
+            f"{broker} is the last member of the ISR"
+            if broker in state.isr
+            else "the first replica that returns"
+        )
+    elif broker in (state.last_known_elr or ()):
+        why = f"{broker} is the last known leader: it is elected once it is unfenced with a disk that works"
+    else:
+        why = "unclean elections are on, and it would be the first replica that returns"
+    others = tuple(
+        b for b in state.replicas if b != broker and view.standings[b] is not Standing.OFFLINE_REPLICA
+    )
+    return Danger(state, why, others)
+
+
+def _steps(cluster: Cluster, place: Place, dangers: bool) -> Iterator[str]:
+    node = place.broker
+    metadata = (cluster.metadata_dirs or {}).get(node) == place.path
+    if dangers:
+        yield (
+            "recover first the partitions named above, or the empty disk is elected to lead them and every other"
+            " copy truncates to it: ktriage plan, review, apply"
+        )
+    yield f"stop broker {node}: kafka-server-stop.sh --process-role=broker --node-id={node}"
+    yield f"put the new, empty disk at {place.path}, mounted and writable for Kafka"
+    yield (
+        "format it, the other dirs are left alone: kafka-storage.sh format --cluster-id CLUSTER --config"
+        " broker.properties --ignore-formatted"
+    )
+    yield "start it: kafka-server-start.sh -daemon broker.properties"
+    if metadata:
+        yield "the metadata log was on it: the broker fetches a snapshot before it is unfenced"
+    yield f"wait until every replica is back in the ISR: ktriage log-dirs --swap {node}:{place.path} --wait"
+    yield "move leaders back: ktriage elect --election-type preferred --all-topic-partitions"

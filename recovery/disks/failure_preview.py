@@ -1,0 +1,175 @@
+"""If a disk failed: who would lead, what would fall under min ISR, what would go offline.
+
+The JBOD document's selector: the replica leaves the ISR and stays assigned; the first assigned replica that is in
+the ISR leads, and a follower's loss leaves the leader be. What it leaves to "offline partitions" is KIP-966's: the
+controller's own transition decides, as for a broker that is fenced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from recovery.controller.prediction import if_fails
+from recovery.disks.outcome import Outcome
+from recovery.disks.values import WHOLE_BROKER, Cluster, DiskError, Place
+from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
+
+
+class Fate(NamedTuple):
+    """One partition before and after. ``unclean``: by an unclean election. ``copies`` is how many replicas are
+    left on disks that work, fenced brokers' among them, and ``had`` how many there are now. ``under`` tells that
+    the ISR falls under min ISR.
+    """
+
+    state: PartitionState
+    leader: int
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    unclean: bool
+    under: bool
+    was_under: bool
+    copies: int
+    had: int
+
+    @property
+    def tp(self) -> TopicPartition:
+        return self.state.tp
+
+    @property
+    def goes_offline(self) -> bool:
+        return self.leader == NO_LEADER and self.state.leader != NO_LEADER
+
+    @property
+    def new_leader(self) -> bool:
+        return self.leader not in (NO_LEADER, self.state.leader)
+
+    @property
+    def falls_under(self) -> bool:
+        return self.under and not self.was_under
+
+    @property
+    def last_copy_lost(self) -> bool:
+        return self.copies == 0 < self.had
+
+    @property
+    def survivor_lost(self) -> bool:
+        """It is offline already, and one of the copies that it could be recovered from goes."""
+        return self.state.offline and 0 < self.copies < self.had
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """What becomes of it, the worst first; never empty."""
+        kinds = (
+            (self.last_copy_lost, Outcome.LAST_COPY),
+            (self.goes_offline, Outcome.OFFLINE),
+            (self.survivor_lost, Outcome.SURVIVOR),
+            (self.falls_under, Outcome.UNDER_MIN_ISR),
+            (self.new_leader, Outcome.NEW_LEADER),
+        )
+        return tuple(kind for holds, kind in kinds if holds) or (Outcome.FEWER,)
+
+
+@dataclass(frozen=True, slots=True)
+class IfFails:
+    """What the failures would come to, the worst first. ``stopped`` are brokers that would stop altogether."""
+
+    places: tuple[Place, ...]
+    stopped: tuple[int, ...]
+    fates: tuple[Fate, ...]
+
+    @property
+    def last_copies(self) -> tuple[Fate, ...]:
+        return tuple(fate for fate in self.fates if fate.last_copy_lost)
+
+    @property
+    def offline(self) -> tuple[Fate, ...]:
+        return tuple(fate for fate in self.fates if fate.goes_offline)
+
+    @property
+    def under(self) -> tuple[Fate, ...]:
+        return tuple(fate for fate in self.fates if fate.falls_under)
+
+    @property
+    def moved(self) -> tuple[Fate, ...]:
+        return tuple(fate for fate in self.fates if fate.new_leader)
+
+
+def if_places_fail(cluster: Cluster, places: Sequence[Place]) -> IfFails:
+    """The places fail in the order given. Raises DiskError for one that is not there."""
+    for place in places:
+        check(cluster, place)
+    stopped = tuple(dict.fromkeys(p.broker for p in places if stops(cluster, p, places)))
+    fates = [_fate(cluster, state, places, stopped) for state in cluster.states]
+    hit = (fate for fate in fates if fate is not None)
+    return IfFails(tuple(places), stopped, tuple(sorted(hit, key=_worst_first)))
+
+
+def check(cluster: Cluster, place: Place) -> None:
+    """Raises DiskError where the broker, or the dir, is not there."""
+    dirs = cluster.held.get(place.broker)
+    failed = [f"{other.path} (failed)" for other in cluster.failed if other.broker == place.broker]
+    every = ", ".join(sorted([*(dirs or ()), *failed]))
+    if dirs is None and failed:
+        raise DiskError(f"broker {place.broker} has no log dir that works: {every}")
+    if dirs is None:
+        known = ", ".join(map(str, sorted(cluster.held))) or "none"
+        raise DiskError(f"broker {place.broker} told no log dirs; there are those of {known}")
+    if place.path != WHOLE_BROKER and place.path not in dirs:
+        raise DiskError(f"broker {place.broker} has no log dir {place.path}; it has {every}")
+
+
+def stops(cluster: Cluster, place: Place, places: Iterable[Place]) -> bool:
+    """Whether the broker stops: the whole of it, the dir of its metadata log, or the last dir that it has."""
+    if place.path == WHOLE_BROKER or (cluster.metadata_dirs or {}).get(place.broker) == place.path:
+        return True
+    failed = {other.path for other in places if other.broker == place.broker}
+    return set(cluster.held[place.broker]) <= failed
+
+
+def _fate(
+    cluster: Cluster, state: PartitionState, places: Sequence[Place], stopped: tuple[int, ...]
+) -> Fate | None:
+    hit = tuple(dict.fromkeys(p.broker for p in places if _hits(cluster, state.tp, p, stopped)))
+    hit = tuple(broker for broker in hit if broker in state.replicas)
+    if not hit:
+        return None
+    view = cluster.view(state)
+    after = if_fails(view, hit)
+    # A broker that stops keeps what is on its other disks.
+    on_disk = (p.broker for p in places if state.tp in cluster.held[p.broker].get(p.path, frozenset()))
+    without = _without_copy(view.standings)
+    gone = frozenset(on_disk) | without
+    copies = sum(1 for broker in state.replicas if broker not in gone)
+    had = sum(1 for broker in state.replicas if broker not in without)
+    partition = after.partition
+    return Fate(
+        state,
+        partition.leader,
+        partition.isr,
+        partition.elr,
+        after.unclean,
+        after.under_min_isr,
+        len(state.isr) < view.min_isr,
+        copies,
+        had,
+    )
+
+
+def _hits(cluster: Cluster, tp: TopicPartition, place: Place, stopped: tuple[int, ...]) -> bool:
+    dirs = cluster.held[place.broker]
+    if place.broker in stopped:
+        return True
+    return tp in dirs.get(place.path, frozenset())
+
+
+def _without_copy(standings: object) -> frozenset[int]:
+    """Replicas whose dir has failed already: the broker is there, and the replica is offline."""
+    assert isinstance(standings, dict)
+    return frozenset(b for b, held in standings.items() if held is Standing.OFFLINE_REPLICA)
+
+
+def _worst_first(fate: Fate) -> tuple[tuple[bool, ...], TopicPartition]:
+    found = fate.outcomes
+    return tuple(outcome not in found for outcome in Outcome), fate.tp

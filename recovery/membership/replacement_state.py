@@ -1,0 +1,265 @@
+"""Where a replacement stands: what is done is seen in the cluster, so that any run goes on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from recovery.membership import replacement_text as words
+from recovery.membership.preflight import Limits, before_removing, strength
+from recovery.membership.quorum import Progress, Quorum
+from recovery.membership.quorum_health import BEHIND_MS
+from recovery.membership.replacement import ReplacementPlan, Step, StepKind, Wanted
+from recovery.membership.replacement_safety import restart_stops
+from recovery.membership.replica_lookup import fetches
+from recovery.membership.voters import ReplicaKey, VoterSet
+
+STOPPED_MS = 3_000
+"""A controller that has not fetched for so long is stopped, or as good as stopped."""
+CLOSE = 20
+"""Offsets that a replica may be behind and count as caught up: the leader never stands still."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The cluster as it is now. ``servers`` is what each node runs with as controller.quorum.bootstrap.servers,
+    by "broker 1" or "controller 100"; None for a node that would not tell. ``joins`` is what the controllers that
+    tell it run with as controller.quorum.auto.join.enable. ``since_ms`` is when a run first looked at this leader,
+    by the leader's clock; 0 for a single look. ``quiet`` are the numbers of steps whose controller it has seen
+    stopped. ``confirmed`` are the numbers of steps that an operator said are done, where the cluster cannot show
+    it. ``mute`` are those of ``servers`` that will not tell however long they are waited for: they were not asked,
+    or do not let themselves be asked.
+    """
+
+    quorum: Quorum
+    servers: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    joins: Mapping[int, bool] = field(default_factory=dict)
+    mute: frozenset[str] = frozenset()
+    since_ms: int = 0
+    quiet: frozenset[int] = frozenset()
+    confirmed: frozenset[int] = frozenset()
+
+
+class Situation(NamedTuple):
+    """A step now: ``done``; or what it ``waits_for``, or what it ``held`` back by, which must change first.
+
+    ``caught`` of ``target`` offsets are there, for a progress bar; -1 where the step has none. ``unseen``: no look
+    at the cluster will ever show that it is done, somebody has to say so.
+    """
+
+    done: bool
+    waits_for: str = ""
+    held: tuple[str, ...] = ()
+    caught: int = -1
+    target: int = -1
+    unseen: bool = False
+
+
+DONE = Situation(True)
+
+
+def current(plan: ReplacementPlan, picture: Picture) -> Step | None:
+    """The first step that is not done; None where the whole is done."""
+    return next((step for step in plan.steps if not situation(plan, step, picture).done), None)
+
+
+def situation(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
+    """One step as the cluster shows it. A step that sends is ready where its preflight, made then, allows it."""
+    quorum = picture.quorum
+    look: Mapping[StepKind, Callable[[], Situation]] = {
+        StepKind.STOP: lambda: _stopped(plan, step, picture),
+        StepKind.START: lambda: _started(plan, step, quorum),
+        StepKind.SWAP: lambda: DONE if step.number in picture.confirmed else _swap(step, quorum),
+        StepKind.CATCH_UP: lambda: _caught_up(plan, step, quorum),
+        StepKind.ADD: lambda: _joined(plan, step, quorum),
+        StepKind.JOIN: lambda: _joined(plan, step, quorum),
+        StepKind.REMOVE: lambda: _removed(plan, step, picture),
+        StepKind.STAY_OUT: lambda: _stays_out(step, picture),
+        StepKind.SERVERS: lambda: _servers(plan, step, picture),
+        StepKind.CHECK: lambda: _checked(plan, quorum),
+    }
+    return look[step.kind]()
+
+
+def newcomer_of(plan: ReplacementPlan, node: int, quorum: Quorum) -> Progress | None:
+    """The replica of ``node`` that joins: it fetches, with none of the directories that leave."""
+    static = plan.wanted.static
+    mine = [
+        held
+        for held in quorum.progress
+        if held.key.id == node and (static or held.key not in plan.wanted.leaving) and fetches(quorum, held)
+    ]
+    return max(mine, key=lambda held: held.last_fetch_ms, default=None)
+
+
+def _stopped(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
+    key, quorum = step.key, picture.quorum
+    if step.node in plan.wanted.joining and _started(plan, step, quorum).done:
+        return DONE  # what runs there is the one with the new disk
+    held = quorum.progress_of(key) if key is not None else None
+    fetched = held.last_fetch_ms if held is not None else 0
+    # A new leader has seen nobody fetch yet: silence counts from when it was first looked at.
+    known = step.number in picture.quiet
+    heard = fetched if fetched > 0 or known else picture.since_ms
+    # A leader fetches from nobody; while it answers it runs.
+    if key != quorum.leader and quorum.now_ms - heard > STOPPED_MS:
+        return DONE
+    limits = Limits()
+    rest = VoterSet(tuple(v for v in quorum.voters.voters if v.key != key))
+    up = len(strength(quorum, rest, limits).up)
+    if key in quorum.voters.keys and up < quorum.voters.majority:
+        need = f"{up} other voters are up, and {quorum.voters.majority} are needed without it"
+        return Situation(False, step.waits_for, (f"stopping {step.node} would stop the quorum: {need}",))
+    return Situation(False, step.waits_for)
+
+
+def _started(plan: ReplacementPlan, step: Step, quorum: Quorum) -> Situation:
+    if _is_voter(plan, step.node, quorum) or newcomer_of(plan, step.node, quorum) is not None:
+        return DONE
+    return Situation(False, step.waits_for)
+
+
+def silent(step: Step, quorum: Quorum) -> bool:
+    """Whether the voter that a step is about does not fetch: it is down, or its disk is being replaced."""
+    if step.node == quorum.leader.id:
+        return False
+    # A static voter goes by its node id, whatever the directory on its new disk.
+    newest = max((held.last_fetch_ms for held in quorum.progress if held.key.id == step.node), default=-1)
+    return newest <= 0 or quorum.now_ms - newest > STOPPED_MS
+
+
+def _swap(step: Step, quorum: Quorum) -> Situation:
+    limits = Limits()
+    rest = VoterSet(tuple(v for v in quorum.voters.voters if v.key.id != step.node))
+    found = strength(quorum, rest, limits)
+    if found.down:
+        named = ", ".join(str(key.id) for key in found.down)
+        return Situation(
+            False, step.waits_for, (f"another voter is down or behind ({named}): bring it back first",)
+        )
+    return Situation(False, step.waits_for)
+
+
+def _caught_up(plan: ReplacementPlan, step: Step, quorum: Quorum) -> Situation:
+    if not plan.wanted.static and _is_voter(plan, step.node, quorum):
+        return DONE
+    held = newcomer_of(plan, step.node, quorum)
+    if held is None:
+        return Situation(
+            False, f"node {step.node} does not fetch: is it running?", (), 0, quorum.log_end_offset
+        )
+    near = quorum.log_end_offset - held.log_end_offset <= CLOSE
+    lately = held.last_caught_up_ms > 0 and quorum.now_ms - held.last_caught_up_ms <= BEHIND_MS
+    if near and lately:
+        return DONE
+    return Situation(False, step.waits_for, (), max(0, held.log_end_offset), quorum.log_end_offset)
+
+
+def _joined(plan: ReplacementPlan, step: Step, quorum: Quorum) -> Situation:
+    if _is_voter(plan, step.node, quorum) and (
+        step.kind is StepKind.ADD or step.key not in quorum.voters.keys
+    ):
+        return DONE
+    if step.kind is StepKind.ADD and newcomer_of(plan, step.node, quorum) is None:
+        return Situation(False, step.waits_for, (f"node {step.node} does not fetch: is it running?",))
+    return Situation(False, step.waits_for)
+
+
+def _stays_out(step: Step, picture: Picture) -> Situation:
+    told = picture.joins.get(step.node)
+    gone = step.key not in picture.quorum.voters.keys
+    if gone or told is False or step.number in picture.confirmed:
+        return DONE
+    mute = any(name.rpartition(" ")[2] == str(step.node) for name in picture.mute)
+    return Situation(False, step.waits_for, unseen=mute)
+
+
+def _removed(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
+    quorum = picture.quorum
+    if step.key not in quorum.voters.keys and step.key != quorum.leader:
+        return DONE
+    return Situation(False, step.waits_for, _not_yet(plan, step, picture))
+
+
+def _not_yet(plan: ReplacementPlan, step: Step, picture: Picture) -> tuple[str, ...]:
+    """Why a removal is not to be sent though its turn has come."""
+    wanted, key, quorum = plan.wanted, step.key, picture.quorum
+    told = any(s.kind is StepKind.STAY_OUT and s.node == step.node for s in plan.steps)
+    if key is None or key not in quorum.voters.keys:
+        return ()
+    held = quorum.progress_of(key)
+    runs = held is not None and held.last_fetch_ms > 0 and quorum.now_ms - held.last_fetch_ms <= STOPPED_MS
+    if wanted.auto_join and not told and (runs or key == quorum.leader):
+        return (f"controller {key.id} runs, and would add itself again: stop it first",)
+    return before_removing(quorum, key, Limits()).refused
+
+
+def _servers(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
+    if step.number in picture.confirmed:
+        return DONE
+    found = strength(picture.quorum, picture.quorum.voters, Limits())
+    named = ", ".join(str(key.id) for key in found.down)
+    held: tuple[str, ...] = (
+        f"restarting a controller would stop the quorum ({found}; down or behind: {named})",
+    )
+    held = held if restart_stops(found) else ()
+    if not picture.servers:
+        why = "nobody tells what it runs with: confirm when it is done everywhere"
+        return Situation(False, why, held, unseen=True)
+    wanted = set(servers_now(plan, picture.quorum))
+    other = [name for name, held in picture.servers.items() if held is not None and set(held) != wanted]
+    silent = [name for name, held in picture.servers.items() if held is None]
+    if not other and not silent:
+        return DONE
+    said = f"{', '.join(other)} run with another value" if other else ""
+    unasked = f"{', '.join(silent)} would not tell, or were not asked" if silent else ""
+    if unasked:
+        unasked += ": confirm when it is done there"
+    # Brokers may be restarted all the same.
+    restarts = [name for name in (*other, *silent) if "controller" in name]
+    why = "; ".join(part for part in (said, unasked) if part)
+    return Situation(False, why, held if restarts else (), unseen=not picture.mute.isdisjoint(silent))
+
+
+def servers_now(plan: ReplacementPlan, quorum: Quorum) -> tuple[str, ...]:
+    """controller.quorum.bootstrap.servers as it is to be, with hosts that were not known when it was planned."""
+    return _with_hosts(plan.wanted, quorum).servers
+
+
+def told(plan: ReplacementPlan, step: Step, quorum: Quorum) -> Step:
+    """The step as it is to be shown when its turn has come: its commands name hosts that are known by now."""
+    wanted = _with_hosts(plan.wanted, quorum)
+    return step._replace(commands=words.of(wanted, step.kind, step.node, step.key).commands)
+
+
+def _with_hosts(wanted: Wanted, quorum: Quorum) -> Wanted:
+    """What is wanted, with the endpoints of those who came and had none when it was planned."""
+    known = {v.key.id: v.endpoints for v in quorum.voters.voters if v.endpoints}
+    came = tuple((n, known[n]) for n in wanted.joining if n in known and not wanted.endpoints_of(n))
+    return replace(wanted, endpoints=(*wanted.endpoints, *came))
+
+
+def _checked(plan: ReplacementPlan, quorum: Quorum) -> Situation:
+    found = strength(quorum, quorum.voters, Limits())
+    wrong = [str(key) for key in plan.wanted.leaving if key in quorum.voters.keys and not plan.wanted.static]
+    missing = [str(n) for n in plan.wanted.joining if n not in {key.id for key in quorum.voters.keys}]
+    if not wrong and not missing and not found.down:
+        return DONE
+    said = [f"still a voter: {', '.join(wrong)}"] if wrong else []
+    said += [f"no voter: {', '.join(missing)}"] if missing else []
+    said += [f"not up or behind: {', '.join(map(str, found.down))}"] if found.down else []
+    return Situation(False, "; ".join(said))
+
+
+def _is_voter(plan: ReplacementPlan, node: int, quorum: Quorum) -> bool:
+    """Whether the one that joins is a voter, not the disk that leaves."""
+    return any(key.id == node and key not in plan.wanted.leaving for key in quorum.voters.keys)
+
+
+def key_of(plan: ReplacementPlan, step: Step, quorum: Quorum) -> ReplicaKey | None:
+    """The voter that a step is about, as it is known now."""
+    if step.key is not None and step.kind is not StepKind.ADD:
+        return step.key
+    held = newcomer_of(plan, step.node, quorum)
+    return None if held is None else held.key

@@ -1,0 +1,46 @@
+"""A voter's endpoint is changed on its host; the voter tells the leader itself (KIP-853, UpdateRaftVoter)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from recovery.membership.preflight import Limits, strength
+from recovery.membership.quorum import Quorum
+from recovery.membership.replacement_text import PROPERTIES, start_command, stop_command
+from recovery.membership.voters import Endpoint, VoterSet
+
+
+def has_endpoints(quorum: Quorum, node: int, wanted: tuple[Endpoint, ...]) -> bool:
+    """Whether the voter's record has exactly these endpoints."""
+    return any(v.key.id == node and set(v.endpoints) == set(wanted) for v in quorum.voters.voters)
+
+
+def may_restart(quorum: Quorum, node: int) -> str:
+    """Why the voter must not be restarted now; empty where it may."""
+    rest = VoterSet(tuple(v for v in quorum.voters.voters if v.key.id != node))
+    up = len(strength(quorum, rest, Limits()).up)
+    if up >= quorum.voters.majority or len(quorum.voters.voters) == 1:
+        return ""
+    others = "1 other is" if up == 1 else f"{up} others are"
+    return f"restarting {node} would stop the quorum: {others} up, {quorum.voters.majority} are needed"
+
+
+def endpoint_steps(quorum: Quorum, node: int, wanted: tuple[Endpoint, ...]) -> Iterator[str]:
+    """What to do on the host, word for word."""
+    held = next((v.endpoints for v in quorum.voters.voters if v.key.id == node), ())
+    yield f"voter {node} is written down at {', '.join(map(str, held)) or 'no endpoint'}"
+    if has_endpoints(quorum, node, wanted):
+        yield "that is as it is to be"
+        return
+    at = ",".join(map(str, wanted))
+    ports = ",".join(f"{e.listener}://:{e.port}" for e in wanted)
+    yield f"on the host of controller {node}, in {PROPERTIES}:"
+    yield f"     listeners={ports}"
+    yield f"     advertised.listeners={at}"
+    yield "then restart it:"
+    yield f"     {stop_command(node)}"
+    yield f"     {start_command()}"
+    yield (
+        "the others go on by the old endpoint until the voter has told the new one; change"
+        " controller.quorum.bootstrap.servers everywhere where it names the old one"
+    )
