@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from pipeline.errors import PipelineError
-from pipeline.places import Place
+from pipeline.storage import StoragePath
 
 FORMAT = "ktriage.result"
 VERSION = 1
 MANIFEST = "manifest.json"
 
 
-class Outcome(NamedTuple):
+class JobOutput(NamedTuple):
     """What a job has done. ``tables`` are directories below its own with Parquet in them; ``asked`` what it was
     asked for; ``summary`` what the driver got to see. ``files``: of a table, the names of those that count; of one
     that is not named, all do.
@@ -30,10 +30,10 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """A finished run, below ``place``; the rest as :class:`Outcome` has it."""
+class JobResult:
+    """A finished run, below ``place``; the rest as :class:`JobOutput` has it."""
 
-    place: Place
+    place: StoragePath
     job: str
     made_at: datetime
     tool_version: str
@@ -42,7 +42,7 @@ class Result:
     summary: Mapping[str, Any]
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def table(self, name: str) -> Place:
+    def table(self, name: str) -> StoragePath:
         """Where a table lies. Raises PipelineError where the run has none of that name."""
         if name not in self.tables:
             raise PipelineError(f"{self.place.uri}: a result of {self.job}, without {name}")
@@ -54,12 +54,12 @@ class Result:
         return [(table / file).path for file in self.files.get(name, ())] or table.path
 
 
-def run_directory(out: Place, job: str, now: datetime, token: str) -> Place:
+def run_directory(out: StoragePath, job: str, now: datetime, token: str) -> StoragePath:
     """A new directory for a run; sorts by time among its kind."""
     return out / f"{job}-{now.astimezone(UTC).strftime('%Y%m%dT%H%M%S')}Z-{token}"
 
 
-def commit(result: Result) -> Result:
+def commit(result: JobResult) -> JobResult:
     """Writes the manifest: from then on the result is there. Raises PipelineError."""
     fields = asdict(result) | {
         "format": FORMAT,
@@ -71,7 +71,7 @@ def commit(result: Result) -> Result:
     return result
 
 
-def read_result(place: Place, job: str | None = None) -> Result:
+def read_result(place: StoragePath, job: str | None = None) -> JobResult:
     """The run in that directory, or the newest of ``job`` below it.
 
     A run below it that cannot be read counts by its directory's name: where it may be the newest, PipelineError is
@@ -97,7 +97,7 @@ def read_result(place: Place, job: str | None = None) -> Result:
     return newest
 
 
-def read_results(place: Place) -> tuple[Result, ...]:
+def read_results(place: StoragePath) -> tuple[JobResult, ...]:
     """Every finished run in or right below that directory, oldest first. Raises PipelineError."""
     sound, broken = _below(place)
     for _, error in broken:
@@ -105,13 +105,15 @@ def read_results(place: Place) -> tuple[Result, ...]:
     return tuple(sorted(sound, key=lambda result: result.made_at))
 
 
-def _below(place: Place) -> tuple[list[Result], list[tuple[str, PipelineError]]]:
+def _below(place: StoragePath) -> tuple[list[JobResult], list[tuple[str, PipelineError]]]:
     """What can be read there, and of what cannot the directory's name and why."""
-    sound: list[Result] = []
+    sound: list[JobResult] = []
     broken: list[tuple[str, PipelineError]] = []
     for file in place.walk():
         if file.name == MANIFEST:
-            above = Place(file.files, file.path.rsplit("/", 1)[0], file.uri.rsplit("/", 1)[0], file.scheme)
+            above = StoragePath(
+                file.files, file.path.rsplit("/", 1)[0], file.uri.rsplit("/", 1)[0], file.scheme
+            )
             try:
                 sound.append(_read(above))
             except PipelineError as error:
@@ -134,7 +136,7 @@ def _job_and_moment(name: str) -> tuple[str | None, datetime | None]:
     return told["job"], moment.replace(tzinfo=UTC)
 
 
-def _read(place: Place) -> Result:
+def _read(place: StoragePath) -> JobResult:
     where = f"{place.uri}/{MANIFEST}"
     try:
         fields = json.loads((place / MANIFEST).read())
@@ -148,7 +150,7 @@ def _read(place: Place) -> Result:
             f"{where}: result format {version}; this version of the tool reads up to {VERSION}"
         )
     try:
-        return Result(
+        return JobResult(
             place,
             fields["job"],
             datetime.fromisoformat(fields["made_at"]),

@@ -13,17 +13,17 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from pipeline.drills import job as drills
-from pipeline.drills.arms import Arm
-from pipeline.drills.grid import Grid
-from pipeline.drills.incident import Shape
+from pipeline.drills import drill_job as drills
+from pipeline.drills.drill_grid import Grid
+from pipeline.drills.incident import IncidentShape
+from pipeline.drills.recovery_arms import Arm
 from pipeline.errors import PipelineError
-from pipeline.places import Place, place
-from pipeline.plan import job as plans
-from pipeline.results import Outcome, run_directory
-from pipeline.running import Run, carry_out
-from pipeline.session import Settings
-from pipeline.sources import find
+from pipeline.job_run import JobRun, carry_out
+from pipeline.plan import plan_job as plans
+from pipeline.results import JobOutput, run_directory
+from pipeline.snapshot_sources import find
+from pipeline.spark_session import SparkSettings
+from pipeline.storage import StoragePath, storage_path
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -55,9 +55,9 @@ def main(words: Sequence[str]) -> int:
     asked = arguments(words)
     made_at = datetime.now(UTC)
     try:
-        directory = run_directory(place(asked.out), asked.job, made_at, uuid.uuid4().hex[:8])
+        directory = run_directory(storage_path(asked.out), asked.job, made_at, uuid.uuid4().hex[:8])
         body = partial(_JOBS[asked.job], asked)
-        carry_out(Run(asked.job, directory, made_at, VERSION), Settings(), body)
+        carry_out(JobRun(asked.job, directory, made_at, VERSION), SparkSettings(), body)
     except PipelineError as error:
         sys.stderr.write(f"submit.py: {error}\n")
         return 2
@@ -65,14 +65,14 @@ def main(words: Sequence[str]) -> int:
     return 0
 
 
-def _plan(asked: argparse.Namespace, spark: Any, out: Place) -> Outcome:
-    sources = find([place(source) for source in asked.source], at=asked.at)
+def _plan(asked: argparse.Namespace, spark: Any, out: StoragePath) -> JobOutput:
+    sources = find([storage_path(source) for source in asked.source], at=asked.at)
     return plans.outcome(spark, sources, asked.ranking, asked.strategy, out, everything=False)
 
 
-def _drill(asked: argparse.Namespace, spark: Any, out: Place) -> Outcome:
+def _drill(asked: argparse.Namespace, spark: Any, out: StoragePath) -> JobOutput:
     arms = tuple(arm.value for arm in Arm)
-    grid = Grid(tuple(shape.value for shape in Shape), arms, (1, 2), 0, asked.seeds)
+    grid = Grid(tuple(shape.value for shape in IncidentShape), arms, (1, 2), 0, asked.seeds)
     drills.run_grid(spark, grid, out)
     cells = drills.compare(spark, [out / drills.INCIDENTS], out)
     overall = [cell for cell in cells if cell["scenario"] == "all"]
@@ -82,10 +82,13 @@ def _drill(asked: argparse.Namespace, spark: Any, out: Place) -> Outcome:
         "failures": drills.failures(spark, [out / drills.INCIDENTS], WORST),
         "cells": cells,
     }
-    return Outcome((drills.INCIDENTS, drills.COMPARED), {"seeds": asked.seeds}, summary)
+    return JobOutput((drills.INCIDENTS, drills.COMPARED), {"seeds": asked.seeds}, summary)
 
 
-_JOBS: dict[str, Callable[[argparse.Namespace, Any, Place], Outcome]] = {"plan": _plan, "drill": _drill}
+_JOBS: dict[str, Callable[[argparse.Namespace, Any, StoragePath], JobOutput]] = {
+    "plan": _plan,
+    "drill": _drill,
+}
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from benchmarks.measure import ROOT
 from benchmarks.pipeline.fleet import make
-from pipeline.places import place
+from pipeline.storage import storage_path
 from testbed.kafka.java import java_version
 
 RESULTS = ROOT / "benchmarks" / "results" / "pipeline.md"
@@ -45,7 +45,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="ktriage-bench-") as directory:
         for millions in asked.millions:
             lake = str(Path(directory) / f"lake-{millions}")
-            make(place(lake), "fleet", millions * 1_000_000)
+            make(storage_path(lake), "fleet", millions * 1_000_000)
             told[millions] = {name: _job(name, lake, directory, asked.rounds) for name in NAMES}
         drills = {workers: _drill(workers, asked.seeds, directory) for workers in (1, 2)}
         taken = _run("snapshot", SCENARIO, f"{directory}/taken")

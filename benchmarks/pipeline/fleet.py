@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import numpy as np
 import pyarrow as pa
 
-from pipeline.places import Place
-from pipeline.schema import PARTITIONS, REPLICA, SPAN, UNKNOWN
 from pipeline.snapshot.manifest import Manifest
-from pipeline.snapshot.write import Name, SnapshotWriter, snapshot_name
+from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
+from pipeline.snapshot_schema import PARTITIONS, REPLICA, SPAN, UNKNOWN
+from pipeline.storage import StoragePath
 
 ROWS = 100_000
 """A row group: what one task reads."""
@@ -24,12 +24,12 @@ _NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 Array = np.ndarray
 
 
-def make(root: Place, cluster_id: str, partitions: int) -> Manifest:
+def make(root: StoragePath, cluster_id: str, partitions: int) -> Manifest:
     """A cluster all of whose partitions are offline: one in twenty with logs that have parted, one in ten with a
     replica that did not answer, the others with equal logs.
     """
     random = np.random.default_rng(partitions)
-    with SnapshotWriter(root, Name(cluster_id, snapshot_name(_NOON, "bench"), _NOON)) as writer:
+    with SnapshotWriter(root, SnapshotName(cluster_id, snapshot_name(_NOON, "bench"), _NOON)) as writer:
         for start in range(0, partitions, ROWS):
             writer.partitions(batch(random, start, min(ROWS, partitions - start)))
         writer.rows("brokers", [])

@@ -16,14 +16,14 @@ from typing import Any
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
 from console.operations.snapshot_series import Series, Taking
-from pipeline.drills.arms import Arm
-from pipeline.drills.grid import Grid
-from pipeline.drills.incident import Shape
-from pipeline.drills.job import run_grid
-from pipeline.places import Place, place
-from pipeline.plan import job
-from pipeline.session import Settings, session
-from pipeline.sources import Sources, find, state
+from pipeline.drills.drill_grid import Grid
+from pipeline.drills.drill_job import run_grid
+from pipeline.drills.incident import IncidentShape
+from pipeline.drills.recovery_arms import Arm
+from pipeline.plan import plan_job
+from pipeline.snapshot_sources import Sources, find, state
+from pipeline.spark_session import SparkSettings, session
+from pipeline.storage import StoragePath, storage_path
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -40,12 +40,12 @@ CHOICE = """
     FROM read_parquet(?)"""
 
 
-def plan(spark: Any, sources: Sources, out: Place) -> None:
+def plan(spark: Any, sources: Sources, out: StoragePath) -> None:
     """The whole job: duplicates, flaws, ranking, strategy, fences, loss ranges."""
-    job.run(spark, sources, Ranking.LAST_RECORD, Strategy.AGGRESSIVE, out, everything=False)
+    plan_job.run(spark, sources, Ranking.LAST_RECORD, Strategy.AGGRESSIVE, out, everything=False)
 
 
-def barest(spark: Any, sources: Sources, out: Place) -> None:
+def barest(spark: Any, sources: Sources, out: StoragePath) -> None:
     """Reads the columns that the plan job reads, and writes the keys back.
 
     A filter that nothing fails keeps Spark from leaving columns out: it touches every one of them.
@@ -109,18 +109,18 @@ def _peak(pid: int) -> int:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")), 0)
 
 
-def drill(workers: int, out: Place, seeds: int) -> dict[str, float]:
+def drill(workers: int, out: StoragePath, seeds: int) -> dict[str, float]:
     """Every shape and arm, so many seeds a cell; the first task of each worker has been run before."""
     arms = tuple(arm.value for arm in Arm)
-    with session("benchmark drill", Settings(f"local[{workers}]", "1g")) as spark:
+    with session("benchmark drill", SparkSettings(f"local[{workers}]", "1g")) as spark:
         run_grid(spark, Grid(("kills",), arms[:1], (1,), 0, 2 * workers), out / "warm")
-        grid = Grid(tuple(shape.value for shape in Shape), arms, (1, 2), 0, seeds)
+        grid = Grid(tuple(shape.value for shape in IncidentShape), arms, (1, 2), 0, seeds)
         began = time.monotonic()
         run_grid(spark, grid, out / "run")
         return {"seconds": time.monotonic() - began, "incidents": grid.incidents}
 
 
-def snapshot(scenario: str, out: Place) -> dict[str, float]:
+def snapshot(scenario: str, out: StoragePath) -> dict[str, float]:
     """A full snapshot of a simulated cluster: what the process held before it (the simulation), and at most."""
     backend = SimulatorBackend(read(scenario), 1)
     taking = Taking(out, 30.0, lambda: datetime.now(UTC), lambda: "bench", "0.1.0")
@@ -140,23 +140,23 @@ def main(name: str, lake: str, out: str, seeds: str = "20") -> None:
     scenario.
     """
     if name == "snapshot":
-        print(json.dumps(snapshot(lake, place(out))))
+        print(json.dumps(snapshot(lake, storage_path(out))))
         return
     if name == "drill":
-        print(json.dumps(drill(int(lake), place(out), int(seeds))))
+        print(json.dumps(drill(int(lake), storage_path(out), int(seeds))))
         return
-    sources = find([place(lake)])
+    sources = find([storage_path(lake)])
     if name == "duckdb":
         began = time.monotonic()
         duck(sources)
         told = {"seconds": time.monotonic() - began}
     else:
-        with session(f"benchmark {name}", Settings("local[2]", "2g")) as spark:
+        with session(f"benchmark {name}", SparkSettings("local[2]", "2g")) as spark:
             spark.range(1000).selectExpr("sum(id)").collect()
             java = int(spark._jvm.java.lang.ProcessHandle.current().pid())
             began = time.monotonic()
             used = sum(_cpu(pid) for pid in (java, *_below(java)))
-            {"plan": plan, "barest": barest}[name](spark, sources, place(out))
+            {"plan": plan, "barest": barest}[name](spark, sources, storage_path(out))
             workers = _below(java)
             told = {"seconds": time.monotonic() - began}
             told["cpu"] = sum(_cpu(pid) for pid in (java, *workers)) - used

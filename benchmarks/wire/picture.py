@@ -17,7 +17,7 @@ from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.live.connections.transport import Transport
 from benchmarks.wire.recording import Answer
-from console.cli.garbage import collect_seldom
+from console.cli.gc_tuning import collect_seldom
 from console.operations.overview import Overview, overview
 from recovery.model import Lineage, ReplicaLog
 

@@ -18,8 +18,8 @@ from typer.exceptions import Exit, TyperException
 
 from backends.base.errors import BackendError
 from console.cli.base.run import Program
-from console.cli.garbage import collect_seldom
-from console.cli.tree import single, tree
+from console.cli.command_tree import single, tree
+from console.cli.gc_tuning import collect_seldom
 from console.errors import ConsoleError
 from console.exit_status import Status, status_of
 from console.output.screen import Screen, printable

@@ -10,11 +10,11 @@ from typing import Any
 from backends.base.answers import ClusterInfo, Contact, Depth, LogDir, Partitions, Quorum, SurveyRequest
 from backends.base.protocol import Backend, Progress
 from console.operations.partition_picture import tasks
-from pipeline.places import Place
-from pipeline.snapshot.changes import Fingerprints
-from pipeline.snapshot.columns import batch_of
-from pipeline.snapshot.manifest import MISSED, Kind, Manifest
-from pipeline.snapshot.write import Name, SnapshotWriter, snapshot_name
+from pipeline.snapshot.fingerprints import Fingerprints
+from pipeline.snapshot.manifest import MISSED, Manifest, SnapshotKind
+from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
+from pipeline.snapshot.survey_columns import batch_of
+from pipeline.storage import StoragePath
 from recovery.model import PartitionState, Unknown
 from recovery.plan.marks import marks
 
@@ -26,7 +26,7 @@ BATCH = 10_000
 class Taking:
     """How snapshots are taken: where to, how long brokers have to answer (seconds), and what is handed in."""
 
-    root: Place
+    root: StoragePath
     duration: float
     clock: Callable[[], datetime]
     token: Callable[[], str]
@@ -54,7 +54,7 @@ class Series:
     async def full(self, progress: Progress | None = None, *, series: bool = False) -> Manifest:
         """Every partition; ``series``: changes will follow, and what is seen is remembered for them."""
         prints = Fingerprints() if series else None
-        manifest = await self._counted(Kind.FULL, prints, progress)
+        manifest = await self._counted(SnapshotKind.FULL, prints, progress)
         self._prints, self._base, self._previous = prints, manifest, manifest
         return manifest
 
@@ -62,10 +62,12 @@ class Series:
         """What is not as the snapshot before had it. The first is full, and the first after a failure."""
         if self._prints is None:
             return await self.full(progress, series=True)
-        self._previous = await self._counted(Kind.CHANGES, self._prints, progress)
+        self._previous = await self._counted(SnapshotKind.CHANGES, self._prints, progress)
         return self._previous
 
-    async def _counted(self, kind: Kind, prints: Fingerprints | None, progress: Progress | None) -> Manifest:
+    async def _counted(
+        self, kind: SnapshotKind, prints: Fingerprints | None, progress: Progress | None
+    ) -> Manifest:
         """One that fails is told of by the next: between them nobody looked."""
         try:
             manifest = await self._take(kind, prints, progress)
@@ -85,12 +87,14 @@ class Series:
         """The full snapshot that the changes build on."""
         return self._base
 
-    async def _take(self, kind: Kind, prints: Fingerprints | None, progress: Progress | None) -> Manifest:
+    async def _take(
+        self, kind: SnapshotKind, prints: Fingerprints | None, progress: Progress | None
+    ) -> Manifest:
         taking, backend = self._taking, self._backend
         began = taking.clock()
         cluster = await backend.cluster()
         found = await backend.partitions()
-        name = Name(cluster.cluster_id, snapshot_name(began, taking.token()), began)
+        name = SnapshotName(cluster.cluster_id, snapshot_name(began, taking.token()), began)
         seen = _Seen()
         contacts: dict[int, Contact] = {}
         with SnapshotWriter(taking.root, name) as writer:
@@ -102,10 +106,10 @@ class Series:
                     seen.partitions += batch.num_rows
                     seen.offline += sum(state.offline for state in states)
                     rows = prints.changed(batch) if prints else batch
-                    writer.partitions(rows if kind is Kind.CHANGES else batch)
+                    writer.partitions(rows if kind is SnapshotKind.CHANGES else batch)
                     if progress is not None:
                         progress("partitions", seen.partitions, len(found.states))
-            if prints and kind is Kind.CHANGES:
+            if prints and kind is SnapshotKind.CHANGES:
                 writer.partitions(prints.gone())
             writer.rows("brokers", list(_broker_rows(cluster, contacts, log_dirs.result())))
             writer.rows("quorum", [_quorum_row(quorum.result())])
@@ -117,12 +121,12 @@ class Series:
     def _commit(
         self,
         writer: SnapshotWriter,
-        kind: Kind,
+        kind: SnapshotKind,
         found: Partitions,
         seen: _Seen,
         contacts: dict[int, Contact],
     ) -> Manifest:
-        changes = kind is Kind.CHANGES and self._base is not None and self._previous is not None
+        changes = kind is SnapshotKind.CHANGES and self._base is not None and self._previous is not None
         return writer.commit(
             self._taking.clock(),
             self._taking.tool_version,
@@ -186,7 +190,7 @@ def _dir_row(directory: LogDir) -> dict[str, Any]:
 
 
 def unknown_row(unknown: Unknown) -> dict[str, str]:
-    """As :data:`pipeline.schema.UNKNOWN` has it."""
+    """As :data:`pipeline.snapshot_schema.UNKNOWN` has it."""
     return {"why": unknown.why.value, "detail": unknown.detail}
 
 

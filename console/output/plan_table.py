@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from backends.base.answers import Outcome
 from console.operations.election_batches import Elected, Result
-from console.output.replicas import ids
+from console.output.plurals import counted_as
+from console.output.replica_table import ids
 from console.output.screen import printable
-from console.output.table import Column, table
-from console.output.words import counted_as
+from console.output.text_table import TextColumn, table
 from recovery.model import Unknown
 from recovery.plan.review import Summary, candidate_harm, review_row, summarise, worst
 from recovery.plan.values import NotElected, Plan, PlanRow
@@ -24,16 +24,16 @@ LED_BY = {
 }
 
 _PLANNED = (
-    Column("PARTITION"),
-    Column("LEADER", right=True),
-    Column("LAST EPOCH", right=True),
-    Column("LOG END", right=True),
-    Column("OFFSETS LOST"),
-    Column("WHICH", below=True),
-    Column("IF IT DROPS OUT", below=True),
-    Column("THEN LOST", below=True),
-    Column("TOPIC", below=True),
-    Column("NOTE", below=True),
+    TextColumn("PARTITION"),
+    TextColumn("LEADER", right=True),
+    TextColumn("LAST EPOCH", right=True),
+    TextColumn("LOG END", right=True),
+    TextColumn("OFFSETS LOST"),
+    TextColumn("WHICH", below=True),
+    TextColumn("IF IT DROPS OUT", below=True),
+    TextColumn("THEN LOST", below=True),
+    TextColumn("TOPIC", below=True),
+    TextColumn("NOTE", below=True),
 )
 
 
@@ -90,7 +90,12 @@ def shown_rows(plan: Plan, limit: int) -> Sequence[PlanRow]:
 
 def not_elected_table(rows: Iterable[NotElected]) -> Iterator[str]:
     """The partitions that nobody is elected for: waiting may cost nothing, truncation is final."""
-    columns = (Column("PARTITION"), Column("NOT ELECTED"), Column("WAITS FOR"), Column("WHY", below=True))
+    columns = (
+        TextColumn("PARTITION"),
+        TextColumn("NOT ELECTED"),
+        TextColumn("WAITS FOR"),
+        TextColumn("WHY", below=True),
+    )
     return table(
         columns,
         [(str(r.tp), str(r.verdict), ids(r.waits_for), printable(r.reason)) for r in rows],
@@ -132,13 +137,13 @@ def state_counts(states: Sequence[RowState]) -> Iterator[str]:
 
 def result_table(results: Sequence[Result]) -> Iterator[str]:
     columns = (
-        Column("PARTITION"),
-        Column("OUTCOME"),
-        Column("LEADER", right=True),
-        Column("LEADER EPOCH", right=True),
-        Column("OFFSETS LOST"),
-        Column("STILL MISSING", below=True),
-        Column("DETAIL", below=True),
+        TextColumn("PARTITION"),
+        TextColumn("OUTCOME"),
+        TextColumn("LEADER", right=True),
+        TextColumn("LEADER EPOCH", right=True),
+        TextColumn("OFFSETS LOST"),
+        TextColumn("STILL MISSING", below=True),
+        TextColumn("DETAIL", below=True),
     )
     return table(columns, [_result_cells(result) for result in results])
 
@@ -160,13 +165,13 @@ def _result_cells(result: Result) -> tuple[str, ...]:
 def state_table(states: Iterable[RowState]) -> Iterator[str]:
     """Rows of ``verify``: who leads, and what is still missing."""
     columns = (
-        Column("PARTITION"),
-        Column("LEADER", right=True),
-        Column("LED BY"),
-        Column("USABLE"),
-        Column("REPLICATED"),
-        Column("ORDER"),
-        Column("STILL MISSING", below=True),
+        TextColumn("PARTITION"),
+        TextColumn("LEADER", right=True),
+        TextColumn("LED BY"),
+        TextColumn("USABLE"),
+        TextColumn("REPLICATED"),
+        TextColumn("ORDER"),
+        TextColumn("STILL MISSING", below=True),
     )
     rows = [
         (

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import TextIO
 
 from backends.base.protocol import Progress
-from console.output.progress import ProgressLine, no_progress
-from console.output.table import fold, width
+from console.output.progress_line import ProgressLine, no_progress
+from console.output.text_table import fold, width
 
 
 class Screen:

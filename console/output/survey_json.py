@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from backends.base.answers import ClusterInfo, Contact, Quorum, QuorumReplica
-from console.output.replicas import membership
+from console.output.replica_table import membership
 from recovery.model import Lineage, Replica, Survey, Unknown
 
 

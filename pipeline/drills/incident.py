@@ -32,7 +32,7 @@ REST_BACK_AT = 20.0
 END = 27.0
 
 
-class Shape(StrEnum):
+class IncidentShape(StrEnum):
     """KILLS: processes die, the page cache stays. POWER: what was not flushed is lost. DISKS: and one broker's
     disk does not come back. LONG_TAIL: somebody elected uncleanly in the middle, so that a stale log is longest.
     """
@@ -45,7 +45,7 @@ class Shape(StrEnum):
 
 _Do = Literal["kill", "power-off", "start"]
 
-SHAPES = frozenset(shape.value for shape in Shape)
+SHAPES = frozenset(shape.value for shape in IncidentShape)
 
 
 def scenario(name: str, seed: int, rules: Rules, min_isr: int | None) -> Scenario:
@@ -54,7 +54,7 @@ def scenario(name: str, seed: int, rules: Rules, min_isr: int | None) -> Scenari
     Raises ScenarioError for a name that is neither.
     """
     if name in SHAPES:
-        return _drawn(Shape(name), seed, rules, min_isr or 1)
+        return _drawn(IncidentShape(name), seed, rules, min_isr or 1)
     found = _known(name)
     topology = replace(found.topology, config=replace(found.topology.config, rules=rules))
     if min_isr is not None:
@@ -74,7 +74,7 @@ def _known(name: str) -> Scenario:
     return read(name) if text is None else parse(text.decode(), name, name)
 
 
-def _drawn(shape: Shape, seed: int, rules: Rules, min_isr: int) -> Scenario:
+def _drawn(shape: IncidentShape, seed: int, rules: Rules, min_isr: int) -> Scenario:
     random = Random(f"drill {shape} {seed}")  # noqa: S311
     faults = tuple(sorted(_faults(shape, random), key=lambda fault: fault.at))
     name = f"{shape.value}@{seed}"
@@ -116,12 +116,12 @@ def _topology(name: str, random: Random, rules: Rules, min_isr: int) -> Topology
     return Topology(name, brokers, topics, (100,), min_isr, config, producers=producers)
 
 
-def _faults(shape: Shape, random: Random) -> Iterator[Fault]:
-    if shape is Shape.LONG_TAIL:
+def _faults(shape: IncidentShape, random: Random) -> Iterator[Fault]:
+    if shape is IncidentShape.LONG_TAIL:
         yield from _long_tail(random)
         return
     order = random.sample(BROKERS, 3)
-    kinds: tuple[_Do, ...] = ("kill",) if shape is Shape.KILLS else ("kill", "power-off", "power-off")
+    kinds: tuple[_Do, ...] = ("kill",) if shape is IncidentShape.KILLS else ("kill", "power-off", "power-off")
     at = 2.0
     for broker in order:
         yield _broker(at, random.choice(kinds), broker)
@@ -133,7 +133,7 @@ def _faults(shape: Shape, random: Random) -> Iterator[Fault]:
     for broker in back:
         yield _broker(random.uniform(13.5, 15.0), "start", broker)
     rest = [broker for broker in BROKERS if broker not in back]
-    gone = random.choice(rest) if shape is Shape.DISKS else 0
+    gone = random.choice(rest) if shape is IncidentShape.DISKS else 0
     for broker in rest:
         if broker == gone:
             yield DiskFault(at=REST_BACK_AT - 0.5, do="replace-disk", node=f"broker-{broker}")

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from pipeline.errors import PipelineError
-from pipeline.places import Place
-from pipeline.snapshot.manifest import Kind, Manifest, NotWhole, from_json, stamp
+from pipeline.snapshot.manifest import Manifest, NotWhole, SnapshotKind, from_json, stamp
+from pipeline.storage import StoragePath
 
 
-class Broken(NamedTuple):
+class BrokenManifest(NamedTuple):
     """A manifest that could not be used: whose, and why, in one line."""
 
     cluster_id: str
@@ -24,7 +24,7 @@ class Broken(NamedTuple):
 class Chain(NamedTuple):
     """A cluster's state: a full snapshot and the changes since, oldest first."""
 
-    root: Place
+    root: StoragePath
     full: Manifest
     changes: tuple[Manifest, ...]
 
@@ -41,33 +41,33 @@ class Chain(NamedTuple):
 class Catalog:
     """The snapshots of a root by cluster, oldest first. ``unfinished`` were never committed."""
 
-    root: Place
+    root: StoragePath
     clusters: Mapping[str, tuple[Manifest, ...]]
-    broken: tuple[Broken, ...]
-    unfinished: tuple[Place, ...]
+    broken: tuple[BrokenManifest, ...]
+    unfinished: tuple[StoragePath, ...]
 
     def chain(self, cluster_id: str, at: datetime | None = None) -> Chain | None:
         """The newest state of the cluster, or the newest that was complete at that moment."""
         found = self._until(cluster_id, at)
         return chain_to(self.root, found, found[-1]) if found else None
 
-    def cut_off(self, cluster_id: str, at: datetime | None = None) -> Broken | None:
+    def cut_off(self, cluster_id: str, at: datetime | None = None) -> BrokenManifest | None:
         """The newest snapshot up to that moment, where it builds on one that is not there; else None."""
         found = self._until(cluster_id, at)
         missing = _missing(found) if found else ""
         if not missing:
             return None
-        return Broken(
+        return BrokenManifest(
             cluster_id, found[-1].snapshot, f"it builds on {missing}, which is not there or not whole"
         )
 
     def _until(self, cluster_id: str, at: datetime | None) -> list[Manifest]:
         return [m for m in self.clusters.get(cluster_id, ()) if at is None or m.taken_at <= at]
 
-    def spoiled(self, at: datetime | None = None) -> dict[str, Broken]:
+    def spoiled(self, at: datetime | None = None) -> dict[str, BrokenManifest]:
         """Of each cluster the newest manifest that could not be used, up to that moment: names sort by time."""
         until = None if at is None else stamp(at)
-        newest: dict[str, Broken] = {}
+        newest: dict[str, BrokenManifest] = {}
         for broken in sorted(self.broken, key=lambda one: one.snapshot):
             if until is None or broken.snapshot.partition("-")[0] <= until:
                 newest[broken.cluster_id] = broken
@@ -78,19 +78,19 @@ def _missing(manifests: Sequence[Manifest]) -> str:
     """What the last of them builds on and is not among them, "" where nothing is missing."""
     by_name = {name: manifest for manifest in manifests for name in manifest.names}
     at = manifests[-1]
-    while at.kind is Kind.CHANGES:
+    while at.kind is SnapshotKind.CHANGES:
         if at.previous not in by_name:
             return at.previous
         at = by_name[at.previous]
     return ""
 
 
-def chain_to(root: Place, manifests: Sequence[Manifest], last: Manifest) -> Chain | None:
+def chain_to(root: StoragePath, manifests: Sequence[Manifest], last: Manifest) -> Chain | None:
     """The chain that ends with ``last``; where a link is missing, the newest whole one before it, or None."""
     by_name = {name: manifest for manifest in manifests for name in manifest.names}
     links: list[Manifest] = []
     at: Manifest | None = last
-    while at is not None and at.kind is Kind.CHANGES:
+    while at is not None and at.kind is SnapshotKind.CHANGES:
         links.append(at)
         at = by_name.get(at.previous)
     if at is not None:
@@ -99,11 +99,11 @@ def chain_to(root: Place, manifests: Sequence[Manifest], last: Manifest) -> Chai
     return chain_to(root, earlier, earlier[-1]) if earlier else None
 
 
-def read_catalog(root: Place) -> Catalog:
+def read_catalog(root: StoragePath) -> Catalog:
     """Reads every manifest below ``root``. Raises PipelineError: the place cannot be read, or there is none."""
     clusters: dict[str, list[Manifest]] = {}
-    broken: list[Broken] = []
-    unfinished: list[Place] = []
+    broken: list[BrokenManifest] = []
+    unfinished: list[StoragePath] = []
     for file in (root / "manifests").walk():
         if not file.name.endswith(".json"):
             continue
@@ -112,7 +112,7 @@ def read_catalog(root: Place) -> Catalog:
         except NotWhole:
             unfinished.append(file)
         except PipelineError as error:
-            broken.append(Broken(_cluster_of(file), file.name.removesuffix(".json"), str(error)))
+            broken.append(BrokenManifest(_cluster_of(file), file.name.removesuffix(".json"), str(error)))
         else:
             clusters.setdefault(manifest.cluster_id, []).append(manifest)
     if not clusters and not broken:
@@ -121,15 +121,15 @@ def read_catalog(root: Place) -> Catalog:
     return Catalog(root, ordered, tuple(broken), tuple(unfinished))
 
 
-def _cluster_of(file: Place) -> str:
+def _cluster_of(file: StoragePath) -> str:
     parts = [part for part in file.path.split("/") if part.startswith("cluster_id=")]
     return unquote(parts[-1].removeprefix("cluster_id=")) if parts else ""
 
 
-def read_catalogs(roots: Iterable[Place]) -> tuple[Catalog, ...]:
+def read_catalogs(roots: Iterable[StoragePath]) -> tuple[Catalog, ...]:
     """The catalogs of several roots. Raises PipelineError too where two of them hold the same cluster."""
     catalogs = tuple(read_catalog(root) for root in roots)
-    owner: dict[str, Place] = {}
+    owner: dict[str, StoragePath] = {}
     for catalog in catalogs:
         for cluster_id in catalog.clusters:
             other = owner.setdefault(cluster_id, catalog.root)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from pipeline.errors import PipelineError
-from pipeline.places import Place
-from pipeline.schema import VERSION
+from pipeline.snapshot_schema import VERSION
+from pipeline.storage import StoragePath
 
 FORMAT = "ktriage.snapshot"
 
@@ -20,14 +20,14 @@ MISSED = "missed"
 """A note: how many snapshots of the series failed right before this one."""
 
 
-class Kind(StrEnum):
+class SnapshotKind(StrEnum):
     """FULL: every partition. CHANGES: those that are not as the snapshot before had them."""
 
     FULL = "full"
     CHANGES = "changes"
 
 
-class Part(NamedTuple):
+class SnapshotFile(NamedTuple):
     """A file below the root: its ``table``, ``path``, ``rows``, and ``size`` in bytes."""
 
     table: str
@@ -46,10 +46,10 @@ class Manifest:
 
     snapshot: str
     cluster_id: str
-    kind: Kind
+    kind: SnapshotKind
     began: datetime
     taken_at: datetime
-    parts: tuple[Part, ...]
+    parts: tuple[SnapshotFile, ...]
     partitions: int
     offline: int
     tool_version: str
@@ -133,7 +133,7 @@ class TooNew(PipelineError):
         self.cluster_id = cluster_id
 
 
-def from_json(place: Place) -> Manifest:
+def from_json(place: StoragePath) -> Manifest:
     """Raises NotWhole, TooNew, or PipelineError where it is no manifest."""
     try:
         fields = json.loads(place.read())
@@ -156,11 +156,12 @@ def _manifest(fields: dict[str, Any]) -> Manifest:
     return Manifest(
         **known
         | {
-            "kind": Kind(fields["kind"]),
+            "kind": SnapshotKind(fields["kind"]),
             "began": datetime.fromisoformat(fields["began"]),
             "taken_at": datetime.fromisoformat(fields["taken_at"]),
             "parts": tuple(
-                Part(part["table"], part["path"], part["rows"], part["size"]) for part in fields["parts"]
+                SnapshotFile(part["table"], part["path"], part["rows"], part["size"])
+                for part in fields["parts"]
             ),
             "silent": tuple(fields["silent"]),
             "hidden": tuple(fields["hidden"]),

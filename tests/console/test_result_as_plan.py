@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
 from console.operations.snapshot_series import Series, Taking
-from pipeline.places import place
-from pipeline.plan.choice import PLANNED, planned
-from pipeline.plan.job import PLANS
-from pipeline.results import Result, commit
+from pipeline.plan.decide_rows import PLANNED, planned
+from pipeline.plan.plan_job import PLANS
+from pipeline.results import JobResult, commit
 from pipeline.snapshot.catalog import read_catalog
-from pipeline.snapshot.state import state
+from pipeline.snapshot.read_chain import state
+from pipeline.storage import storage_path
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 from tests.console.robot import console
@@ -29,12 +29,12 @@ async def _result(home: Path) -> str:
     """What the plan job leaves of a snapshot of the scenario; returns the cluster's id."""
     backend = SimulatorBackend(read(SCENARIO), 1)
     await backend.open()
-    lake = place(str(home / "lake"))
+    lake = storage_path(str(home / "lake"))
     manifest = await Series(backend, Taking(lake, 5.0, lambda: NOON, lambda: "t", "0.1.0")).full()
     await backend.close()
     chain = read_catalog(lake).chain(manifest.cluster_id)
     assert chain is not None
-    run = place(str(home / "results" / "plan-1"))
+    run = storage_path(str(home / "results" / "plan-1"))
     told = [
         batch.set_column(0, "cluster_id", pa.array([manifest.cluster_id] * batch.num_rows))
         for rows in state(chain)
@@ -43,7 +43,7 @@ async def _result(home: Path) -> str:
     with (run / PLANS / "part-0.parquet").create() as stream:
         pq.write_table(pa.Table.from_batches(told, schema=PLANNED), stream)
     asked = {"clusters": {manifest.cluster_id: []}, "ranking": "last-record", "strategy": "aggressive"}
-    commit(Result(run, "plan", NOON, "0.1.0", (PLANS,), asked, {}))
+    commit(JobResult(run, "plan", NOON, "0.1.0", (PLANS,), asked, {}))
     return manifest.cluster_id
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from console.planfile import read
-from pipeline.places import place
 from pipeline.snapshot.catalog import read_catalog
-from pipeline.snapshot.columns import survey_of
-from pipeline.snapshot.state import state
+from pipeline.snapshot.read_chain import state
+from pipeline.snapshot.survey_columns import survey_of
+from pipeline.storage import storage_path
 from recovery.plan.make import make_plan
 from recovery.plan.values import Plan, PlanRow
 from recovery.strategy import decide
@@ -109,7 +109,7 @@ def test_a_snapshot_of_a_broken_cluster_becomes_a_plan_that_recovers_it(
 
 def _as_the_rules_have_it(home: Path, plan: Plan) -> None:
     """Every row that Spark made is the one that recovery/ makes of the same snapshot."""
-    catalog = read_catalog(place(str(home / "lake")))
+    catalog = read_catalog(storage_path(str(home / "lake")))
     chain = catalog.chain(plan.header.cluster_id)
     assert chain is not None
     surveys = [survey_of(row) for batch in state(chain) for row in batch.to_pylist()]

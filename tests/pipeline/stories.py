@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from pipeline.places import Place
-from pipeline.snapshot.columns import batch_of
-from pipeline.snapshot.manifest import Kind, Manifest
-from pipeline.snapshot.write import Name, SnapshotWriter, snapshot_name
+from pipeline.snapshot.manifest import Manifest, SnapshotKind
+from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
+from pipeline.snapshot.survey_columns import batch_of
+from pipeline.storage import StoragePath
 from recovery.model import EpochSpan, Lineage, PartitionState, Replica, ReplicaLog, Standing, Survey
 from tests.pipeline.surveys import NOON
 
@@ -61,7 +61,7 @@ def quorum_row(leader: int, voters: Sequence[int] = (100, 101, 102)) -> dict[str
 class Diary:
     """A cluster's snapshots, one a minute unless told otherwise."""
 
-    def __init__(self, root: Place, cluster_id: str = "c") -> None:
+    def __init__(self, root: StoragePath, cluster_id: str = "c") -> None:
         self.root = root
         self.cluster_id = cluster_id
         self._base = self._previous = ""
@@ -71,18 +71,18 @@ class Diary:
         minute: float,
         told: Sequence[Survey],
         *,
-        kind: Kind = Kind.FULL,
+        kind: SnapshotKind = SnapshotKind.FULL,
         brokers: Sequence[dict[str, Any]] = (),
         quorum: dict[str, Any] | None = None,
     ) -> Manifest:
         """A snapshot at that minute after noon; for changes, ``told`` is what has changed."""
         at = minute_of(minute)
-        name = Name(self.cluster_id, snapshot_name(at, "t"), at)
+        name = SnapshotName(self.cluster_id, snapshot_name(at, "t"), at)
         with SnapshotWriter(self.root, name) as writer:
             writer.partitions(batch_of(told, {}))
             writer.rows("brokers", list(brokers))
             writer.rows("quorum", [quorum] if quorum else [])
-            changes = kind is Kind.CHANGES
+            changes = kind is SnapshotKind.CHANGES
             manifest = writer.commit(
                 at,
                 "0.1.0",

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from random import Random
 
-from pipeline.places import Place
-from pipeline.snapshot.columns import batch_of
 from pipeline.snapshot.manifest import Manifest
-from pipeline.snapshot.write import Name, SnapshotWriter, snapshot_name
+from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
+from pipeline.snapshot.survey_columns import batch_of
+from pipeline.storage import StoragePath
 from recovery.model import (
     EpochSpan,
     Lineage,
@@ -85,10 +85,10 @@ def surveys(seed: int, count: int) -> list[Survey]:
 
 
 def write(
-    root: Place, cluster_id: str, told: Sequence[Survey], at: datetime = NOON, mark: str = "t"
+    root: StoragePath, cluster_id: str, told: Sequence[Survey], at: datetime = NOON, mark: str = "t"
 ) -> Manifest:
     """A full snapshot of those partitions."""
-    with SnapshotWriter(root, Name(cluster_id, snapshot_name(at, mark), at)) as writer:
+    with SnapshotWriter(root, SnapshotName(cluster_id, snapshot_name(at, mark), at)) as writer:
         writer.partitions(batch_of(told, {}))
         writer.rows("brokers", [])
         writer.rows("quorum", [])

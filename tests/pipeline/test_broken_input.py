@@ -12,17 +12,17 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PythonException
 
+from pipeline import exposure_job as exposure
 from pipeline.errors import PipelineError
-from pipeline.exposure import job as exposure
-from pipeline.places import Place, place
-from pipeline.plan import job, pieces
-from pipeline.plan.result import plan_of
-from pipeline.results import Result
-from pipeline.schema import VERSION
-from pipeline.snapshot.columns import batch_of
-from pipeline.snapshot.manifest import Kind
-from pipeline.snapshot.write import Name, SnapshotWriter, snapshot_name
-from pipeline.sources import find
+from pipeline.plan import input_splits, plan_job
+from pipeline.plan.result_to_plan import plan_of
+from pipeline.results import JobResult
+from pipeline.snapshot.manifest import SnapshotKind
+from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
+from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot_schema import VERSION
+from pipeline.snapshot_sources import find
+from pipeline.storage import StoragePath, storage_path
 from recovery.model import Survey
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, Verdict
@@ -32,10 +32,10 @@ from tests.pipeline.surveys import NOON, surveys, write
 WAYS = Ranking.LAST_RECORD, Strategy.AGGRESSIVE
 
 
-def planned(spark: Any, root: Place, name: str = "out") -> list[dict[str, Any]]:
+def planned(spark: Any, root: StoragePath, name: str = "out") -> list[dict[str, Any]]:
     """The rows in their order, as the plan job writes them."""
-    job.run(spark, find([root]), *WAYS, root / name, everything=False)
-    rows = spark.read.parquet((root / name / job.PLANS).hadoop).collect()
+    plan_job.run(spark, find([root]), *WAYS, root / name, everything=False)
+    rows = spark.read.parquet((root / name / plan_job.PLANS).hadoop).collect()
     return sorted(
         (row.asDict(recursive=True) for row in rows),
         key=lambda row: (row["topic"], row["partition"] or 0, row["cluster_id"]),
@@ -46,7 +46,7 @@ def offline(number: int) -> Survey:
     return partition(number, leader=-1, isr=())
 
 
-def rewrite(root: Place, change: Any) -> None:
+def rewrite(root: StoragePath, change: Any) -> None:
     """Has the rows of the only snapshot read otherwise; the manifest goes with it."""
     file = next(f for f in (root / "partitions").walk())
     table = change(pq.read_table(file.path))
@@ -68,7 +68,7 @@ def set_rows(table: pa.Table, **changes: dict[int, Any]) -> pa.Table:
 
 
 def test_one_bad_row_is_quarantined_and_the_others_are_planned(spark: Any, tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     write(root, "c", [offline(number) for number in range(8)])
 
     def spoil(table: pa.Table) -> pa.Table:
@@ -84,8 +84,8 @@ def test_one_bad_row_is_quarantined_and_the_others_are_planned(spark: Any, tmp_p
 
     rewrite(root, spoil)
     sources = find([root])
-    names = job.run(spark, sources, *WAYS, root / "out", everything=False)
-    told = job.summarise(spark, sources, root / "out", names, 5)
+    names = plan_job.run(spark, sources, *WAYS, root / "out", everything=False)
+    told = plan_job.summarise(spark, sources, root / "out", names, 5)
     assert {row["verdict"]: row["partitions"] for row in told["verdicts"]} == {"elect": 1, "quarantined": 7}
     assert {row["reason"]: row["rows"] for row in told["quarantined"]} == {
         "a replica outside the assignment": 1,
@@ -98,19 +98,21 @@ def test_one_bad_row_is_quarantined_and_the_others_are_planned(spark: Any, tmp_p
     }
 
 
-def result_of(root: Place, names: tuple[str, ...]) -> Result:
+def result_of(root: StoragePath, names: tuple[str, ...]) -> JobResult:
     asked = {"clusters": {"c": []}, "ranking": "last-record", "strategy": "aggressive"}
-    return Result(root / "out", "plan", NOON, "0.1.0", (job.PLANS,), asked, {}, {job.PLANS: names})
+    return JobResult(
+        root / "out", "plan", NOON, "0.1.0", (plan_job.PLANS,), asked, {}, {plan_job.PLANS: names}
+    )
 
 
 def test_a_partition_that_stands_twice_is_planned_by_neither_row_and_both_are_counted(
     spark: Any, tmp_path: Path
 ) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     write(root, "c", [offline(0), offline(1), offline(1), offline(2)])
     sources = find([root])
-    names = job.run(spark, sources, *WAYS, root / "out", everything=False)
-    told = job.summarise(spark, sources, root / "out", names, 5)
+    names = plan_job.run(spark, sources, *WAYS, root / "out", everything=False)
+    told = plan_job.summarise(spark, sources, root / "out", names, 5)
     assert {row["verdict"]: row["partitions"] for row in told["verdicts"]} == {"elect": 2, "quarantined": 2}
     reason = "the partition stands in its snapshot 2 times"
     assert [(row["reason"], row["rows"]) for row in told["quarantined"]] == [(reason, 2)]
@@ -123,32 +125,32 @@ def test_a_partition_that_stands_twice_is_planned_by_neither_row_and_both_are_co
 
 
 def test_what_a_task_leaves_that_was_given_up_counts_nowhere(spark: Any, tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     write(root, "c", [offline(0), offline(1)])
-    plans = root / "out" / job.PLANS
+    plans = root / "out" / plan_job.PLANS
     (plans / "part-00000-99.parquet").write(b"half of a")
     sources = find([root])
-    names = job.run(spark, sources, *WAYS, root / "out", everything=False)
+    names = plan_job.run(spark, sources, *WAYS, root / "out", everything=False)
     assert sorted(file.name for file in plans.walk()) == sorted(names)
     # And one that writes on when all is done: it ran on a machine that nobody heard of any more.
     (plans / "part-00000-98.parquet").write((plans / names[0]).read())
-    told = job.summarise(spark, sources, root / "out", names, 5)
+    told = plan_job.summarise(spark, sources, root / "out", names, 5)
     assert [row["partitions"] for row in told["verdicts"]] == [2]
     assert [row.tp.partition for row in plan_of(result_of(root, names), "c", "me").rows] == [0, 1]
 
 
 def test_a_plan_is_not_made_of_a_result_that_lacks_a_file(spark: Any, tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     write(root, "c", [offline(0)])
-    names = job.run(spark, find([root]), *WAYS, root / "out", everything=False)
-    (root / "out" / job.PLANS / names[0]).remove()
+    names = plan_job.run(spark, find([root]), *WAYS, root / "out", everything=False)
+    (root / "out" / plan_job.PLANS / names[0]).remove()
     with pytest.raises(PipelineError, match=names[0]):
         plan_of(result_of(root, names), "c", "me")
 
 
 def test_a_cluster_without_partitions_is_planned_beside_others(spark: Any, tmp_path: Path) -> None:
-    root = place(str(tmp_path))
-    with SnapshotWriter(root, Name("bare", snapshot_name(NOON, "t"), NOON)) as writer:
+    root = storage_path(str(tmp_path))
+    with SnapshotWriter(root, SnapshotName("bare", snapshot_name(NOON, "t"), NOON)) as writer:
         writer.commit(NOON, "0.1.0")
     assert planned(spark, root, "none") == []
     write(root, "c", [offline(0)])
@@ -158,7 +160,7 @@ def test_a_cluster_without_partitions_is_planned_beside_others(spark: Any, tmp_p
 
 
 def test_what_is_broken_is_exposed_to_nothing_and_counted(spark: Any, tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     write(root, "c", [partition(0), partition(1), partition(1), partition(2)])
     rewrite(root, lambda table: set_rows(table, isr={3: None}))
     sources = find([root])
@@ -172,31 +174,31 @@ def test_what_is_broken_is_exposed_to_nothing_and_counted(spark: Any, tmp_path: 
 
 
 def test_a_plan_is_made_of_a_result_that_has_broken_rows(spark: Any, tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     write(root, "c", [offline(number) for number in range(4)])
     rewrite(root, lambda table: set_rows(table, partition={0: None}, topic={1: None}, leader={2: None}))
-    names = job.run(spark, find([root]), *WAYS, root / "out", everything=False)
+    names = plan_job.run(spark, find([root]), *WAYS, root / "out", everything=False)
     made = plan_of(result_of(root, names), "c", "me")
     assert [row.tp.partition for row in made.rows] == [3]
     assert [(row.tp.partition, row.verdict) for row in made.not_elected] == [(2, Verdict.REFUSED)]
 
 
 def test_a_run_that_is_repeated_gives_the_same(spark: Any, tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     write(root, "c", surveys(5, 300))
     assert planned(spark, root, "one") == planned(spark, root, "two")
 
 
 def test_the_state_is_the_full_snapshot_with_what_changed_since(spark: Any, tmp_path: Path) -> None:
-    diary = Diary(place(str(tmp_path)))
+    diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [partition(0), offline(1), partition(2)])
-    diary.write(1, [offline(0)], kind=Kind.CHANGES)
-    diary.write(2, [partition(1)], kind=Kind.CHANGES)
+    diary.write(1, [offline(0)], kind=SnapshotKind.CHANGES)
+    diary.write(2, [partition(1)], kind=SnapshotKind.CHANGES)
     assert [row["partition"] for row in planned(spark, diary.root)] == [0]
 
 
 def test_a_truncated_file_takes_its_cluster_out_and_no_other(spark: Any, tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     write(root, "whole", [offline(0)])
     write(root, "torn", [offline(0)])
     file = next(f for f in (root / "partitions").walk() if "cluster_id=torn" in f.path)
@@ -208,7 +210,7 @@ def test_a_truncated_file_takes_its_cluster_out_and_no_other(spark: Any, tmp_pat
 
 
 def test_a_missing_column_is_one_clear_line(tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     write(root, "c", [offline(0)])
     rewrite(root, lambda table: table.drop_columns(["isr"]))
     with pytest.raises(PipelineError, match="the column isr is missing"):
@@ -216,7 +218,7 @@ def test_a_missing_column_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_a_column_of_another_type_is_one_clear_line(tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     write(root, "c", [offline(0)])
     rewrite(root, lambda table: table.set_column(1, "partition", pa.array(["zero"])))
     with pytest.raises(PipelineError, match="the column partition is string, not int32"):
@@ -224,7 +226,7 @@ def test_a_column_of_another_type_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_a_newer_schema_is_one_clear_line(tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     write(root, "c", [offline(0)])
     manifest = next(f for f in (root / "manifests").walk())
     manifest.write(json.dumps(json.loads(manifest.read()) | {"version": VERSION + 1}).encode())
@@ -235,7 +237,7 @@ def test_a_newer_schema_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_an_older_snapshot_does_not_pass_for_one_that_cannot_be_used(tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     for hour in range(3):
         write(root, "c", [offline(0)], NOON + timedelta(hours=hour))
     for file in (root / "manifests").walk():
@@ -250,34 +252,34 @@ def test_an_older_snapshot_does_not_pass_for_one_that_cannot_be_used(tmp_path: P
 
 def test_a_cluster_that_two_places_hold_is_one_clear_line(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        write(place(str(tmp_path / name)), "c", [offline(0)])
+        write(storage_path(str(tmp_path / name)), "c", [offline(0)])
     with pytest.raises(PipelineError, match="cluster c is named twice"):
-        find([place(str(tmp_path / "a")), place(str(tmp_path / "b"))])
+        find([storage_path(str(tmp_path / "a")), storage_path(str(tmp_path / "b"))])
 
 
 def test_a_topic_of_very_many_partitions_is_as_many_tasks_as_others(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = place(str(tmp_path))
-    with SnapshotWriter(root, Name("c", snapshot_name(NOON, "t"), NOON)) as writer:
+    root = storage_path(str(tmp_path))
+    with SnapshotWriter(root, SnapshotName("c", snapshot_name(NOON, "t"), NOON)) as writer:
         for start in range(0, 20_000, 5_000):
             writer.partitions(batch_of([offline(n) for n in range(start, start + 5_000)], {}))
         writer.commit(NOON, "0.1.0")
-    monkeypatch.setattr(pieces, "SMALLEST", 16 * 2**10)
+    monkeypatch.setattr(input_splits, "SMALLEST", 16 * 2**10)
     planned(spark, root)
-    files = [pq.read_metadata(file.path).num_rows for file in (root / "out" / job.PLANS).walk()]
+    files = [pq.read_metadata(file.path).num_rows for file in (root / "out" / plan_job.PLANS).walk()]
     assert sorted(rows for rows in files if rows) == [5_000] * 4
 
 
 def test_whole_snapshots_and_changed_ones_and_such_with_duplicates_are_planned_in_one_run(
     spark: Any, tmp_path: Path
 ) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     write(root, "whole", [offline(0), partition(1), offline(2)])
     write(root, "twice", [offline(0), offline(3), offline(3)])
     diary = Diary(root, "changed")
     diary.write(0, [partition(0), offline(1), partition(2)])
-    diary.write(1, [offline(0)], kind=Kind.CHANGES)
+    diary.write(1, [offline(0)], kind=SnapshotKind.CHANGES)
     rows = planned(spark, root)
     assert [(row["cluster_id"], row["partition"], row["verdict"]) for row in rows] == [
         ("changed", 0, "elect"),
@@ -291,7 +293,7 @@ def test_whole_snapshots_and_changed_ones_and_such_with_duplicates_are_planned_i
 
 
 def test_a_file_that_cannot_be_read_ends_the_run_and_leaves_nothing(spark: Any, tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     write(root, "c", [offline(number) for number in range(50)])
     file = next(f for f in (root / "partitions").walk())
     held = pq.read_metadata(file.path).row_group(0)
@@ -310,10 +312,10 @@ def test_a_file_that_cannot_be_read_ends_the_run_and_leaves_nothing(spark: Any, 
 def test_a_snapshot_that_builds_on_one_that_is_not_there_takes_its_cluster_out(
     tmp_path: Path, how: str
 ) -> None:
-    diary = Diary(place(str(tmp_path)))
+    diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [offline(0)])
-    lost = diary.write(1, [offline(1)], kind=Kind.CHANGES)
-    diary.write(2, [partition(0)], kind=Kind.CHANGES)
+    lost = diary.write(1, [offline(1)], kind=SnapshotKind.CHANGES)
+    diary.write(2, [partition(0)], kind=SnapshotKind.CHANGES)
     write(diary.root, "whole", [offline(0)])
     file = next(f for f in (diary.root / "manifests").walk() if lost.snapshot in f.name)
     if how == "gone":

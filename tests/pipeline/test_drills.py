@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from pipeline.drills import job
-from pipeline.drills.arms import Arm
-from pipeline.drills.grid import Grid, run_task, tasks
-from pipeline.drills.pictures import TITLES, picture
-from pipeline.places import place
+from pipeline.drills import drill_job
+from pipeline.drills.charts import TITLES, picture
+from pipeline.drills.drill_grid import Grid, run_task, tasks
+from pipeline.drills.recovery_arms import Arm
+from pipeline.storage import storage_path
 
 GRID = Grid(("long-tail", "power"), (Arm.RANDOM_UNCLEAN.value, Arm.LAST_RECORD.value), (1,), 0, 12)
 
 
 def test_the_grid_runs_as_rows_that_are_what_one_process_gives(spark: Any, tmp_path: Path) -> None:
-    out = place(str(tmp_path)) / "run"
-    job.run_grid(spark, GRID, out)
-    rows = spark.read.parquet((out / job.INCIDENTS).hadoop).collect()
+    out = storage_path(str(tmp_path)) / "run"
+    drill_job.run_grid(spark, GRID, out)
+    rows = spark.read.parquet((out / drill_job.INCIDENTS).hadoop).collect()
     found = sorted(tuple(row) for row in rows)
     assert found == sorted(tuple(row) for task in tasks(GRID, 5) for row in run_task(task))
     assert len(found) == GRID.incidents
-    cells = job.compare(spark, [out / job.INCIDENTS], out)
+    cells = drill_job.compare(spark, [out / drill_job.INCIDENTS], out)
     assert {cell["scenario"] for cell in cells} == {"long-tail", "power", "all"}
     assert all(cell["incidents"] and cell["lost_acknowledged_ci"] is not None for cell in cells)
     for measure in TITLES:
@@ -31,9 +31,9 @@ def test_the_grid_runs_as_rows_that_are_what_one_process_gives(spark: Any, tmp_p
 
 
 def test_an_incident_that_cannot_be_run_is_a_row_with_its_replay_command(spark: Any, tmp_path: Path) -> None:
-    out = place(str(tmp_path)) / "run"
-    job.run_grid(spark, Grid(("no-such-scenario",), (Arm.NONE.value,), (2,), 7, 1), out)
-    (failed,) = job.failures(spark, [out / job.INCIDENTS], 5)
+    out = storage_path(str(tmp_path)) / "run"
+    drill_job.run_grid(spark, Grid(("no-such-scenario",), (Arm.NONE.value,), (2,), 7, 1), out)
+    (failed,) = drill_job.failures(spark, [out / drill_job.INCIDENTS], 5)
     assert "no-such-scenario" in failed["error"]
     assert failed["replay"].endswith(
         "--scenario no-such-scenario --arm kafka-none --min-isr 2 --seed 7 --seeds 1 --out replay"
@@ -41,11 +41,11 @@ def test_an_incident_that_cannot_be_run_is_a_row_with_its_replay_command(spark: 
 
 
 def test_an_incident_that_two_runs_hold_counts_once(spark: Any, tmp_path: Path) -> None:
-    out = place(str(tmp_path))
+    out = storage_path(str(tmp_path))
     grid = Grid(("kills",), (Arm.NONE.value,), (1,), 0, 3)
     for name in ("a", "b"):
-        job.run_grid(spark, grid, out / name)
-    cells = job.compare(spark, [out / "a" / job.INCIDENTS, out / "b" / job.INCIDENTS], out)
+        drill_job.run_grid(spark, grid, out / name)
+    cells = drill_job.compare(spark, [out / "a" / drill_job.INCIDENTS, out / "b" / drill_job.INCIDENTS], out)
     assert [cell["incidents"] for cell in cells] == [3, 3]
 
 

@@ -14,9 +14,9 @@ from backends.simulator.loop import SECOND
 from backends.simulator.scenario.files import parse
 from backends.simulator.simulation import Simulation
 from console.operations.snapshot_series import Series, Taking
-from pipeline.exposure import job
-from pipeline.places import Place, place
-from pipeline.sources import find
+from pipeline import exposure_job
+from pipeline.snapshot_sources import find
+from pipeline.storage import StoragePath, storage_path
 
 CLUSTER = """
 title: Seven brokers
@@ -56,7 +56,7 @@ def _scenario(min_isr: int = 2, *, cut: bool = True) -> Any:
     return parse(text if cut else text.replace(CUT, ""), "seven-brokers", "seven-brokers.yaml")
 
 
-def _snapshot(root: Place) -> None:
+def _snapshot(root: StoragePath) -> None:
     async def take() -> None:
         backend = SimulatorBackend(_scenario(), 1)
         await backend.open()
@@ -116,12 +116,12 @@ def _least(topic: str, min_isr: int) -> int:
 @pytest.fixture(scope="module")
 def exposed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], dict[str, Any]]:
     """The failures that the job tells of, and its summary."""
-    root = place(str(tmp_path_factory.mktemp("lake")))
+    root = storage_path(str(tmp_path_factory.mktemp("lake")))
     _snapshot(root)
     sources = find([root])
-    job.run(spark, sources, root / "out")
-    rows = spark.read.parquet((root / "out" / job.EXPOSURES).hadoop).collect()
-    return rows, job.summarise(spark, sources, root / "out")
+    exposure_job.run(spark, sources, root / "out")
+    rows = spark.read.parquet((root / "out" / exposure_job.EXPOSURES).hadoop).collect()
+    return rows, exposure_job.summarise(spark, sources, root / "out")
 
 
 def _kinds() -> dict[str, dict[str, frozenset[Part]]]:
@@ -183,5 +183,5 @@ def test_the_summary_holds_the_ten_worst_and_no_more(exposed: Any) -> None:
     told = exposed[1]
     kinds = {(row["kind"], row["together"]) for row in told["worst"]}
     assert {("broker", 1), ("broker", 2), ("rack", 1), ("rack", 2), ("log dir", 1)} <= kinds
-    assert all(row["place"] <= job.WORST for row in [*told["worst"], *told["topics"]])
+    assert all(row["place"] <= exposure_job.WORST for row in [*told["worst"], *told["topics"]])
     assert told["quarantined"] == []

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pipeline.history import job
-from pipeline.history.spine import spine
-from pipeline.places import place
-from pipeline.snapshot.bound import remove
+from pipeline.history import history_job
+from pipeline.history.timeline import timeline
 from pipeline.snapshot.catalog import read_catalog
-from pipeline.snapshot.manifest import Kind
+from pipeline.snapshot.manifest import SnapshotKind
+from pipeline.snapshot.retention import remove
+from pipeline.storage import storage_path
 from recovery.model import Survey, Unknown, Why
 from tests.pipeline.stories import Diary, broker_row, minute_of, partition, quorum_row
 
@@ -19,24 +19,24 @@ def offline(number: int) -> Survey:
     return partition(number, leader=-1, isr=(), elr=(2,))
 
 
-def looked_at(diary: Diary) -> job.Looked:
+def looked_at(diary: Diary) -> history_job.HistorySources:
     manifests = read_catalog(diary.root).clusters[diary.cluster_id]
-    return job.Looked([(diary.root, manifests, spine(diary.cluster_id, manifests))])
+    return history_job.HistorySources([(diary.root, manifests, timeline(diary.cluster_id, manifests))])
 
 
 def told(spark: Any, diary: Diary, acts: list[Any] | None = None) -> list[dict[str, Any]]:
     looked = looked_at(diary)
-    rows = job.rows_of(spark, looked)
-    found = [row.asDict() for row in job.incidents(spark, looked, rows, acts or []).collect()]
+    rows = history_job.rows_of(spark, looked)
+    found = [row.asDict() for row in history_job.incidents(spark, looked, rows, acts or []).collect()]
     return sorted(found, key=lambda row: (row["topic"], row["partition"], row["kind"], row["began_at"]))
 
 
 def test_incidents_are_bounded_from_both_sides_and_say_how_they_ended(spark: Any, tmp_path: Path) -> None:
-    diary = Diary(place(str(tmp_path)))
+    diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [partition(0), partition(1), partition(2)])
-    diary.write(1, [offline(0)], kind=Kind.CHANGES)
-    diary.write(2, [], kind=Kind.CHANGES)
-    diary.write(3, [partition(0, leader=2, isr=(2,))], kind=Kind.CHANGES)
+    diary.write(1, [offline(0)], kind=SnapshotKind.CHANGES)
+    diary.write(2, [], kind=SnapshotKind.CHANGES)
+    diary.write(3, [partition(0, leader=2, isr=(2,))], kind=SnapshotKind.CHANGES)
     diary.write(4, [partition(0), partition(1, leader=-1, isr=()), partition(2)])
     acts = [("c", "orders", n, minute_of(at), "ann@ops", "elect") for n, at in ((0, 2.5), (1, 5))]
     first, under, second = told(spark, diary, acts)
@@ -49,10 +49,10 @@ def test_incidents_are_bounded_from_both_sides_and_say_how_they_ended(spark: Any
 
 
 def test_what_a_missing_snapshot_hides_is_unknown_and_not_recovered(spark: Any, tmp_path: Path) -> None:
-    diary = Diary(place(str(tmp_path)))
+    diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [offline(0)])
-    lost = diary.write(1, [], kind=Kind.CHANGES)
-    diary.write(2, [partition(0)], kind=Kind.CHANGES)
+    lost = diary.write(1, [], kind=SnapshotKind.CHANGES)
+    diary.write(2, [partition(0)], kind=SnapshotKind.CHANGES)
     diary.write(3, [partition(0)])
     remove(diary.root, lost)
     (only,) = told(spark, diary)
@@ -60,7 +60,7 @@ def test_what_a_missing_snapshot_hides_is_unknown_and_not_recovered(spark: Any, 
 
 
 def test_a_long_silence_is_a_gap_too(spark: Any, tmp_path: Path) -> None:
-    diary = Diary(place(str(tmp_path)))
+    diary = Diary(storage_path(str(tmp_path)))
     for minute in range(4):
         diary.write(minute, [offline(0)])
     diary.write(60, [partition(0)])
@@ -69,12 +69,12 @@ def test_a_long_silence_is_a_gap_too(spark: Any, tmp_path: Path) -> None:
 
 
 def test_a_look_that_could_not_tell_is_unknown_and_not_recovered(spark: Any, tmp_path: Path) -> None:
-    diary = Diary(place(str(tmp_path)))
+    diary = Diary(storage_path(str(tmp_path)))
     under = partition(0, isr=(1,))
     diary.write(0, [under])
-    diary.write(1, [under._replace(min_isr=Unknown(Why.NOT_ANSWERED, "refused"))], kind=Kind.CHANGES)
-    diary.write(2, [under], kind=Kind.CHANGES)
-    diary.write(3, [partition(0)], kind=Kind.CHANGES)
+    diary.write(1, [under._replace(min_isr=Unknown(Why.NOT_ANSWERED, "refused"))], kind=SnapshotKind.CHANGES)
+    diary.write(2, [under], kind=SnapshotKind.CHANGES)
+    diary.write(3, [partition(0)], kind=SnapshotKind.CHANGES)
     first, second = told(spark, diary)
     assert (first["outcome"], first["ended_at"], first["at_most_s"]) == ("unknown", None, None)
     # Since when it was so the second time is not known either.
@@ -82,13 +82,16 @@ def test_a_look_that_could_not_tell_is_unknown_and_not_recovered(spark: Any, tmp
 
 
 def test_rows_that_are_broken_are_counted_and_tell_nothing(spark: Any, tmp_path: Path) -> None:
-    diary = Diary(place(str(tmp_path)))
+    diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [offline(0), offline(1), partition(2)])
     nameless = partition(3)._replace(state=partition(3).state._replace(topic=""))
     diary.write(1, [partition(0), partition(0), offline(1), partition(2), nameless])
     diary.write(2, [partition(0), offline(1), partition(2)])
     looked = looked_at(diary)
-    counts = {row["reason"]: row["rows"] for row in job.quarantined(job.rows_of(spark, looked)).collect()}
+    counts = {
+        row["reason"]: row["rows"]
+        for row in history_job.quarantined(history_job.rows_of(spark, looked)).collect()
+    }
     assert counts == {"the partition stands in its snapshot 2 times": 2, "no topic or partition": 1}
     assert [(row["partition"], row["outcome"]) for row in told(spark, diary)] == [
         (0, "unknown"),
@@ -97,17 +100,17 @@ def test_rows_that_are_broken_are_counted_and_tell_nothing(spark: Any, tmp_path:
 
 
 def test_the_quorum_brokers_and_log_dirs_stand_on_the_same_timeline(spark: Any, tmp_path: Path) -> None:
-    diary = Diary(place(str(tmp_path)))
+    diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [partition()], brokers=[broker_row(1), broker_row(2)], quorum=quorum_row(100))
     diary.write(
         1,
         [],
-        kind=Kind.CHANGES,
+        kind=SnapshotKind.CHANGES,
         brokers=[broker_row(1, error="EIO"), broker_row(2, fenced=True)],
         quorum=quorum_row(101, (100, 101, 103)),
     )
     looked = looked_at(diary)
-    found = {(row["subject"], row["was"], row["now"]) for row in job.events(spark, looked).collect()}
+    found = {(row["subject"], row["was"], row["now"]) for row in history_job.events(spark, looked).collect()}
     assert found == {
         ("broker 2", "up", "fenced"),
         ("log dir /kafka of broker 1", "online", "failed: EIO"),

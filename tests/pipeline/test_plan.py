@@ -7,23 +7,23 @@ from typing import Any
 
 from pyspark.sql import functions as f
 
-from pipeline.places import place
-from pipeline.plan import job
-from pipeline.plan.choice import planned
-from pipeline.snapshot.columns import batch_of
-from pipeline.sources import find
+from pipeline.plan import plan_job
+from pipeline.plan.decide_rows import planned
+from pipeline.snapshot.survey_columns import batch_of
+from pipeline.snapshot_sources import find
+from pipeline.storage import storage_path
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 from tests.pipeline.surveys import NOON, surveys, write
 
 
 def test_the_plan_job_writes_what_is_planned_for_each_row(spark: Any, tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     told = {name: surveys(seed, 500) for seed, name in enumerate(("one", "two"))}
     for name, rows in told.items():
         write(root, name, rows)
-    job.run(spark, find([root]), Ranking.LAST_RECORD, Strategy.BALANCED, root / "out", everything=True)
-    found = spark.read.parquet((root / "out" / job.PLANS).hadoop).drop("snapshot").collect()
+    plan_job.run(spark, find([root]), Ranking.LAST_RECORD, Strategy.BALANCED, root / "out", everything=True)
+    found = spark.read.parquet((root / "out" / plan_job.PLANS).hadoop).drop("snapshot").collect()
     key = ("cluster_id", "topic", "partition")
     have = {tuple(row[name] for name in key): row.asDict(recursive=True) for row in found}
     assert len(have) == len(found) == 1000
@@ -34,7 +34,7 @@ def test_the_plan_job_writes_what_is_planned_for_each_row(spark: Any, tmp_path: 
 
 
 def test_a_part_of_the_lake_is_read_where_a_part_is_asked_for(spark: Any, tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     for number, cluster_id in enumerate(("one", "two")):
         write(root, cluster_id, surveys(number, 20))
         write(root, cluster_id, surveys(number, 20), NOON.replace(day=30), "t")

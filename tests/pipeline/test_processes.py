@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.places import place
+from pipeline.storage import storage_path
 from tests.pipeline.surveys import surveys, write
 from tests.unit.cli.invoking import command_line, environment
 
@@ -33,7 +33,7 @@ def has_begun(_process: subprocess.Popen[str], out: Path) -> bool:
 def test_a_run_that_is_stopped_says_so_and_leaves_nothing(
     tmp_path: Path, signum: signal.Signals, when: Callable[[subprocess.Popen[str], Path], bool]
 ) -> None:
-    write(place(str(tmp_path / "lake")), "c", surveys(1, 2_000))
+    write(storage_path(str(tmp_path / "lake")), "c", surveys(1, 2_000))
     words = ("pipeline", "plan", "--in", "lake", "--out", "out", "--all")
     with subprocess.Popen(
         command_line("ktriage", *words),
@@ -56,7 +56,7 @@ def test_a_run_that_is_stopped_says_so_and_leaves_nothing(
 
 
 def test_what_the_java_remarks_does_not_stand_in_the_document(tmp_path: Path) -> None:
-    write(place(str(tmp_path / "lake")), "c", surveys(1, 10))
+    write(storage_path(str(tmp_path / "lake")), "c", surveys(1, 10))
     words = ("pipeline", "plan", "--in", "lake", "--out", "out", "--all", "--output", "json")
     ended = subprocess.run(
         command_line("ktriage", *words),

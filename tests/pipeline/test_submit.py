@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.package import build
-from pipeline.places import place
-from pipeline.plan.result import plan_of
+from pipeline.executor_archive import build
+from pipeline.plan.result_to_plan import plan_of
 from pipeline.results import read_result
+from pipeline.storage import storage_path
 from tests.pipeline.stories import partition
 from tests.pipeline.surveys import NOON, write
 
@@ -27,10 +27,10 @@ pytestmark = pytest.mark.timeout(1200)
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where both jobs have left their results."""
     home = tmp_path_factory.mktemp("submit")
-    lake = place(str(home / "lake"))
+    lake = storage_path(str(home / "lake"))
     write(lake, "c", [partition(n, leader=-1, isr=()) for n in range(50)])
     write(lake, "c", [partition(n) for n in range(50)], NOON + timedelta(hours=1), "later")
-    archive, _ = build(place(str(home)))
+    archive, _ = build(storage_path(str(home)))
     asked = ("--in", "lake", "--at", "2026-01-31T12:30:00Z", "--strategy", "aggressive")
     for words in (("plan", *asked), ("drill", "--seeds", "1")):
         _submit(home, archive.path, *words, "--out", "results")
@@ -65,7 +65,7 @@ def _submit(home: Path, archive: str, *words: str) -> None:
 
 
 def test_a_plan_that_was_submitted_is_a_plan_like_any_other(results: Path) -> None:
-    result = read_result(place(str(results)), "plan")
+    result = read_result(storage_path(str(results)), "plan")
     plan = plan_of(result, "c", "me")
     assert [row.tp.partition for row in plan.rows] == list(range(50))
     assert result.summary["partitions"] == {"c": 50}
@@ -73,5 +73,5 @@ def test_a_plan_that_was_submitted_is_a_plan_like_any_other(results: Path) -> No
 
 
 def test_a_drill_that_was_submitted_ran_on_the_workers(results: Path) -> None:
-    summary = read_result(place(str(results)), "drill").summary
+    summary = read_result(storage_path(str(results)), "drill").summary
     assert (summary["incidents"], summary["failed"]) == (56, 0), summary["failures"]

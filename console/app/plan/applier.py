@@ -17,7 +17,7 @@ from console.cli.base.recording import save_plan
 from console.errors import NotDone
 from console.operations.plan_comparison import Applied, Prepared
 from console.operations.unfinished_orders import HalfDone
-from console.output.settled import unfinished_lines
+from console.output.resume_report import unfinished_lines
 from recovery.model import Unknown
 from recovery.plan.review import candidate_harm, worst
 from recovery.plan.values import Plan, PlanRow

@@ -12,8 +12,8 @@ from textual.screen import ModalScreen
 from console.journal.journal import running
 from console.journal.reading import read_runs
 from console.journal.unfinished import left_open
-from console.output.journal import ClusterJournal, journal_lines
-from console.output.settled import open_lines
+from console.output.journal_report import ClusterJournal, journal_lines
+from console.output.resume_report import open_lines
 from widgets.dialogs.once import Once
 from widgets.lines import Lines
 from widgets.text import fold, line, printable

@@ -43,13 +43,13 @@ def _from_result(text: str, cluster_id: str) -> Plan:
     try:
         # Arrow is for those who bring a result; whoever has no pipeline installed has none.
         from pipeline.errors import PipelineError  # noqa: PLC0415
-        from pipeline.places import place  # noqa: PLC0415
-        from pipeline.plan.result import plan_of  # noqa: PLC0415
+        from pipeline.plan.result_to_plan import plan_of  # noqa: PLC0415
         from pipeline.results import read_result  # noqa: PLC0415
+        from pipeline.storage import storage_path  # noqa: PLC0415
     except ImportError:
         raise InputError(f"{text}: reading a pipeline's result needs the extra: ktriage[spark]") from None
     try:
-        where = place(text if "://" in text else str(given_path(text)))
+        where = storage_path(text if "://" in text else str(given_path(text)))
         return plan_of(read_result(where, "plan"), cluster_id, f"{user()}@{platform.node()}")
     except PipelineError as error:
         raise InputError(str(error)) from None

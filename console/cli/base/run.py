@@ -93,7 +93,7 @@ class Run:
 
     async def confirm_loss(self, plan: Plan) -> None:
         """The number that has to be read for it is typed: a plan that loses nothing is confirmed by 0."""
-        from console.output.words import counted_as  # noqa: PLC0415  # where somebody is asked only
+        from console.output.plurals import counted_as  # noqa: PLC0415  # where somebody is asked only
         from recovery.plan.review import summarise  # noqa: PLC0415
 
         summary = summarise(plan)

@@ -11,7 +11,7 @@ from console.cli.base.run import Run
 from console.journal.journal import Journal
 from console.journal.unfinished import unfinished
 from console.operations.unfinished_orders import refuse_open, settle_first
-from console.output.settled import settled_lines, unfinished_lines
+from console.output.resume_report import settled_lines, unfinished_lines
 from console.signals import StopRequest
 
 

@@ -27,7 +27,7 @@ Examples:
 
 def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 10) -> int:
     from console.operations.overview import Overview, not_asked, overview  # noqa: PLC0415  # not for --help
-    from console.output.overview import overview_document, overview_lines  # noqa: PLC0415
+    from console.output.overview_report import overview_document, overview_lines  # noqa: PLC0415
     from console.output.screen import printable  # noqa: PLC0415
 
     async def job(backend: Backend, _stop: object) -> Overview:

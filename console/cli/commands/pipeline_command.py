@@ -131,10 +131,10 @@ def pipeline(
     output: OutputFormat = Output.TABLE,
 ) -> int:
     refuse_unused(ctx, f"pipeline {verb.value}", ("verb", *_TAKES[verb]))
-    from console.cli.pipeline import running  # noqa: PLC0415  # not for --help
+    from console.cli.pipeline import spark_job  # noqa: PLC0415  # not for --help
 
     program: Program = ctx.obj
-    wanted = running.Wanted(
+    wanted = spark_job.Wanted(
         verb.value,
         tuple(result or ()),
         tuple(source or ()),
@@ -146,12 +146,12 @@ def pipeline(
         everything,
         since,
         journal,
-        running.Drilled(tuple(scenario or ()), tuple(arm or ()), tuple(min_isr or ()), seed, seeds, merge),
-        running.Where(master, memory, archive),
+        spark_job.Drilled(tuple(scenario or ()), tuple(arm or ()), tuple(min_isr or ()), seed, seeds, merge),
+        spark_job.Where(master, memory, archive),
         rows,
         output == Output.JSON,
     )
-    return running.run(program, wanted)
+    return spark_job.run(program, wanted)
 
 
 pipeline.__doc__ = HELP

@@ -99,7 +99,7 @@ def command(ctx: typer.Context, source: From = None, **values: Any) -> int:
     if source is None:
         return _asking(ctx=ctx, **values)
     refuse_unused(ctx, "plan --from: the result was planned already, and", _WITH_RESULT)
-    from console.cli.pipeline.planning import from_result  # noqa: PLC0415  # for --from only
+    from console.cli.pipeline.run_plan import from_result  # noqa: PLC0415  # for --from only
 
     run = Run(ctx.obj, None, values["output"] == Output.JSON)
     return from_result(run, source, values["cluster"], values["file"], values["rows"])

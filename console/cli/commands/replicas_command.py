@@ -61,7 +61,7 @@ def replicas(
     rows: RowsIfMany = None,
 ) -> int:
     from console.operations.partition_picture import Depths, Picture, examine  # noqa: PLC0415  # not for --help
-    from console.output.picture import picture_document, picture_lines  # noqa: PLC0415
+    from console.output.survey_report import picture_document, picture_lines  # noqa: PLC0415
 
     chosen = selection(
         topic, partition, path_to_json_file, offline=all_offline_partitions, under_min_isr=under_min_isr

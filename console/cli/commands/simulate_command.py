@@ -142,20 +142,20 @@ def simulate(
     _refuse_unused(ctx, verb, [*([scenario] if scenario else []), *(words or ())])
     json = output == Output.JSON
     if verb in (Verb.SERVE, Verb.STEP, Verb.FAULT):
-        from console.cli.simulation import serving  # noqa: PLC0415  # the wire, for those who serve
+        from console.cli.simulation import served_cluster  # noqa: PLC0415  # the wire, for those who serve
 
-        wanted = serving.Serving(seed, speed, port_base, without, users, cluster_id)
+        wanted = served_cluster.ServeOptions(seed, speed, port_base, without, users, cluster_id)
         given = [scenario, *(words or ())] if scenario else []
-        return serving.act(program, verb.value, given, wanted, json=json)
-    from console.cli.simulation import simulating  # noqa: PLC0415  # not for --help
+        return served_cluster.act(program, verb.value, given, wanted, json=json)
+    from console.cli.simulation import rehearsals  # noqa: PLC0415  # not for --help
 
-    choice = simulating.Choice(seed, strategy, ranking, until)
+    choice = rehearsals.RehearsalOptions(seed, strategy, ranking, until)
     does: dict[Verb, Callable[[], int]] = {
-        Verb.FUZZ: lambda: simulating.fuzz(program, seed, seeds, jobs, json=json),
-        Verb.LIST: lambda: simulating.list_scenarios(program, json=json),
-        Verb.SHOW: lambda: simulating.show(program, simulating.needed(scenario, "show"), json=json),
-        Verb.RESET: lambda: simulating.reset(program, simulating.needed(scenario, "reset"), seed, state),
-        Verb.RUN: lambda: simulating.run(program, simulating.needed(scenario, "run"), choice, json=json),
+        Verb.FUZZ: lambda: rehearsals.fuzz(program, seed, seeds, jobs, json=json),
+        Verb.LIST: lambda: rehearsals.list_scenarios(program, json=json),
+        Verb.SHOW: lambda: rehearsals.show(program, rehearsals.needed(scenario, "show"), json=json),
+        Verb.RESET: lambda: rehearsals.reset(program, rehearsals.needed(scenario, "reset"), seed, state),
+        Verb.RUN: lambda: rehearsals.run(program, rehearsals.needed(scenario, "run"), choice, json=json),
     }
     return does[verb]()
 

@@ -71,15 +71,15 @@ def snapshot(
     ] = None,
     recovery_duration_ms: DurationMs = 30_000,
 ) -> int:
-    from console.cli.pipeline import snapshotting  # noqa: PLC0415  # not for --help
+    from console.cli.pipeline import take_snapshots  # noqa: PLC0415  # not for --help
 
     if verb is Verb.LIST:
-        return snapshotting.list_snapshots(run, out)
+        return take_snapshots.list_snapshots(run, out)
     if verb is Verb.COMPACT:
-        return snapshotting.bound(run, out, keep)
-    interval = snapshotting.seconds(every) if every is not None else None
-    wanted = snapshotting.Wanted(out, interval, count, keep, recovery_duration_ms / 1000)
-    return snapshotting.take(run, wanted)
+        return take_snapshots.bound(run, out, keep)
+    interval = take_snapshots.seconds(every) if every is not None else None
+    wanted = take_snapshots.Wanted(out, interval, count, keep, recovery_duration_ms / 1000)
+    return take_snapshots.take(run, wanted)
 
 
 snapshot.__doc__ = HELP

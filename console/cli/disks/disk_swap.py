@@ -12,7 +12,7 @@ from console.cli.disks.log_dir_views import looked
 from console.errors import InputError
 from console.exit_status import Status
 from console.operations.log_dir_survey import Disks, reckon
-from console.output.log_dirs import swap_document, swap_lines
+from console.output.log_dirs_report import swap_document, swap_lines
 from console.paths import unused
 from console.signals import StopRequest
 from recovery.disks.disk_swap import Swap, leaderless, swap, waiting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from console.output.words import counted_as
+from console.output.plurals import counted_as
 from recovery.disks.disk_swap import leaderless
 from recovery.disks.values import Place
 from recovery.model import PartitionState, TopicPartition

@@ -8,7 +8,7 @@ from console.errors import InputError
 from console.exit_status import Status
 from console.last_healthy import recall, remember
 from console.operations.log_dir_survey import KEPT, Disks, failures, keep, kept_from, look, reckon
-from console.output.log_dirs import dirs_document, dirs_lines, fails_document, fails_lines
+from console.output.log_dirs_report import dirs_document, dirs_lines, fails_document, fails_lines
 from recovery.disks.failed_dirs import FailedDir, last_copies
 from recovery.disks.failure_preview import IfFails, if_places_fail
 from recovery.disks.values import WHOLE_BROKER, DiskError, Place

@@ -11,7 +11,7 @@ from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.operations.elapsed_time import Waited
 from console.operations.voter_change import probe_endpoint
-from console.output.document import document
+from console.output.json_document import document
 from console.output.screen import printable
 from console.signals import StopRequest
 from recovery.membership.preflight import STATIC

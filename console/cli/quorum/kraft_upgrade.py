@@ -11,7 +11,7 @@ from console.cli.quorum.voter_change import Request, leaderless
 from console.exit_status import Status
 from console.operations.kraft_upgrade import UpgradeCheck, check_upgrade
 from console.operations.kraft_upgrade import upgrade as send
-from console.output.quorum_upgrade import upgrade_document, upgrade_lines
+from console.output.quorum_upgrade_report import upgrade_document, upgrade_lines
 from console.signals import StopRequest
 
 Ended = tuple[UpgradeCheck, Answer | None, bool]

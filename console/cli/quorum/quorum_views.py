@@ -13,7 +13,7 @@ from console.cli.quorum.quorum_run import work
 from console.exit_status import Status
 from console.last_healthy import recall, remember
 from console.operations.quorum_state import Look, look, lost, reading
-from console.output.quorum import (
+from console.output.quorum_report import (
     lost_document,
     lost_lines,
     replication_lines,

@@ -24,7 +24,7 @@ from console.journal.unfinished import REPLACE, Unfinished, unfinished
 from console.operations.confirmed_steps import Keeping
 from console.operations.replacement_plan import Choice, plan_replacement
 from console.operations.replacement_steps import Course, Gone, Watcher, go_through, standing
-from console.output.quorum_replacement import gone_line, replacement_document, review_lines
+from console.output.quorum_replacement_report import gone_line, replacement_document, review_lines
 from console.output.screen import printable
 from console.planfile import write_new
 from console.signals import StopRequest

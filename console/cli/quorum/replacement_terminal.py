@@ -12,9 +12,9 @@ from backends.base.protocol import Stop
 from console.cli.base.run import Run
 from console.operations.replacement_consent import Consent
 from console.operations.voter_change import Changed, Prepared
-from console.output.quorum import preflight_lines
-from console.output.quorum_change import changed_lines
-from console.output.quorum_replacement import step_lines
+from console.output.quorum_change_report import changed_lines
+from console.output.quorum_replacement_report import step_lines
+from console.output.quorum_report import preflight_lines
 from console.output.screen import printable
 from recovery.membership.replacement import ReplacementPlan, Step
 from recovery.membership.replacement_state import Situation

@@ -12,8 +12,8 @@ from console.exit_status import Status
 from console.journal.unfinished import Unfinished, unfinished
 from console.operations.unfinished_orders import Fate, Row, Settled
 from console.operations.unfinished_voter_changes import look_for
+from console.output.resume_report import unfinished_lines
 from console.output.screen import printable
-from console.output.settled import unfinished_lines
 from console.signals import StopRequest
 
 BROKERS = "it is put back through the brokers: give --bootstrap-server"

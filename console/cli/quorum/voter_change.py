@@ -14,8 +14,8 @@ from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.last_healthy import recall
 from console.operations.voter_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
-from console.output.quorum import preflight_lines
-from console.output.quorum_change import changed_document, changed_lines
+from console.output.quorum_change_report import changed_document, changed_lines
+from console.output.quorum_report import preflight_lines
 from console.output.screen import printable
 from console.signals import StopRequest
 from recovery.membership.replica_lookup import NotChosen

@@ -25,7 +25,7 @@ from console.operations.plan_comparison import (
     still_holding,
 )
 from console.operations.plan_file_checks import narrowed, refuse_other_cluster, refuse_other_digest
-from console.output.applied import applied_document, applied_lines, prepared_lines
+from console.output.apply_report import applied_document, applied_lines, prepared_lines
 from console.paths import unused
 from console.planfile import read
 from console.signals import StopRequest

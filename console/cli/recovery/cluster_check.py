@@ -9,7 +9,7 @@ from backends.live.check import CheckReport
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
-from console.output.checked import checked_document, checked_lines, problems
+from console.output.check_report import checked_document, checked_lines, problems
 from console.signals import StopRequest
 
 

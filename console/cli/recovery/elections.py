@@ -12,7 +12,7 @@ from console.cli.base.settling import journalled
 from console.exit_status import Status
 from console.operations.kafka_elections import Held, hold
 from console.operations.partition_selection import Selected, Selection, select
-from console.output.elections import election_document, election_lines
+from console.output.election_report import election_document, election_lines
 from console.output.screen import printable
 from console.signals import StopRequest
 from recovery.model import TopicPartition

@@ -11,8 +11,8 @@ from console.exit_status import Status
 from console.journal.journal import running
 from console.journal.reading import read_runs
 from console.journal.unfinished import left_open
-from console.output.journal import ClusterJournal, journal_document, journal_lines
-from console.output.settled import open_lines
+from console.output.journal_report import ClusterJournal, journal_document, journal_lines
+from console.output.resume_report import open_lines
 from console.paths import state_dir
 from console.signals import StopRequest
 

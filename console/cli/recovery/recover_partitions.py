@@ -19,8 +19,8 @@ from console.operations.leader_choice import Choices, choose
 from console.operations.partition_picture import Depths, examine
 from console.operations.partition_selection import Selection
 from console.operations.recovery_result import Recovery
-from console.output.picture import hidden_lines
-from console.output.recovery import chosen_lines, ended_lines, recovery_document
+from console.output.recovery_report import chosen_lines, ended_lines, recovery_document
+from console.output.survey_report import hidden_lines
 from console.paths import unused
 from console.planfile import write_new
 from console.signals import StopRequest

@@ -14,7 +14,7 @@ from console.exit_status import Status
 from console.journal.unfinished import unfinished
 from console.operations.plan_file_checks import designations_for
 from console.operations.unfinished_orders import Fate, Settled, restore, settle
-from console.output.settled import settled_document, settled_lines, unfinished_lines
+from console.output.resume_report import settled_document, settled_lines, unfinished_lines
 from console.replacement_files import any_replacement, is_replacement_file
 from console.signals import StopRequest
 

@@ -18,8 +18,8 @@ import pytest
 from backends.base.protocol import Backend
 from console import backends
 from console.cli.base.run import Program
+from console.cli.command_tree import single, tree
 from console.cli.main import run
-from console.cli.tree import single, tree
 from console.output.screen import Screen
 from console.signals import Supervisor
 

@@ -8,16 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from console.output.document import document
-from console.output.progress import ProgressLine
+from console.output.json_document import document
+from console.output.plurals import counted_as
+from console.output.progress_line import ProgressLine
 from console.output.screen import Screen, printable
-from console.output.table import Column, table
-from console.output.words import counted_as
+from console.output.text_table import TextColumn, table
 from tests.unit.cli.invoking import command_line, environment
 
 
 def test_a_table_is_aligned_and_leaves_out_what_is_empty_everywhere() -> None:
-    columns = (Column("PARTITION"), Column("LEADER", right=True), Column("NOTE"))
+    columns = (TextColumn("PARTITION"), TextColumn("LEADER", right=True), TextColumn("NOTE"))
     assert list(table(columns, [("orders-0", "1", ""), ("a-10", "12", "")])) == [
         "PARTITION  LEADER",
         "orders-0        1",

@@ -14,7 +14,7 @@ from backends.base.answers import (
     QuorumReplica,
 )
 from console.operations.overview import Overview, lagging_observers, not_asked, voters
-from console.output.overview import overview_document, overview_lines
+from console.output.overview_report import overview_document, overview_lines
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why
 from tests.unit.recovery.surveys import NO_READ, SILENT, log, survey
 

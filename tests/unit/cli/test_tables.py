@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from console.output.table import Column, table
+from console.output.text_table import TextColumn, table
 
-COLUMNS = (Column("PARTITION"), Column("LEADER", right=True), Column("WHY", below=True))
+COLUMNS = (TextColumn("PARTITION"), TextColumn("LEADER", right=True), TextColumn("WHY", below=True))
 LONG = "a-topic-with-a-name-that-somebody-thought-about-for-a-long-time-0"
 ROWS = [("orders-0", "2", "because its last record is of a newer epoch than any other"), (LONG, "1", "alone")]
 

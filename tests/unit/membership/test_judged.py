@@ -6,7 +6,7 @@ import pytest
 
 from backends.simulator.adapter import SimulatorBackend
 from console.operations.replacement_plan import Choice, plan_replacement
-from console.output.quorum_replacement import review_lines
+from console.output.quorum_replacement_report import review_lines
 from recovery.membership.preflight import Limits
 from recovery.membership.replacement import Kind, ReplacementError, ReplacementPlan, StepKind
 from recovery.membership.replacement_safety import after

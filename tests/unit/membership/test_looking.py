@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from console.operations.quorum_state import look, settled_quorum
-from console.output.quorum import status_lines
+from console.output.quorum_report import status_lines
 from recovery.membership.preflight import strength
 from recovery.membership.quorum import Quorum
 from recovery.membership.voters import Voter, VoterSet

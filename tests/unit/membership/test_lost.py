@@ -6,7 +6,7 @@ from typing import Any
 
 from backends.base.membership import Node, Probe, Role
 from console.operations.quorum_state import UNLOADED, lost, reading
-from console.output.quorum import lost_lines
+from console.output.quorum_report import lost_lines
 from recovery.membership.quorum_without_leader import Host, Lost
 from recovery.model import Unknown, Why
 from tests.unit.membership.quorums import key

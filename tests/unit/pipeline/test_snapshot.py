@@ -16,15 +16,15 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
 from console.operations.snapshot_series import Series, Taking
 from pipeline.errors import PipelineError
-from pipeline.history.spine import spine
-from pipeline.places import Place, place
-from pipeline.snapshot.bound import compact, keep, sweep
+from pipeline.history.timeline import timeline
 from pipeline.snapshot.catalog import read_catalog
-from pipeline.snapshot.changes import Fingerprints
-from pipeline.snapshot.columns import batch_of, survey_of
-from pipeline.snapshot.manifest import MISSED, Kind, Manifest, from_json
-from pipeline.snapshot.state import batches, keys, state
-from pipeline.snapshot.write import Name, SnapshotWriter, snapshot_name
+from pipeline.snapshot.fingerprints import Fingerprints
+from pipeline.snapshot.manifest import MISSED, Manifest, SnapshotKind, from_json
+from pipeline.snapshot.read_chain import batches, keys, state
+from pipeline.snapshot.retention import compact, keep, sweep
+from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
+from pipeline.snapshot.survey_columns import batch_of, survey_of
+from pipeline.storage import StoragePath, storage_path
 from recovery.plan.marks import Mark
 from tests.pipeline.stories import Diary, partition
 from tests.pipeline.surveys import NOON, surveys, write
@@ -42,10 +42,10 @@ def test_every_survey_reads_back_as_it_was_written(seed: int) -> None:
 
 
 def test_a_writer_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     with (
         pytest.raises(KeyboardInterrupt),
-        SnapshotWriter(root, Name("c", snapshot_name(NOON, "t"), NOON)) as writer,
+        SnapshotWriter(root, SnapshotName("c", snapshot_name(NOON, "t"), NOON)) as writer,
     ):
         writer.partitions(batch_of(surveys(1, 10), {}))
         raise KeyboardInterrupt
@@ -55,7 +55,7 @@ def test_a_writer_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_manifest_that_is_not_whole_is_no_snapshot(tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     write(root, "c", surveys(1, 10))
     late = write(root, "c", surveys(2, 10), NOON + timedelta(hours=1))
     file = next(f for f in (root / "manifests").walk() if late.snapshot in f.path)
@@ -66,59 +66,59 @@ def test_a_manifest_that_is_not_whole_is_no_snapshot(tmp_path: Path) -> None:
     assert [f.name for f in catalog.unfinished] == [f"{late.snapshot}.json"]
 
 
-def _rows(root: Place, cluster_id: str = "c", at: datetime | None = None) -> dict[int, int]:
+def _rows(root: StoragePath, cluster_id: str = "c", at: datetime | None = None) -> dict[int, int]:
     chain = read_catalog(root).chain(cluster_id, at)
     assert chain is not None
     return {row["partition"]: row["leader"] for batch in state(chain) for row in batch.to_pylist()}
 
 
 def test_changes_build_on_the_full_snapshot(tmp_path: Path) -> None:
-    diary = Diary(place(str(tmp_path)))
+    diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [partition(0), partition(1)])
-    diary.write(1, [partition(0, leader=-1)], kind=Kind.CHANGES)
-    diary.write(2, [partition(2)], kind=Kind.CHANGES)
+    diary.write(1, [partition(0, leader=-1)], kind=SnapshotKind.CHANGES)
+    diary.write(2, [partition(2)], kind=SnapshotKind.CHANGES)
     assert _rows(diary.root) == {0: -1, 1: 1, 2: 1}
     assert _rows(diary.root, at=NOON + timedelta(seconds=90)) == {0: -1, 1: 1}
     assert _rows(diary.root, at=NOON) == {0: 1, 1: 1}
 
 
 def test_compacting_changes_the_files_and_not_the_state(tmp_path: Path) -> None:
-    diary = Diary(place(str(tmp_path)))
+    diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [partition(0), partition(1)])
     for minute in range(1, 5):
-        diary.write(minute, [partition(minute % 2, leader=minute)], kind=Kind.CHANGES)
+        diary.write(minute, [partition(minute % 2, leader=minute)], kind=SnapshotKind.CHANGES)
     before = _rows(diary.root)
     done = compact(read_catalog(diary.root), "x")
     assert (done.made, done.removed) == (1, 4)
     assert _rows(diary.root) == before
     manifests = read_catalog(diary.root).clusters["c"]
-    assert [m.kind for m in manifests] == [Kind.FULL, Kind.FULL]
+    assert [m.kind for m in manifests] == [SnapshotKind.FULL, SnapshotKind.FULL]
     assert manifests[-1].partitions == 2
 
 
 def test_a_series_that_is_compacted_meanwhile_goes_on(tmp_path: Path) -> None:
-    diary = Diary(place(str(tmp_path)))
+    diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [partition(0), partition(1)])
     for minute in (1, 2):
-        diary.write(minute, [partition(0, leader=minute)], kind=Kind.CHANGES)
+        diary.write(minute, [partition(0, leader=minute)], kind=SnapshotKind.CHANGES)
     compact(read_catalog(diary.root), "x")
-    diary.write(3, [partition(1, leader=3)], kind=Kind.CHANGES)
+    diary.write(3, [partition(1, leader=3)], kind=SnapshotKind.CHANGES)
     assert _rows(diary.root) == {0: 2, 1: 3}
     manifests = read_catalog(diary.root).clusters["c"]
-    assert [moment.segment for moment in spine("c", manifests)] == [0, 0, 0]
+    assert [moment.segment for moment in timeline("c", manifests)] == [0, 0, 0]
     # The one that took the place of its forerunner is the newest full one: what builds on it is kept.
     assert keep(read_catalog(diary.root), 1).removed == 1
     assert _rows(diary.root) == {0: 2, 1: 3}
 
 
 def test_keep_leaves_the_newest_full_ones_with_their_changes(tmp_path: Path) -> None:
-    diary = Diary(place(str(tmp_path)))
+    diary = Diary(storage_path(str(tmp_path)))
     for hour in range(4):
         diary.write(hour * 60, [partition(0, leader=hour)])
-        diary.write(hour * 60 + 1, [partition(1, leader=hour)], kind=Kind.CHANGES)
+        diary.write(hour * 60 + 1, [partition(1, leader=hour)], kind=SnapshotKind.CHANGES)
     assert keep(read_catalog(diary.root), 2).removed == 4
     kept = read_catalog(diary.root).clusters["c"]
-    assert [m.kind for m in kept] == [Kind.FULL, Kind.CHANGES] * 2
+    assert [m.kind for m in kept] == [SnapshotKind.FULL, SnapshotKind.CHANGES] * 2
     named = {part.path for manifest in kept for part in manifest.parts}
     on_disk = {
         f.path.removeprefix(f"{diary.root.path}/") for f in diary.root.walk() if f.name.endswith("parquet")
@@ -127,9 +127,9 @@ def test_keep_leaves_the_newest_full_ones_with_their_changes(tmp_path: Path) -> 
 
 
 def test_what_a_dead_writer_left_is_swept_after_a_day_and_not_before(tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     write(root, "c", surveys(1, 5))
-    name = Name("c", snapshot_name(NOON, "dead"), NOON)
+    name = SnapshotName("c", snapshot_name(NOON, "dead"), NOON)
     (root / name.directory("partitions") / "part-00000.parquet").write(b"PAR1")
     (root / "manifests" / "cluster_id=c" / f"date=2026-01-31/{name.snapshot}.json").write(b'{"form')
     assert sweep(read_catalog(root), NOON + timedelta(hours=1)).swept == 0
@@ -159,7 +159,7 @@ class Clock:
         return self.now
 
 
-def taken(root: Place, scenario: str, *, snapshots: int = 1, batch: int = 10_000) -> None:
+def taken(root: StoragePath, scenario: str, *, snapshots: int = 1, batch: int = 10_000) -> None:
     async def take() -> None:
         backend = SimulatorBackend(read(scenario), 1)
         await backend.open()
@@ -175,7 +175,7 @@ def test_the_next_snapshot_tells_of_those_that_failed_and_is_full(tmp_path: Path
     async def take() -> list[Manifest]:
         backend = SimulatorBackend(read("stale-long-tail"), 1)
         await backend.open()
-        here = place(str(tmp_path / "lake"))
+        here = storage_path(str(tmp_path / "lake"))
         series = Series(backend, Taking(here, 5.0, Clock(), lambda: "t", "0.1.0"))
         taken = [await series.changes(), await series.changes()]
         (tmp_path / "lake").rename(tmp_path / "away")
@@ -190,16 +190,20 @@ def test_the_next_snapshot_tells_of_those_that_failed_and_is_full(tmp_path: Path
         return taken
 
     taken = asyncio.run(take())
-    kinds = [Kind.FULL, Kind.CHANGES, Kind.FULL, Kind.CHANGES]
+    kinds = [SnapshotKind.FULL, SnapshotKind.CHANGES, SnapshotKind.FULL, SnapshotKind.CHANGES]
     assert [manifest.kind for manifest in taken] == kinds
     assert [manifest.notes for manifest in taken] == [{}, {}, {MISSED: "2"}, {}]
 
 
 def test_a_scenario_is_a_cluster_like_any_other(tmp_path: Path) -> None:
-    root = place(str(tmp_path))
+    root = storage_path(str(tmp_path))
     taken(root, "disk-failure", snapshots=2, batch=3)
     first, second = read_catalog(root).clusters["simulated.disk-failure.1"]
-    assert (first.kind, second.kind, second.previous) == (Kind.FULL, Kind.CHANGES, first.snapshot)
+    assert (first.kind, second.kind, second.previous) == (
+        SnapshotKind.FULL,
+        SnapshotKind.CHANGES,
+        first.snapshot,
+    )
     assert first.partitions == second.partitions == 14
     brokers = [row for batch in batches(root, first, "brokers") for row in batch.to_pylist()]
     assert any(d["error"] for row in brokers for d in row["log_dirs"] or ())
@@ -209,9 +213,9 @@ def test_a_scenario_is_a_cluster_like_any_other(tmp_path: Path) -> None:
 
 def test_memory_does_not_grow_with_the_cluster(tmp_path: Path) -> None:
     def peak(pieces: int) -> int:
-        name = Name(f"c{pieces}", snapshot_name(NOON, "t"), NOON)
+        name = SnapshotName(f"c{pieces}", snapshot_name(NOON, "t"), NOON)
         tracemalloc.start()
-        with SnapshotWriter(place(str(tmp_path)), name) as writer:
+        with SnapshotWriter(storage_path(str(tmp_path)), name) as writer:
             for start in range(pieces):
                 writer.partitions(batch_of([partition(start * 500 + n) for n in range(500)], {}))
             writer.commit(NOON, "0.1.0")
@@ -228,7 +232,7 @@ def test_every_schema_that_was_ever_written_stays_readable() -> None:
     found = sorted(path.name for path in SAMPLES.iterdir())
     assert found == ["v1"]
     for name in found:
-        root = place(str(SAMPLES / name))
+        root = storage_path(str(SAMPLES / name))
         catalog = read_catalog(root)
         told = json.loads((SAMPLES / name / "expected.json").read_text())
         for cluster_id, wanted in told.items():
@@ -239,7 +243,7 @@ def test_every_schema_that_was_ever_written_stays_readable() -> None:
 
 
 def test_a_manifest_is_told_from_other_files(tmp_path: Path) -> None:
-    file = place(str(tmp_path / "x.json"))
+    file = storage_path(str(tmp_path / "x.json"))
     file.write(b'{"format": "other"}')
     with pytest.raises(PipelineError, match="not a manifest"):
         from_json(file)
@@ -249,5 +253,5 @@ def test_a_cluster_whose_name_would_come_back_as_another_is_refused_before_anyth
     tmp_path: Path,
 ) -> None:
     with pytest.raises(PipelineError, match=r"cluster ü#1: .* ASCII"):
-        write(place(str(tmp_path)), "ü#1", surveys(1, 10))
-    assert not list(place(str(tmp_path)).walk())
+        write(storage_path(str(tmp_path)), "ü#1", surveys(1, 10))
+    assert not list(storage_path(str(tmp_path)).walk())

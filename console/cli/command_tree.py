@@ -1,0 +1,155 @@
+"""The tree of commands, each imported when it is called."""
+
+from __future__ import annotations
+
+import importlib
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
+
+from console.cli.commands.options import (
+    BootstrapServer,
+    BrokerAddress,
+    Cluster,
+    CommandConfig,
+    Seed,
+    Simulate,
+    State,
+)
+from console.cli.option_values import quicken
+from console.errors import InputError
+from console.operations.registry import ACTIONS, BY_NAME
+from console.target import resolve
+from console.version import version as installed
+
+HELP = """\
+Triage and recovery for Apache Kafka: what is broken, what does each choice lose, what exactly will be sent.
+
+\b
+Examples:
+  ktriage                                          pick a profile or a scenario, and open the console
+  ktriage --bootstrap-server kafka-1:9092          the console on that cluster, read-only until it is armed
+  ktriage check --bootstrap-server kafka-1:9092
+  ktriage replicas --bootstrap-server kafka-1:9092 --all-offline-partitions
+  ktriage plan --bootstrap-server kafka-1:9092 recovery.json
+  ktriage review recovery.json
+  ktriage apply --bootstrap-server kafka-1:9092 recovery.json
+  ktriage verify --bootstrap-server kafka-1:9092 recovery.json
+"""
+
+
+class LazyGroup(TyperGroup):
+    """Imports a command's module when that command is called or completed, and no other."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return quicken(super().get_params(ctx))
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return list(BY_NAME)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:  # noqa: ARG002
+        return single(cmd_name) if cmd_name in BY_NAME else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except TyperException as error:
+            # typer looks for similar names among the commands that are loaded: here, none.
+            near = get_close_matches(args[0], BY_NAME) if args else ()
+            if near:
+                error.message = f"{error.message} Did you mean {near[0]!r}?"
+            raise
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(action.name, action.summary) for action in ACTIONS])
+
+
+class QuickCommand(TyperCommand):
+    """A command whose values are converted without pydantic."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return quicken(super().get_params(ctx))
+
+
+def tree() -> TyperGroup:
+    """``ktriage`` with all its commands."""
+    app = typer.Typer(
+        cls=LazyGroup,
+        help=HELP,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        invoke_without_command=True,
+        context_settings=_SETTINGS,
+    )
+    app.callback()(_ktriage)
+    command = typer.main.get_command(app)
+    assert isinstance(command, TyperGroup)
+    return command
+
+
+def single(name: str) -> TyperCommand:
+    """One command by itself."""
+    action = BY_NAME[name]
+    module = importlib.import_module(f"console.cli.commands.{action.module}_command")
+    app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+    app.command(name, cls=QuickCommand, short_help=action.summary, context_settings=_SETTINGS)(module.command)
+    command = typer.main.get_command(app)
+    assert isinstance(command, TyperCommand)
+    return command
+
+
+_SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 110}
+
+
+def _ktriage(
+    ctx: typer.Context,
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+    ] = False,
+    bootstrap_server: BootstrapServer = None,
+    cluster: Cluster = None,
+    simulate: Simulate = None,
+    seed: Seed = None,
+    state: State = None,
+    command_config: CommandConfig = None,
+    broker: BrokerAddress = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="The console: it can never be armed.")
+    ] = False,
+    guide: Annotated[bool, typer.Option("--guide", help="The console: it says what to press next.")] = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="The console in a browser, on loopback; it can never be armed.")
+    ] = False,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="With --serve: where.")] = 8000,
+) -> None:
+    if version:
+        typer.echo(f"ktriage {installed()}")
+        raise typer.Exit
+    given = (bootstrap_server, cluster, simulate, seed, state, command_config, broker)
+    named = any(value is not None for value in given)
+    if ctx.invoked_subcommand is not None:
+        if named or read_only or guide or serve:
+            raise InputError(
+                f"options of a cluster come after the command: ktriage {ctx.invoked_subcommand} …"
+            )
+        return
+    # Only the console pays for more.
+    from console.cli.open_console import has_terminal, open_console, served  # noqa: PLC0415
+    from console.cli.open_console import serve as begin_to_serve  # noqa: PLC0415
+
+    if not (named or serve or served() or has_terminal()):
+        typer.echo(ctx.get_help())
+        raise typer.Exit
+    target = (
+        resolve(bootstrap_server, cluster, simulate, command_config, broker or (), seed=seed, state=state)
+        if named
+        else None
+    )
+    if serve:
+        raise typer.Exit(begin_to_serve([word for word in ctx.obj.argv[1:] if word != "--serve"], port))
+    raise typer.Exit(open_console(ctx.obj, target, read_only=read_only, guide=guide))

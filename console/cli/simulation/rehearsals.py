@@ -1,0 +1,238 @@
+"""What ``ktriage simulate`` does."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from backends.simulator.fuzz import Fuzzed
+from backends.simulator.loop import SECOND
+from backends.simulator.many import fuzzed
+from backends.simulator.operate.kept import Kept
+from backends.simulator.rehearsal import Interrupted, Rehearsed, end_of, rehearse
+from backends.simulator.scenario.bounds import LONGEST
+from backends.simulator.scenario.files import names
+from console.cli.base.run import Program
+from console.errors import InputError
+from console.exit_status import Status
+from console.output.json_document import document
+from console.signals import Stopped
+from console.simulator_backend import scenario as scenario_of
+from console.simulator_backend import state_file
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+SHOWN = 40
+"""Events of a run that a table shows, the newest."""
+
+
+class RehearsalOptions(NamedTuple):
+    """How a scenario is run; ``until`` in seconds of virtual time."""
+
+    seed: int
+    strategy: Strategy | None
+    ranking: Ranking
+    until: float | None
+
+
+def needed(scenario: str | None, verb: str) -> str:
+    """Raises InputError where no scenario is named."""
+    if scenario is None:
+        raise InputError(f"simulate {verb} needs a SCENARIO: one of {', '.join(names())}, or a .yaml file")
+    return scenario
+
+
+def list_scenarios(program: Program, *, json: bool) -> int:
+    """The scenarios that come with the tool."""
+    found = [scenario_of(name) for name in names()]
+    if json:
+        rows = [{"name": s.name, "title": s.title, "offline": s.offline} for s in found]
+        program.screen.out(document("simulate-list", {"scenarios": rows}))
+    else:
+        width = max(len(scenario.name) for scenario in found)
+        program.screen.out(f"{scenario.name:<{width}}  {scenario.title}" for scenario in found)
+        program.screen.say("next: ktriage simulate show SCENARIO")
+    return Status.DONE
+
+
+def show(program: Program, name: str, *, json: bool) -> int:
+    """What a scenario is and what happens in it."""
+    scenario = scenario_of(name)
+    topology = scenario.topology
+    events = [(fault.at, fault.note or fault.do) for fault in scenario.faults]
+    partitions = sum(topic.partitions for topic in topology.topics)
+    if json:
+        fields = {
+            "name": scenario.name,
+            "title": scenario.title,
+            "about": scenario.about,
+            "brokers": len(topology.brokers),
+            "controllers": len(topology.every_controller),
+            "partitions": partitions,
+            "operatorAtMs": _ms(scenario.operator_at),
+            "endsAtMs": _ms(end_of(scenario)),
+            "offline": scenario.offline,
+            "events": [{"atMs": round(at * 1000), "what": what} for at, what in events],
+        }
+        program.screen.out(document("simulate-show", fields))
+        return Status.DONE
+    lines = [
+        scenario.title,
+        scenario.about,
+        "",
+        f"{len(topology.brokers)} brokers, {len(topology.every_controller)} controllers, {partitions:,} partitions",
+        *(f"{at:9.1f} s  {what}" for at, what in events),
+        f"{scenario.operator_at / SECOND:9.1f} s  the operator comes; offline should be {scenario.offline:,}",
+        f"{end_of(scenario) / SECOND:9.1f} s  a run ends, unless --until says otherwise",
+    ]
+    program.screen.out(lines)
+    look = "replicas --all-offline-partitions" if scenario.offline else "status"
+    program.screen.say(f"next: ktriage {look} --simulate {shlex.quote(name)}")
+    return Status.DONE
+
+
+def run(program: Program, name: str, choice: RehearsalOptions, *, json: bool) -> int:
+    """Run one scenario; DONE unless it is not as the scenario expects."""
+    scenario = scenario_of(name)
+    if choice.until is not None and not 0 <= choice.until <= LONGEST:  # nor is nan
+        raise InputError(f"simulate run --until: from 0 to {LONGEST:,} seconds, not {choice.until}")
+    until = None if choice.until is None else round(choice.until * SECOND)
+    stop = program.supervisor.stop
+    running = rehearse(
+        scenario, choice.seed, choice.strategy, choice.ranking, until, stop=lambda: stop.signum is not None
+    )
+    try:
+        done = asyncio.run(running)
+    except Interrupted:
+        assert stop.signum is not None
+        raise Stopped(stop.signum, in_flight=False) from None
+    unexpected = [broken for broken in done.broken if broken.name not in scenario.breaks]
+    if json:
+        came = done.now >= scenario.operator_at
+        program.screen.out(document("simulate-run", {**_fields(done), "operatorCame": came}))
+    else:
+        program.screen.out(_lines(done, scenario.operator_at))
+    after = [fault for fault in scenario.faults if round(fault.at * SECOND) > done.now]
+    if after:
+        first = f"{after[0].at:.1f} s, {after[0].note or after[0].do}"
+        program.screen.say(
+            f"ended before {len(after):,} of {len(scenario.faults):,} faults, the first at {first}"
+        )
+    if done.broken:
+        program.screen.say(f"replay: {replay(name, choice)}")
+    return Status.PARTLY if unexpected or done.problem or done.unmet else Status.DONE
+
+
+def replay(name: str, choice: RehearsalOptions) -> str:
+    """The command that runs exactly this again."""
+    words = ["ktriage", "simulate", "run", name, "--seed", str(choice.seed)]
+    if choice.strategy is not None:
+        words += ["--strategy", choice.strategy.value, "--ranking", choice.ranking.value]
+    if choice.until is not None:
+        words += ["--until", f"{choice.until:.15g}"]
+    return shlex.join(words)
+
+
+def _fields(done: Rehearsed) -> dict[str, object]:
+    return {
+        "scenario": done.scenario,
+        "seed": done.seed,
+        "virtualMs": _ms(done.now),
+        "offline": done.offline,
+        "offlineAfter": done.offline_after,
+        "verdicts": dict(done.verdicts),
+        "outcomes": dict(done.outcomes),
+        "lost": [_timed(row._asdict()) for row in done.lost],
+        "broken": [_timed(row._asdict()) for row in done.broken],
+        "metrics": {
+            "underMinIsr": done.counts.under_min_isr,
+            "noElectableLeader": done.counts.no_electable_leader,
+            "uncleanRecovery": done.counts.unclean_recovery,
+            "manualElectionRequired": done.counts.manual_election_required,
+            "uncleanRecoveryFinished": done.recoveries_finished,
+            "electableLeaders": {str(leaders): partitions for leaders, partitions in done.electable},
+        },
+        "steps": done.steps,
+        "digest": done.digest,
+        "problem": done.problem,
+        "unmet": list(done.unmet),
+    }
+
+
+def _ms(time: int) -> float:
+    """Virtual µs as milliseconds."""
+    return time / 1000
+
+
+def _timed(row: dict[str, Any]) -> dict[str, object]:
+    return {"atMs": _ms(row.pop("time")), **row}
+
+
+def _lines(done: Rehearsed, operator_at: int) -> Iterator[str]:
+    yield f"{done.scenario}, seed {done.seed}: {done.now / SECOND:.1f} s of virtual time, {done.steps:,} steps"
+    yield from (str(line) for line in done.history[-SHOWN:])
+    if done.now < operator_at:
+        yield f"the operator, who comes at {operator_at / SECOND:.1f} s, had not come"
+        yield f"offline at the end: {done.offline_after:,}"
+    else:
+        yield f"offline when the operator came: {done.offline:,}; at the end: {done.offline_after:,}"
+    yield from (f"not as the scenario expects: {line}" for line in done.unmet)
+    if done.verdicts:
+        yield f"decisions: {_counted(done.verdicts.items())}"
+    if done.outcomes:
+        yield f"elections: {_counted(done.outcomes.items())}"
+    if done.problem:
+        yield f"not recovered: {done.problem}"
+    lost = sum(row.records for row in done.lost)
+    yield f"acknowledged with acks=all and lost: {lost:,} records"
+    gauges = {**done.counts._asdict(), "unclean_recovery_finished": done.recoveries_finished}
+    yield f"metrics: {_counted(gauges.items())}"
+    electable = ", ".join(f"{leaders} in {partitions:,}" for leaders, partitions in done.electable)
+    yield f"electable leaders (ISR and ELR), in so many partitions: {electable}"
+    yield from (f"broken: {broken}" for broken in done.broken)
+    yield f"history: {done.digest}"
+
+
+def _counted(rows: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{name} {number:,}" for name, number in rows)
+
+
+def reset(program: Program, name: str, seed: int, state: Path | None) -> int:
+    """Forget what ``--simulate`` has kept of the scenario and seed."""
+    scenario = scenario_of(name)
+    forgot = Kept(scenario, seed, state or state_file(scenario, seed)).reset()
+    program.screen.say(f"{name}, seed {seed}: {'starts over' if forgot else 'nothing was kept'}")
+    return Status.DONE
+
+
+def fuzz(program: Program, first: int, seeds: int, jobs: int, *, json: bool) -> int:
+    """Many random histories; each that breaks an invariant is told with the command that replays it.
+
+    Raises Stopped after a signal, when what was found until then is told.
+    """
+    wanted = range(first, first + seeds)
+    failed: list[Fuzzed] = []
+    stop = program.supervisor.stop
+    steps = lost = done = 0
+    for done, result in enumerate(fuzzed(wanted, jobs, lambda: bool(stop)), start=1):
+        steps += result.steps
+        lost += len(result.lost)
+        program.screen.progress("seeds", done, seeds)
+        if result.failed:
+            failed.append(result)
+            what = result.error or str(result.broken[0])
+            program.screen.say(f"seed {result.seed}: {what}", f"  replay: {result.replay}")
+    if json:
+        rows = [
+            {"seed": row.seed, "broken": [str(b) for b in row.broken], "error": row.error} for row in failed
+        ]
+        fields = {"seeds": done, "first": first, "steps": steps, "excusedLosses": lost, "failed": rows}
+        program.screen.out(document("simulate-fuzz", fields))
+    else:
+        program.screen.out([f"{done:,} seeds, {steps:,} steps: {len(failed)} broke an invariant"])
+    if stop.signum is not None:
+        raise Stopped(stop.signum, in_flight=False)
+    return Status.PARTLY if failed else Status.DONE

@@ -1,0 +1,209 @@
+"""What ``ktriage simulate serve``, ``step`` and ``fault`` do."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from backends.simulator.network import Role
+from backends.simulator.served.access import Principal, principals
+from backends.simulator.served.apis import NoSuchCall, hidden
+from backends.simulator.served.cluster import Options, ServedCluster, cluster_id_of
+from backends.simulator.served.control import Control, ControlError, read_fault, tell
+from console.cli.base.run import Program
+from console.cli.simulation.rehearsals import needed
+from console.errors import InputError
+from console.exit_status import Status
+from console.output.json_document import document
+from console.paths import state_dir
+from console.signals import StopRequest
+from console.simulator_backend import scenario as scenario_of
+
+LAST_PORT = 65_535
+FASTEST = 1_000
+"""Virtual seconds a second."""
+_CLUSTER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}")
+
+
+class ServeOptions(NamedTuple):
+    """How a scenario is served; ``speed`` in virtual seconds a second; ``cluster_id`` empty: a new one."""
+
+    seed: int
+    speed: float
+    port_base: int
+    without: str
+    users: Path | None
+    cluster_id: str
+
+
+def control_path(port_base: int) -> Path:
+    """The socket by which the cluster served from that port on is stepped."""
+    return state_dir() / "served" / f"{port_base}.sock"
+
+
+@contextmanager
+def reserved(ports: Iterable[int]) -> Iterator[None]:
+    """Nobody else serves at any of those ports meanwhile: a node that is down does not listen, and the system lets
+    a second process bind its port. Raises InputError, and OSError where that cannot be written down.
+    """
+    with ExitStack() as held:
+        for port in ports:
+            path = control_path(port).with_suffix(".lock")
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = held.enter_context(path.open("w"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    f"cannot listen: a simulator is served at port {port}; give another --port-base"
+                ) from None
+            held.callback(path.unlink, missing_ok=True)
+        yield
+
+
+def act(program: Program, verb: str, words: Sequence[str], serving: ServeOptions, *, json: bool) -> int:
+    """One of the three verbs."""
+    if verb == "fault":
+        return fault(program, words, serving.port_base, json=json)
+    if len(words) > 1:
+        raise InputError(f"simulate {verb} takes one word, not {len(words)}")
+    given = words[0] if words else None
+    if verb == "step":
+        return step(program, given, serving.port_base, json=json)
+    return serve(program, needed(given, verb), serving, json=json)
+
+
+def serve(program: Program, name: str, serving: ServeOptions, *, json: bool) -> int:
+    """Until a signal ends it."""
+    scenario = scenario_of(name)
+    nodes = len(scenario.topology.brokers) + len(scenario.topology.every_controller)
+    options = _options(serving, LAST_PORT - nodes)
+
+    async def job(_stop: StopRequest) -> int:
+        return await _serving(program, ServedCluster(scenario, options), json=json)
+
+    return program.supervisor.run(job)
+
+
+async def _serving(program: Program, cluster: ServedCluster, *, json: bool) -> int:
+    try:
+        await cluster.start()
+    except OSError as error:
+        raise InputError(f"cannot listen: {error.strerror or error}; give another --port-base") from None
+    control = Control(cluster, control_path(min(cluster.ports.values())), program.screen.say)
+    try:
+        with reserved(cluster.ports.values()):
+            await control.start()
+            _ready(program, cluster, json=json)
+            await asyncio.Event().wait()
+    except OSError as error:
+        raise InputError(f"cannot be stepped: {error.strerror or error}") from None
+    finally:
+        await control.close()
+        await cluster.close()
+    return Status.DONE
+
+
+def _options(serving: ServeOptions, last: int) -> Options:
+    """``last`` is the highest first port. Raises InputError."""
+    try:
+        without = hidden(serving.without)
+    except NoSuchCall as error:
+        raise InputError(f"--without: {error}") from None
+    if not 0 <= serving.speed <= FASTEST:  # nor is nan
+        raise InputError(f"--speed: from 0 to {FASTEST:,} virtual seconds a second, not {serving.speed}")
+    if not 0 <= serving.port_base <= last:
+        raise InputError(f"--port-base: between 1 and {last}, or 0 for any free ports")
+    if serving.cluster_id and not _CLUSTER_ID.fullmatch(serving.cluster_id):
+        raise InputError("--cluster-id: 22 letters, digits, '_' and '-', as Kafka's are; no '-' in front")
+    # What is served next is another cluster: an earlier one's journal and warnings are not about it.
+    cluster_id = serving.cluster_id or cluster_id_of(secrets.token_bytes(16))
+    users = _users(serving.users)
+    return Options(serving.seed, serving.speed, serving.port_base, without, users, cluster_id)
+
+
+def _ready(program: Program, cluster: ServedCluster, *, json: bool) -> None:
+    base = min(cluster.ports.values())
+    if json:
+        fields = {
+            "scenario": cluster.scenario.name,
+            "clusterId": cluster.cluster_id,
+            "bootstrapServers": cluster.bootstrap,
+            "bootstrapControllers": cluster.bootstrap_controllers,
+            "portBase": base,
+            "nodes": {str(node): port for node, port in cluster.ports.items()},
+        }
+        program.screen.out(document("simulate-serve", fields))
+    else:
+        brokers = sum(1 for node in cluster.ports if node.role is Role.BROKER)
+        program.screen.out(
+            [
+                f"ready: {cluster.scenario.name}, cluster {cluster.cluster_id},"
+                f" {brokers} brokers at {cluster.bootstrap}, controllers at {cluster.bootstrap_controllers}"
+            ]
+        )
+    at = "" if base == DEFAULT_PORT else f" --port-base {base}"
+    if not cluster.clock.speed:
+        program.screen.say(f"time stands still: ktriage simulate step SECONDS{at}")
+    program.screen.say(
+        f"next: ktriage status --bootstrap-server {cluster.bootstrap}",
+        f"or from another terminal: ktriage simulate fault kill broker-1{at}",
+    )
+
+
+DEFAULT_PORT = 19_092
+
+
+def _users(path: Path | None) -> Mapping[str, Principal]:
+    if path is None:
+        return {}
+    try:
+        return principals(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        words = " ".join(str(error).split())
+        raise InputError(f"--users {path}: {words}") from None
+
+
+def step(program: Program, seconds: str | None, port_base: int, *, json: bool) -> int:
+    """Let virtual time go by in a served cluster."""
+    try:
+        asked = {"do": "step", "seconds": float(seconds or "")}
+    except ValueError:
+        raise InputError("simulate step needs SECONDS of virtual time, 5 or 0.5") from None
+    return _told(program, asked, port_base, json=json)
+
+
+def fault(program: Program, words: Sequence[str], port_base: int, *, json: bool) -> int:
+    """Let something happen in a served cluster."""
+    try:
+        asked = {"do": "fault", "fault": read_fault(words)}
+    except ControlError as error:
+        raise InputError(f"simulate fault: {error}") from None
+    return _told(program, asked, port_base, json=json)
+
+
+def _told(program: Program, asked: dict[str, Any], port_base: int, *, json: bool) -> int:
+    try:
+        answer = asyncio.run(tell(control_path(port_base), asked))
+    except ControlError as error:
+        raise InputError(str(error)) from None
+    if json:
+        program.screen.out(document(f"simulate-{asked['do']}", answer))
+    else:
+        running = ", ".join(answer["running"]) or "nobody"
+        program.screen.out(
+            [
+                f"{answer['done']}: {answer['virtualMs'] / 1000:.3f} s of virtual time,"
+                f" {answer['offline']} partitions offline",
+                f"answering: {running}",
+            ]
+        )
+    return Status.DONE

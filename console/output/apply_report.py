@@ -1,0 +1,90 @@
+"""Applying a plan as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from console.operations.plan_comparison import Applied, Prepared
+from console.output.json_document import document
+from console.output.plan_json import (
+    elected_json,
+    failures_json,
+    plan_head,
+    result_json,
+    summary_json,
+    tp_json,
+)
+from console.output.plan_table import elected_lines, plan_lines
+from console.output.plurals import counted_as
+from console.output.screen import printable
+from console.output.text_table import TextColumn, table
+from recovery.plan.compare import Now, RowCheck
+from recovery.plan.review import summarise
+
+
+def prepared_lines(prepared: Prepared, limit: int) -> Iterator[str]:
+    """How the plan stands against the cluster now, and what its elections would lose."""
+    yield check_counts(prepared.checks)
+    for check in prepared.checks[: limit or None]:
+        for note in check.notes:
+            yield f"note: {check.tp}: {printable(note)}"
+    refused = prepared.refused
+    if refused:
+        yield ""
+        yield from check_table(refused[:limit] if limit else refused)
+    if prepared.holding.rows:
+        yield ""
+        yield from plan_lines(prepared.holding, limit)
+
+
+def check_counts(checks: tuple[RowCheck, ...]) -> str:
+    """How many rows hold, and what became of the others."""
+    counts = {now: sum(1 for check in checks if check.now is now) for now in Now}
+    return f"{counted_as(len(checks), 'partition')} of the plan: " + ", ".join(
+        f"{count:,} {now}" for now, count in counts.items() if count
+    )
+
+
+def check_table(checks: tuple[RowCheck, ...]) -> Iterator[str]:
+    """Rows that are not applied, with the fence that moved."""
+    columns = (TextColumn("PARTITION"), TextColumn("NOW"), TextColumn("FENCE"), TextColumn("WHY", below=True))
+    return table(columns, [(str(c.tp), str(c.now), str(c.fence or ""), printable(c.detail)) for c in checks])
+
+
+def applied_lines(applied: Applied, limit: int) -> Iterator[str]:
+    """What came of the elections."""
+    if applied.elected is None:
+        yield "nothing was sent"
+        return
+    yield ""
+    yield from elected_lines(applied.elected, limit)
+
+
+def applied_document(command: str, applied: Applied) -> Iterator[str]:
+    """``ktriage.apply/1``, and ``ktriage.elect/1`` for elections from a file."""
+    prepared, elected = applied.prepared, applied.elected
+    return document(
+        command,
+        {
+            "plan": plan_head(prepared.plan),
+            "counts": {
+                "checked": {now.value: count for now, count in prepared.counts.items()},
+                **summary_json(summarise(prepared.holding)),
+            },
+            "checks": [check_json(check) for check in prepared.checks],
+            "elected": elected_json(elected) if elected is not None else None,
+            "elections": [result_json(r) for r in elected.results] if elected is not None else [],
+            "failures": failures_json(applied.failures),
+        },
+    )
+
+
+def check_json(check: RowCheck) -> dict[str, object]:
+    """One row of the plan against the cluster."""
+    return {
+        **tp_json(check.tp),
+        "now": check.now.value,
+        "fence": check.fence.value if check.fence is not None else None,
+        "detail": check.detail,
+        "notes": list(check.notes),
+    }

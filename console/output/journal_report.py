@@ -1,0 +1,123 @@
+"""The journal as text and as JSON."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from console.journal.reading import After, Before, RunRecord, Settled
+from console.output.json_document import document
+from console.output.plurals import counted_as
+from console.output.screen import printable
+from recovery.membership.voters import ReplicaKey
+
+
+class ClusterJournal(NamedTuple):
+    """The newest ``runs`` of a cluster, oldest first, of ``total``. ``running``: the id of the one going on."""
+
+    cluster_id: str
+    runs: tuple[RunRecord, ...]
+    total: int
+    running: str = ""
+
+
+def journal_lines(journals: Iterable[ClusterJournal]) -> Iterator[str]:
+    """Each run with what it sent and how that ended."""
+    empty = True
+    for journal in journals:
+        empty = False
+        yield f"cluster {journal.cluster_id}: {counted_as(journal.total, 'run')}"
+        for run in journal.runs:
+            yield from _run_lines(run, going_on=bool(run.run_id) and run.run_id == journal.running)
+    if empty:
+        yield "nothing was sent to any cluster from this host"
+
+
+def _run_lines(run: RunRecord, *, going_on: bool) -> Iterator[str]:
+    header = run.header
+    who = f"{header.get('user', '?')}@{header.get('host', '?')}"
+    yield printable(f"{header.get('at', '?')} {who} {_end_text(run, going_on=going_on)}")
+    yield printable(f"  {shlex.join(header.get('command', ()))}")
+    if header.get("reason"):
+        yield printable(f"  reason: {header['reason']}")
+    if not run.events:
+        yield "  nothing was sent"
+    for event in run.events:
+        yield printable(f"  {event.at} {_event_text(event)}")
+
+
+def _end_text(run: RunRecord, *, going_on: bool) -> str:
+    """How a run ended, and what it came to, as far as its file tells."""
+    if not run.ended:
+        return "is still going on" if going_on else "did not end"
+    status = "-" if run.status is None else run.status
+    counts = ", ".join(f"{count:,} {name}" for name, count in run.counts.items())
+    return f"ended with status {status}{f': {counts}' if counts else ''}"
+
+
+def _event_text(event: Before | After | Settled) -> str:
+    if isinstance(event, Before):
+        count = f" of {counted_as(len(event.rows), 'partition')}" if event.rows else ""
+        return f"{event.action}{count}{_about(event)}"
+    if isinstance(event, After):
+        parts = (("applied", event.applied), ("refused", event.refused), ("not known", event.unknown))
+        ended = str(event.result.get("answer", "")) or "done"
+        return "  " + (", ".join(f"{len(rows):,} {name}" for name, rows in parts if rows) or ended)
+    counts = ((len(event.rows), "partition"), (len(event.entries), "request"))
+    what = ", ".join(counted_as(count, name) for count, name in counts if count)
+    return f"settled: {event.why}{f' ({what})' if what else ''}"
+
+
+def _about(event: Before) -> str:
+    """What else an intention was about: a voter with its directory, a replacement's plan, a feature's level."""
+    detail = event.detail
+    if "voter" in detail:
+        return f" {ReplicaKey(int(detail['voter']), str(detail.get('directoryId', '')))}"
+    if "feature" in detail:
+        return f" {detail['feature']} to {detail.get('level', '?')}"
+    if "steps" in detail:
+        return f" {', '.join(map(str, detail['steps']))}"
+    return f" by {detail['file']}" if "file" in detail else ""
+
+
+def journal_document(journals: Iterable[ClusterJournal]) -> Iterator[str]:
+    """``ktriage.journal/1``."""
+    runs = [
+        {
+            "clusterId": journal.cluster_id,
+            "file": str(run.path),
+            **{key: run.header.get(key) for key in ("run", "at", "user", "host", "pid", "command", "reason")},
+            "ended": run.ended,
+            "status": run.status,
+            "counts": dict(run.counts),
+            "events": [_event_json(event) for event in run.events],
+        }
+        for journal in journals
+        for run in journal.runs
+    ]
+    return document("journal", {"runs": runs})
+
+
+def _event_json(event: Before | After | Settled) -> dict[str, object]:
+    if isinstance(event, Before):
+        rows = [[row.tp.topic, row.tp.partition] for row in event.rows]
+        told = {"kind": "before", "at": event.at, "entry": event.entry, "action": event.action, "rows": rows}
+        return {**told, "detail": dict(event.detail)}
+    if isinstance(event, After):
+        return {
+            "kind": "after",
+            "at": event.at,
+            "entry": event.entry,
+            "applied": sorted(list(tp) for tp in event.applied),
+            "refused": [[*tp, why] for tp, why in event.refused.items()],
+            "unknown": [[*tp, why] for tp, why in event.unknown.items()],
+            "result": dict(event.result),
+        }
+    return {
+        "kind": "settled",
+        "at": event.at,
+        "why": event.why,
+        "entries": sorted(event.entries),
+        "rows": sorted(list(tp) for tp in event.rows),
+    }

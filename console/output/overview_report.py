@@ -1,0 +1,231 @@
+"""The whole cluster on one screen, or all of it as JSON (docs/output.md, ``ktriage.status/1``)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+
+from backends.base.answers import LogDir
+from console.operations.overview import (
+    Overview,
+    QuorumView,
+    lagging_observers,
+    not_asked,
+    uses_elr,
+    voters,
+    voters_behind,
+    voters_health,
+)
+from console.output.json_document import document
+from console.output.plurals import counted_as
+from console.output.quorum_report import key_json, strength_json, strength_text
+from console.output.replica_table import partition_lines
+from console.output.screen import printable
+from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json, unknown_json
+from console.output.survey_report import led_under, missing_in_sync, worst
+from console.output.text_table import TextColumn, table
+from recovery.membership.quorum_health import MemberState
+from recovery.membership.voters import ReplicaKey
+from recovery.model import Survey, Unknown
+
+AT_MOST = 8
+"""Rows of each kind beside the partitions: the whole stays on one screen."""
+
+
+def counted(view: Overview) -> dict[str, int]:
+    """The counts by their names in JSON."""
+    logs = [replica.log for survey in view.surveys for replica in survey.replicas]
+    brokers = view.brokers()
+    return {
+        "brokers": len(brokers),
+        "fenced": sum(1 for broker in brokers if broker.broker.fenced),
+        "unreachable": sum(1 for broker in brokers if broker.problem is not None),
+        "partitions": len(view.surveys),
+        "offline": sum(1 for survey in view.surveys if survey.state.offline),
+        "underMinIsr": sum(1 for survey in view.surveys if missing_in_sync(survey) > 0),
+        "underReplicated": sum(1 for survey in view.surveys if len(survey.state.isr) < len(survey.replicas)),
+        "elrInUse": sum(1 for survey in view.surveys if uses_elr(survey)),
+        "replicas": len(logs),
+        "answered": sum(1 for log in logs if not isinstance(log, Unknown)),
+        "failedLogDirs": len(view.failed_dirs()),
+        "hiddenTopics": len(view.partitions.hidden),
+    }
+
+
+def overview_lines(view: Overview, limit: int) -> Iterator[str]:
+    """Counts, then the worst of each kind; ``limit`` partitions at most (0: all in trouble)."""
+    yield from count_lines(view)
+    yield from _titled("BROKERS IN TROUBLE", _broker_rows(view))
+    yield from _titled("QUORUM", _quorum_rows(view))
+    yield from _titled("FAILED LOG DIRS", _dir_rows(view.failed_dirs()))
+    troubled = [survey for survey in view.surveys if in_trouble(survey)]
+    if troubled:
+        yield ""
+        shown = worst(tuple(troubled), limit or len(troubled))
+        yield from partition_lines(shown)
+        left = len(troubled) - len(shown)
+        if left:
+            yield f"… and {left:,} more partitions in trouble (--rows 0, or --output json, shows all)"
+
+
+def count_lines(view: Overview) -> Iterator[str]:
+    """What the cluster is, and how many of what were found."""
+    counts, cluster = counted(view), view.cluster
+    release = f", {cluster.release}" if cluster.release else ""
+    yield (
+        f"cluster {cluster.cluster_id}{release}: {counts['brokers']:,} brokers: {counts['fenced']:,} fenced,"
+        f" {counts['unreachable']:,} unreachable from here; log dirs: {counts['failedLogDirs']:,} failed"
+    )
+    yield _quorum_line(view)
+    hidden = len(view.partitions.hidden)
+    seen = " that this caller may see" if view.partitions.visible_only or hidden else ""
+    seen += f" ({counted_as(hidden, 'topic')} may not be seen: needs DESCRIBE)" if hidden else ""
+    yield (
+        f"{counts['partitions']:,} partitions{seen}: {counts['offline']:,} offline,"
+        f" {led_under(view.surveys):,} more under min ISR, {counts['underReplicated']:,} not fully replicated,"
+        f" {_elr_count(view, counts['elrInUse'])}"
+    )
+    yield (
+        f"{counts['replicas']:,} replicas: {counts['answered']:,} answered,"
+        f" {counts['replicas'] - counts['answered']:,} did not"
+    )
+
+
+def in_trouble(survey: Survey) -> bool:
+    """Offline, under min ISR, not fully replicated, or leaning on the ELR."""
+    return survey.state.offline or len(survey.state.isr) < len(survey.replicas) or uses_elr(survey)
+
+
+def _elr_count(view: Overview, in_use: int) -> str:
+    offered = view.cluster.elr_enabled
+    if isinstance(offered, Unknown):
+        return f"ELR: {printable(str(offered))}"
+    return f"{in_use:,} with ELR in use" if offered else "ELR not offered by this cluster"
+
+
+def _quorum_line(view: Overview) -> str:
+    quorum, found = view.quorum, voters_health(view)
+    if isinstance(quorum, Unknown) or isinstance(found, Unknown):
+        return f"quorum: {printable(str(quorum))}"
+    silent, late = len(found.dead_voters), len(voters_behind(found))
+    parts = [
+        f"quorum: led by {quorum.leader} (epoch {quorum.leader_epoch}),"
+        f" {'' if found.strength.commits else 'CANNOT COMMIT: '}{strength_text(found.strength)}"
+    ]
+    if silent:
+        parts.append(f"{counted_as(silent, 'voter')} {'does' if silent == 1 else 'do'} not fetch")
+    if late:
+        parts.append(f"{counted_as(late, 'voter')} {'is' if late == 1 else 'are'} behind")
+    observers = counted_as(len(quorum.observers), "observer")
+    return "; ".join((*parts, f"{observers}: {len(lagging_observers(quorum))} behind"))
+
+
+def _titled(title: str, rows: Iterable[str]) -> Iterator[str]:
+    """The rows below a heading, cut off with a word on how many are left; nothing where there is none."""
+    lines = list(rows)
+    if lines:
+        yield ""
+        yield title
+        yield from (f"  {line}" for line in lines[:AT_MOST])
+        if len(lines) > AT_MOST:
+            yield f"  … and {len(lines) - AT_MOST:,} more (--output json shows all)"
+
+
+def _broker_rows(view: Overview) -> list[str]:
+    troubled = [b for b in view.brokers() if b.broker.fenced or b.problem is not None or b.failed_dirs]
+    rows = [
+        (
+            str(b.broker.id),
+            f"{b.broker.host}:{b.broker.port}",
+            b.broker.rack or "",
+            "fenced" if b.broker.fenced else "",
+            "answers" if b.problem is None else printable(str(b.problem)),
+            f"{b.failed_dirs} failed log dirs" if b.failed_dirs else "",
+        )
+        for b in troubled
+    ]
+    return _aligned(rows)
+
+
+def _quorum_rows(view: Overview) -> list[str]:
+    """All voters, and the observers that are behind."""
+    quorum, found = view.quorum, voters_health(view)
+    if isinstance(quorum, Unknown) or isinstance(found, Unknown):
+        return []
+    silent = {member.key for member in found.dead_voters}
+    rows = [
+        (*_quorum_row(voter, "leader" if voter.leads else "voter"), _silence(voter, silent))
+        for voter in voters(quorum)
+    ]
+    behind = lagging_observers(quorum)
+    return _aligned([*rows, *((*_quorum_row(observer, "observer"), "") for observer in behind)])
+
+
+def _quorum_row(view: QuorumView, role: str) -> tuple[str, ...]:
+    lag = "log end not told" if view.lag is None else f"{view.lag:,} offsets behind"
+    late = "" if not view.behind_ms else f"caught up {view.behind_ms / 1000:,.1f} s before the leader"
+    return role, str(view.replica.id), lag, late
+
+
+def _silence(view: QuorumView, silent: Container[ReplicaKey]) -> str:
+    key = ReplicaKey(view.replica.id, view.replica.directory_id or "")
+    return str(MemberState.SILENT) if key in silent else ""
+
+
+def _dir_rows(dirs: Iterable[LogDir]) -> list[str]:
+    return _aligned([(f"broker {d.broker}", printable(d.path), printable(d.error or "")) for d in dirs])
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Columns without headings."""
+    if not rows:
+        return []
+    return list(table([TextColumn("") for _ in rows[0]], rows))[1:]
+
+
+def overview_document(view: Overview) -> Iterator[str]:
+    """``ktriage.status/1``."""
+    calls = {contact.broker: contact.call for contact in view.contacts}
+    return document(
+        "status",
+        {
+            "cluster": cluster_json(view.cluster),
+            "counts": counted(view),
+            "notTold": list(not_asked(view)),
+            "quorum": {**quorum_json(view.quorum), **_voters_json(view)},
+            "visibleOnly": view.partitions.visible_only,
+            "hiddenTopics": list(view.partitions.hidden),
+            "contacts": [contact_json(contact) for contact in view.contacts],
+            "logDirs": [row for broker, dirs in view.log_dirs.items() for row in _dirs_json(broker, dirs)],
+            "partitions": [survey_json(survey, calls) for survey in view.surveys],
+        },
+    )
+
+
+def _voters_json(view: Overview) -> dict[str, object]:
+    """The same keys, with the same meaning, as in ``ktriage.quorum-status/1``."""
+    found = voters_health(view)
+    if isinstance(found, Unknown):
+        return {}
+    return {
+        "strength": strength_json(found.strength),
+        "notFetching": [key_json(member.key) for member in found.dead_voters],
+        "behind": [key_json(member.key) for member in voters_behind(found)],
+    }
+
+
+def _dirs_json(broker: int, dirs: tuple[LogDir, ...] | Unknown) -> Iterator[dict[str, object]]:
+    """One object a log dir; the size of each replica stands with its log."""
+    if isinstance(dirs, Unknown):
+        yield {"broker": broker, **unknown_json(dirs)}
+        return
+    for found in dirs:
+        yield {
+            "broker": broker,
+            "path": found.path,
+            "error": found.error,
+            "totalBytes": found.total_bytes,
+            "usableBytes": found.usable_bytes,
+            "replicas": len(found.replicas),
+            "size": sum(replica.size for replica in found.replicas),
+            "moving": sum(1 for replica in found.replicas if replica.future),
+        }

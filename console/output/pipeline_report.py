@@ -1,0 +1,286 @@
+"""Results of the pipeline in the terminal, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from console.output.bar_table import Row, bar, by_id, rendered
+from console.output.json_document import document
+from console.output.screen import Screen
+from pipeline.results import JobResult
+from recovery.plan.review import range_text
+
+
+def show_result(screen: Screen, result: JobResult, rows: int, *, json: bool) -> None:
+    """Prints a result: its tables with bars, and where it lies."""
+    if json:
+        fields = {
+            "job": result.job,
+            "result": result.place.uri,
+            "madeAt": result.made_at.isoformat(),
+            "asked": dict(result.asked),
+            "summary": dict(result.summary),
+        }
+        screen.out(document("pipeline", fields))
+        return
+    screen.out(_LINES[result.job](result, rows))
+    screen.say(f"result: {result.place.uri}")
+
+
+def mean(cell: Mapping[str, Any], name: str) -> str:
+    """A mean with its interval, as 12.3 ± 0.4; "?" where nothing is known."""
+    value, spread = cell[name], cell.get(f"{name}_ci")
+    if value is None:
+        return "?"
+    return f"{value:,.2f}" if spread is None else f"{value:,.2f} ± {spread:,.2f}"
+
+
+def _drill(result: JobResult, rows: int) -> Iterator[str]:  # noqa: ARG001  # a registry's signature
+    summary = result.summary
+    yield f"{summary['incidents']:,} incidents, {summary['failed']:,} that could not be run"
+    cells: list[dict[str, Any]] = summary["cells"]
+    groups = list(dict.fromkeys((cell["scenario"], cell["min_isr"]) for cell in cells))
+    for scenario, min_isr in groups:
+        inside = [c for c in cells if (c["scenario"], c["min_isr"]) == (scenario, min_isr)]
+        most = max((c["lost_acknowledged"] or 0.0) for c in inside)
+        level = "" if min_isr < 0 else f", min ISR {min_isr}"
+        yield ""
+        yield from rendered(
+            f"{scenario}{level}: a mean incident, ± 95 % confidence",
+            (
+                "arm",
+                "acks=all lost",
+                "",
+                "that lose",
+                "other lost",
+                "partition s offline",
+                "choices",
+                "waits",
+                "offline at the end",
+            ),
+            (
+                (
+                    c["arm"],
+                    mean(c, "lost_acknowledged"),
+                    bar(c["lost_acknowledged"] or 0.0, most),
+                    f"{c['losing']:,} of {c['incidents']:,}",
+                    mean(c, "lost_other"),
+                    mean(c, "unavailable_s"),
+                    mean(c, "decisions"),
+                    mean(c, "waits"),
+                    mean(c, "offline_after"),
+                )
+                for c in inside
+            ),
+        )
+
+
+def _plan(result: JobResult, rows: int) -> Iterator[str]:
+    summary = result.summary
+    asked = result.asked
+    yield f"ranking {asked['ranking']}, strategy {asked['strategy']}, {len(asked['clusters']):,} clusters"
+    verdicts: dict[str, dict[str, int]] = {}
+    for row in summary["verdicts"]:
+        verdicts.setdefault(row["cluster_id"], {})[row["verdict"]] = row["partitions"]
+    losses = {row["cluster_id"]: row for row in summary["losses"]}
+    partitions = summary.get("partitions", {})
+    listed = sorted(asked["clusters"], key=lambda one: -losses.get(one, {}).get("at_least", 0))
+    most = max((row["at_least"] for row in losses.values()), default=0)
+    yield ""
+    columns = ("id", "partitions", "to elect", "lose nothing", "lose at least", "", "unknown bound", "others")
+    told = [
+        _cluster_row(one, partitions.get(one, 0), verdicts.get(one, {}), losses.get(one), most)
+        for one in (listed[:rows] if rows else listed)
+    ]
+    yield from by_id("clusters", columns, told)
+    if len(listed) > rows > 0:
+        yield f"… and {len(listed) - rows:,} more clusters (--rows 0 shows all)"
+    worst = summary["worst"]
+    if worst:
+        yield ""
+        top = max(row["at_least"] for row in worst)
+        yield from rendered(
+            "the worst choices",
+            ("cluster", "partition", "leader", "loses", "", "why"),
+            (
+                (
+                    row["cluster_id"],
+                    f"{row['topic']}-{row['partition']}",
+                    str(row["chosen"]),
+                    range_text(row["at_least"], row["at_most"]),
+                    bar(row["at_least"], top),
+                    row["reason"],
+                )
+                for row in (worst[:rows] if rows else worst)
+            ),
+        )
+    yield from _quarantine(summary)
+
+
+def _cluster_row(
+    name: str, partitions: int, verdicts: Mapping[str, int], loss: Mapping[str, int] | None, most: int
+) -> Row:
+    others = ", ".join(
+        f"{count:,} {verdict}" for verdict, count in sorted(verdicts.items()) if verdict != "elect"
+    )
+    if loss is None:
+        return name, f"{partitions:,}", "0", "", "", "", "", others
+    return (
+        name,
+        f"{partitions:,}",
+        f"{loss['elect']:,}",
+        f"{loss['lossless']:,}",
+        f"{loss['at_least']:,}",
+        bar(loss["at_least"], most),
+        f"{loss['unknown']:,}",
+        others,
+    )
+
+
+def _quarantine(summary: Mapping[str, Any]) -> Iterator[str]:
+    """What was not worked with, and why: never a silent drop."""
+    if summary["quarantined"]:
+        yield ""
+        yield from rendered(
+            "quarantined rows",
+            ("cluster", "rows", "why"),
+            ((row["cluster_id"], f"{row['rows']:,}", row["reason"]) for row in summary["quarantined"]),
+        )
+    for row in summary["refused"]:
+        yield f"left out: cluster {row['cluster_id']}: {row['reason']}"
+
+
+def _exposure(result: JobResult, rows: int) -> Iterator[str]:
+    summary = result.summary
+    for cluster_id in sorted({row["cluster_id"] for row in summary["worst"]}):
+        mine = [row for row in summary["worst"] if row["cluster_id"] == cluster_id]
+        for together, title in ((1, "one failure"), (2, "two at once that share a partition")):
+            found = [row for row in mine if row["together"] == together]
+            if found:
+                yield ""
+                yield from rendered(
+                    f"{cluster_id}: {title}", _EXPOSED, _exposed(found[:rows] if rows else found, "kind")
+                )
+        topics = [
+            row | {"kind": row["topic"], "failed": [f"broker {row['broker']}"]}
+            for row in summary["topics"]
+            if row["cluster_id"] == cluster_id
+        ]
+        yield ""
+        yield from rendered(f"{cluster_id}: topics", ("topic", *_EXPOSED[1:]), _exposed(topics, "kind"))
+    yield from _quarantine(summary)
+
+
+_EXPOSED = (
+    "what",
+    "fails",
+    "on it",
+    "offline",
+    "",
+    "unclean only",
+    "under min ISR",
+    "saved by one more in sync",
+    "saved by min ISR -1",
+)
+
+
+def _exposed(found: Sequence[Mapping[str, Any]], name: str) -> Iterator[Row]:
+    most = max((row["offline"] for row in found), default=0)
+    for row in found:
+        yield (
+            row[name],
+            " + ".join(row["failed"]),
+            f"{row['partitions']:,}",
+            f"{row['offline']:,}",
+            bar(row["offline"], most, 10),
+            f"{row['unclean']:,}",
+            f"{row['under_min_isr']:,}",
+            f"{row['saved_by_one_more_in_sync']:,}",
+            f"{row['writable_with_min_isr_one_less']:,}",
+        )
+
+
+def _history(result: JobResult, rows: int) -> Iterator[str]:
+    summary = result.summary
+    for cluster_id, moments in result.asked["clusters"].items():
+        gaps = summary["gaps"].get(cluster_id, 0)
+        yield f"{cluster_id}: {moments:,} snapshots" + (
+            f", {gaps:,} gaps of which nothing is known" if gaps else ""
+        )
+    yield ""
+    yield from rendered(
+        "incidents",
+        ("cluster", "kind", "outcome", "incidents", "together, s at least"),
+        (
+            (r["cluster_id"], r["kind"], r["outcome"], f"{r['incidents']:,}", f"{r['at_least_s'] or 0:,.0f}")
+            for r in summary["counts"]
+        ),
+    )
+    yield ""
+    yield from rendered(
+        "repeat offenders",
+        ("cluster", "partition", "kind", "incidents", "s at least"),
+        (
+            (
+                r["cluster_id"],
+                f"{r['topic']}-{r['partition']}",
+                r["kind"],
+                f"{r['incidents']:,}",
+                f"{r['at_least_s'] or 0:,.0f}",
+            )
+            for r in _first(summary["offenders"], rows)
+        ),
+    )
+    yield ""
+    yield from rendered(
+        "the longest",
+        ("cluster", "partition", "kind", "began", "seconds", "outcome", "how", "by"),
+        (
+            (
+                r["cluster_id"],
+                f"{r['topic']}-{r['partition']}",
+                r["kind"],
+                r["began"],
+                _seconds(r["at_least_s"], r["at_most_s"]),
+                r["outcome"],
+                r["how"] or "",
+                r["who"] or "",
+            )
+            for r in _first(summary["longest"], rows)
+        ),
+    )
+    if summary["events"]:
+        yield ""
+        yield from rendered(
+            "quorum, brokers and log dirs, newest first",
+            ("when", "cluster", "what", "was", "is", ""),
+            (
+                (
+                    r["when"],
+                    r["cluster_id"],
+                    r["subject"],
+                    r["was"],
+                    r["now"],
+                    "in a gap" if r["in_a_gap"] else "",
+                )
+                for r in _first(summary["events"], rows)
+            ),
+        )
+
+
+def _first(found: Sequence[Mapping[str, Any]], rows: int) -> Sequence[Mapping[str, Any]]:
+    return found[:rows] if rows else found
+
+
+def _seconds(at_least: float | None, at_most: float | None) -> str:
+    least = f"{at_least or 0:,.0f}"
+    return f"{least} to {at_most:,.0f}" if at_most is not None else f"at least {least}"
+
+
+_LINES: dict[str, Callable[[JobResult, int], Iterator[str]]] = {
+    "drill": _drill,
+    "plan": _plan,
+    "exposure": _exposure,
+    "history": _history,
+}

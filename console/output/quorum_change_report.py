@@ -1,0 +1,61 @@
+"""What came of a change of the voters, as text and as JSON (``ktriage.quorum-add/1``, ``quorum-remove/1``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from console.operations.voter_change import Change, Changed
+from console.output.json_document import document
+from console.output.quorum_report import key_json, strength_json
+from console.output.screen import printable
+from recovery.membership.quorum import TimeoutCause
+
+
+def changed_lines(changed: Changed) -> Iterator[str]:
+    """One line for what happened, and what it means where it did not."""
+    if changed.answer is None:
+        if changed.detail:
+            yield printable(f"not sent: {changed.detail}")
+        return
+    key = changed.prepared.voter.key
+    if changed.done:
+        verb = "added" if changed.prepared.change is Change.ADD else "removed"
+        yield f"{verb}: {key}, committed by the new set"
+        return
+    yield printable(f"{changed.prepared.sentence}: {changed.answer}")
+    if changed.cause is not None:
+        yield f"cause: {changed.cause}"
+    if changed.done is None:
+        yield (
+            "the change is written, and is not seen committed: it takes effect as soon as a majority of the new set"
+            " follows. Do not send it again; look with ktriage quorum status"
+            if changed.cause is TimeoutCause.NOT_COMMITTED
+            else f"what came of it is not known ({changed.detail}): look with ktriage quorum status"
+        )
+
+
+def changed_document(verb: str, changed: Changed) -> Iterator[str]:
+    """``ktriage.quorum-VERB/1``."""
+    verdict = changed.prepared.verdict
+    answer = changed.answer
+    return document(
+        f"quorum-{verb}",
+        {
+            "voter": {
+                **key_json(changed.prepared.voter.key),
+                "endpoints": [str(endpoint) for endpoint in changed.prepared.voter.endpoints],
+            },
+            "preflight": {
+                "allowed": verdict.allowed,
+                "refused": list(verdict.refused),
+                "warnings": list(verdict.warnings),
+                "before": strength_json(verdict.before),
+                "after": None if verdict.after is None else strength_json(verdict.after),
+            },
+            "sent": answer is not None,
+            "done": changed.done,
+            "error": answer.error if answer is not None else "",
+            "cause": None if changed.cause is None else str(changed.cause),
+            "detail": changed.detail,
+        },
+    )

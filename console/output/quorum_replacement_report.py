@@ -1,0 +1,100 @@
+"""A replacement plan for review, and a run through it, as text and as JSON (``ktriage.quorum-replace/1``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from console.operations.replacement_steps import Course, Gone
+from console.output.json_document import document
+from console.output.quorum_report import key_json
+from console.output.screen import printable
+from recovery.membership.preflight import Limits
+from recovery.membership.quorum import Quorum
+from recovery.membership.replacement import ReplacementPlan, Step
+from recovery.membership.replacement_file import digest
+from recovery.membership.replacement_safety import after
+
+
+def review_lines(plan: ReplacementPlan, current: Step | None, quorum: Quorum) -> Iterator[str]:
+    """The whole plan: steps with what is run, sent, waited for, what can go wrong and the way back; what the voters
+    then stand with those down that are down in ``quorum``.
+    """
+    wanted = plan.wanted
+    yield f"replacement plan {plan.header.plan_id} for cluster {wanted.cluster_id}: {wanted.kind}"
+    yield f"voters now: {', '.join(map(str, (v.key for v in wanted.voters)))}"
+    for note in plan.notes:
+        yield f"note: {note}"
+    for step in plan.steps:
+        yield ""
+        done = current is None or step.number < current.number
+        yield from step_lines(step, done=done)
+        if step.kind.sends:
+            voters = ", ".join(map(str, step.voters))
+            now = "" if done else f": {after(plan, step, quorum, Limits())}"
+            yield f"   then: voters {voters}{now}"
+    yield ""
+    yield f"digest {digest(plan)}"
+
+
+def step_lines(step: Step, *, done: bool = False) -> Iterator[str]:
+    """One step in full."""
+    yield f"{step.number}. {printable(step.title)}{' (done)' if done else ''}"
+    for command in step.commands:
+        yield f"     {printable(command)}"
+    if step.sends:
+        yield f"   sends: {printable(step.sends)}"
+    yield f"   until: {printable(step.waits_for)}"
+    for risk in step.risks:
+        yield f"   can go wrong: {printable(risk)}"
+    yield f"   back: {printable(step.back)}"
+
+
+def gone_line(gone: Gone) -> str:
+    """How a run ended."""
+    if gone.course is Course.DONE or gone.step is None:
+        return "the replacement is done"
+    why = ""
+    if gone.seen is not None:
+        # Who ended it waited for nothing: what the step waits for would read as if it were so.
+        waits = gone.course in (Course.TOO_LONG, Course.UNSAID)
+        why = "; ".join(gone.seen.held) or (gone.seen.waits_for if waits else "")
+    return printable(
+        f"{gone.course} at step {gone.step.number} ({gone.step.title}){f': {why}' if why else ''}"
+    )
+
+
+def replacement_document(plan: ReplacementPlan, file: str, gone: Gone | None) -> Iterator[str]:
+    """``ktriage.quorum-replace/1``."""
+    wanted = plan.wanted
+    step = gone.step if gone is not None else None
+    return document(
+        "quorum-replace",
+        {
+            "planId": plan.header.plan_id,
+            "clusterId": wanted.cluster_id,
+            "kind": str(wanted.kind),
+            "leaving": [key_json(key) for key in wanted.leaving],
+            "joining": list(wanted.joining),
+            "digest": digest(plan),
+            "file": file,
+            "notes": list(plan.notes),
+            "course": None if gone is None else str(gone.course),
+            "step": None if step is None else step.number,
+            "held": list(gone.seen.held) if gone is not None and gone.seen is not None else [],
+            "steps": [
+                {
+                    "number": s.number,
+                    "kind": str(s.kind),
+                    "node": s.node,
+                    "title": s.title,
+                    "onHost": list(s.commands),
+                    "sends": s.sends,
+                    "waitsFor": s.waits_for,
+                    "canGoWrong": list(s.risks),
+                    "back": s.back,
+                    "votersAfter": list(s.voters),
+                }
+                for s in plan.steps
+            ],
+        },
+    )

@@ -1,0 +1,79 @@
+"""``kafka-unclean-recovery`` as text and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from console.operations.leader_choice import Choices
+from console.operations.recovery_result import Recovery
+from console.output.json_document import document
+from console.output.plan_json import (
+    elected_json,
+    failures_json,
+    not_elected_json,
+    plan_head,
+    result_json,
+    row_json,
+    summary_json,
+)
+from console.output.plan_table import elected_lines, plan_lines
+from console.output.survey_json import cluster_json, contact_json, survey_json, unknown_json
+from console.output.survey_report import count_lines, counted, replica_lines
+from recovery.model import Survey
+from recovery.plan.review import summarise
+from recovery.strategy import clean_electors, return_words
+
+
+def chosen_lines(choices: Choices, show: bool, rows: int) -> Iterator[str]:
+    """What was seen and chosen; ``show``: every replica, of the ``rows`` worst partitions, or of all (0)."""
+    picture = choices.picture
+    yield from count_lines(picture)
+    if show:
+        yield from replica_lines(picture, rows)
+    if choices.rows:
+        yield ""
+        yield from waiting_lines(picture.surveys)
+        yield from plan_lines(choices.plan, rows)
+
+
+def waiting_lines(surveys: Iterable[Survey]) -> Iterator[str]:
+    """The brokers whose return would elect without an unclean election: waiting may cost nothing."""
+    returns = Counter(
+        broker for survey in surveys if survey.state.offline for broker in clean_electors(survey)
+    )
+    for broker, count in returns.most_common():
+        yield return_words(broker, count)
+
+
+def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:
+    """What came of the elections."""
+    if recovery.elected is not None:
+        yield ""
+        yield from elected_lines(recovery.elected, rows)
+
+
+def recovery_document(command: str, recovery: Recovery, file: Path | None, show: bool) -> Iterator[str]:
+    """``ktriage.recover/1``, and ``ktriage.elect/1`` where the elections were chosen here."""
+    choices, elected = recovery.choices, recovery.elected
+    picture, plan = choices.picture, choices.plan
+    calls = {contact.broker: contact.call for contact in picture.contacts}
+    fields: dict[str, object] = {
+        "cluster": cluster_json(picture.cluster),
+        "plan": plan_head(plan),
+        "planFile": str(file) if file is not None else None,
+        "counts": {**counted(picture), **summary_json(summarise(plan))},
+        "hiddenTopics": list(picture.hidden),
+        "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),
+        "contacts": [contact_json(contact) for contact in picture.contacts],
+        "partitions": [row_json(row) for row in plan.rows],
+        "notElected": [not_elected_json(row) for row in plan.not_elected],
+    }
+    if show:
+        fields["replicas"] = [survey_json(survey, calls) for survey in picture.surveys]
+    if elected is not None:
+        fields["elected"] = elected_json(elected)
+        fields["elections"] = [result_json(result) for result in elected.results]
+    fields["failures"] = failures_json(recovery.failures)
+    return document(command, fields)

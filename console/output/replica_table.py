@@ -1,0 +1,155 @@
+"""Partitions and replica logs as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from backends.base.answers import Contact
+from console.output.screen import printable
+from console.output.text_table import TextColumn, table
+from recovery.model import Lineage, PartitionState, Replica, Survey, Unknown
+
+SPANS_SHOWN = 3
+_KIB = 1024
+
+COLUMNS = (
+    TextColumn("PARTITION"),
+    TextColumn("BROKER", right=True),
+    TextColumn("IN"),
+    TextColumn("CONTROLLER SAYS"),
+    TextColumn("LAST EPOCH", right=True),
+    TextColumn("LOG END", right=True),
+    TextColumn("LOG START", right=True),
+    TextColumn("HIGH WATERMARK", right=True, below=True),
+    TextColumn("LEADER EPOCH", right=True, below=True),
+    TextColumn("EPOCHS", below=True),
+    TextColumn("SIZE", right=True, below=True),
+    TextColumn("LOG DIR", below=True),
+    TextColumn("LEARNT BY", below=True),
+    TextColumn("NOT LEARNT", below=True),
+)
+
+
+def replica_table(surveys: Iterable[Survey], contacts: Sequence[Contact]) -> Iterator[str]:
+    """One line a replica; what could not be learnt stands in the last column with its reason."""
+    calls = {contact.broker: contact.call for contact in contacts}
+    rows = [_cells(survey, replica, calls) for survey in surveys for replica in survey.replicas]
+    return table(COLUMNS, rows)
+
+
+def _cells(survey: Survey, replica: Replica, calls: Mapping[int, str]) -> tuple[str, ...]:
+    log = replica.log
+    start = (
+        str(survey.tp),
+        str(replica.broker),
+        "+".join(membership(survey.state, replica.broker)) or "-",
+        replica.standing.value,
+    )
+    if isinstance(log, Unknown):
+        return (*start, *[""] * 9, printable(str(log)))
+    lineage = log.lineage
+    return (
+        *start,
+        _epoch(lineage.last_epoch) if isinstance(lineage, Lineage) else "?",
+        _offset(log.log_end_offset),
+        _offset(log.log_start_offset),
+        _offset(log.high_watermark),
+        str(log.leader_epoch),
+        _spans(lineage) if isinstance(lineage, Lineage) else "?",
+        human_bytes(log.size),
+        log.log_dir,
+        calls.get(replica.broker, ""),
+        "" if isinstance(lineage, Lineage) else printable(f"epochs: {lineage}"),
+    )
+
+
+_IN_SYNC = ("ISR",)
+
+
+def membership(state: PartitionState, broker: int) -> tuple[str, ...]:
+    """Which of Kafka's sets the replica is in: ISR, ELR, LastKnownELR."""
+    if broker in state.isr and not state.elr and not state.last_known_elr:
+        return _IN_SYNC  # nearly all
+    sets = (("ISR", state.isr), ("ELR", state.elr or ()), ("LastKnownELR", state.last_known_elr or ()))
+    return tuple(name for name, members in sets if broker in members)
+
+
+def partition_lines(surveys: Iterable[Survey]) -> Iterator[str]:
+    """One line a partition: leader, epoch, and the sets."""
+    columns = (
+        TextColumn("PARTITION"),
+        TextColumn("LEADER", right=True),
+        TextColumn("LEADER EPOCH", right=True),
+        TextColumn("REPLICAS"),
+        TextColumn("ISR"),
+        TextColumn("ELR"),
+        TextColumn("LAST KNOWN ELR"),
+        TextColumn("MIN ISR"),
+        TextColumn("REASSIGNING", below=True),
+    )
+    rows = []
+    for survey in surveys:
+        state = survey.state
+        rows.append(
+            (
+                str(state.tp),
+                "none" if state.offline else str(state.leader),
+                str(state.leader_epoch),
+                ids(state.replicas),
+                ids(state.isr),
+                "not offered" if state.elr is None else ids(state.elr),
+                "not offered" if state.last_known_elr is None else ids(state.last_known_elr),
+                known(survey.min_isr),
+                known(survey.reassigning),
+            )
+        )
+    return table(columns, rows)
+
+
+def contact_lines(contacts: Iterable[Contact]) -> Iterator[str]:
+    """The brokers that did not answer, with where they were tried and why."""
+    for contact in contacts:
+        if contact.problem is not None:
+            problem = printable(str(contact.problem))
+            named = contact.address in problem
+            yield problem if named else f"broker {contact.broker} at {contact.address}: {problem}"
+
+
+def ids(brokers: Sequence[int]) -> str:
+    """Broker ids as Kafka's tools print them; "-" for nobody."""
+    return ",".join(str(broker) for broker in brokers) or "-"
+
+
+def known(value: int | bool | Unknown) -> str:
+    """The value, or why it is not known."""
+    if isinstance(value, Unknown):
+        return printable(str(value))
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return str(value)
+
+
+def human_bytes(size: int) -> str:
+    """Bytes in KiB, MiB …; "" where the size is not known."""
+    if size < 0:
+        return ""
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < _KIB:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= _KIB
+    return f"{amount:.1f} TiB"
+
+
+def _epoch(value: int) -> str:
+    return str(value) if value >= 0 else "none"
+
+
+def _offset(value: int) -> str:
+    return str(value) if value >= 0 else "?"
+
+
+def _spans(lineage: Lineage) -> str:
+    shown = lineage.spans[-SPANS_SHOWN:]
+    earlier = "… " if len(lineage.spans) > len(shown) or (shown and lineage.floor < shown[0].start) else ""
+    return earlier + " ".join(f"{s.epoch}:{s.start}-{s.end}" for s in shown) if shown else "empty"

@@ -1,0 +1,75 @@
+"""What an earlier run left open, and what finishing it came to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from console.journal.lock import Holder
+from console.journal.unfinished import Unfinished
+from console.operations.unfinished_orders import Fate, Settled
+from console.output.json_document import document
+from console.output.plan_json import tp_json
+from console.output.plurals import counted_as
+from console.output.screen import printable
+from console.output.text_table import TextColumn, table
+
+SHOWN = 5
+
+
+def open_lines(found: Unfinished, running: Holder | None) -> Iterator[str]:
+    """The same to whoever only looks: what a run that is going on has open is no earlier run's."""
+    if running is None:
+        yield from unfinished_lines(found)
+        return
+    yield printable(f"a run on this host is still going on, and may be changing this cluster: {running}")
+    yield from unfinished_lines(found.beside(running.run_id))
+
+
+def unfinished_lines(found: Unfinished) -> Iterator[str]:
+    """What an earlier run left, in a few lines."""
+    if found.orders:
+        names = ", ".join(str(order.designation.tp) for order in found.orders[:SHOWN])
+        more = f" and {len(found.orders) - SHOWN:,} more" if len(found.orders) > SHOWN else ""
+        yield (
+            f"an earlier run ({found.orders[0].at}) may have left"
+            f" {counted_as(len(found.orders), 'assignment')} in the order of an election: {names}{more}"
+        )
+    for half_done in found.replacements[-1:]:
+        file = half_done.detail.get("file")
+        yield f"a controller replacement of an earlier run ({half_done.at}) is not done: {file}"
+    for entry in found.entries[:SHOWN]:
+        yield f"an earlier run ({entry.at}) sent a request whose end is not known: {entry.action}"
+
+
+def settled_lines(settled: Settled) -> Iterator[str]:
+    """Counts, then every partition that could not be put back."""
+    counts = Counter(row.fate for row in settled.rows)
+    if not settled.rows and not settled.entries:
+        yield "nothing is unfinished, as far as this host's journal tells (--plan FILE finishes another host's run)"
+        return
+    if settled.rows:
+        named = ", ".join(f"{counts[fate]:,} {fate}" for fate in Fate if counts[fate])
+        yield f"{counted_as(len(settled.rows), 'assignment')}: {named}"
+    if settled.entries:
+        yield f"{counted_as(settled.entries, 'request')} of earlier runs closed"
+    open_rows = settled.of(Fate.LEFT, Fate.FOREIGN)
+    if open_rows:
+        yield ""
+        columns = (TextColumn("PARTITION"), TextColumn("ORDER"), TextColumn("WHY", below=True))
+        yield from table(columns, [(str(r.tp), str(r.fate), printable(r.why)) for r in open_rows])
+
+
+def settled_document(settled: Settled) -> Iterator[str]:
+    """``ktriage.resume/1``."""
+    counts = Counter(row.fate for row in settled.rows)
+    return document(
+        "resume",
+        {
+            "counts": {fate.value: counts[fate] for fate in Fate},
+            "requestsClosed": settled.entries,
+            "assignments": [
+                {**tp_json(row.tp), "order": row.fate.value, "reason": row.why} for row in settled.rows
+            ],
+        },
+    )

@@ -1,0 +1,148 @@
+"""``ktriage review`` as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from console.operations.plan_comparison import Prepared
+from console.output.apply_report import check_counts, check_json, check_table
+from console.output.json_document import document
+from console.output.plan_json import loss_json, not_elected_json, plan_head, row_json, summary_json
+from console.output.plan_table import plan_lines, shown_rows
+from console.output.text_table import TextColumn, table
+from recovery.plan.election_requests import Request, requests
+from recovery.plan.review import candidate_harm, lost_ranges, summarise
+from recovery.plan.values import Plan, PlanCandidate, PlanRow
+from recovery.plan.write import digest, utc_text
+
+
+def review_lines(
+    plan: Plan, prepared: Prepared | None, limit: int, *, native: bool | None = None
+) -> Iterator[str]:
+    """Whose plan it is, what it loses, every candidate, the requests, and the digest.
+
+    ``native``: the cluster elects designated leaders itself; None: no cluster was asked.
+    """
+    header = plan.header
+    yield f"plan {header.plan_id} for cluster {header.cluster_id}"
+    yield f"made {utc_text(header.made_at)} by {header.made_by}, ktriage {header.tool_version}"
+    if prepared is not None:
+        yield f"now: {check_counts(prepared.checks)}"
+    yield from plan_lines(plan, limit)
+    rows = shown_rows(plan, limit)
+    if rows:
+        yield ""
+        yield "what each candidate would lose:"
+        yield from candidate_table(rows)
+        yield from mark_lines(rows)
+    if prepared is not None and prepared.refused:
+        yield ""
+        yield from check_table(prepared.refused)
+    yield ""
+    yield from request_lines(plan, bodies=not limit or len(plan.rows) <= limit, native=native)
+    yield ""
+    yield f"digest (SHA-256): {digest(plan)}"
+
+
+def candidate_table(rows: Iterable[PlanRow]) -> Iterator[str]:
+    """Every replica that answered, best first, with what electing it destroys; and those that did not."""
+    columns = (
+        TextColumn("PARTITION"),
+        TextColumn("BROKER", right=True),
+        TextColumn("ROLE"),
+        TextColumn("CONTROLLER SAYS"),
+        TextColumn("LAST EPOCH", right=True),
+        TextColumn("LOG END", right=True),
+        TextColumn("LOG START", right=True, below=True),
+        TextColumn("OFFSETS LOST"),
+        TextColumn("WHICH", below=True),
+    )
+    cells = [
+        *(_candidate_cells(row, candidate) for row in rows for candidate in row.candidates),
+        *(
+            (str(row.tp), str(broker), "did not answer", "", "", "", "", "not known", "")
+            for row in rows
+            for broker in row.silent
+        ),
+    ]
+    order = {str(row.tp): number for number, row in enumerate(rows)}
+    return table(columns, sorted(cells, key=lambda cell: order[cell[0]]))
+
+
+def _candidate_cells(row: PlanRow, candidate: PlanCandidate) -> tuple[str, ...]:
+    successor = row.successor
+    role = "chosen" if candidate.broker == row.leader else ""
+    if successor is not None and candidate.broker == successor.broker:
+        role = "if it drops out"
+    return (
+        str(row.tp),
+        str(candidate.broker),
+        role,
+        str(candidate.standing),
+        "?" if candidate.last_epoch is None else str(candidate.last_epoch),
+        str(candidate.log_end),
+        str(candidate.log_start) if candidate.log_start >= 0 else "?",
+        candidate_harm(candidate),
+        lost_ranges(candidate.loss),
+    )
+
+
+def mark_lines(rows: Iterable[PlanRow]) -> Iterator[str]:
+    """What the marks of these topics mean, each once."""
+    for mark in dict.fromkeys(mark for row in rows for mark in row.marks):
+        yield f"{mark}: {mark.meaning}"
+
+
+def request_lines(plan: Plan, *, bodies: bool, native: bool | None = None) -> Iterator[str]:
+    """The requests in the order they go out, with their ``bodies`` or without."""
+    where = elsewhere = ""
+    if native is None:
+        where = " on a cluster without native elections"
+        elsewhere = " (one that offers ElectLeaders v3 gets that alone: name it)"
+    yield f"requests that will be sent{where}, each batch checked again right before{elsewhere}:"
+    for request in requests(plan, native=bool(native)):
+        lines = request.text().splitlines()
+        yield f"  {lines[0]}"
+        if bodies:
+            yield from (f"    {line}" for line in lines[1:])
+    if plan.rows and not bodies:
+        yield "  (--rows 0 shows their bodies too)"
+
+
+def review_document(plan: Plan, prepared: Prepared | None, *, native: bool = False) -> Iterator[str]:
+    """``ktriage.review/1``."""
+    return document(
+        "review",
+        {
+            "plan": plan_head(plan),
+            "counts": summary_json(summarise(plan)),
+            "partitions": [_row(row) for row in plan.rows],
+            "notElected": [not_elected_json(row) for row in plan.not_elected],
+            "checks": [check_json(check) for check in prepared.checks] if prepared is not None else None,
+            "requests": [_request(request) for request in requests(plan, native=native)],
+        },
+    )
+
+
+def _row(row: PlanRow) -> dict[str, object]:
+    candidates = [
+        {
+            "broker": c.broker,
+            "standing": c.standing.value,
+            "lastEpoch": c.last_epoch,
+            "logEnd": c.log_end,
+            "logStart": c.log_start,
+            "loss": loss_json(c.loss),
+        }
+        for c in row.candidates
+    ]
+    return {**row_json(row), "order": list(row.order), "candidates": candidates, "silent": list(row.silent)}
+
+
+def _request(request: Request) -> dict[str, object]:
+    return {
+        "name": request.name,
+        "purpose": request.purpose,
+        "partitions": request.partitions,
+        "body": request.body,
+    }

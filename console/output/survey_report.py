@@ -1,0 +1,139 @@
+"""A picture of partitions: counts, the worst ones, and who did not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from backends.base.answers import Quorum
+from console.operations.partition_picture import Picture
+from console.operations.partition_selection import Which
+from console.output.json_document import document
+from console.output.plurals import counted_as
+from console.output.replica_table import contact_lines, partition_lines, replica_table
+from console.output.screen import printable
+from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json, unknown_json
+from recovery.model import Survey, Unknown
+
+
+def picture_lines(picture: Picture, limit: int) -> Iterator[str]:
+    """The picture as text; ``limit`` partitions at most, worst first, or all in the order asked for (0)."""
+    yield from count_lines(picture)
+    yield from replica_lines(picture, limit)
+
+
+def replica_lines(picture: Picture, limit: int) -> Iterator[str]:
+    """Every replica of ``limit`` partitions at most, worst first, or of all in the order asked for (0)."""
+    surveys = worst(picture.surveys, limit) if limit else picture.surveys
+    if not surveys:
+        return
+    yield ""
+    yield from partition_lines(surveys)
+    yield ""
+    yield from replica_table(surveys, picture.contacts)
+    left = len(picture.surveys) - len(surveys)
+    if left:
+        yield f"… and {left:,} more partitions (--rows 0, or --output json, shows all)"
+
+
+def count_lines(picture: Picture) -> Iterator[str]:
+    """What the cluster is and how many of what were found."""
+    cluster = picture.cluster
+    fenced = sum(1 for broker in cluster.brokers if broker.fenced)
+    brokers = counted_as(len(cluster.brokers), "broker") + (f", {fenced} fenced" if fenced else "")
+    yield f"cluster {cluster.cluster_id}: {brokers}"
+    if picture.quorum is not None:
+        yield _quorum_line(picture.quorum)
+    counts = counted(picture)
+    what = counted_as(counts["partitions"], _NOUNS[picture.selection.which])
+    seen = " that this caller may see" if picture.visible_only or picture.hidden else ""
+    if picture.surveys:
+        silent = counts["replicas"] - counts["answered"]
+        may_be = f", {picture.unsure:,} may be (min ISR not told)" if picture.unsure else ""
+        yield (
+            f"{what}{seen}: {counts['offline']:,} offline,"
+            f" {led_under(picture.surveys):,} more under min ISR{may_be};"
+            f" {counted_as(counts['replicas'], 'replica')}: {counts['answered']:,} answered, {silent:,} did not"
+        )
+    else:
+        yield f"{what}{seen}"
+    yield from hidden_lines(picture)
+    yield from contact_lines(picture.contacts)
+
+
+_NOUNS = {
+    Which.ALL: "partition",
+    Which.OFFLINE: "offline partition",
+    Which.UNDER_MIN_ISR: "under-min-ISR partition",
+}
+
+
+def hidden_lines(picture: Picture) -> Iterator[str]:
+    """The topics that exist and may not be seen: they may hold offline partitions."""
+    if picture.hidden:
+        names = ", ".join(picture.hidden[:5]) + (", …" if len(picture.hidden) > 5 else "")
+        yield f"{counted_as(len(picture.hidden), 'topic')} may not be seen (needs DESCRIBE on topic {names})"
+    if picture.not_compared is not None:
+        yield (
+            "whether there are partitions that may not be seen cannot be told"
+            f" ({printable(str(picture.not_compared))})"
+        )
+
+
+def counted(picture: Picture) -> dict[str, int]:
+    """The counts of a picture, by their names in JSON. A min ISR that is not known counts as 1."""
+    logs = [replica.log for survey in picture.surveys for replica in survey.replicas]
+    return {
+        "partitions": len(picture.surveys),
+        "offline": sum(1 for survey in picture.surveys if survey.state.offline),
+        "underMinIsr": sum(1 for survey in picture.surveys if missing_in_sync(survey) > 0),
+        "replicas": len(logs),
+        "answered": sum(1 for log in logs if not isinstance(log, Unknown)),
+        "hiddenTopics": len(picture.hidden),
+    }
+
+
+def worst(surveys: tuple[Survey, ...], limit: int) -> list[Survey]:
+    """The partitions in the most trouble: offline, then what lacks in-sync replicas, then who did not answer."""
+
+    def trouble(survey: Survey) -> tuple[bool, int, int]:
+        silent = sum(1 for replica in survey.replicas if isinstance(replica.log, Unknown))
+        return not survey.state.offline, -missing_in_sync(survey), -silent
+
+    return sorted(surveys, key=trouble)[:limit]
+
+
+def picture_document(picture: Picture) -> Iterator[str]:
+    """``ktriage.replicas/1``."""
+    calls = {contact.broker: contact.call for contact in picture.contacts}
+    quorum = picture.quorum
+    return document(
+        "replicas",
+        {
+            "cluster": cluster_json(picture.cluster),
+            "quorum": quorum_json(quorum) if quorum is not None else None,
+            "counts": counted(picture),
+            "visibleOnly": picture.visible_only,
+            "hiddenTopics": list(picture.hidden),
+            "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),
+            "contacts": [contact_json(contact) for contact in picture.contacts],
+            "partitions": [survey_json(survey, calls) for survey in picture.surveys],
+        },
+    )
+
+
+def led_under(surveys: Iterable[Survey]) -> int:
+    """How many are led and under min ISR: beside the offline ones, which are nearly always under it too."""
+    return sum(1 for survey in surveys if not survey.state.offline and missing_in_sync(survey) > 0)
+
+
+def missing_in_sync(survey: Survey) -> int:
+    """How many replicas the ISR lacks to reach min ISR; where that is not known, to reach 1."""
+    needed = 1 if isinstance(survey.min_isr, Unknown) else survey.min_isr
+    return max(0, needed - len(survey.state.isr))
+
+
+def _quorum_line(quorum: Quorum | Unknown) -> str:
+    if isinstance(quorum, Unknown):
+        return f"quorum: {printable(str(quorum))}"
+    voters = ", ".join(str(voter.id) for voter in quorum.voters)
+    return f"quorum: led by {quorum.leader} (epoch {quorum.leader_epoch}), voters {voters}"

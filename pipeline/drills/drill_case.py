@@ -1,0 +1,189 @@
+"""Running one incident of a drill under one arm, and what it cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from shlex import quote
+from traceback import extract_tb
+from typing import NamedTuple
+
+from backends.base.answers import SurveyRequest
+from backends.base.errors import BackendError
+from backends.simulator.adapter import SimulatorBackend
+from backends.simulator.loop import SECOND
+from backends.simulator.rehearsal import designation
+from backends.simulator.simulation import Simulation
+from backends.simulator.watch import Event, LogChanged, MetadataCommitted
+from backends.simulator.world import World
+from pipeline.drills.incident import END, SHAPES, scenario
+from pipeline.drills.recovery_arms import Arm, ArmSetup, arm_setup
+from recovery.model import EpochSpan, TopicPartition
+from recovery.strategy import Verdict, decide
+
+SURVEY_SECONDS = 2.0
+SETTLE = 60 * SECOND
+"""How long a scenario that comes with the tool goes on after the operator came."""
+
+
+class DrillCase(NamedTuple):
+    """One incident: the scenario or shape, who recovers it, min ISR (None: as the scenario has it), the seed."""
+
+    scenario: str
+    arm: str
+    min_isr: int | None
+    seed: int
+
+    @property
+    def replay(self) -> str:
+        """The command that runs this case again."""
+        min_isr = "" if self.min_isr is None else f" --min-isr {self.min_isr}"
+        return (
+            f"ktriage pipeline drill --scenario {quote(self.scenario)} --arm {self.arm}{min_isr}"
+            f" --seed {self.seed} --seeds 1 --out replay"
+        )
+
+
+class DrillRow(NamedTuple):
+    """What a case cost. Offsets: ``lost_acknowledged`` with acks=all, ``lost_other`` anything else that was written
+    and is in no leader's log. ``unavailable_s``: partition-seconds of virtual time without a leader.
+    ``offline``: partitions without one when the operator came; ``decisions``: those of them for which a person
+    had to choose; ``waits``: where the strategy said to wait. ``offline_after``: at the end. ``error``: the case
+    could not be run; its numbers say nothing.
+    """
+
+    scenario: str
+    arm: str
+    min_isr: int
+    seed: int
+    lost_acknowledged: int
+    lost_other: int
+    unavailable_s: float
+    offline: int
+    decisions: int
+    waits: int
+    offline_after: int
+    broken: int
+    steps: int
+    error: str
+    replay: str
+
+
+def run(case: DrillCase) -> DrillRow:
+    """Runs the case. Never raises: a case that fails is a row with its error and its replay command."""
+    try:
+        return asyncio.run(_run(case))
+    except Exception as error:  # one seed of many; the row says which, and how to see it again
+        at = extract_tb(error.__traceback__)[-1]
+        told = f"{type(error).__name__}: {error}".splitlines()[0] + f" ({Path(at.filename).name}:{at.lineno})"
+        return DrillRow(*_key(case), 0, 0, 0.0, 0, 0, 0, 0, 0, 0, told, case.replay)
+
+
+def _key(case: DrillCase) -> tuple[str, str, int, int]:
+    return case.scenario, case.arm, -1 if case.min_isr is None else case.min_isr, case.seed
+
+
+async def _run(case: DrillCase) -> DrillRow:
+    way = arm_setup(Arm(case.arm))
+    incident = scenario(case.scenario, case.seed, way.rules, case.min_isr)
+    end = round(END * SECOND) if case.scenario in SHAPES else incident.operator_at + SETTLE
+    backend = SimulatorBackend(incident, case.seed)
+    simulation = backend.load(0)
+    costs = _Costs(simulation.world)
+    simulation.advance_to(incident.operator_at)
+    offline = len(simulation.offline())
+    verdicts: Mapping[str, int] = {}
+    if way.person and offline:
+        verdicts = await _recover(backend, way)
+    simulation.advance_to(end)
+    acknowledged = sum(lost.records for lost in simulation.checker.lost)
+    return DrillRow(
+        *_key(case),
+        acknowledged,
+        max(0, costs.lost(simulation) - acknowledged),
+        costs.leaderless(simulation.now),
+        offline,
+        sum(verdicts.values()),
+        verdicts.get(Verdict.WAIT.value, 0),
+        len(simulation.offline()),
+        len(simulation.checker.broken),
+        simulation.world.loop.steps,
+        "",
+        case.replay,
+    )
+
+
+class _NullRecorder:
+    """A recorder for what is not real."""
+
+    def before(self, action: str, detail: Mapping[str, object]) -> str:  # noqa: ARG002
+        return action
+
+    def after(self, entry: str, result: Mapping[str, object]) -> None:
+        """Nothing is kept."""
+
+
+async def _recover(backend: SimulatorBackend, way: ArmSetup) -> Mapping[str, int]:
+    """What the operator does; how many decisions came to each verdict. Nothing to be asked is a decision too."""
+    try:
+        states = tuple(state for state in (await backend.partitions()).states if state.offline)
+        if way.strategy is None or way.ranking is None:
+            await backend.elect(False, [state.tp for state in states], _NullRecorder())
+            return {Verdict.ELECT.value: len(states)}
+        surveyed = await backend.survey(SurveyRequest(states, SURVEY_SECONDS))
+        chosen = [(survey, decide(survey, way.ranking, way.strategy)) for survey in surveyed.surveys]
+        rows = [designation(s, decision.order) for s, decision in chosen if decision.verdict is Verdict.ELECT]
+        await backend.designate(rows, _NullRecorder(), attempts=1, stop=False)
+    except BackendError:
+        return {Verdict.NO_CANDIDATE.value: len(backend.simulation.offline())}
+    verdicts: dict[str, int] = {}
+    for _, decision in chosen:
+        verdicts[decision.verdict.value] = verdicts.get(decision.verdict.value, 0) + 1
+    return verdicts
+
+
+class _Costs:
+    """Watches a world for what is written and for how long nobody leads."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._written: dict[tuple[TopicPartition, int], EpochSpan] = {}
+        self._since = 0
+        self._leaderless = self._count()
+        self._area = 0
+        world.watch.lookers.append(self._saw)
+
+    def _count(self) -> int:
+        return len(list(self._world.image.leaderless()))
+
+    def _saw(self, event: Event) -> None:
+        if isinstance(event, LogChanged):
+            log = self._world.disks[event.broker].logs.get(event.tp)
+            if log is not None and log.spans:
+                self._note(event.tp, log.spans[-1])
+        elif isinstance(event, MetadataCommitted):
+            now = self._world.loop.now
+            self._area += self._leaderless * (now - self._since)
+            self._since, self._leaderless = now, self._count()
+
+    def _note(self, tp: TopicPartition, span: EpochSpan) -> None:
+        known = self._written.get((tp, span.epoch))
+        if known is None or span.end > known.end:
+            start = span.start if known is None else min(known.start, span.start)
+            self._written[tp, span.epoch] = EpochSpan(span.epoch, start, span.end)
+
+    def leaderless(self, now: int) -> float:
+        """Partition-seconds without a leader up to ``now`` (virtual µs)."""
+        return (self._area + self._leaderless * (now - self._since)) / SECOND
+
+    def lost(self, simulation: Simulation) -> int:
+        """Offsets that were written and that the leader of the end does not hold; 0 where nobody leads."""
+        world, total = simulation.world, 0
+        for (tp, epoch), span in self._written.items():
+            leader = world.image.partitions[tp].leader
+            log = world.disks[leader].logs.get(tp) if leader >= 0 else None
+            if log is not None:
+                held = sum(kept.end - kept.start for kept in log.spans if kept.epoch == epoch)
+                total += max(0, span.end - max(span.start, log.start) - held)
+        return total

@@ -1,0 +1,76 @@
+"""The drill as a Spark job: tasks of many seeds out, one row an incident back, and a table of means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeline.drills.drill_grid import Grid, run_task, tasks
+from pipeline.storage import StoragePath
+
+INCIDENTS = "incidents"
+COMPARED = "compared"
+
+MEASURES = (
+    "lost_acknowledged",
+    "lost_other",
+    "unavailable_s",
+    "offline",
+    "decisions",
+    "waits",
+    "offline_after",
+)
+
+SCHEMA = (
+    "scenario string, arm string, min_isr int, seed bigint, lost_acknowledged bigint, lost_other bigint,"
+    " unavailable_s double, offline int, decisions int, waits int, offline_after int, broken int, steps bigint,"
+    " error string, replay string"
+)
+
+Z_95 = 1.96
+"""Of the normal distribution: cells have hundreds of incidents."""
+
+
+def run_grid(spark: Any, grid: Grid, out: StoragePath) -> None:
+    """Runs every case and writes the rows below ``out``. A case that fails is a row, never a failed task."""
+    pieces = list(tasks(grid))
+    cores = spark.sparkContext.defaultParallelism
+    slices = max(1, min(len(pieces), cores * 16))
+    rows = spark.sparkContext.parallelize(pieces, slices).flatMap(run_task).map(tuple)
+    frame = spark.createDataFrame(rows, SCHEMA, verifySchema=False)
+    frame.write.parquet((out / INCIDENTS).hadoop)
+
+
+def compare(spark: Any, sources: list[StoragePath], out: StoragePath) -> list[dict[str, Any]]:
+    """Means with 95% confidence intervals by scenario, min ISR and arm, and over all scenarios; written, and
+    handed back: a row a cell.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    rows = spark.read.parquet(*(source.hadoop for source in sources))
+    # An incident that two runs both hold counts once.
+    rows = rows.dropDuplicates(["scenario", "arm", "min_isr", "seed"])
+    fine = f.col("error") == ""
+    told = [
+        f.count_if(fine).alias("incidents"),
+        f.count_if(~fine).alias("failed"),
+        f.sum(f.when(fine, f.col("broken"))).alias("broken"),
+        f.count_if(fine & (f.col("lost_acknowledged") > 0)).alias("losing"),
+    ]
+    for name in MEASURES:
+        value = f.when(fine, f.col(name).cast("double"))
+        told.append(f.avg(value).alias(name))
+        # Of one incident there is no deviation: null, which is unknown.
+        half = f.lit(Z_95) * f.stddev_samp(value) / f.sqrt(f.count(value))
+        told.append(f.when(f.count(value) > 1, half).alias(f"{name}_ci"))
+    cells = rows.groupBy("scenario", "min_isr", "arm").agg(*told)
+    overall = rows.groupBy("min_isr", "arm").agg(*told).withColumn("scenario", f.lit("all"))
+    table = cells.unionByName(overall).orderBy("scenario", "min_isr", "arm")
+    table.coalesce(1).write.parquet((out / COMPARED).hadoop)
+    return [row.asDict() for row in spark.read.parquet((out / COMPARED).hadoop).collect()]
+
+
+def failures(spark: Any, sources: list[StoragePath], count: int) -> list[dict[str, str]]:
+    """The first cases that could not be run, with their replay commands."""
+    rows = spark.read.parquet(*(source.hadoop for source in sources)).where("error <> ''")
+    chosen = rows.select("replay", "error").orderBy("replay").limit(count)
+    return [row.asDict() for row in chosen.collect()]

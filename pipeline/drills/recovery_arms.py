@@ -1,0 +1,61 @@
+"""The ways of recovering that a drill compares."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.controller.rules import KIP_966, Rules, UncleanRecoveryStrategy
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+
+class Arm(StrEnum):
+    """Who elects when ISR and ELR offer nobody, and by what.
+
+    NONE, BALANCED and AGGRESSIVE are the controller's own (KIP-966 with its recovery manager); nobody comes.
+    RANDOM_UNCLEAN is what an operator with the released tools has: an unclean election, which takes the first
+    live replica of the assignment whatever its log holds. SPECIFICATION and LAST_RECORD ask every replica that
+    can be asked and elect the best (strategy aggressive), by the two rankings; CAREFUL is last-record by the
+    strategy balanced, which rather waits.
+    """
+
+    NONE = "kafka-none"
+    BALANCED = "kafka-balanced"
+    AGGRESSIVE = "kafka-aggressive"
+    RANDOM_UNCLEAN = "random-unclean"
+    SPECIFICATION = "specification"
+    LAST_RECORD = "last-record"
+    CAREFUL = "last-record-balanced"
+
+
+class ArmSetup(NamedTuple):
+    """``rules`` of the controller; what the operator does: ``ranking`` and ``strategy``, or ``unclean``."""
+
+    rules: Rules
+    ranking: Ranking | None = None
+    strategy: Strategy | None = None
+    unclean: bool = False
+
+    @property
+    def person(self) -> bool:
+        """Whether an operator acts."""
+        return self.unclean or self.strategy is not None
+
+
+def arm_setup(arm: Arm) -> ArmSetup:
+    """What the arm comes to. Where a person decides, the controller runs shipped 4.3 with ELR."""
+    shipped = Rules()
+    return {
+        Arm.NONE: ArmSetup(_kip(UncleanRecoveryStrategy.NONE)),
+        Arm.BALANCED: ArmSetup(_kip(UncleanRecoveryStrategy.BALANCED)),
+        Arm.AGGRESSIVE: ArmSetup(_kip(UncleanRecoveryStrategy.AGGRESSIVE)),
+        Arm.RANDOM_UNCLEAN: ArmSetup(shipped, unclean=True),
+        Arm.SPECIFICATION: ArmSetup(shipped, Ranking.SPECIFICATION, Strategy.AGGRESSIVE),
+        Arm.LAST_RECORD: ArmSetup(shipped, Ranking.LAST_RECORD, Strategy.AGGRESSIVE),
+        Arm.CAREFUL: ArmSetup(shipped, Ranking.LAST_RECORD, Strategy.BALANCED),
+    }[arm]
+
+
+def _kip(strategy: UncleanRecoveryStrategy) -> Rules:
+    return Rules(**{name: getattr(KIP_966, name) for name in KIP_966.__slots__} | {"strategy": strategy})

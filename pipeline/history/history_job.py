@@ -1,0 +1,300 @@
+"""The history job: incidents by partition, with bounds for how long they lasted and how they ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pipeline.errors import PipelineError
+from pipeline.history.timeline import Moment
+from pipeline.plan import duplicate_rows
+from pipeline.snapshot.manifest import Manifest
+from pipeline.snapshot_sources import KEY, together
+from pipeline.storage import StoragePath
+
+INCIDENTS = "incidents"
+EVENTS = "events"
+
+QUARANTINED = "quarantined"
+
+KINDS = {
+    "offline": "leader = -1",
+    "under min ISR": "leader <> -1 AND size(isr) < min_isr",
+    "ELR in use": "leader <> -1 AND coalesce(size(elr), 0) > 0",
+}
+"""When a partition is in such a state; null where that look cannot tell."""
+
+_NAMELESS = "no topic or partition"
+
+_FLAW = f"""
+    CASE WHEN coalesce(topic, '') = '' OR partition IS NULL OR partition < 0 THEN '{_NAMELESS}'
+    WHEN copies IS NOT NULL THEN {duplicate_rows.REASON}
+    WHEN deleted THEN NULL
+    WHEN leader IS NULL OR leader < -1 THEN 'no leader, epoch or id is told'
+    WHEN isr IS NULL OR exists(isr, broker -> broker IS NULL) THEN 'ISR is not told, or broken' END"""
+"""In the words of :mod:`pipeline.plan.row_checks`, of which history needs less."""
+
+MOMENTS = (
+    "cluster_id string, snapshot string, number int, at timestamp, segment int, before timestamp,"
+    " last boolean"
+)
+ACTS = "cluster_id string, topic string, partition int, at timestamp, who string, how string"
+
+
+class HistorySources:
+    """The clusters that are looked at: where their snapshots are, and when they were taken."""
+
+    def __init__(self, parts: Iterable[tuple[StoragePath, Sequence[Manifest], Sequence[Moment]]]) -> None:
+        self.parts = [part for part in parts if part[2]]
+        if not self.parts:
+            raise PipelineError("no snapshot is in that time")
+
+    def frame(self, spark: Any, table: str) -> Any:
+        """The rows of a table of every usable snapshot."""
+        found = []
+        for root, manifests, moments in self.parts:
+            used = {moment.snapshot for moment in moments}
+            found.append((root, [manifest for manifest in manifests if manifest.snapshot in used]))
+        return together(spark, found, table)
+
+    def moments(self, spark: Any) -> Any:
+        """The spine of every cluster as a small table."""
+        rows = [tuple(moment) for _, _, moments in self.parts for moment in moments]
+        return spark.createDataFrame(rows, MOMENTS)
+
+
+def rows_of(spark: Any, looked: HistorySources) -> Any:
+    """What was seen of each partition, with its ``flaw``; one that stands in a snapshot twice is one row."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    rows = looked.frame(spark, "partitions").withColumn("deleted", f.expr("coalesce(deleted, false)"))
+    once = [*KEY, "snapshot"]
+    twice = duplicate_rows.find(rows.select(*once).where("topic IS NOT NULL AND partition IS NOT NULL"))
+    if twice is None:
+        return rows.withColumn("copies", f.lit(None).cast("long")).withColumn("flaw", f.expr(_FLAW))
+    rows = rows.join(f.broadcast(twice), once, "left")
+    sound, copies = rows.where("copies IS NULL"), rows.where("copies IS NOT NULL").dropDuplicates(once)
+    return sound.unionByName(copies).withColumn("flaw", f.expr(_FLAW))
+
+
+def incidents(spark: Any, looked: HistorySources, rows: Any, acts: Sequence[tuple[Any, ...]]) -> Any:
+    """One row an incident of a partition; ``rows`` are those of :func:`rows_of`.
+
+    ``at_least_s`` and ``at_most_s`` bound how long it lasted: from the first snapshot that shows it to the last,
+    and between those around them that do not; null where there is none that does not, or a gap.
+    ``outcome``: recovered, ongoing, deleted, or unknown where a gap lies before the next look, or the next look
+    could not tell.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    moments = looked.moments(spark)
+    islands = _islands(_seen(rows, moments))
+    ends = moments.groupBy("cluster_id", "segment").agg(
+        f.max("at").alias("segment_end"), f.max("last").alias("newest")
+    )
+    found = islands.where("bad AND NOT deleted").join(f.broadcast(ends), ["cluster_id", "segment"])
+    return _who(spark, _told(found), acts)
+
+
+def _seen(rows: Any, moments: Any) -> Any:
+    """One row a partition, kind and look: whether it is ``bad`` there, null where that look could not tell."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    told = "CASE WHEN flaw IS NOT NULL THEN NULL WHEN deleted THEN false ELSE {} END"
+    states = f.array(
+        *(
+            f.struct(f.lit(kind).alias("kind"), f.expr(told.format(condition)).alias("bad"))
+            for kind, condition in KINDS.items()
+        )
+    )
+    named = rows.where(f.expr(f"flaw IS NULL OR flaw <> '{_NAMELESS}'"))
+    seen = (
+        named.select(*KEY, "snapshot", "leader", "isr", "elr", "deleted", f.explode(states).alias("state"))
+        .select("*", "state.kind", "state.bad")
+        .drop("state")
+    )
+    return seen.join(f.broadcast(moments), ["cluster_id", "snapshot"])
+
+
+def _islands(seen: Any) -> Any:
+    """Looks in a row that say the same, with what the looks before and after them say."""
+    from pyspark.sql import Window  # noqa: PLC0415  # an extra
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    line = Window.partitionBy(*KEY, "kind").orderBy("number")
+    seen = seen.withColumns({"was_bad": f.lag("bad").over(line), "was_in": f.lag("segment").over(line)})
+    begins = f.expr("NOT (was_bad <=> bad AND coalesce(was_in = segment, false) AND NOT deleted)")
+    seen = seen.withColumn("island", f.sum(begins.cast("int")).over(line))
+    islands = seen.groupBy(*KEY, "kind", "island").agg(
+        f.first("bad").alias("bad"),
+        f.bool_or("deleted").alias("deleted"),
+        f.min("number").alias("first_number"),
+        f.min("segment").alias("segment"),
+        f.min("at").alias("began_at"),
+        f.min_by("before", "number").alias("sound_at"),
+        f.max_by("isr", "number").alias("isr"),
+        f.max_by("elr", "number").alias("elr"),
+        f.min_by("leader", "number").alias("leader"),
+    )
+    order = Window.partitionBy(*KEY, "kind").orderBy("island")
+    following = ("segment", "began_at", "leader", "deleted", "sound_at", "bad")
+    islands = islands.withColumns({f"next_{name}": f.lead(name).over(order) for name in following})
+    return islands.withColumns({f"last_{name}": f.lag(name).over(order) for name in ("bad", "segment")})
+
+
+def _told(found: Any) -> Any:
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    closed = "next_segment = segment"
+    steps = {
+        # Before it, that look could not tell: since when is not known.
+        "sound_at": "CASE WHEN last_segment = segment AND last_bad IS NULL THEN NULL ELSE sound_at END",
+        "outcome": (
+            f"CASE WHEN {closed} AND next_bad IS NULL THEN 'unknown'"
+            f" WHEN {closed} AND next_deleted THEN 'deleted' WHEN {closed} THEN 'recovered'"
+            " WHEN next_segment IS NULL AND newest THEN 'ongoing' ELSE 'unknown' END"
+        ),
+        "ended_at": f"CASE WHEN {closed} AND next_bad IS NOT NULL THEN next_began_at END",
+        # The last look that still showed it: the one before the end, or the last before the gap.
+        "last_seen_at": f"CASE WHEN {closed} THEN next_sound_at ELSE segment_end END",
+    }
+    for name, expression in steps.items():
+        found = found.withColumn(name, f.expr(expression))
+    return found.withColumns(
+        {
+            "at_least_s": f.expr("cast(unix_micros(last_seen_at) - unix_micros(began_at) AS double) / 1e6"),
+            "at_most_s": f.expr("cast(unix_micros(ended_at) - unix_micros(sound_at) AS double) / 1e6"),
+            "how": f.expr(
+                "CASE WHEN outcome <> 'recovered' OR kind <> 'offline' THEN NULL"
+                " WHEN array_contains(isr, next_leader) THEN 'elected from the ISR'"
+                " WHEN array_contains(elr, next_leader) THEN 'elected from the ELR'"
+                " ELSE 'elected outside ISR and ELR' END"
+            ),
+        }
+    )
+
+
+def _who(spark: Any, found: Any, acts: Sequence[tuple[Any, ...]]) -> Any:
+    """Adds who did it, where the journal has something of that partition from its beginning to its end, or to the
+    last look that still showed it: what was done afterwards may have ended it, and nobody saw it.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    table = spark.createDataFrame(list(acts), ACTS).alias("act")
+    same = [f.col(f"found.{name}") == f.col(f"act.{name}") for name in KEY]
+    during = f.expr(
+        "act.at >= found.began_at AND act.at <= coalesce(found.ended_at, found.last_seen_at)"
+        " AND found.kind = 'offline'"
+    )
+    joined = found.alias("found").join(f.broadcast(table), [*same, during], "left")
+    columns = [f.col(f"found.{name}").alias(name) for name in (*KEY, "kind", *_TOLD)]
+    chosen = joined.groupBy(*columns).agg(
+        f.max_by("act.who", "act.at").alias("who"), f.max_by("act.how", "act.at").alias("act")
+    )
+    return chosen
+
+
+_TOLD = ("began_at", "last_seen_at", "ended_at", "at_least_s", "at_most_s", "outcome", "how")
+
+
+def events(spark: Any, looked: HistorySources) -> Any:
+    """What changed between two looks: the quorum's leader and voters, brokers, log dirs."""
+    from pyspark.sql import Window  # noqa: PLC0415  # an extra
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    moments = looked.moments(spark)
+    facts = _quorum_facts(looked.frame(spark, "quorum")).unionByName(
+        _broker_facts(looked.frame(spark, "brokers"))
+    )
+    line = Window.partitionBy("cluster_id", "subject").orderBy("number")
+    seen = facts.join(f.broadcast(moments), ["cluster_id", "snapshot"]).withColumns(
+        {"was": f.lag("told").over(line), "was_in": f.lag("segment").over(line)}
+    )
+    changed = seen.where("was IS NOT NULL AND was <> told")
+    return changed.select(
+        "cluster_id",
+        "at",
+        "subject",
+        "was",
+        f.col("told").alias("now"),
+        f.expr("was_in <> segment").alias("in_a_gap"),
+    )
+
+
+def _quorum_facts(rows: Any) -> Any:
+    ids = "array_join(array_sort(transform({}, n -> n.id)), ', ')"
+    return rows.selectExpr(
+        "cluster_id",
+        "snapshot",
+        "explode(map('quorum leader', CASE WHEN unknown IS NULL THEN cast(leader AS string) ELSE 'unknown' END,"
+        f" 'quorum voters', CASE WHEN unknown IS NULL THEN {ids.format('voters')} ELSE 'unknown' END))"
+        " AS (subject, told)",
+    )
+
+
+def _broker_facts(rows: Any) -> Any:
+    standing = (
+        "CASE WHEN fenced THEN 'fenced' WHEN unanswered IS NOT NULL THEN concat('did not answer: ', unanswered.why)"
+        " ELSE 'up' END"
+    )
+    dirs = (
+        "transform(coalesce(log_dirs, array()), d -> struct("
+        "concat('log dir ', d.path, ' of broker ', id) AS subject,"
+        " coalesce(concat('failed: ', d.error), 'online') AS told))"
+    )
+    return rows.selectExpr(
+        "cluster_id",
+        "snapshot",
+        f"inline(concat(array(struct(concat('broker ', id) AS subject, {standing} AS told)), {dirs}))",
+    )
+
+
+def run(spark: Any, looked: HistorySources, acts: Sequence[tuple[Any, ...]], out: StoragePath) -> None:
+    """Writes incidents, events, and the counts of broken rows below ``out``."""
+    rows = rows_of(spark, looked)
+    quarantined(rows).write.parquet((out / QUARANTINED).hadoop)
+    incidents(spark, looked, rows, acts).write.parquet((out / INCIDENTS).hadoop)
+    events(spark, looked).write.parquet((out / EVENTS).hadoop)
+
+
+def quarantined(rows: Any) -> Any:
+    """How many rows of each cluster are broken, by reason: what they were to tell is unknown."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    flaws = rows.where("flaw IS NOT NULL").groupBy("cluster_id", f.col("flaw").alias("reason"))
+    return flaws.agg(f.expr("sum(coalesce(copies, 1L))").alias("rows"))
+
+
+def summarise(spark: Any, out: StoragePath, count: int) -> dict[str, Any]:
+    """Counts by kind and outcome, the repeat offenders, the longest, and the newest events."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    found = spark.read.parquet((out / INCIDENTS).hadoop)
+    counts = found.groupBy("cluster_id", "kind", "outcome").agg(
+        f.count("*").alias("incidents"), f.sum("at_least_s").alias("at_least_s")
+    )
+    offenders = found.groupBy(*KEY, "kind").agg(
+        f.count("*").alias("incidents"), f.sum("at_least_s").alias("at_least_s")
+    )
+    offenders = offenders.orderBy(f.desc("incidents"), f.desc("at_least_s"), *KEY).limit(count)
+    text = f.date_format("began_at", "yyyy-MM-dd HH:mm:ss").alias("began")
+    longest = found.orderBy(f.desc("at_least_s"), *KEY, "kind", "began_at").limit(count)
+    told = spark.read.parquet((out / EVENTS).hadoop)
+    when = f.date_format("at", "yyyy-MM-dd HH:mm:ss").alias("when")
+    newest = told.orderBy(f.desc("at"), "cluster_id", "subject").limit(count)
+    flaws = spark.read.parquet((out / QUARANTINED).hadoop).orderBy("cluster_id", "reason")
+    return {
+        "quarantined": [row.asDict() for row in flaws.collect()],
+        "counts": [row.asDict() for row in counts.orderBy("cluster_id", "kind", "outcome").collect()],
+        "offenders": [row.asDict() for row in offenders.collect()],
+        "longest": [
+            row.asDict()
+            for row in longest.select(
+                *KEY, "kind", text, "at_least_s", "at_most_s", "outcome", "how", "who"
+            ).collect()
+        ],
+        "events": [
+            row.asDict()
+            for row in newest.select("cluster_id", when, "subject", "was", "now", "in_a_gap").collect()
+        ],
+    }

@@ -1,0 +1,102 @@
+"""The course of a run: a session, the job in it, and the commit; a run that fails leaves nothing and says why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from pipeline.errors import PipelineError
+from pipeline.results import JobOutput, JobResult, commit
+from pipeline.spark_session import SparkSettings, check_installed, session
+from pipeline.storage import StoragePath
+
+JobBody = Callable[[Any, StoragePath], JobOutput]
+"""Given Spark and the run's directory."""
+
+
+class JobRun(NamedTuple):
+    """What a result says of its run; ``directory`` is its own."""
+
+    job: str
+    directory: StoragePath
+    made_at: datetime
+    version: str
+
+
+def carry_out(run: JobRun, settings: SparkSettings, body: JobBody) -> JobResult:
+    """Runs ``body`` in a session and commits what it wrote.
+
+    Raises PipelineError, with what Spark says in one line; the directory is then taken away. Raises NotInstalled.
+    """
+    check_installed()
+    job, directory, made_at, version = run
+    with _explained(job, directory):
+        if directory.scheme == "file":
+            # Where it cannot be is told before Spark is started; a store has no directories.
+            directory.make()
+        with session(f"ktriage pipeline {job}", settings) as spark:
+            done = body(spark, directory)
+        return commit(
+            JobResult(directory, job, made_at, version, done.tables, done.asked, done.summary, done.files)
+        )
+
+
+@contextmanager
+def _explained(job: str, directory: StoragePath) -> Iterator[None]:
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415  # an extra
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except PySparkException as error:
+        directory.remove()
+        lines = str(error).strip().splitlines() or ["it failed"]
+        raise PipelineError(f"{job}: Spark: {told(lines, lines[0])}") from None
+    except Py4JJavaError as error:
+        directory.remove()
+        lines = _messages(error.java_exception) or ["it failed"]
+        raise PipelineError(f"{job}: Spark: {told(lines, _innermost(lines))}") from None
+    except BaseException:
+        directory.remove()
+        raise
+
+
+def _messages(thrown: Any) -> list[str]:
+    """Java wraps what went wrong: every line of it and of its causes."""
+    lines: list[str] = []
+    while thrown is not None:
+        lines += str(thrown.getMessage() or "").strip().splitlines()
+        thrown = thrown.getCause()
+    return lines
+
+
+_OURS = f"{PipelineError.__module__}.{PipelineError.__qualname__}: "
+"""How Python's trace ends where a task raised it."""
+
+_MISSING = re.compile(r"Class (org\.apache\.hadoop\.fs\.\S+) not found|No FileSystem for scheme \"?(\w+)")
+"""How Hadoop says that it has not the client of a store."""
+
+
+def told(lines: Sequence[str], otherwise: str) -> str:
+    """The one line of Spark's many that says it: what a task of ours said, which names the file; or which client
+    it lacks; else ``otherwise``.
+    """
+    ours = [line.removeprefix(_OURS) for line in lines if line.startswith(_OURS)]
+    if ours:
+        return ours[-1]
+    found = next(filter(None, map(_MISSING.search, lines)), None)
+    if found is None:
+        return otherwise
+    return (
+        f"it has no client for that store ({found[1] or found[2]}), and needs Hadoop's: docs/pipeline.md, Where it"
+        " runs"
+    )
+
+
+def _innermost(lines: Sequence[str]) -> str:
+    """What Spark gave a class, or the last that was said."""
+    classed = [found[0] for line in lines if (found := re.search(r"\[[A-Z][A-Z_.]+\] .+", line))]
+    return classed[-1] if classed else lines[-1]

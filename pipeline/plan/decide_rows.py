@@ -1,0 +1,259 @@
+"""The choice of leaders for a batch of rows: :func:`recovery.strategy.decide` and the rows of the plan.
+
+The words are those of :mod:`recovery.strategy`. Nothing goes row by row: a batch is worked out as columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.plan import reason_text
+from pipeline.plan.candidate_losses import losses
+from pipeline.plan.nested_arrays import Array, lists, merged, numbers, structs, truths, valid
+from pipeline.plan.replica_columns import RankedReplicas, ReplicaColumns, brokers, rank, replicas_of
+from pipeline.plan.row_checks import QUARANTINED, flaws
+from pipeline.plan.wait_for import WaitColumns, wait_for
+from pipeline.snapshot_schema import SPAN
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy, Verdict
+
+_BROKERS = pa.list_(pa.int32())
+
+LOSS = pa.struct(
+    [
+        ("at_least", pa.int64()),
+        ("at_most", pa.int64()),
+        ("tail", pa.list_(SPAN)),
+        ("head", pa.list_(SPAN)),
+        ("unanswered", _BROKERS),
+    ]
+)
+
+FENCE = {
+    "broker": pa.int32(),
+    "standing": pa.string(),
+    "leader_epoch": pa.int32(),
+    "last_epoch": pa.int32(),
+    "log_end": pa.int64(),
+    "log_start": pa.int64(),
+    "high_watermark": pa.int64(),
+}
+
+PLANNED = pa.schema(
+    [
+        ("cluster_id", pa.string()),
+        ("snapshot", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("topic_id", pa.string()),
+        ("leader_epoch", pa.int32()),
+        ("assignment", _BROKERS),
+        ("verdict", pa.string()),
+        ("chosen", pa.int32()),
+        ("election_order", _BROKERS),
+        ("waits_for", _BROKERS),
+        ("reason", pa.string()),
+        ("other_ranking_leader", pa.int32()),
+        ("candidates", pa.list_(pa.struct([*FENCE.items(), ("loss", LOSS)]))),
+        ("silent", pa.list_(pa.struct([("broker", pa.int32()), ("standing", pa.string())]))),
+        ("marks", pa.list_(pa.string())),
+    ]
+)
+"""A row of the plan."""
+
+_OTHER = {Ranking.LAST_RECORD: Ranking.SPECIFICATION, Ranking.SPECIFICATION: Ranking.LAST_RECORD}
+_VERDICTS = list(Verdict)
+
+
+class DecisionRules(NamedTuple):
+    """How rows are planned."""
+
+    ranking: Ranking
+    strategy: Strategy
+
+    def planned(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Snapshots' rows in, the plan's rows out, a batch at a time."""
+        for batch in batches:
+            yield from planned(batch, *self)
+
+
+def planned(batch: Any, ranking: Ranking, strategy: Strategy) -> list[Any]:
+    """Snapshot's rows in, the plan's rows out, as batches of :data:`PLANNED`.
+
+    A row that is broken has the verdict "quarantined" and its flaw as the reason, and nothing else.
+    """
+    flaw = flaws(batch)
+    sound = pc.is_null(flaw)
+    broken = batch.filter(pc.invert(sound))
+    told = _decided(batch.filter(sound), ranking, strategy)
+    return [told, quarantined(broken, flaw.drop_null())] if broken.num_rows else [told]
+
+
+def quarantined(batch: Any, flaw: Any) -> Any:
+    """Rows that cannot be worked with, as :data:`PLANNED` has them; ``flaw``: why, of each."""
+    count = batch.num_rows
+    nobody = brokers(np.zeros(0, np.int64), np.zeros(0, np.int64), count)
+    return _batch(
+        batch,
+        {
+            "verdict": pa.array([QUARANTINED] * count),
+            "chosen": pa.array(np.full(count, -1)),
+            "election_order": nobody,
+            "waits_for": nobody,
+            "reason": flaw,
+        },
+    )
+
+
+def _batch(batch: Any, told: dict[str, Any]) -> Any:
+    """The batch's columns with those told: what neither has is null."""
+    names = set(batch.schema.names)
+    columns = []
+    for field in PLANNED:
+        if field.name in told:
+            columns.append(told[field.name].cast(field.type))
+        elif field.name in names:
+            columns.append(batch[field.name].cast(field.type))
+        else:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=PLANNED)
+
+
+class _Looked(NamedTuple):
+    """What a decision is made from."""
+
+    batch: Any
+    leader: Array
+    replicas: ReplicaColumns
+    ranked: RankedReplicas
+    waiting: WaitColumns
+
+
+def _decided(batch: Any, ranking: Ranking, strategy: Strategy) -> Any:
+    replicas = replicas_of(batch["replicas"])
+    ranked, other = rank(replicas, ranking), rank(replicas, _OTHER[ranking])
+    leader = numbers(batch["leader"], -1)
+    looked = _Looked(batch, leader, replicas, ranked, wait_for(batch, replicas, ranked, strategy))
+    verdict = _verdicts(looked, strategy)
+    elected = verdict == _VERDICTS.index(Verdict.ELECT)
+    best, rival = leader.copy(), leader.copy()
+    best[elected] = rival[elected] = replicas.broker[ranked.best[elected]]
+    differs = elected & (other.best >= 0) & (other.refused < 0)
+    rival[differs] = replicas.broker[other.best[differs]]
+    told = {
+        "verdict": pa.array([one.value for one in _VERDICTS]).take(pa.array(verdict)),
+        "chosen": pa.array(best),
+        "election_order": _order(replicas, ranked, elected),
+        "waits_for": _waits_for(looked, verdict),
+        "reason": _reason(looked, verdict, ranking),
+        "other_ranking_leader": pa.array(rival, mask=rival == best),
+        "candidates": _candidates(replicas, ranked, (leader == -1) & (ranked.refused < 0)),
+        "silent": _silent(replicas, ranked),
+    }
+    return _batch(batch, told)
+
+
+def _verdicts(looked: _Looked, strategy: Strategy) -> Array:
+    """The place of each row's verdict in :class:`Verdict`."""
+    some = np.zeros(len(looked.leader), bool)
+    some[looked.waiting.rows] = True
+    cases = [
+        (Verdict.ALREADY_ONLINE, looked.leader != -1),
+        (Verdict.REFUSED, _moves(looked.batch)),
+        (Verdict.REPORT_ONLY, np.full(len(some), strategy is Strategy.NONE)),
+        (Verdict.REFUSED, looked.ranked.refused >= 0),
+        (Verdict.WAIT, some),
+        (Verdict.NO_CANDIDATE, looked.ranked.best < 0),
+    ]
+    return np.select(
+        [holds for _, holds in cases],
+        [_VERDICTS.index(verdict) for verdict, _ in cases],
+        _VERDICTS.index(Verdict.ELECT),
+    )
+
+
+def _moves(batch: Any) -> Array:
+    moves: Array = valid(batch["reassigning_unknown"]) | truths(batch["reassigning"])
+    return moves
+
+
+def _order(replicas: ReplicaColumns, ranked: RankedReplicas, elected: Array) -> Any:
+    """:func:`recovery.strategy.election_order`."""
+    size = max(len(replicas.owner), 1)
+    place = size + replicas.at
+    place[ranked.order] = np.arange(len(ranked.order))
+    best = ranked.best[elected]
+    place[best] = -1
+    mine = np.flatnonzero(elected[replicas.owner])
+    mine = mine[np.lexsort((place[mine], replicas.owner[mine]))]
+    return brokers(replicas.owner[mine], replicas.broker[mine], replicas.rows)
+
+
+def _waits_for(looked: _Looked, verdict: Array) -> Any:
+    rows, told, _ = _waiting(looked.waiting, verdict)
+    nobody = np.flatnonzero(verdict == _VERDICTS.index(Verdict.NO_CANDIDATE))
+    free = np.ones(len(verdict), bool)
+    free[rows] = free[nobody] = False
+    rest = np.flatnonzero(free)
+    nothing = np.zeros(0, np.int64)
+    return merged(
+        len(verdict),
+        [
+            (rows, told),
+            (nobody, looked.batch["assignment"].take(pa.array(nobody))),
+            (rest, brokers(nothing, nothing, len(rest))),
+        ],
+    )
+
+
+def _waiting(waiting: WaitColumns, verdict: Array) -> WaitColumns:
+    """Those that wait in the end: others are online or refused."""
+    which = verdict[waiting.rows] == _VERDICTS.index(Verdict.WAIT)
+    kept = pa.array(which)
+    return WaitColumns(waiting.rows[which], waiting.brokers.filter(kept), waiting.why.filter(kept))
+
+
+def _reason(looked: _Looked, verdict: Array, ranking: Ranking) -> Any:
+    def having(one: Verdict) -> Array:
+        return np.flatnonzero(verdict == _VERDICTS.index(one))
+
+    batch, _, replicas, ranked, _ = looked
+    online, refused = having(Verdict.ALREADY_ONLINE), having(Verdict.REFUSED)
+    report, nobody = having(Verdict.REPORT_ONLY), having(Verdict.NO_CANDIDATE)
+    elect = having(Verdict.ELECT)
+    moves = _moves(batch)[refused]
+    busy, unranked = refused[moves], refused[~moves]
+    waiting = _waiting(looked.waiting, verdict)
+    return merged(
+        len(verdict),
+        [
+            (online, reason_text.led_by(looked.leader[online])),
+            (busy, reason_text.reassigning(batch["reassigning_unknown"].take(pa.array(busy)))),
+            (report, pa.array([reason_text.REPORT_ONLY] * len(report), pa.string())),
+            (unranked, reason_text.lineage_missing(replicas, ranked.refused[unranked])),
+            (waiting.rows, waiting.why),
+            (nobody, reason_text.nobody(replicas, ranked, nobody)),
+            (elect, reason_text.elected(replicas, ranked, elect, ranking)),
+        ],
+    )
+
+
+def _candidates(replicas: ReplicaColumns, ranked: RankedReplicas, rows: Array) -> Any:
+    """Every candidate of those rows, best first, with its fence and its loss."""
+    chosen = ranked.order[rows[replicas.owner[ranked.order]]]
+    place = pa.array(chosen)
+    fence = {name: replicas.told[name].take(place) for name in FENCE}
+    told = structs(fence | {"loss": losses(replicas, chosen)})
+    return lists(replicas.owner[chosen], told, replicas.rows, null=~rows)
+
+
+def _silent(replicas: ReplicaColumns, ranked: RankedReplicas) -> Any:
+    unheard = np.flatnonzero(~ranked.answered)
+    place = pa.array(unheard)
+    told = structs({name: replicas.told[name].take(place) for name in ("broker", "standing")})
+    return lists(replicas.owner[unheard], told, replicas.rows)

@@ -1,0 +1,90 @@
+"""Partitions that stand in a snapshot twice.
+
+A topic whose partitions are 0 to n-1, each once, is proved sound by a count, a maximum and an exclusive-or of
+hashes, which Spark combines before anything is shuffled; only topics that fail are looked at row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.plan.decide_rows import quarantined
+from pipeline.snapshot_sources import KEY, Sources, together
+
+_DENSE = (
+    "rows = newest + 1 AND folded = aggregate(sequence(0L, cast(newest AS bigint)), 0L,"
+    " (a, p) -> a ^ xxhash64(cast(p AS int)))"
+)
+
+REASON = "concat('the partition stands in its snapshot ', copies, ' times')"
+
+SUSPECTS = 10_000
+"""Topics that are named in the second look; where more fail, every row is looked at."""
+
+
+def set_apart(spark: Any, sources: Sources, rows: Any) -> tuple[Any, Any | None]:
+    """``rows`` of the partitions that stand once, and those that do not, as :func:`look` tells them."""
+    told = look(spark, sources)
+    return (rows, None) if told is None else (without(rows, told), told)
+
+
+def look(spark: Any, sources: Sources) -> Any | None:
+    """The partitions that stand twice: (cluster_id, topic, partition, copies, reason), None where there are none.
+    Of such a partition nobody knows which row is true.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    twice = find(_keys(spark, sources))
+    if twice is None:
+        return None
+    told = twice.groupBy(*KEY).agg(f.max("copies").alias("copies"))
+    return told.withColumn("reason", f.expr(REASON))
+
+
+def rows(batches: Iterable[Any]) -> Iterator[Any]:
+    """What :func:`look` tells as rows of the plan: as many as stand there, so that each of them is counted."""
+    for batch in batches:
+        each = pa.array(np.repeat(np.arange(batch.num_rows), batch["copies"].to_numpy()))
+        yield quarantined(batch.take(each), batch["reason"].take(each))
+
+
+def without(rows: Any, told: Any) -> Any:
+    """The rows of other partitions than those."""
+    return rows.join(told.select(*KEY), list(KEY), "left_anti")
+
+
+def _keys(spark: Any, sources: Sources) -> Any:
+    """Which partition each written row is of, with nothing merged; a row that names none is no duplicate."""
+    rows = together(spark, ((chain.root, chain.manifests) for chain in sources.chains))
+    named = rows.where("topic IS NOT NULL AND partition IS NOT NULL")
+    return named.select("cluster_id", "snapshot", "topic", "partition")
+
+
+def find(rows: Any) -> Any | None:
+    """(cluster_id, snapshot, topic, partition, copies) of all that stand twice, None where none does."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    by_topic = rows.groupBy("cluster_id", "snapshot", "topic").agg(
+        f.count("*").alias("rows"),
+        f.max("partition").alias("newest"),
+        f.min("partition").alias("oldest"),
+        f.bit_xor(f.xxhash64("partition")).alias("folded"),
+    )
+    sound = f.expr(f"CASE WHEN oldest = 0 AND rows = newest + 1 THEN {_DENSE} ELSE false END")
+    suspects = by_topic.where(~f.coalesce(sound, f.lit(False))).select("cluster_id", "snapshot", "topic")
+    few = suspects.limit(SUSPECTS + 1).collect()
+    if not few:
+        return None
+    looked_at = rows
+    if len(few) <= SUSPECTS:
+        named = rows.sparkSession.createDataFrame(few, suspects.schema)
+        looked_at = rows.join(f.broadcast(named), ["cluster_id", "snapshot", "topic"], "left_semi")
+    counted = looked_at.groupBy("cluster_id", "snapshot", "topic", "partition").agg(
+        f.count("*").alias("copies")
+    )
+    twice = counted.where("copies > 1").persist()
+    return twice if twice.limit(1).count() else None

@@ -1,0 +1,124 @@
+"""Whole snapshots as pieces of their files: each task reads its own with Arrow and plans what it has read.
+
+Spark spreads the pieces, and tries one again where it fails. Rows that it read itself would be taken apart and put
+together again on their way to the rules, which takes longer than everything else the job does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.errors import PipelineError
+from pipeline.plan.nested_arrays import numbers
+from pipeline.plan.row_checks import COLUMNS
+from pipeline.snapshot.catalog import Chain
+from pipeline.storage import storage_path
+
+LARGEST, SMALLEST = 64 * 2**20, 2**20
+"""Bytes of a piece, at most and where there is enough of it."""
+
+A_CORE = 4
+"""Pieces for each core: who is done early takes another."""
+
+ROWS = 50_000
+"""What is planned at once: it bounds a task's memory."""
+
+UNREAD = frozenset({"log_dir", "size"})
+"""Of a replica: where it lies, which no rule asks for."""
+
+
+class InputSplit(NamedTuple):
+    """The row groups of a file that begin from byte ``start`` on and before ``end``."""
+
+    uri: str
+    cluster_id: str
+    snapshot: str
+    start: int
+    end: int
+
+
+def split_files(chains: Sequence[Chain], cores: int) -> list[InputSplit]:
+    """The files of whole snapshots, cut for so many cores; a file without rows has none."""
+    files = [(chain, part) for chain in chains for part in chain.full.parts if part.table == "partitions"]
+    share = math.ceil(sum(part.size for _, part in files) / (A_CORE * cores))
+    size = min(max(share, SMALLEST), LARGEST)
+    found = []
+    for chain, part in files:
+        uri = (chain.root / part.path).uri
+        # Equal ones: a small rest would be a task of its own.
+        count = math.ceil(part.size / size) if part.rows else 0
+        bounds = [part.size * number // count for number in range(count)] + [part.size]
+        for start, end in pairwise(bounds):
+            found.append(InputSplit(uri, chain.full.cluster_id, chain.full.snapshot, start, end))
+    return found
+
+
+def read(piece: InputSplit, *, everything: bool) -> Iterator[Any]:
+    """Batches of the rows to plan; ``everything``: those that are online too.
+
+    Raises PipelineError with the file's name where it cannot be read.
+    """
+    file = storage_path(piece.uri)
+    try:
+        with file.open() as stream:
+            held = pq.ParquetFile(stream)
+            groups = [n for n in range(held.num_row_groups) if piece.start <= _begins(held, n) < piece.end]
+            for group in groups:
+                for batch in _rows(held, group, everything=everything):
+                    yield _named(batch, piece)
+    except (pa.ArrowException, OSError) as error:
+        raise PipelineError(f"{file.uri}: {str(error).splitlines()[0]}") from None
+
+
+def _begins(held: Any, group: int) -> int:
+    column = held.metadata.row_group(group).column(0)
+    pages = column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
+    return int(pages)
+
+
+def _rows(held: Any, group: int, *, everything: bool) -> Iterator[Any]:
+    wanted = None if everything else _leaderless(held, group)
+    if wanted is not None and not wanted.any():
+        return
+    first = 0
+    for batch in held.iter_batches(ROWS, [group], columns=_leaves(held), use_threads=False):
+        mine = None if wanted is None else wanted[first : first + batch.num_rows]
+        first += batch.num_rows
+        if mine is None or mine.all():
+            yield batch
+        elif mine.any():
+            yield batch.filter(pa.array(mine))
+
+
+def _leaderless(held: Any, group: int) -> np.ndarray:
+    """Which rows have no leader; one that tells none, or one that can be none, is not passed over: it is
+    quarantined.
+    """
+    leader = held.read_row_group(group, columns=["leader"], use_threads=False)["leader"].combine_chunks()
+    offline: np.ndarray = numbers(leader, -1) < 0
+    return offline
+
+
+def _leaves(held: Any) -> list[str]:
+    """The paths of the columns that the rules look at, as this file spells them."""
+    needed = {*COLUMNS, "marks"}
+    paths = [held.schema.column(number).path for number in range(len(held.schema))]
+    return [path for path in paths if _looked_at(path.split("."), needed)]
+
+
+def _looked_at(path: Sequence[str], needed: set[str]) -> bool:
+    return path[0] in needed and not (path[0] == "replicas" and path[-1] in UNREAD)
+
+
+def _named(batch: Any, piece: InputSplit) -> Any:
+    """With what the directories above the file say."""
+    for name in ("cluster_id", "snapshot"):
+        batch = batch.append_column(name, pa.repeat(getattr(piece, name), batch.num_rows))
+    return batch

@@ -1,0 +1,76 @@
+"""Where Spark hands rows over to the rules, as Arrow batches: a plan is a target like any other of its formats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
+
+from pipeline.plan import duplicate_rows
+from pipeline.plan.decide_rows import DecisionRules
+from pipeline.plan.output_files import PlanFiles, own_name
+from pipeline.storage import StoragePath, storage_path
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+NAME = "ktriage-plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Written(WriterCommitMessage):
+    """What one task has left: the file's name."""
+
+    name: str
+
+
+def write(spark: Any, rows: Any, parts: PlanFiles, rules: DecisionRules | None) -> list[str]:
+    """Has Spark hand over rows, and returns the names of the files that count. Without ``rules`` they are
+    partitions that stand twice, as :func:`pipeline.plan.duplicate_rows.look` tells them.
+    """
+    spark.dataSource.register(PlanTarget)
+    told = {"ranking": rules.ranking.value, "strategy": rules.strategy.value} if rules else {}
+    rows.write.format(NAME).mode("append").options(uri=parts.uri, **told).save()
+    counted = _counted(parts.uri)
+    names: list[str] = json.loads(counted.read())
+    counted.remove()
+    return names
+
+
+def _counted(uri: str) -> StoragePath:
+    """Where the commit, which has a process of its own, leaves the names."""
+    return storage_path(uri) / "_counted.json"
+
+
+class PlanTarget(DataSource):
+    """Takes the options that :func:`write` gives."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
+        told = self.options
+        ranking, strategy = told.get("ranking"), told.get("strategy")
+        rules = DecisionRules(Ranking(ranking), Strategy(strategy)) if ranking and strategy else None
+        return PlanWriter(PlanFiles(told["uri"]), rules)
+
+
+class PlanWriter(DataSourceArrowWriter):
+    """Plans what it is given; a file counts once :meth:`commit` was told of it."""
+
+    def __init__(self, parts: PlanFiles, rules: DecisionRules | None) -> None:
+        self._parts = parts
+        self._rules = rules
+
+    def write(self, iterator: Iterator[Any]) -> Written:
+        """Writes one file. Raises PipelineError where it cannot be written."""
+        rows = self._rules.planned(iterator) if self._rules else duplicate_rows.rows(iterator)
+        return Written(self._parts.write(own_name(), rows))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Tells the driver which files count."""
+        names = [message.name for message in messages if isinstance(message, Written)]
+        _counted(self._parts.uri).write(json.dumps(names).encode())

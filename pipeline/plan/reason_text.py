@@ -1,0 +1,87 @@
+"""Why, in the words of :mod:`recovery.strategy`, so that a decision reads the same wherever it was made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.plan.nested_arrays import Array, fields, joined, lists, text
+from pipeline.plan.replica_columns import RankedReplicas, ReplicaColumns
+from recovery.model import Standing
+from recovery.ranking import Ranking
+from recovery.strategy import REASSIGNING
+
+REPORT_ONLY = "strategy none: nothing is elected"
+
+_WORDS = {
+    Standing.FENCED: "fenced",
+    Standing.OFFLINE_REPLICA: "offline for the controller",
+    Standing.UNREGISTERED: "not registered",
+    Standing.ELECTABLE: "electable",
+}
+_STANDINGS = pa.array([standing.value for standing in _WORDS])
+
+
+def elected(replicas: ReplicaColumns, ranked: RankedReplicas, rows: Array, ranking: Ranking) -> Any:
+    """Why the best one is."""
+    what = "last record's epoch" if ranking is Ranking.LAST_RECORD else "leader epoch"
+    heard = np.bincount(replicas.owner[ranked.order], minlength=replicas.rows)[rows]
+    best = ranked.best[rows]
+    return joined(
+        "best of ",
+        heard,
+        " of ",
+        replicas.sizes[rows],
+        f" that answered: {what} ",
+        ranked.epoch[best],
+        ", log end ",
+        replicas.log_end[best],
+    )
+
+
+def nobody(replicas: ReplicaColumns, ranked: RankedReplicas, rows: Array) -> Any:
+    """Why nobody can be elected."""
+    place = np.full(replicas.rows, -1)
+    place[rows] = np.arange(len(rows))
+    among = ranked.order[place[replicas.owner[ranked.order]] >= 0]
+    standing = replicas.told["standing"].take(pa.array(among))
+    words = pa.array(list(_WORDS.values())).take(pc.index_in(standing, value_set=_STANDINGS))
+    each = joined(replicas.broker[among], " is ", words)
+    states = pc.binary_join(lists(place[replicas.owner[among]], each, len(rows)), ", ")
+    heard = pc.not_equal(states, "")
+    told = joined("no replica that answered can be elected: ", states)
+    return pc.if_else(heard, told, "no replica answered")
+
+
+def lineage_missing(replicas: ReplicaColumns, refused: Array) -> Any:
+    """Why last-record refuses; ``refused`` are the replicas for which it does."""
+    unknown = fields(replicas.told["lineage_unknown"].take(pa.array(refused)))
+    return joined(
+        pc.fill_null(unknown["why"], ""),
+        ": the last record's epoch on broker ",
+        replicas.broker[refused],
+        " (",
+        pc.fill_null(unknown["detail"], ""),
+        "); last-record needs it, and length alone can destroy acknowledged records",
+    )
+
+
+def reassigning(unknown: Any) -> Any:
+    """Why a partition that moves, or may, is left alone."""
+    why, detail = (pc.fill_null(fields(unknown)[name], "") for name in ("why", "detail"))
+    told = pc.if_else(pc.equal(detail, ""), why, joined(why, ": ", detail))
+    doubt = joined("whether a reassignment is in progress is not known (", told, ")")
+    return pc.if_else(unknown.is_valid(), doubt, REASSIGNING)
+
+
+def led_by(leader: Array) -> Any:
+    return joined("led by ", leader)
+
+
+def names(brokers: Any, between: str) -> Any:
+    """Lists of brokers as part of a sentence."""
+    each = pa.ListArray.from_arrays(brokers.offsets, text(brokers.values))
+    return pc.binary_join(each, between)

@@ -1,0 +1,142 @@
+"""What sound rows say of their replicas and logs, as flat columns: one item a replica, in assignment order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.plan.nested_arrays import Array, Items, any_of, fields, items, lists, numbers, truths, valid
+from recovery.model import Standing, Why
+from recovery.ranking import Ranking
+
+_EPOCH = {Ranking.LAST_RECORD: "last_epoch", Ranking.SPECIFICATION: "leader_epoch"}
+
+
+class SpanColumns(NamedTuple):
+    """Epoch spans: those of replica i are from ``first[i]`` to ``first[i + 1]``."""
+
+    first: Array
+    epoch: Array
+    start: Array
+    end: Array
+
+
+class ReplicaColumns(NamedTuple):
+    """``owner``: the row of each replica, ``at`` its place in the assignment, ``first`` where a row's replicas
+    begin. ``silent``: did not tell its log; ``unasked``: told it without its lineage; ``known``: told both.
+    ``told``: the snapshot's columns.
+    """
+
+    owner: Array
+    at: Array
+    first: Array
+    broker: Array
+    electable: Array
+    silent: Array
+    unasked: Array
+    known: Array
+    log_start: Array
+    log_end: Array
+    spans: SpanColumns
+    told: Mapping[str, Any]
+
+    @property
+    def rows(self) -> int:
+        return len(self.first) - 1
+
+    @property
+    def sizes(self) -> Array:
+        return np.diff(self.first)
+
+    def number(self, name: str) -> Array:
+        """A column of the snapshot, -1 where it is not known."""
+        return numbers(self.told[name], -1)
+
+    def answered(self, ranking: Ranking) -> Array:
+        """:func:`recovery.ranking.answered`."""
+        if ranking is Ranking.SPECIFICATION:
+            return ~self.silent
+        why = pc.not_equal(fields(self.told["lineage_unknown"])["why"], Why.NOT_ANSWERED.value)
+        answered: Array = ~self.silent & (~self.unasked | truths(why))
+        return answered
+
+    def key_epoch(self, ranking: Ranking) -> Array:
+        """What ``ranking`` compares first."""
+        return self.number(_EPOCH[ranking])
+
+
+def replicas_of(column: Any) -> ReplicaColumns:
+    """The replicas of sound rows (:mod:`pipeline.plan.row_checks`)."""
+    nested: Items = items(column)
+    told = fields(nested.values)
+    silent, unasked = valid(told["unknown"]), valid(told["lineage_unknown"])
+    spans = items(told["spans"])
+    parts = fields(spans.values)
+    return ReplicaColumns(
+        nested.owner,
+        nested.at,
+        nested.first,
+        numbers(told["broker"], -1),
+        truths(pc.equal(told["standing"], Standing.ELECTABLE.value)),
+        silent,
+        unasked,
+        ~silent & ~unasked,
+        numbers(told["log_start"], -1),
+        numbers(told["log_end"], -1),
+        SpanColumns(spans.first, *(numbers(parts[name], -1) for name in ("epoch", "start", "end"))),
+        told,
+    )
+
+
+class RankedReplicas(NamedTuple):
+    """``order``: the replicas that answered, row by row, best first; ``best``: the first of each row that can be
+    elected, -1 where there is none; ``refused``: for each row the replica for which last-record refuses it, or -1.
+    """
+
+    order: Array
+    best: Array
+    refused: Array
+    answered: Array
+    epoch: Array
+
+
+def rank(replicas: ReplicaColumns, ranking: Ranking) -> RankedReplicas:
+    """:func:`recovery.ranking.rank` for every row; a row that is refused is ranked too, which means nothing."""
+    answered, epoch = replicas.answered(ranking), replicas.key_epoch(ranking)
+    order = _best_first(replicas, np.flatnonzero(answered), epoch)
+    refused = np.full(replicas.rows, -1)
+    if ranking is Ranking.LAST_RECORD:
+        refused = first_of(replicas, np.flatnonzero(answered & replicas.unasked))
+    return RankedReplicas(
+        order, first_of(replicas, order[replicas.electable[order]]), refused, answered, epoch
+    )
+
+
+def _best_first(replicas: ReplicaColumns, among: Array, epoch: Array) -> Array:
+    """Those replicas row by row, by epoch and log end; ties keep the assignment order.
+
+    Most rows stand in that order already, their logs being equal: only the others are sorted.
+    """
+    owner, first, then = replicas.owner[among], epoch[among], replicas.log_end[among]
+    later = (first[1:] > first[:-1]) | ((first[1:] == first[:-1]) & (then[1:] > then[:-1]))
+    mixed = any_of(owner[1:], later & (owner[1:] == owner[:-1]), replicas.rows)
+    moved = np.flatnonzero(mixed[owner])
+    order = among.copy()
+    order[moved] = among[moved[np.lexsort((-then[moved], -first[moved], owner[moved]))]]
+    return order
+
+
+def first_of(replicas: ReplicaColumns, chosen: Array) -> Array:
+    """The first of the replicas in each row, -1 where there is none; ``chosen`` goes row by row."""
+    found = np.full(replicas.rows, -1)
+    found[replicas.owner[chosen][::-1]] = chosen[::-1]
+    return found
+
+
+def brokers(owner: Array, broker: Array, rows: int) -> Any:
+    """Lists of brokers' ids, a row each."""
+    return lists(owner, pa.array(broker.astype(np.int32)), rows)

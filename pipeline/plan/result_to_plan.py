@@ -1,0 +1,128 @@
+"""From the plan job's result to the one plan of a cluster that ``ktriage apply`` takes."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from pipeline.errors import PipelineError
+from pipeline.plan.plan_job import PLANS
+from pipeline.plan.row_checks import QUARANTINED
+from pipeline.results import JobResult
+from recovery.loss import Loss
+from recovery.model import EpochSpan, Standing, TopicPartition
+from recovery.plan.marks import Mark
+from recovery.plan.values import Header, NotElected, Plan, PlanCandidate, PlanRow, Silent
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy, Verdict
+
+BATCH = 20_000
+
+
+def plan_of(result: JobResult, cluster_id: str, made_by: str) -> Plan:
+    """The plan of that cluster, by topic and partition; the same result gives the same plan.
+
+    Raises PipelineError: the result has nothing of that cluster.
+    """
+    rows: list[PlanRow] = []
+    not_elected: list[NotElected] = []
+    found = False
+    for row in read_rows(result, cluster_id):
+        found = True
+        if row["verdict"] == Verdict.ELECT:
+            rows.append(plan_row(row))
+        elif row["topic"] is not None and row["partition"] is not None:
+            # Of a row that names no partition nothing can be said but the reason, which the result's summary has.
+            not_elected.append(_not_elected(row))
+    if not found and cluster_id not in result.asked.get("clusters", {}):
+        known = ", ".join(result.asked.get("clusters", {})) or "none"
+        raise PipelineError(f"{result.place.uri}: nothing of cluster {cluster_id} is in it; there is {known}")
+    plan_id = uuid.uuid5(uuid.NAMESPACE_URL, f"{result.place.name} {cluster_id}")
+    header = Header(
+        str(plan_id),
+        cluster_id,
+        _taken_at(result, cluster_id),
+        made_by,
+        result.tool_version,
+        Ranking(result.asked["ranking"]),
+        Strategy(result.asked["strategy"]),
+    )
+    return Plan(
+        header,
+        tuple(sorted(rows, key=lambda row: row.tp)),
+        # One that stands twice has as many rows.
+        tuple(sorted(dict.fromkeys(not_elected), key=lambda row: row.tp)),
+    )
+
+
+def _taken_at(result: JobResult, cluster_id: str) -> datetime:
+    """When the cluster was last looked at: the plan is as old as that."""
+    told = result.asked.get("taken_at", {}).get(cluster_id)
+    return datetime.fromisoformat(told) if told else result.made_at
+
+
+def read_rows(result: JobResult, cluster_id: str) -> Iterator[Mapping[str, Any]]:
+    """The cluster's rows as Spark wrote them, a batch at a time. Raises PipelineError."""
+    place = result.table(PLANS)
+    try:
+        found = result.paths(PLANS)
+        table = ds.dataset(found, filesystem=place.files, format="parquet", exclude_invalid_files=False)
+        scanner = table.scanner(filter=ds.field("cluster_id") == cluster_id, batch_size=BATCH)
+        for batch in scanner.to_batches():
+            yield from batch.to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise PipelineError(f"{place.uri}: {str(error).splitlines()[0]}") from None
+
+
+def _not_elected(row: Mapping[str, Any]) -> NotElected:
+    tp = TopicPartition(row["topic"], row["partition"])
+    if row["verdict"] == QUARANTINED:
+        return NotElected(tp, Verdict.REFUSED, (), f"its row in the snapshot is broken: {row['reason']}")
+    verdict = Verdict(row["verdict"])
+    leader = row["chosen"] if verdict is Verdict.ALREADY_ONLINE else -1
+    return NotElected(tp, verdict, tuple(row["waits_for"]), row["reason"], leader)
+
+
+def plan_row(row: Mapping[str, Any]) -> PlanRow:
+    """The plan's row, as :func:`recovery.plan.make.make_plan` would have made it."""
+    return PlanRow(
+        TopicPartition(row["topic"], row["partition"]),
+        row["topic_id"],
+        row["leader_epoch"],
+        tuple(row["assignment"]),
+        tuple(row["election_order"]),
+        tuple(candidate(one) for one in row["candidates"]),
+        tuple(Silent(one["broker"], Standing(one["standing"])) for one in row["silent"]),
+        row["reason"],
+        tuple(Mark(mark) for mark in row["marks"] or ()),
+        row["other_ranking_leader"],
+    )
+
+
+def candidate(row: Mapping[str, Any]) -> PlanCandidate:
+    """A candidate with its fence and its loss."""
+    return PlanCandidate(
+        row["broker"],
+        Standing(row["standing"]),
+        row["leader_epoch"],
+        row["last_epoch"],
+        row["log_end"],
+        row["log_start"],
+        row["high_watermark"],
+        _loss(row["loss"]),
+    )
+
+
+def _loss(row: Mapping[str, Any]) -> Loss:
+    return Loss(
+        row["at_least"], row["at_most"], _spans(row["tail"]), _spans(row["head"]), tuple(row["unanswered"])
+    )
+
+
+def _spans(rows: list[Mapping[str, int]]) -> tuple[EpochSpan, ...]:
+    return tuple(EpochSpan(row["epoch"], row["start"], row["end"]) for row in rows)

@@ -1,0 +1,175 @@
+"""Rows that cannot be worked with: each gets a reason and is counted, and none ends the job.
+
+Numbers are bounded here, before anything is calculated with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.plan.nested_arrays import (
+    Array,
+    Items,
+    any_of,
+    fields,
+    items,
+    keys,
+    numbers,
+    truths,
+    valid,
+    within,
+)
+from recovery.model import Standing
+
+QUARANTINED = "quarantined"
+
+LIMIT = 2**56
+"""Offsets at or above it are nobody's: 128 of them still add up."""
+
+COLUMNS = (
+    "topic",
+    "partition",
+    "topic_id",
+    "leader",
+    "leader_epoch",
+    "assignment",
+    "isr",
+    "elr",
+    "last_known_elr",
+    "reassigning",
+    "reassigning_unknown",
+    "replicas",
+)
+"""What is looked at."""
+
+_STANDINGS = pa.array([standing.value for standing in Standing])
+_IMPOSSIBLE = -(2**62)
+
+
+def flaws(batch: Any) -> Any:
+    """The first reason that holds for each row, null for one that is sound."""
+    reasons, found = [], np.full(batch.num_rows, -1)
+    for place, (reason, broken) in enumerate(_looked_at(batch)):
+        reasons.append(reason)
+        found[broken & (found < 0)] = place
+    return pa.array(reasons).take(pa.array(found, mask=found < 0))
+
+
+def flaw_column() -> Any:
+    """The same as a column of Spark's."""
+    from pyspark.sql.functions import struct  # noqa: PLC0415  # an extra
+    from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415
+
+    def looked_at(rows: pa.Array) -> pa.Array:
+        return flaws(pa.RecordBatch.from_struct_array(rows))
+
+    # The stub wants the kind, which the hints tell: Spark warns where both do.
+    looked = arrow_udf(looked_at, "string")  # type: ignore[call-overload]
+    return looked(struct(*COLUMNS))
+
+
+def _looked_at(batch: Any) -> Iterator[tuple[str, Array]]:
+    """(reason, rows) in the order they are looked at."""
+    rows = batch.num_rows
+    topic, column = pc.fill_null(batch["topic"], ""), batch.column
+    yield (
+        "no topic or partition",
+        (pc.binary_length(topic).to_numpy(zero_copy_only=False) == 0) | (numbers(batch["partition"], -1) < 0),
+    )
+    untold = (numbers(batch["leader"], -2) < -1) | (numbers(batch["leader_epoch"], -2) < -1)
+    yield "no leader, epoch or id is told", untold | ~valid(batch["topic_id"])
+    assignment = items(batch["assignment"])
+    brokers = numbers(assignment.values, -1)
+    yield "no assignment, or a broker in it twice", _no_assignment(assignment, brokers)
+    nobody, stranger = ~valid(batch["isr"]), _stranger(numbers(batch["leader"], -1), assignment, brokers)
+    for name in ("isr", "elr", "last_known_elr"):
+        members = items(column(name))
+        nobody |= any_of(members.owner, ~valid(members.values), rows)
+        if name != "last_known_elr":
+            outside = ~within(members.owner, numbers(members.values, -1), assignment)
+            stranger |= any_of(members.owner, outside, rows)
+    yield "ISR is not told, or broken", nobody
+    yield "a leader, or a member of ISR or ELR, outside the assignment", stranger
+    doubt = valid(fields(batch["reassigning_unknown"])["why"])
+    yield (
+        "whether a reassignment is in progress is neither told nor unknown",
+        ~valid(batch["reassigning"]) & ~doubt,
+    )
+    yield from _of_replicas(items(batch["replicas"]), assignment, brokers)
+
+
+def _no_assignment(assignment: Items, brokers: Array) -> Array:
+    # Rows ascend already, which a stable sort makes use of.
+    ordered = np.sort(keys(assignment.owner, brokers), kind="stable")
+    twice = ordered[1:][ordered[1:] == ordered[:-1]] >> 32
+    broken: Array = (assignment.sizes == 0) | any_of(assignment.owner, brokers < 0, len(assignment.told))
+    broken[twice] = True
+    return broken
+
+
+def _stranger(leader: Array, assignment: Items, brokers: Array) -> Array:
+    """Which rows' leaders are not among their replicas."""
+    mine = any_of(assignment.owner, brokers == leader[assignment.owner], len(leader))
+    stranger: Array = (leader >= 0) & ~mine
+    return stranger
+
+
+def _of_replicas(replicas: Items, assignment: Items, brokers: Array) -> Iterator[tuple[str, Array]]:
+    rows = len(replicas.told)
+    told = fields(replicas.values)
+    named = valid(told["broker"])
+    yield "replicas are not told", ~replicas.told | any_of(replicas.owner, ~named, rows)
+    yield from _other_replicas(replicas, numbers(told["broker"], -1), assignment, brokers)
+    known = truths(pc.is_in(told["standing"], value_set=_STANDINGS))
+    yield "a replica of unknown standing", any_of(replicas.owner, ~known, rows)
+    answered = ~valid(told["unknown"])
+    bounded = numbers(told["leader_epoch"], -2) >= -1
+    for name in ("log_end", "log_start", "high_watermark"):
+        bounded &= _in_bounds(told[name])
+    yield (
+        "a log's offsets or epoch are missing or impossible",
+        any_of(replicas.owner, answered & ~bounded, rows),
+    )
+    asked = answered & ~valid(told["lineage_unknown"])
+    yield (
+        "a log's lineage is missing or impossible",
+        any_of(replicas.owner, asked & ~_lineage(told, asked), rows),
+    )
+
+
+def _other_replicas(
+    replicas: Items, broker: Array, assignment: Items, brokers: Array
+) -> Iterator[tuple[str, Array]]:
+    """Which rows' replicas are not those of the assignment, in its order."""
+    other = replicas.sizes != assignment.sizes
+    same = np.flatnonzero(~other[replicas.owner])
+    at = assignment.first[replicas.owner[same]] + replicas.at[same]
+    other[replicas.owner[same[broker[same] != brokers[at]]]] = True
+    # Only where something is wrong it is looked at what.
+    left, right = other[replicas.owner], other[assignment.owner]
+    own = keys(replicas.owner[left], broker[left])
+    outside = ~np.isin(own, keys(assignment.owner[right], brokers[right]))
+    yield "a replica outside the assignment", any_of(replicas.owner[left], outside, len(other))
+    yield "the replicas are not those of the assignment", other
+
+
+def _in_bounds(offsets: Any) -> Array:
+    values = numbers(offsets, _IMPOSSIBLE)
+    return (values >= -1) & (values < LIMIT)
+
+
+def _lineage(told: Any, asked: Array) -> Array:
+    """Which replicas' lineages can be: bounded, and the epochs ascend."""
+    spans = items(told["spans"])
+    parts = fields(spans.values)
+    epoch, start, end = (numbers(parts[name], _IMPOSSIBLE) for name in ("epoch", "start", "end"))
+    wrong = (epoch < -1) | (start < 0) | (end <= start) | (end >= LIMIT)
+    wrong[1:] |= (spans.owner[1:] == spans.owner[:-1]) & (epoch[1:] <= epoch[:-1])
+    sound: Array = (numbers(told["last_epoch"], -2) >= -1) & _in_bounds(told["floor"]) & spans.told
+    sound[spans.owner[wrong & asked[spans.owner]]] = False
+    return sound

@@ -1,0 +1,132 @@
+"""Whom to wait for: :func:`recovery.strategy._must_wait` for many rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.plan import reason_text
+from pipeline.plan.nested_arrays import Array, Items, any_of, items, joined, keys, numbers, valid, within
+from pipeline.plan.replica_columns import RankedReplicas, ReplicaColumns, brokers
+from recovery.strategy import Strategy
+
+
+class WaitColumns(NamedTuple):
+    """``rows`` that wait, ascending or not; for whom, and why, an entry a row."""
+
+    rows: Array
+    brokers: Any
+    why: Any
+
+
+class _Way(NamedTuple):
+    """One way to wait: the brokers, which row each is of (ascending), and what is said of them."""
+
+    owner: Array
+    broker: Array
+    said: Callable[[Any, Array], Any]
+
+
+def wait_for(batch: Any, replicas: ReplicaColumns, ranked: RankedReplicas, strategy: Strategy) -> WaitColumns:
+    """Of sound rows; what is said of those that are online or refused means nothing."""
+    rows = replicas.rows
+    if strategy in (Strategy.AGGRESSIVE, Strategy.NONE):
+        nothing = np.zeros(0, np.int64)
+        return WaitColumns(nothing, brokers(nothing, nothing, 0), pa.array([], pa.string()))
+    unheard = np.flatnonzero(~ranked.answered)
+    missing = _Way(
+        replicas.owner[unheard],
+        replicas.broker[unheard],
+        lambda told, _: joined("replica ", reason_text.names(told, " and "), " did not answer"),
+    )
+    fenced = _fenced(replicas, ranked)
+    if strategy is Strategy.COMPLETE:
+        return _first(rows, [(missing, np.ones(rows, bool)), (fenced, np.ones(rows, bool))])
+    feature = valid(batch["elr"])
+    clean, last = _clean(batch), items(batch["last_known_elr"])
+    hopeful = feature & any_of(clean.owner, np.ones(len(clean.owner), bool), rows)
+    left = feature & ~hopeful & (last.sizes > 0)
+    return _first(
+        rows,
+        [
+            (clean, feature),
+            (_unready(last, replicas, ranked), left),
+            (missing, ~hopeful & ~left),
+            (fenced, ~hopeful),
+        ],
+    )
+
+
+def _first(rows: int, ways: list[tuple[_Way, Array]]) -> WaitColumns:
+    """For each row the first way that names somebody, of those that apply to it."""
+    free, found = np.ones(rows, bool), []
+    for way, applies in ways:
+        some = np.zeros(rows, bool)
+        some[way.owner] = True
+        mine = some & applies & free
+        free &= ~mine
+        which, kept = np.flatnonzero(mine), mine[way.owner]
+        place = np.cumsum(mine) - 1
+        told = brokers(place[way.owner[kept]], way.broker[kept], len(which))
+        found.append((which, told, way.said(told, which)))
+    together = np.concatenate([which for which, _, _ in found])
+    order = pa.array(np.argsort(together))
+    return WaitColumns(
+        np.sort(together),
+        pa.concat_arrays([told for _, told, _ in found]).take(order),
+        pa.concat_arrays([why for _, _, why in found]).take(order),
+    )
+
+
+def _clean(batch: Any) -> _Way:
+    """:func:`recovery.strategy.clean_electors`."""
+    assignment = items(batch["assignment"])
+    broker = numbers(assignment.values, -1)
+    member = np.zeros(len(broker), bool)
+    for name in ("isr", "elr"):
+        member |= within(assignment.owner, broker, items(batch[name]))
+    return _Way(
+        assignment.owner[member],
+        broker[member],
+        lambda told, _: joined(
+            "the return of ",
+            reason_text.names(told, " or "),
+            " (ISR or ELR) after a clean shutdown elects without loss",
+        ),
+    )
+
+
+def _unready(last: Items, replicas: ReplicaColumns, ranked: RankedReplicas) -> _Way:
+    """:func:`recovery.strategy._not_ready` of LastKnownELR."""
+    broker = numbers(last.values, -1)
+    ready = ranked.answered & replicas.electable
+    missing = ~np.isin(keys(last.owner, broker), keys(replicas.owner[ready], replicas.broker[ready]))
+    return _Way(
+        last.owner[missing],
+        broker[missing],
+        lambda told, _: joined(
+            "LastKnownELR member ", reason_text.names(told, " and "), " is not electable or did not answer"
+        ),
+    )
+
+
+def _fenced(replicas: ReplicaColumns, ranked: RankedReplicas) -> _Way:
+    """:func:`recovery.strategy._better_but_fenced`."""
+    order = ranked.order
+    best = ranked.best[replicas.owner[order]]
+    epoch, end = ranked.epoch, replicas.log_end
+    longer = (epoch[order] == epoch[best]) & (end[order] > end[best])
+    better = order[(best >= 0) & ~replicas.electable[order] & ((epoch[order] > epoch[best]) | longer)]
+    return _Way(
+        replicas.owner[better],
+        replicas.broker[better],
+        lambda told, rows: joined(
+            reason_text.names(told, " and "),
+            " answered with a better log than ",
+            replicas.broker[ranked.best[rows]],
+            ", but cannot be elected yet",
+        ),
+    )

@@ -1,0 +1,131 @@
+"""Bounding the volume: changes become full snapshots, and old ones go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from pipeline.snapshot.catalog import Catalog, Chain, chain_to
+from pipeline.snapshot.manifest import Manifest, SnapshotKind, directory, manifest_path, stamp
+from pipeline.snapshot.read_chain import batches, offline, state
+from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter
+from pipeline.snapshot_schema import TABLES
+from pipeline.storage import StoragePath
+
+ABANDONED = timedelta(days=1)
+"""A directory that no manifest names for this long was left by a writer that died."""
+
+
+class RetentionResult(NamedTuple):
+    """What was done: snapshots ``made`` full, and ``removed``; ``swept`` directories that belonged to none."""
+
+    made: int
+    removed: int
+    swept: int
+
+
+def compact(catalog: Catalog, token: str) -> RetentionResult:
+    """Each run of changes becomes one full snapshot of the state at its end, and the changes go.
+
+    The hours stay, what happened between them does not. The full one is there before the first of the changes
+    goes: whoever reads meanwhile finds the one or the other, and a series that goes on finds its forerunner.
+    """
+    made = removed = 0
+    for manifests in catalog.clusters.values():
+        for chain in _chains(catalog.root, manifests):
+            if not chain.changes:
+                continue
+            _make_full(chain, token)
+            made += 1
+            for manifest in reversed(chain.changes):
+                remove(catalog.root, manifest)
+                removed += 1
+    return RetentionResult(made, removed, 0)
+
+
+def _chains(root: StoragePath, manifests: Sequence[Manifest]) -> list[Chain]:
+    """The longest chain of every full snapshot."""
+    found: dict[str, Chain] = {}
+    for manifest in manifests:
+        chain = chain_to(root, manifests, manifest)
+        if chain is not None:
+            found[chain.full.snapshot] = chain
+    return list(found.values())
+
+
+def _make_full(chain: Chain, token: str) -> None:
+    last = chain.newest
+    name = SnapshotName(last.cluster_id, f"{last.snapshot}.{token}", last.began)
+    partitions = leaderless = 0
+    with SnapshotWriter(chain.root, name) as writer:
+        for batch in state(chain):
+            writer.partitions(batch)
+            partitions += batch.num_rows
+            leaderless += offline(batch)
+        for table in TABLES.keys() - {"partitions"}:
+            for batch in batches(chain.root, last, table):
+                writer.rows(table, batch.to_pylist())
+        writer.commit(
+            last.taken_at,
+            last.tool_version,
+            kind=SnapshotKind.FULL,
+            silent=last.silent,
+            hidden=last.hidden,
+            unseen=last.unseen,
+            notes={**last.notes, "compacted": f"{chain.full.snapshot} and {len(chain.changes)} of changes"},
+            partitions=partitions,
+            offline=leaderless,
+            replaces=last.snapshot,
+        )
+
+
+def keep(catalog: Catalog, count: int, cluster_id: str | None = None) -> RetentionResult:
+    """Leaves the newest ``count`` full snapshots of that cluster, or of each, with the changes since."""
+    removed = 0
+    for name, manifests in catalog.clusters.items():
+        if cluster_id not in (None, name):
+            continue
+        fulls = [manifest for manifest in manifests if manifest.kind is SnapshotKind.FULL]
+        if len(fulls) <= count:
+            continue
+        kept = {manifest.snapshot for manifest in fulls[-count:]}
+        for chain in _chains(catalog.root, manifests):
+            # Changes may build on one that took the place of their base.
+            if chain.full.snapshot in kept:
+                kept |= {manifest.snapshot for manifest in chain.changes}
+        for manifest in manifests:
+            if not kept & {manifest.snapshot, manifest.base}:
+                remove(catalog.root, manifest)
+                removed += 1
+    return RetentionResult(0, removed, 0)
+
+
+def remove(root: StoragePath, manifest: Manifest) -> None:
+    """The manifest first: from then on the snapshot is not there, and nothing refers to its files."""
+    (root / manifest_path(manifest)).remove()
+    for table in TABLES:
+        (root / directory(table, manifest.cluster_id, manifest.date, manifest.snapshot)).remove()
+
+
+def sweep(catalog: Catalog, now: datetime) -> RetentionResult:
+    """Takes away what writers that died have left, files and manifests, once it is a day old."""
+    named = {m.snapshot for manifests in catalog.clusters.values() for m in manifests}
+    named |= {broken.snapshot for broken in catalog.broken}
+    left: dict[str, StoragePath] = {}
+    for table in TABLES:
+        for file in (catalog.root / table).walk():
+            above = file.path.rsplit("/", 1)[0]
+            snapshot = above.rsplit("snapshot=", 1)[-1]
+            if snapshot not in named and _older(snapshot, now - ABANDONED):
+                left[above] = StoragePath(file.files, above, file.uri.rsplit("/", 1)[0], file.scheme)
+    for file in catalog.unfinished:
+        if _older(file.name, now - ABANDONED):
+            left[file.path] = file
+    for abandoned in left.values():
+        abandoned.remove()
+    return RetentionResult(0, 0, len(left))
+
+
+def _older(snapshot: str, than: datetime) -> bool:
+    return snapshot.partition("-")[0] < stamp(than)

@@ -1,0 +1,179 @@
+"""Surveys as columns, and back. A batch at a time: what is in memory does not grow with the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.snapshot_schema import PARTITIONS, REPLICA, SPAN, UNKNOWN
+from recovery.model import (
+    EpochSpan,
+    Lineage,
+    PartitionState,
+    Replica,
+    ReplicaLog,
+    Standing,
+    Survey,
+    TopicPartition,
+    Unknown,
+    Why,
+)
+from recovery.plan.marks import Mark
+
+Marks = Mapping[str, tuple[Mark, ...]]
+
+
+def batch_of(surveys: Sequence[Survey], marks: Marks) -> pa.RecordBatch:
+    """One row a survey, as :data:`pipeline.snapshot_schema.PARTITIONS` has it; ``marks`` by topic."""
+    states = [survey.state for survey in surveys]
+    replicas = _lists([len(survey.replicas) for survey in surveys], _replicas(surveys))
+    columns = {
+        "topic": [state.topic for state in states],
+        "partition": [state.partition for state in states],
+        "topic_id": [state.topic_id for state in states],
+        "leader": [state.leader for state in states],
+        "leader_epoch": [state.leader_epoch for state in states],
+        "assignment": [state.replicas for state in states],
+        "isr": [state.isr for state in states],
+        "elr": [state.elr for state in states],
+        "last_known_elr": [state.last_known_elr for state in states],
+        "offline_replicas": [state.offline_replicas for state in states],
+        "min_isr": [_known(survey.min_isr) for survey in surveys],
+        "min_isr_unknown": [_why(survey.min_isr) for survey in surveys],
+        "reassigning": [_known(survey.reassigning) for survey in surveys],
+        "reassigning_unknown": [_why(survey.reassigning) for survey in surveys],
+        "marks": [[mark.value for mark in marks.get(state.topic, ())] for state in states],
+        "replicas": replicas,
+        "deleted": [False] * len(states),
+    }
+    arrays = [_array(columns[field.name], field.type) for field in PARTITIONS]
+    return pa.RecordBatch.from_arrays(arrays, schema=PARTITIONS)
+
+
+def tombstones(gone: Sequence[TopicPartition]) -> pa.RecordBatch:
+    """Rows that say of partitions that they are no more."""
+    told: dict[str, list[Any]] = {
+        "topic": [tp.topic for tp in gone],
+        "partition": [tp.partition for tp in gone],
+        "deleted": [True] * len(gone),
+    }
+    arrays = [pa.array(told.get(field.name, [None] * len(gone)), field.type) for field in PARTITIONS]
+    return pa.RecordBatch.from_arrays(arrays, schema=PARTITIONS)
+
+
+def _array(values: Any, kind: pa.DataType) -> pa.Array:
+    return values if isinstance(values, pa.Array) else pa.array(values, kind)
+
+
+def _lists(lengths: Iterable[int], values: pa.Array) -> pa.Array:
+    offsets = [0]
+    for length in lengths:
+        offsets.append(offsets[-1] + length)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+
+
+def _known(value: Any) -> Any:
+    return None if isinstance(value, Unknown) else value
+
+
+def _why(value: Any) -> dict[str, str] | None:
+    return {"why": value.why.value, "detail": value.detail} if isinstance(value, Unknown) else None
+
+
+_NO_LOG = ReplicaLog(0, 0)
+
+
+def _replicas(surveys: Sequence[Survey]) -> pa.Array:
+    """All replicas of the surveys, one after the other."""
+    replicas = list(chain.from_iterable(survey.replicas for survey in surveys))
+    logs = [replica.log if isinstance(replica.log, ReplicaLog) else None for replica in replicas]
+    lineages = [log.lineage if log and isinstance(log.lineage, Lineage) else None for log in logs]
+    columns: dict[str, Any] = {
+        "broker": [replica.broker for replica in replicas],
+        "standing": [replica.standing.value for replica in replicas],
+        "unknown": pa.array([_why(replica.log) for replica in replicas], UNKNOWN),
+        "leader_epoch": [log and log.leader_epoch for log in logs],
+        "log_end": [log and log.log_end_offset for log in logs],
+        "log_start": [log and log.log_start_offset for log in logs],
+        "high_watermark": [log and log.high_watermark for log in logs],
+        "lineage_unknown": pa.array([log and _why(log.lineage) for log in logs], UNKNOWN),
+        "last_epoch": [lineage and lineage.last_epoch for lineage in lineages],
+        "floor": [lineage and lineage.floor for lineage in lineages],
+        "spans": _spans(lineages),
+        "log_dir": [log and log.log_dir for log in logs],
+        "size": [log and log.size for log in logs],
+    }
+    arrays = [_array(columns[field.name], field.type) for field in REPLICA]
+    return pa.StructArray.from_arrays(arrays, fields=list(REPLICA))
+
+
+def _spans(lineages: Sequence[Lineage | None]) -> pa.Array:
+    spans = [span for lineage in lineages if lineage for span in lineage.spans]
+    values = pa.StructArray.from_arrays(
+        [
+            pa.array([span.epoch for span in spans], pa.int32()),
+            pa.array([span.start for span in spans], pa.int64()),
+            pa.array([span.end for span in spans], pa.int64()),
+        ],
+        fields=list(SPAN),
+    )
+    lists = _lists((len(lineage.spans) if lineage else 0 for lineage in lineages), values)
+    return pa.ListArray.from_arrays(
+        lists.offsets, lists.values, mask=pa.array([lineage is None for lineage in lineages], pa.bool_())
+    )
+
+
+def survey_of(row: Mapping[str, Any]) -> Survey:
+    """The survey that a row (as a mapping of Python's values) was written from."""
+    state = PartitionState(
+        row["topic"],
+        row["partition"],
+        row["topic_id"],
+        row["leader"],
+        row["leader_epoch"],
+        tuple(row["assignment"]),
+        tuple(row["isr"]),
+        _optional(row["elr"]),
+        _optional(row["last_known_elr"]),
+        tuple(row["offline_replicas"]),
+    )
+    min_isr = row["min_isr"] if row["min_isr_unknown"] is None else _unknown(row["min_isr_unknown"])
+    reassigning = (
+        row["reassigning"] if row["reassigning_unknown"] is None else _unknown(row["reassigning_unknown"])
+    )
+    return Survey(state, tuple(_replica(replica) for replica in row["replicas"]), min_isr, reassigning)
+
+
+def _optional(values: Sequence[int] | None) -> tuple[int, ...] | None:
+    return None if values is None else tuple(values)
+
+
+def _unknown(told: Mapping[str, str]) -> Unknown:
+    return Unknown(Why(told["why"]), told["detail"])
+
+
+def _replica(row: Mapping[str, Any]) -> Replica:
+    log: ReplicaLog | Unknown
+    if row["unknown"] is not None:
+        log = _unknown(row["unknown"])
+    else:
+        log = ReplicaLog(
+            row["leader_epoch"],
+            row["log_end"],
+            row["log_start"],
+            row["high_watermark"],
+            _lineage(row),
+            row["log_dir"],
+            row["size"],
+        )
+    return Replica(row["broker"], Standing(row["standing"]), log)
+
+
+def _lineage(row: Mapping[str, Any]) -> Lineage | Unknown:
+    if row["lineage_unknown"] is not None:
+        return _unknown(row["lineage_unknown"])
+    spans = tuple(EpochSpan(span["epoch"], span["start"], span["end"]) for span in row["spans"])
+    return Lineage(row["last_epoch"], spans, row["floor"])

@@ -1,0 +1,239 @@
+"""From roots to the rows of the clusters' newest states, with what could not be used set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import reduce
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.errors import PipelineError
+from pipeline.snapshot.catalog import BrokenManifest, Chain, read_catalogs
+from pipeline.snapshot.manifest import Manifest, SnapshotFile
+from pipeline.snapshot_schema import PARTITIONS, TABLES, ddl
+from pipeline.storage import StoragePath
+
+
+class RefusedSnapshot(NamedTuple):
+    """A snapshot that could not be used, and why, in one line; ``rows`` that it would have had, -1 not known."""
+
+    cluster_id: str
+    snapshot: str
+    reason: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The chain of each cluster, and what was refused."""
+
+    chains: tuple[Chain, ...]
+    refused: tuple[RefusedSnapshot, ...]
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What a result says of where it came from."""
+        return {
+            "clusters": {
+                chain.full.cluster_id: [manifest.snapshot for manifest in chain.manifests]
+                for chain in self.chains
+            }
+        }
+
+
+def find(
+    roots: Iterable[StoragePath], cluster_ids: Sequence[str] = (), at: datetime | None = None
+) -> Sources:
+    """Each cluster's newest whole state, or that at the moment. Raises PipelineError: nothing can be used."""
+    chains: list[Chain] = []
+    refused: list[RefusedSnapshot] = []
+    known: set[str] = set()
+    for catalog in read_catalogs(roots):
+        spoiled = catalog.spoiled(at)
+        for cluster_id in sorted(catalog.clusters.keys() | spoiled.keys()):
+            known.add(cluster_id)
+            if cluster_ids and cluster_id not in cluster_ids:
+                continue
+            chain, broken = catalog.chain(cluster_id, at), spoiled.get(cluster_id)
+            cut_off = catalog.cut_off(cluster_id, at)
+            # An older state in the place of the newest would pass for the present one.
+            if broken is not None and (chain is None or broken.snapshot > chain.newest.snapshot):
+                refused.append(RefusedSnapshot(*broken, -1))
+            elif cut_off is not None:
+                refused.append(RefusedSnapshot(*cut_off, -1)._replace(reason=_instead(cut_off, chain)))
+            elif chain is None:
+                oldest = catalog.clusters[cluster_id][0].taken_at
+                told = f"no whole snapshot of it is that old: the oldest is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
+                refused.append(RefusedSnapshot(cluster_id, "", told, -1))
+            else:
+                chains.append(chain)
+    missing = [cluster_id for cluster_id in cluster_ids if cluster_id not in known]
+    if missing:
+        raise PipelineError(f"no snapshot of cluster {', '.join(missing)} is there")
+    return _checked(chains, refused)
+
+
+def _instead(cut_off: BrokenManifest, chain: Chain | None) -> str:
+    if chain is None:
+        return cut_off.reason
+    asked = chain.newest.taken_at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return f"{cut_off.reason}; --at {asked} is the newest whole one"
+
+
+def _checked(chains: list[Chain], refused: list[RefusedSnapshot]) -> Sources:
+    """Looks at the end of every file: a broken one takes its cluster out, and not the job down."""
+    with ThreadPoolExecutor(8) as pool:
+        problems = list(pool.map(problem, chains))
+    for chain, why in zip(chains, problems, strict=True):
+        if why:
+            refused.append(
+                RefusedSnapshot(chain.full.cluster_id, chain.newest.snapshot, why, chain.newest.partitions)
+            )
+    sound = tuple(chain for chain, why in zip(chains, problems, strict=True) if not why)
+    if not sound:
+        raise PipelineError(
+            "; ".join(f"cluster {one.cluster_id}: {one.reason}" for one in refused)
+            or "there is nothing to work on"
+        )
+    return Sources(sound, tuple(refused))
+
+
+def problem(chain: Chain) -> str:
+    """Why the chain's files cannot be read, "" where they can."""
+    return next(filter(None, (_problem(chain.root, manifest) for manifest in chain.manifests)), "")
+
+
+def readable(
+    root: StoragePath, manifests: Sequence[Manifest]
+) -> tuple[tuple[Manifest, ...], tuple[RefusedSnapshot, ...]]:
+    """The snapshots whose files can be read, and the others with the reason."""
+    with ThreadPoolExecutor(8) as pool:
+        problems = list(pool.map(lambda manifest: _problem(root, manifest), manifests))
+    looked = list(zip(manifests, problems, strict=True))
+    refused = (RefusedSnapshot(m.cluster_id, m.snapshot, why, m.partitions) for m, why in looked if why)
+    return tuple(manifest for manifest, why in looked if not why), tuple(refused)
+
+
+def _problem(root: StoragePath, manifest: Manifest) -> str:
+    for part in manifest.parts:
+        place = root / part.path
+        try:
+            why = _file_problem(place, part)
+        except PipelineError as error:
+            why = str(error)
+        if why:
+            return why
+    return ""
+
+
+def _file_problem(place: StoragePath, part: SnapshotFile) -> str:
+    found = place.size()
+    if found is None:
+        return f"{place.uri}: the manifest names it, and it is not there"
+    if found != part.size:
+        return f"{place.uri}: truncated or changed: {found:,} bytes, the manifest says {part.size:,}"
+    try:
+        with place.open() as file:
+            held = pq.ParquetFile(file)
+            schema, rows = held.schema_arrow, held.metadata.num_rows
+    except (pa.ArrowException, OSError) as error:
+        return f"{place.uri}: {str(error).splitlines()[0]}"
+    if rows != part.rows:
+        return f"{place.uri}: changed: {rows:,} rows, the manifest says {part.rows:,}"
+    return _schema_problem(place, part.table, schema)
+
+
+def _schema_problem(place: StoragePath, table: str, schema: pa.Schema) -> str:
+    for field in TABLES[table]:
+        index = schema.get_field_index(field.name)
+        if index < 0:
+            return f"{place.uri}: the column {field.name} is missing"
+        if not _same(schema.field(index).type, field.type):
+            return f"{place.uri}: the column {field.name} is {schema.field(index).type}, not {field.type}"
+    return ""
+
+
+def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Equal but for the names that lists give their items."""
+    if pa.types.is_list(wanted):
+        return bool(pa.types.is_list(found)) and _same(found.value_type, wanted.value_type)
+    if pa.types.is_struct(wanted):
+        return (
+            bool(pa.types.is_struct(found))
+            and [f.name for f in found] == [f.name for f in wanted]
+            and all(_same(one.type, other.type) for one, other in zip(found, wanted, strict=True))
+        )
+    return bool(found.equals(wanted))
+
+
+def frame(
+    spark: Any,
+    root: StoragePath,
+    manifests: Sequence[Manifest],
+    table: str = "partitions",
+    schema: pa.Schema | None = None,
+) -> Any:
+    """The rows of those snapshots, with the directories as columns, which prune what is read; of another
+    ``schema`` than the table's, only what that has.
+    """
+    directories = sorted({path.rsplit("/", 1)[0] for manifest in manifests for path in manifest.files(table)})
+    columns = ddl(schema or TABLES[table], layout=True)
+    if not directories:
+        # A cluster without partitions has no file of them.
+        return spark.createDataFrame([], columns)
+    reader = spark.read.schema(columns).option("basePath", (root / table).hadoop)
+    return reader.parquet(*((root / directory).hadoop for directory in directories))
+
+
+def together(
+    spark: Any, parts: Iterable[tuple[StoragePath, Sequence[Manifest]]], table: str = "partitions"
+) -> Any:
+    """The rows of those snapshots, as :func:`frame` reads them: a root's at once, however many clusters it has;
+    at least one.
+    """
+    roots: dict[str, tuple[StoragePath, list[Manifest]]] = {}
+    for root, manifests in parts:
+        roots.setdefault(root.uri, (root, []))[1].extend(manifests)
+    return _union([frame(spark, root, manifests, table) for root, manifests in roots.values()])
+
+
+def _union(frames: Sequence[Any]) -> Any:
+    return reduce(lambda whole, other: whole.unionByName(other), frames)
+
+
+def state(spark: Any, chains: Sequence[Chain], schema: pa.Schema = PARTITIONS) -> Any:
+    """Every partition of every cluster as it is at the end of its chain; ``deleted`` ones are gone.
+
+    ``schema``: what of them is read.
+    """
+    frames = []
+    for root in {chain.root.uri: chain.root for chain in chains}.values():
+        mine = [chain for chain in chains if chain.root is root]
+        plain = [chain.full for chain in mine if not chain.changes]
+        if plain:
+            frames.append(frame(spark, root, plain, schema=schema))
+        moving = [chain for chain in mine if chain.changes]
+        if moving:
+            frames.append(_merged(spark, root, moving, schema))
+    return _union(frames)
+
+
+KEY = ("cluster_id", "topic", "partition")
+
+
+def _merged(spark: Any, root: StoragePath, chains: Sequence[Chain], schema: pa.Schema) -> Any:
+    """The full rows that nothing changed, and of the changed ones the newest. The names sort by time."""
+    from pyspark.sql import Window  # noqa: PLC0415  # an extra
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    full = frame(spark, root, [chain.full for chain in chains], schema=schema)
+    changes = frame(spark, root, [manifest for chain in chains for manifest in chain.changes], schema=schema)
+    latest = Window.partitionBy(*KEY).orderBy(f.desc("snapshot"))
+    newest = changes.withColumn("_place", f.row_number().over(latest)).where("_place = 1").drop("_place")
+    untouched = full.join(newest.select(*KEY), list(KEY), "left_anti").select(*full.columns)
+    return untouched.unionByName(newest.where("NOT coalesce(deleted, false)"))

@@ -1,0 +1,169 @@
+"""A Spark session: local by default, any cluster by its master URL, and under spark-submit the one it was given."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pipeline.errors import NotInstalled
+
+JAVA = 17
+"""The oldest Java that Spark 4 runs on."""
+
+DRIVER_MEMORY = "2g"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """``master`` None: local, with every core. ``archive``: the package for executors elsewhere."""
+
+    master: str | None = None
+    driver_memory: str = DRIVER_MEMORY
+    progress: bool = False
+    archive: str | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def submitted() -> bool:
+    """Whether spark-submit started this process: its master and its settings stand."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def configuration(settings: SparkSettings, *, under_submit: bool) -> dict[str, str]:
+    """What the session is asked for, beside what spark-submit has set."""
+    wanted = {
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+        # Skewed shuffles are split while they run; a file is split by its row groups before.
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.adaptive.skewJoin.enabled": "true",
+        "spark.sql.parquet.compression.codec": "zstd",
+        # What a batch costs beside its rows is paid a fifth as often as with the usual 10,000.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+        "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        "spark.ui.showConsoleProgress": "true" if settings.progress else "false",
+    }
+    if not under_submit:
+        master = settings.master or "local[*]"
+        wanted["spark.master"] = master
+        wanted["spark.ui.enabled"] = "false"
+        wanted["spark.driver.memory"] = settings.driver_memory
+        if master.startswith("local"):
+            wanted |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+        elif settings.archive:
+            wanted["spark.submit.pyFiles"] = settings.archive
+    return wanted | dict(settings.extra)
+
+
+@contextmanager
+def session(name: str, settings: SparkSettings) -> Iterator[Any]:
+    """A session that is stopped at the end. Raises NotInstalled: no Java, or no PySpark."""
+    check_installed()
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # an extra, and slow to import
+
+    under_submit = submitted()
+    with TemporaryDirectory(prefix="ktriage-spark-") as scratch:
+        spark = _built(SparkSession.builder.appName(name), settings, Path(scratch), under_submit=under_submit)
+        spark.sparkContext.setLogLevel("ERROR")
+        try:
+            yield spark
+        except BaseException:
+            # What else goes wrong now follows from that.
+            with suppress(Exception):
+                spark.sparkContext.setLogLevel("OFF")
+            raise
+        finally:
+            spark.stop()
+
+
+def _built(builder: Any, settings: SparkSettings, scratch: Path, *, under_submit: bool) -> Any:
+    wanted = configuration(settings, under_submit=under_submit)
+    if not under_submit:
+        if (settings.master or "local").startswith("local"):
+            # The workers run this interpreter, not whichever python3 is first on the path; elsewhere it is
+            # another machine's, which PYSPARK_PYTHON names.
+            os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+            os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        os.environ["PYTHONPATH"] = os.pathsep.join(_code(os.environ.get("PYTHONPATH", "")))
+        quiet = scratch / "log4j2.properties"
+        quiet.write_text(_QUIET)
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", _QUIET_JAVA)
+        java = f"-Dlog4j2.configurationFile=file:{quiet} {_QUIET_JAVA}"
+        wanted.setdefault("spark.driver.extraJavaOptions", java)
+    for key, value in wanted.items():
+        builder = builder.config(key, value)
+    interrupted = signal.getsignal(signal.SIGINT)
+    spark = builder.getOrCreate()
+    if threading.current_thread() is threading.main_thread():
+        # PySpark takes it for itself, and would end in a traceback.
+        signal.signal(signal.SIGINT, interrupted)
+    return spark
+
+
+_QUIET_JAVA = "-Xlog:disable -Xlog:all=warning:stderr -XX:-UsePerfData"
+"""What a JVM remarks goes to stdout, which is the document's; what Spark's launcher prints is read as a command.
+Of its counters in /tmp it remarks something whenever another JVM looks through them.
+"""
+
+_QUIET = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+# Has a level of its own, so that Spark does not set one for a shell and say so.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = Spark: %p %c{1}: %m{nolookups}%n%ex{0}
+"""
+
+
+def _code(before: str) -> list[str]:
+    """Where the workers of a local run find this package, first."""
+    return [str(Path(__file__).parent.parent), *(part for part in before.split(os.pathsep) if part)]
+
+
+def check_installed() -> None:
+    """Raises NotInstalled with what to do: PySpark is missing, or the Java that it needs."""
+    if find_spec("pyspark") is None or find_spec("pyarrow") is None:
+        raise NotInstalled("the pipeline needs PySpark, which is not installed: make pipeline-setup")
+    check_java(_java_version())
+
+
+def check_java(told: str | None) -> None:
+    """``told`` is what ``java -version`` says, None where there is none. Raises NotInstalled."""
+    advice = f"Java {JAVA} or newer is needed to run Spark; on Debian: apt install openjdk-17-jre-headless"
+    if told is None:
+        raise NotInstalled(f"{advice} (no java was found; JAVA_HOME may name one)")
+    found = re.search(r'version "(\d+)', told)
+    if found is None or int(found[1]) < JAVA:
+        raise NotInstalled(
+            f"{advice} (found: {told.splitlines()[0] if told else 'one that does not answer'})"
+        )
+
+
+def _java_version() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        return None
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return told.stderr or told.stdout

@@ -1,0 +1,152 @@
+"""Where data lies: every path is a URI, and a plain path is one of this machine's files.
+
+The driver lists and reads manifests through pyarrow's file systems; Spark reads and writes the data through
+Hadoop's. Both are handed the same place, each under the scheme that it knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+from pyarrow import fs
+
+from pipeline.errors import PipelineError
+
+_GLOBS = frozenset("*?{}[]")
+_PLAIN = "/:@&=+,;~!$'()"
+_HADOOP_SCHEMES = {"s3": "s3a", "gcs": "gs"}
+_NEEDS = dict.fromkeys(
+    ("hdfs", "viewfs"), " (this needs Hadoop here: HADOOP_HOME, JAVA_HOME, and CLASSPATH of its jars)"
+)
+_ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+
+
+@dataclass(frozen=True, slots=True)
+class StoragePath:
+    """A directory or file. ``uri`` is how it was named, ``path`` what its file system calls it."""
+
+    files: Any
+    path: str
+    uri: str
+    scheme: str
+
+    def __truediv__(self, name: str) -> StoragePath:
+        return StoragePath(self.files, f"{self.path}/{name}", f"{self.uri}/{name}", self.scheme)
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+    @property
+    def hadoop(self) -> str:
+        """The URI for Spark."""
+        scheme, _, rest = self.uri.partition("://")
+        return f"{_HADOOP_SCHEMES.get(scheme, scheme)}://{rest}"
+
+    def read(self) -> bytes:
+        """The file's content. Raises PipelineError."""
+        with _explained(self), self.files.open_input_stream(self.path) as stream:
+            content: bytes = stream.read()
+            return content
+
+    def write(self, content: bytes) -> None:
+        """Makes the file with that content, in one write. Raises PipelineError."""
+        with _explained(self), self.create() as stream:
+            stream.write(content)
+
+    def make(self) -> None:
+        """Makes the directory, and those above it. Raises PipelineError."""
+        with _explained(self):
+            self.files.create_dir(self.path, recursive=True)
+
+    def create(self) -> Any:
+        """A new file to write to; directories above it are made. Raises PipelineError."""
+        with _explained(self):
+            self.files.create_dir(self.path.rsplit("/", 1)[0], recursive=True)
+            return self.files.open_output_stream(self.path)
+
+    def open(self) -> Any:
+        """The file for reading at any offset. Raises PipelineError."""
+        with _explained(self):
+            return self.files.open_input_file(self.path)
+
+    def size(self) -> int | None:
+        """Bytes, or None where there is no such file. Raises PipelineError."""
+        with _explained(self):
+            info = self.files.get_file_info(self.path)
+        return info.size if info.is_file else None
+
+    def exists(self) -> bool:
+        """Whether there is a file or directory. Raises PipelineError."""
+        with _explained(self):
+            return bool(self.files.get_file_info(self.path).type != fs.FileType.NotFound)
+
+    def walk(self) -> Iterator[StoragePath]:
+        """Every file below, by path; nothing where there is no such directory. Raises PipelineError."""
+        with _explained(self):
+            found = self.files.get_file_info(fs.FileSelector(self.path, recursive=True, allow_not_found=True))
+        for info in sorted(found, key=lambda info: str(info.path)):
+            if info.is_file:
+                below = info.path[len(self.path) :]
+                yield StoragePath(self.files, info.path, self.uri + below, self.scheme)
+
+    def remove(self) -> None:
+        """Takes the directory or file away, if it is there. Raises PipelineError."""
+        with _explained(self):
+            kind = self.files.get_file_info(self.path).type
+            if kind == fs.FileType.Directory:
+                self.files.delete_dir(self.path)
+            elif kind == fs.FileType.File:
+                self.files.delete_file(self.path)
+
+
+@contextmanager
+def _explained(place: StoragePath) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise PipelineError(f"{place.uri}: {_first_line(error)}") from None
+
+
+def _first_line(error: Exception) -> str:
+    told = getattr(error, "strerror", None) or str(error)
+    return str(told).split("\n", 1)[0].rstrip(".")
+
+
+_FILE = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/(?!/)))")
+"""How a URI of this machine's begins (RFC 8089, section 2 and appendix B)."""
+
+
+def _local(text: str) -> str:
+    """The path. Raises PipelineError for a file of another machine."""
+    path = _FILE.sub("", text, count=1)
+    if path.startswith("file:"):
+        raise PipelineError(f"{text}: a file URI names a path of this machine from its root: file:///lake")
+    return path
+
+
+def storage_path(text: str) -> StoragePath:
+    """The place that a URI or a path names. Raises PipelineError: a scheme that is not known here, a pattern."""
+    if not text.strip():
+        raise PipelineError(f"{text!r} names no place: give a directory or a URI")
+    if set(text) & _GLOBS:
+        raise PipelineError(f"{text}: *, ?, {{}} and [] would be patterns for Spark; name the place without")
+    scheme, sign, rest = text.partition("://")
+    if not sign or scheme == "file":
+        path = str(Path(_local(text)).absolute()).rstrip("/")
+        return StoragePath(fs.LocalFileSystem(), path, f"file://{path}", "file")
+    try:
+        # Hadoop takes a % or a blank for itself, and Arrow would take it for an escape.
+        files, path = fs.FileSystem.from_uri(
+            f"{_ARROW_SCHEMES.get(scheme, scheme)}://{quote(rest, safe=_PLAIN)}"
+        )
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise PipelineError(f"{text}: {_first_line(error)}{_NEEDS.get(scheme, '')}") from None
+    return StoragePath(files, path.rstrip("/"), text.rstrip("/"), scheme)

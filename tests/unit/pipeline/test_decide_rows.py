@@ -1,0 +1,144 @@
+"""What is worked out for many rows at once is what recovery/ says of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.plan.decide_rows import PLANNED, planned
+from pipeline.plan.result_to_plan import candidate, plan_row
+from pipeline.plan.row_checks import flaws
+from pipeline.snapshot.survey_columns import batch_of
+from recovery.model import Survey, TopicPartition, Unknown
+from recovery.plan.make import make_plan
+from recovery.plan.values import Header
+from recovery.ranking import Ranking, rank
+from recovery.strategy import Strategy, Verdict, decide
+from tests.pipeline.stories import partition
+from tests.pipeline.surveys import NOON, surveys
+
+PARTITIONS = 1000
+
+
+def rows_of(batch: Any, ranking: Ranking, strategy: Strategy) -> list[dict[str, Any]]:
+    return [row for told in planned(batch, ranking, strategy) for row in told.to_pylist()]
+
+
+@settings(max_examples=4, deadline=None)
+@given(st.integers(0, 2**32))
+def test_every_ranking_and_strategy_agrees_with_the_rules_on_every_row(seed: int) -> None:
+    told = surveys(seed, PARTITIONS)
+    by_name = {survey.tp: survey for survey in told}
+    for ranking in Ranking:
+        for strategy in Strategy:
+            found = rows_of(batch_of(told, {}), ranking, strategy)
+            assert len(found) == len(told)
+            for row in found:
+                survey = by_name[TopicPartition(row["topic"], row["partition"])]
+                _agrees(row, survey, ranking, strategy)
+
+
+def _agrees(row: dict[str, Any], survey: Survey, ranking: Ranking, strategy: Strategy) -> None:
+    wanted = decide(survey, ranking, strategy)
+    assert (row["verdict"], row["reason"]) == (wanted.verdict.value, wanted.reason), survey
+    assert row["chosen"] == wanted.leader, survey
+    assert tuple(row["election_order"]) == wanted.order, survey
+    assert tuple(row["waits_for"]) == wanted.waits_for, survey
+    assert row["other_ranking_leader"] == wanted.other_ranking_leader, survey
+    header = Header("p", "c", NOON, "me", "0.1.0", ranking, strategy)
+    if wanted.verdict is Verdict.ELECT:
+        assert plan_row(row) == make_plan(header, [(survey, wanted)]).rows[0], survey
+    elif survey.state.offline:
+        ranked = rank(survey, ranking)
+        brokers = [] if isinstance(ranked, Unknown) else [one.broker for one in ranked]
+        assert [candidate(one).broker for one in row["candidates"] or ()] == brokers, survey
+
+
+def test_the_tests_surveys_reach_every_verdict() -> None:
+    told = surveys(1, PARTITIONS)
+    for ranking in Ranking:
+        reached = {decide(survey, ranking, strategy).verdict for survey in told for strategy in Strategy}
+        assert reached == set(Verdict)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_batch_of_none_or_one_is_a_batch(count: int) -> None:
+    (told,) = planned(batch_of(surveys(3, count), {}), Ranking.LAST_RECORD, Strategy.BALANCED)
+    assert told.schema.equals(PLANNED) and told.num_rows == count
+
+
+def test_a_slice_of_a_batch_is_planned_as_the_rows_that_are_in_it() -> None:
+    whole = batch_of(surveys(4, 60), {})
+    found = rows_of(whole.slice(20, 15), Ranking.LAST_RECORD, Strategy.COMPLETE)
+    assert found == rows_of(whole, Ranking.LAST_RECORD, Strategy.COMPLETE)[20:35]
+
+
+def _replica(**fields: Any) -> dict[str, Any]:
+    return {"replicas": lambda replicas: [replicas[0] | fields, *replicas[1:]]}
+
+
+BROKEN: list[tuple[dict[str, Any], str | None]] = [
+    ({}, None),
+    ({"partition": None}, "no topic or partition"),
+    ({"topic": ""}, "no topic or partition"),
+    ({"topic": "", "leader": None, "isr": None}, "no topic or partition"),
+    ({"leader": None}, "no leader, epoch or id is told"),
+    ({"topic_id": None}, "no leader, epoch or id is told"),
+    ({"assignment": []}, "no assignment, or a broker in it twice"),
+    ({"assignment": [1, 1, 3]}, "no assignment, or a broker in it twice"),
+    ({"assignment": [1, None, 3]}, "no assignment, or a broker in it twice"),
+    ({"isr": None}, "ISR is not told, or broken"),
+    ({"elr": [None]}, "ISR is not told, or broken"),
+    ({"isr": [77]}, "a leader, or a member of ISR or ELR, outside the assignment"),
+    ({"elr": [77]}, "a leader, or a member of ISR or ELR, outside the assignment"),
+    ({"leader": 77}, "a leader, or a member of ISR or ELR, outside the assignment"),
+    ({"elr": None, "last_known_elr": None}, None),
+    ({"reassigning": None}, "whether a reassignment is in progress is neither told nor unknown"),
+    ({"reassigning": None, "reassigning_unknown": {"why": "failed", "detail": ""}}, None),
+    ({"replicas": None}, "replicas are not told"),
+    ({"replicas": lambda replicas: [None, *replicas[1:]]}, "replicas are not told"),
+    (_replica(broker=9), "a replica outside the assignment"),
+    ({"replicas": lambda replicas: replicas[:2]}, "the replicas are not those of the assignment"),
+    ({"replicas": lambda replicas: replicas[::-1]}, "the replicas are not those of the assignment"),
+    (_replica(standing="leaping"), "a replica of unknown standing"),
+    (_replica(standing=None), "a replica of unknown standing"),
+    (_replica(log_end=None), "a log's offsets or epoch are missing or impossible"),
+    (_replica(log_end=2**62), "a log's offsets or epoch are missing or impossible"),
+    (_replica(log_end=2**56), "a log's offsets or epoch are missing or impossible"),
+    (_replica(log_end=2**56 - 1), None),
+    (_replica(leader_epoch=None), "a log's offsets or epoch are missing or impossible"),
+    (_replica(log_end=None, unknown={"why": "not answered", "detail": ""}), None),
+    (_replica(spans=None), "a log's lineage is missing or impossible"),
+    (_replica(spans=None, lineage_unknown={"why": "not allowed", "detail": ""}), None),
+    (_replica(floor=None), "a log's lineage is missing or impossible"),
+    (_replica(spans=[{"epoch": -1, "start": 0, "end": 5}]), None),
+    (_replica(spans=[{"epoch": -2, "start": 0, "end": 5}]), "a log's lineage is missing or impossible"),
+    (_replica(spans=[None]), "a log's lineage is missing or impossible"),
+    (
+        _replica(spans=[{"epoch": 2, "start": -(2**63), "end": 2**63 - 1}]),
+        "a log's lineage is missing or impossible",
+    ),
+    (
+        _replica(spans=[{"epoch": 2, "start": 0, "end": 5}, {"epoch": 2, "start": 5, "end": 9}]),
+        "a log's lineage is missing or impossible",
+    ),
+]
+
+
+def test_each_broken_row_is_told_by_its_reason_and_no_other_row() -> None:
+    whole = batch_of([partition(number, leader=-1, isr=()) for number in range(len(BROKEN))], {})
+    rows = whole.to_pylist()
+    for row, (changes, _) in zip(rows, BROKEN, strict=True):
+        for name, change in changes.items():
+            row[name] = change(row[name]) if callable(change) else change
+    batch = pa.RecordBatch.from_pylist(rows, schema=whole.schema)
+    wanted = [reason for _, reason in BROKEN]
+    assert flaws(batch).to_pylist() == wanted
+    found = rows_of(batch, Ranking.LAST_RECORD, Strategy.AGGRESSIVE)
+    quarantined = [row["reason"] for row in found if row["verdict"] == "quarantined"]
+    assert quarantined == [reason for reason in wanted if reason is not None]
+    assert len(found) == len(rows)

@@ -1,0 +1,31 @@
+"""What a run that failed says: one line, out of the many that Spark has for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.job_run import told
+
+TRACE = """\
+An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "pieces.py", line 77, in read
+pipeline.errors.PipelineError: file:///lake/part-00000.parquet: it is torn
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (TRACE, "file:///lake/part-00000.parquet: it is torn"),
+        (
+            "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found",
+            "s3a.S3A",
+        ),
+        ('No FileSystem for scheme "gs"', "no client for that store (gs), and needs Hadoop's"),
+        ("[DIVIDE_BY_ZERO] by zero.\nat x", "[DIVIDE_BY_ZERO] by zero."),
+    ],
+)
+def test_one_line_is_told_of_many(lines: str, said: str) -> None:
+    found = told(lines.splitlines(), lines.splitlines()[0])
+    assert said in found and "\n" not in found

@@ -1,0 +1,163 @@
+"""Results in the terminal."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from console.output.bar_table import bar, by_id, rendered, widths
+from console.output.pipeline_report import show_result
+from console.output.screen import Screen
+from pipeline.results import JobResult
+from pipeline.storage import storage_path
+from tests.pipeline.surveys import NOON
+
+EXPOSED = {
+    "cluster_id": "c",
+    "partitions": 7,
+    "offline": 3,
+    "unclean": 2,
+    "under_min_isr": 5,
+    "saved_by_one_more_in_sync": 1,
+    "writable_with_min_isr_one_less": 4,
+    "place": 1,
+}
+SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
+    "exposure": (
+        {"clusters": {"c": ["s"]}},
+        {
+            "worst": [
+                EXPOSED | {"kind": "rack", "failed": ["a"], "together": 1},
+                EXPOSED | {"kind": "broker", "failed": ["1", "2"], "together": 2},
+            ],
+            "topics": [EXPOSED | {"topic": "orders", "broker": 1}],
+            "refused": [{"cluster_id": "d", "snapshot": "", "reason": "it is torn", "rows": -1}],
+            "quarantined": [],
+        },
+        ["one failure", "1 + 2", "orders", "left out: cluster d: it is torn"],
+    ),
+    "history": (
+        {"clusters": {"c": 4}},
+        {
+            "gaps": {"c": 1},
+            "counts": [
+                {
+                    "cluster_id": "c",
+                    "kind": "offline",
+                    "outcome": "unknown",
+                    "incidents": 2,
+                    "at_least_s": 60.0,
+                }
+            ],
+            "offenders": [
+                {
+                    "cluster_id": "c",
+                    "topic": "t",
+                    "partition": 3,
+                    "kind": "offline",
+                    "incidents": 2,
+                    "at_least_s": 60.0,
+                }
+            ],
+            "longest": [
+                {
+                    "cluster_id": "c",
+                    "topic": "t",
+                    "partition": 3,
+                    "kind": "offline",
+                    "began": "noon",
+                    "at_least_s": 60.0,
+                    "at_most_s": None,
+                    "outcome": "unknown",
+                    "how": None,
+                    "who": None,
+                }
+            ],
+            "events": [
+                {
+                    "when": "noon",
+                    "cluster_id": "c",
+                    "subject": "broker 2",
+                    "was": "up",
+                    "now": "fenced",
+                    "in_a_gap": True,
+                }
+            ],
+        },
+        ["c: 4 snapshots, 1 gaps of which nothing is known", "t-3", "at least 60", "in a gap"],
+    ),
+}
+
+
+@pytest.mark.parametrize("job", SUMMARIES)
+@pytest.mark.parametrize("rows", [0, 1, 20])
+def test_a_result_says_what_it_found(job: str, rows: int) -> None:
+    asked, summary, said = SUMMARIES[job]
+    result = JobResult(storage_path("/results/run"), job, NOON, "0.1.0", (), asked, summary)
+    out, err = io.StringIO(), io.StringIO()
+    show_result(Screen(lambda: 0.0, out, err), result, rows, json=False)
+    for words in said:
+        assert words in out.getvalue()
+    assert err.getvalue() == "result: file:///results/run\n"
+
+
+def test_a_bar_shows_what_is_not_nothing() -> None:
+    assert bar(0, 10) == "" and bar(10, 10, 4) == "████" and bar(0.001, 10) == "▏"
+    assert bar(5, 0) == ""
+
+
+def test_at_eighty_columns_every_number_is_whole_and_nothing_is_cut_off() -> None:
+    heads = ("what", "fails", "on it", "offline", "unclean only", "saved by one more in sync")
+    rows = [("log dir", "2:/kafka/0 + 3:/kafka/0", "1,234,567", "7", "7", "12,345")]
+    found = widths(heads, rows, 80)
+    assert sum(found) + 3 * (len(heads) - 1) + 2 <= 80
+    assert all(size >= len(cell) for size, cell in zip(found[2:], rows[0][2:], strict=True))
+    assert widths(heads, rows, 300) == [
+        max(len(head), len(cell)) for head, cell in zip(heads, rows[0], strict=True)
+    ]
+
+
+IDS = ("0FLcoI1SYsqjsfqvOw9AGw", "Gw9AOwvqfsjqsYS1IocLF0")
+HEADS = ("cluster", "partition", "leader", "loses", "", "why")
+
+
+def choices(*clusters: str, topic: str = "payments") -> list[tuple[str, ...]]:
+    why = "best of 3 of 3 that answered: last record's epoch 7, log end 663284"
+    return [(cluster, f"{topic}-3", "65", "997 or more", "█", why) for cluster in clusters]
+
+
+def test_a_cluster_that_is_the_only_one_stands_in_the_title(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KTRIAGE_WIDTH", "80")
+    title, *lines = rendered("the worst choices", HEADS, choices(IDS[0], IDS[0]))
+    assert title == f"the worst choices, cluster {IDS[0]}"
+    assert not any(IDS[0] in line for line in lines)
+    assert any("partition " in line for line in lines)
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_the_ids_of_several_clusters_are_whole(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("KTRIAGE_WIDTH", columns)
+    heads = ("id", "partitions", "to elect", "lose nothing", "lose at least", "", "unknown bound", "others")
+    rows = [(name, "1,000,000", "12,345", "12,345", "123,456,789", "█", "12,345", "7 wait") for name in IDS]
+    for lines in (
+        list(rendered("the worst choices", HEADS, choices(*IDS))),
+        list(by_id("clusters", heads, rows)),
+    ):
+        assert all(any(name in line for line in lines) for name in IDS)
+        assert all(len(line) <= int(columns) for line in lines)
+
+
+@pytest.mark.parametrize("columns", range(100, 180, 10))
+def test_a_bar_is_whole_or_not_there(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("KTRIAGE_WIDTH", str(columns))
+    whole = "█" * 18
+    rows = [(*row[:4], whole, row[5]) for row in choices(*IDS)]
+    drawn = "\n".join(rendered("the worst choices", HEADS, rows))
+    assert drawn.count("█") == drawn.count(whole) * 18
+
+
+def test_one_long_name_takes_no_other_columns_room() -> None:
+    found = widths(HEADS, choices(*IDS, topic="t" * 249), 160)
+    assert found[-1] >= 40

@@ -1,0 +1,149 @@
+"""Places, results, the archive and the session's settings, without Spark."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from datetime import datetime, timedelta
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import NotInstalled, PipelineError
+from pipeline.executor_archive import build
+from pipeline.results import JobResult, commit, read_result, read_results, run_directory
+from pipeline.snapshot_schema import PARTITIONS, ddl
+from pipeline.spark_session import SparkSettings, check_java, configuration
+from pipeline.storage import storage_path
+from tests.pipeline.surveys import NOON
+
+
+def test_a_path_is_a_uri_of_this_machine_and_object_stores_are_named_for_each_side(tmp_path: Path) -> None:
+    here = storage_path(str(tmp_path / "a b"))
+    assert here.uri == here.hadoop == f"file://{tmp_path}/a b"
+    for uri in (f"file://{tmp_path}", f"file:{tmp_path}", f"file://localhost{tmp_path}"):
+        assert (storage_path(uri).path, storage_path(uri).uri) == (str(tmp_path), f"file://{tmp_path}")
+    assert (here / "x").name == "x"
+
+
+@pytest.mark.parametrize("text", ["lake*", "lake/{a,b}", "nowhere://x/y"])
+def test_a_place_that_cannot_be_is_one_clear_line(text: str) -> None:
+    with pytest.raises(PipelineError) as told:
+        storage_path(text)
+    assert text in str(told.value) and "\n" not in str(told.value)
+
+
+def test_a_result_is_there_when_its_manifest_is(tmp_path: Path) -> None:
+    out = storage_path(str(tmp_path))
+    directory = run_directory(out, "plan", NOON, "t")
+    (directory / "plans" / "part-0.parquet").write(b"")
+    with pytest.raises(PipelineError, match="no finished result of plan"):
+        read_result(out, "plan")
+    result = JobResult(directory, "plan", NOON, "0.1.0", ("plans",), {"ranking": "last-record"}, {"n": 1})
+    commit(result)
+    assert read_result(out, "plan") == read_result(directory) == read_results(out)[0] == result
+    with pytest.raises(PipelineError, match="a result of plan, not of drill"):
+        read_result(directory, "drill")
+    with pytest.raises(PipelineError, match="without incidents"):
+        result.table("incidents")
+
+
+def test_a_result_that_cannot_be_read_matters_only_where_it_may_be_the_newest(tmp_path: Path) -> None:
+    out = storage_path(str(tmp_path))
+
+    def ran(job: str, when: datetime, token: str) -> JobResult:
+        return commit(JobResult(run_directory(out, job, when, token), job, when, "0.1.0", (), {}, {}))
+
+    def spoils(one: JobResult) -> None:
+        (one.place / "manifest.json").write(b'{"format": "ktriage.result", "version": 99}')
+
+    older, newest, drill = (
+        ran("plan", NOON, "a"),
+        ran("plan", NOON + timedelta(hours=1), "b"),
+        ran("drill", NOON + timedelta(hours=2), "c"),
+    )
+    spoils(older)
+    assert read_result(out, "plan") == newest
+    assert read_result(out) == drill
+    spoils(drill)
+    assert read_result(out, "plan") == newest, "a drill is no plan"
+    with pytest.raises(PipelineError, match="result format 99"):
+        read_result(out)
+    with pytest.raises(PipelineError, match="result format 99"):
+        read_results(out)
+    spoils(newest)
+    with pytest.raises(PipelineError, match="result format 99"):
+        read_result(out, "plan")
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        (None, "no java was found"),
+        ('openjdk version "11.0.2" 2019-01-15\nmore', 'found: openjdk version "11.0.2" 2019-01-15'),
+        ("", "does not answer"),
+    ],
+)
+def test_a_java_that_will_not_do_is_one_clear_line(told: str | None, found: str) -> None:
+    with pytest.raises(NotInstalled, match="Java 17 or newer is needed to run Spark") as said:
+        check_java(told)
+    assert found in str(said.value) and "\n" not in str(said.value)
+
+
+def test_a_java_that_will_do_is_taken() -> None:
+    check_java('openjdk version "17.0.15" 2025-04-15')
+    check_java('openjdk version "21" 2023-09-19')
+
+
+def test_without_pyspark_the_command_says_how_to_get_it(tmp_path: Path) -> None:
+    code = (
+        "import sys, importlib.util as u; real = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'pyspark' else real(name, *a)\n"
+        "sys.argv = ['ktriage', 'pipeline', 'drill', '--out', 'x']\n"
+        "from console.cli.main import main; main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1].endswith("PySpark, which is not installed: make pipeline-setup")
+
+
+def test_under_spark_submit_the_given_master_stands() -> None:
+    own = configuration(SparkSettings("local[2]"), under_submit=False)
+    given = configuration(SparkSettings("local[2]"), under_submit=True)
+    assert own["spark.master"] == "local[2]" and own["spark.driver.bindAddress"] == "127.0.0.1"
+    assert "spark.master" not in given and "spark.driver.memory" not in given
+    elsewhere = configuration(SparkSettings("spark://h:7077", archive="a.zip"), under_submit=False)
+    assert elsewhere["spark.submit.pyFiles"] == "a.zip" and "spark.driver.bindAddress" not in elsewhere
+
+
+def test_the_archive_holds_what_executors_run_and_imports_by_itself(tmp_path: Path) -> None:
+    archive, _ = build(storage_path(str(tmp_path)))
+    names = zipfile.ZipFile(BytesIO(archive.read())).namelist()
+    assert "pipeline/drills/drill_case.py" in names and "recovery/strategy.py" in names
+    assert not [name for name in names if name.startswith(("console", "widgets", "tests", "backends/live"))]
+    code = (
+        f"import sys; sys.path[:] = [{archive.path!r}] + [p for p in sys.path if 'packages' in p or 'lib' in p]\n"
+        "from pipeline.drills.drill_case import DrillCase, run\n"
+        "import pipeline; assert '.zip' in pipeline.__file__\n"
+        "row = run(DrillCase('kills', 'last-record', 1, 1)); assert not row.error, row.error\n"
+        "row = run(DrillCase('stale-long-tail', 'last-record', None, 1)); assert not row.error, row.error"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-I", "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_the_written_schema_is_what_spark_reads() -> None:
+    text = ddl(PARTITIONS, layout=True)
+    assert "`replicas` array<struct<`broker`: int" in text
+    assert text.endswith("`cluster_id` string, `date` string, `snapshot` string")

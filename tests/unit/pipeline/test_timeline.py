@@ -1,0 +1,61 @@
+"""When a cluster was looked at, and where nothing is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pipeline.history.timeline import timeline, usable
+from pipeline.snapshot.catalog import read_catalog
+from pipeline.snapshot.manifest import MISSED, SnapshotKind
+from pipeline.snapshot.retention import remove
+from pipeline.storage import storage_path
+from tests.pipeline.stories import Diary, minute_of, partition
+
+
+def _diary(tmp_path: Path) -> Diary:
+    diary = Diary(storage_path(str(tmp_path)))
+    diary.write(0, [partition()])
+    for minute in range(1, 5):
+        diary.write(minute, [], kind=SnapshotKind.CHANGES)
+    diary.write(5, [partition()])
+    return diary
+
+
+def test_snapshots_that_follow_one_another_are_one_segment(tmp_path: Path) -> None:
+    diary = _diary(tmp_path)
+    moments = timeline("c", read_catalog(diary.root).clusters["c"])
+    assert [moment.segment for moment in moments] == [0] * 6
+    assert [moment.last for moment in moments] == [False] * 5 + [True]
+    assert moments[0].before is None and moments[3].before == minute_of(2)
+
+
+def test_after_a_missing_link_nothing_is_known_until_the_next_full_snapshot(tmp_path: Path) -> None:
+    diary = _diary(tmp_path)
+    remove(diary.root, read_catalog(diary.root).clusters["c"][2])
+    moments = timeline("c", read_catalog(diary.root).clusters["c"])
+    assert [(moment.at, moment.segment) for moment in moments] == [
+        (minute_of(0), 0),
+        (minute_of(1), 0),
+        (minute_of(5), 1),
+    ]
+    assert moments[-1].before is None
+
+
+def test_since_begins_with_the_full_snapshot_that_it_needs(tmp_path: Path) -> None:
+    catalog = read_catalog(_diary(tmp_path).root)
+    assert len(usable(catalog, "c", minute_of(3))) == 6
+    assert len(usable(catalog, "c", minute_of(4.5))) == 1
+    assert usable(catalog, "c", minute_of(9)) == ()
+
+
+def test_a_snapshot_that_cannot_be_read_is_a_gap_and_so_is_one_that_failed(tmp_path: Path) -> None:
+    diary = Diary(storage_path(str(tmp_path)))
+    for minute in range(5):
+        diary.write(minute, [partition()])
+    manifests = read_catalog(diary.root).clusters["c"]
+    assert [moment.segment for moment in timeline("c", manifests)] == [0] * 5
+    left = [*manifests[:2], *manifests[3:]]
+    assert [moment.segment for moment in timeline("c", left, [manifests[2].snapshot])] == [0, 0, 1, 1]
+    failed = [*manifests[:3], replace(manifests[3], notes={MISSED: "1"}), manifests[4]]
+    assert [moment.segment for moment in timeline("c", failed)] == [0, 0, 0, 1, 1]
