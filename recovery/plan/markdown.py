@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from recovery.model import Standing
 from recovery.plan.review import Summary, candidate_harm, lost_ranges, successor_harm, summarise, worst
-from recovery.plan.values import Plan, PlanRow
+from recovery.plan.successors import Risk, at_risk, risk_text
+from recovery.plan.values import Plan, PlanRow, Successor
 from recovery.plan.write import digest, utc_text
 
 WORST = 10
@@ -18,7 +20,7 @@ def markdown(plan: Plan, file: str, next_command: str) -> str:
         f"- Cluster: `{_code(header.cluster_id)}`",
         f"- Made: {utc_text(header.made_at)} by {_plain(header.made_by)}, ktriage {_plain(header.tool_version)}"
         f", ranking `{header.ranking}`, strategy `{header.strategy}`",
-        *_counts(summary),
+        *_counts(summary, at_risk(plan)),
         "",
         *_worst(plan, summary),
         f"Plan `{_code(header.plan_id)}` in `{_code(file)}`, SHA-256 `{digest(plan)}`",
@@ -28,12 +30,14 @@ def markdown(plan: Plan, file: str, next_command: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _counts(summary: Summary) -> list[str]:
+def _counts(summary: Summary, risk: Risk) -> list[str]:
     lines = [
         f"- To elect: {summary.elect:,}; certain to lose nothing: {summary.lossless:,};"
         f" may lose something: {summary.may_lose:,}",
         f"- Offsets lost: {summary.loss}" + _unknown(summary),
     ]
+    if risk.rows:
+        lines.append(f"- {risk_text(risk)[0].upper()}{risk_text(risk)[1:]}")
     if summary.not_elected:
         counts = ", ".join(f"{verdict} {count:,}" for verdict, count in sorted(summary.not_elected.items()))
         lines.append(f"- Nobody is elected for {sum(summary.not_elected.values()):,}: {counts}")
@@ -69,9 +73,16 @@ def _worst(plan: Plan, summary: Summary) -> list[str]:
 
 def _table_row(row: PlanRow) -> str:
     successor = row.successor
-    then = "nobody" if successor is None else f"{successor.broker}: {successor_harm(row)}"
+    then = "nobody" if successor is None else f"{_named(successor)}: {successor_harm(row, successor)}"
     losses = candidate_harm(row.chosen), lost_ranges(row.loss), then, ", ".join(row.marks)
     return f"| `{row.tp}` | {row.leader} | {' | '.join(map(_plain, losses))} |"
+
+
+def _named(successor: Successor) -> str:
+    """The broker, with its standing where it is elected only if it is back by then."""
+    if successor.standing is Standing.ELECTABLE:
+        return str(successor.broker)
+    return f"{successor.broker} ({successor.standing})"
 
 
 def _count(number: int, what: str) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from recovery.loss import Branch, Loss, branches
 from recovery.model import EpochSpan, Standing, TopicPartition
-from recovery.plan.values import Plan, PlanCandidate, PlanRow
+from recovery.plan.values import Plan, PlanCandidate, PlanRow, Successor
 from recovery.strategy import Verdict
 
 
@@ -128,13 +128,16 @@ def candidate_harm(candidate: PlanCandidate) -> str:
     return harm_text(candidate.loss, candidate.last_epoch)
 
 
-def successor_harm(row: PlanRow) -> str:
-    """What is destroyed when the chosen one drops out and the next is elected; "" where there is nobody."""
-    successor = row.successor
-    if successor is None:
-        return ""
+def successor_harm(row: PlanRow, successor: Successor) -> str:
+    """What is destroyed when this one is elected instead of the chosen leader."""
     known = row.candidate(successor.broker)
     return harm_text(successor.loss, None if known is None else known.last_epoch)
+
+
+def fixed_order_text(row: PlanRow) -> str:
+    """Why the order of the replicas stays as it is; only where it does."""
+    missing = next(broker for broker, s in row.standings.items() if s is Standing.UNREGISTERED)
+    return f"the order of the replicas cannot be changed: broker {missing} is not registered"
 
 
 def lost_ranges(loss: Loss) -> str:
@@ -177,7 +180,7 @@ def review_row(row: PlanRow) -> ReviewRow:
         candidate_harm(chosen),
         lost_ranges(chosen.loss),
         None if successor is None else successor.broker,
-        successor_harm(row),
+        "" if successor is None else successor_harm(row, successor),
         ", ".join(row.marks),
         _note(row),
     )
@@ -187,8 +190,27 @@ def _note(row: PlanRow) -> str:
     notes = [row.reason]
     if row.other_ranking_leader is not None:
         notes.append(_other_choice(row, row.other_ranking_leader))
+    if row.order_is_fixed:
+        notes.append(_fixed_order(row))
     if row.silent:
         notes.append(f"no answer from {', '.join(map(str, row.silent))}")
+    return "; ".join(notes)
+
+
+def _fixed_order(row: PlanRow) -> str:
+    """Names who stands before the chosen leader: it is elected instead, at once or as soon as it is back."""
+    notes = [fixed_order_text(row)]
+    place = row.replicas.index(row.leader)
+    for broker, _, standing in row.successors:
+        if row.replicas.index(broker) > place:
+            continue
+        if standing is Standing.ELECTABLE:
+            notes.append(
+                f"an unclean election elects broker {broker}, which stands first, and not {row.leader}"
+            )
+        else:
+            first = f"broker {broker} stands first ({standing} now)"
+            notes.append(f"{first} and is elected instead of {row.leader} if it is back by then")
     return "; ".join(notes)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from recovery.loss import Loss
 from recovery.plan.values import Plan, PlanError, PlanRow
 
 
@@ -24,11 +25,21 @@ def only(plan: Plan, topics: Collection[str]) -> Plan:
     return _keep(plan, lambda row: row.tp.topic in topics)
 
 
-def max_loss(plan: Plan, offsets: int) -> Plan:
-    """The rows that lose at most ``offsets``; where no bound is known, the row is over the limit."""
+def max_loss(plan: Plan, offsets: int, *, successors: bool = True) -> Plan:
+    """The rows that lose at most ``offsets``, whether the chosen one is elected or one of its ``successors``.
+
+    Where no bound is known, the row is over the limit.
+    """
     if offsets < 0:
         raise PlanError(f"expected a number of offsets from 0, not {offsets}")
-    return _keep(plan, lambda row: row.loss.at_most is not None and row.loss.at_most <= offsets)
+
+    def within(loss: Loss) -> bool:
+        return loss.at_most is not None and loss.at_most <= offsets
+
+    def wanted(row: PlanRow) -> bool:
+        return within(row.loss) and (not successors or all(within(s.loss) for s in row.successors))
+
+    return _keep(plan, wanted)
 
 
 def _keep(plan: Plan, wanted: Callable[[PlanRow], bool]) -> Plan:

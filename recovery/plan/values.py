@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -78,10 +79,15 @@ class Silent(NamedTuple):
 
 
 class Successor(NamedTuple):
-    """Who would be elected if the chosen one dropped out, and what that loses (unknown where it was silent)."""
+    """Who may be elected instead of the chosen one, and what that loses (unknown where it was silent).
+
+    ``standing`` other than electable: it stands first and cannot be put behind the chosen one, and is elected
+    if it is back by then.
+    """
 
     broker: int
     loss: Loss
+    standing: Standing = Standing.ELECTABLE
 
 
 class PlanRow(NamedTuple):
@@ -118,18 +124,46 @@ class PlanRow(NamedTuple):
         return self.chosen.loss
 
     @property
-    def successor(self) -> Successor | None:
-        """Who would be elected if the chosen one dropped out: the next in the order that can be.
+    def order_is_fixed(self) -> bool:
+        """Whether Kafka refuses to write another order: a replica's broker is not registered."""
+        unregistered = Standing.UNREGISTERED
+        return any(silent.standing is unregistered for silent in self.unanswered) or any(
+            candidate.standing is unregistered for candidate in self.candidates
+        )
 
-        A broker that only we cannot reach is elected like any other.
+    @property
+    def successors(self) -> tuple[Successor, ...]:
+        """Who may be elected instead of the chosen one, in Kafka's order.
+
+        The next in the order that can be elected, if the chosen one drops out; a broker that only we cannot reach
+        is elected like any other. Where no order can be written the assignment decides: a replica that stands
+        before the chosen one is elected first as soon as it can be, although the chosen one is alive.
         """
-        for broker in self.order[1:]:
+        if not self.order_is_fixed:
+            return tuple(self._next_electable(self.order[1:]))
+        place = self.replicas.index(self.leader)
+        standings = self.standings
+        ahead = [b for b in self.replicas[:place] if standings[b] is not Standing.UNREGISTERED]
+        first = [Successor(b, self._loss_of(b), standings[b]) for b in ahead]
+        return (*first, *self._next_electable(self.replicas[place + 1 :]))
+
+    @property
+    def successor(self) -> Successor | None:
+        """The first of those that may be elected instead of the chosen one."""
+        return next(iter(self.successors), None)
+
+    def _next_electable(self, brokers: tuple[int, ...]) -> Iterator[Successor]:
+        """The first of ``brokers`` that can be elected; nothing where none can be."""
+        for broker in brokers:
             candidate = self.candidate(broker)
-            if candidate is not None and candidate.electable:
-                return Successor(broker, candidate.loss)
-            if candidate is None and self.standings[broker] is Standing.ELECTABLE:
-                return Successor(broker, _UNKNOWN)
-        return None
+            standing = self.standings[broker] if candidate is None else candidate.standing
+            if standing is Standing.ELECTABLE:
+                yield Successor(broker, self._loss_of(broker))
+                return
+
+    def _loss_of(self, broker: int) -> Loss:
+        candidate = self.candidate(broker)
+        return _UNKNOWN if candidate is None else candidate.loss
 
     @property
     def standings(self) -> dict[int, Standing]:
