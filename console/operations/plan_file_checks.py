@@ -47,16 +47,19 @@ def plan_digest(plan: Plan | BarePlan) -> str:
     return digest(plan) if isinstance(plan, Plan) else text_digest(bare_json(plan))
 
 
-def narrowed(plan: Plan, count: int | None, topics: Sequence[str], most: int | None) -> Plan:
+def narrowed(
+    plan: Plan, count: int | None, topics: Sequence[str], most: int | None, *, successors: bool = True
+) -> Plan:
     """The part of the plan for a canary: those topics, that lose so much at most, the first so many of these.
 
-    Raises InputError where nothing is left.
+    ``successors``: the limit is also for who may be elected instead of the chosen leader. Raises InputError where
+    nothing is left.
     """
     try:
         if topics:
             plan = only(plan, topics)
         if most is not None:
-            plan = max_loss(plan, most)
+            plan = max_loss(plan, most, successors=successors)
         if count is not None:
             plan = first(plan, count)
     except PlanError as error:

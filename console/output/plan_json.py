@@ -9,6 +9,7 @@ from console.output.survey_json import unknown_json
 from recovery.loss import Loss
 from recovery.model import TopicPartition, Unknown
 from recovery.plan.review import Summary
+from recovery.plan.successors import worse_successor
 from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.verify import RowState
 from recovery.plan.write import digest, utc_text
@@ -64,6 +65,8 @@ def row_json(row: PlanRow) -> dict[str, object]:
         "loss": loss_json(row.loss),
         "successor": successor.broker if successor else None,
         "successorLoss": loss_json(successor.loss) if successor else None,
+        "successorStanding": successor.standing.value if successor else None,
+        "successorLosesMore": worse_successor(row) is not None,
         "otherRankingLeader": row.other_ranking_leader,
         "marks": [mark.value for mark in row.marks],
         "reason": row.reason,

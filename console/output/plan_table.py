@@ -12,6 +12,7 @@ from console.output.screen import printable
 from console.output.text_table import TextColumn, table
 from recovery.model import Unknown
 from recovery.plan.review import Summary, candidate_harm, review_row, summarise, worst
+from recovery.plan.successors import at_risk, risk_text
 from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.verify import Leading, Order, RowState
 from recovery.strategy import Verdict
@@ -65,6 +66,9 @@ def summary_lines(summary: Summary, plan: Plan) -> Iterator[str]:
         f"of these {summary.lossless:,} lose nothing for certain, {summary.may_lose:,} may lose something"
         f"{unbounded}; offsets lost: {summary.loss}"
     )
+    risk = at_risk(plan)
+    if risk.rows:
+        yield f"{risk_text(risk)}: see THEN LOST"
     if summary.not_best:
         yield f"in {summary.not_best:,} a candidate that ranks better is passed over: see NOTE"
     if summary.disagree:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from recovery.loss import Loss
-from recovery.model import TopicPartition
+from recovery.model import Standing, TopicPartition
 from recovery.plan.compare import Now, RowCheck
 from recovery.plan.values import NotElected, PlanRow
 from recovery.plan.verify import RowState
 from recovery.strategy import Verdict
-from widgets.harm import loss_order, loss_tone, short_loss
+from widgets.harm import STANDING_WORDS, loss_order, loss_tone, short_loss
 from widgets.plan.view import RowOutcome
 from widgets.table import Column, Grouping
 from widgets.text import Tone, ids, printable
@@ -85,7 +85,11 @@ def _loses_tone(row: PlannedRow) -> Tone:
 
 def _drops_out(row: PlannedRow) -> str:
     successor = None if row.planned is None else row.planned.successor
-    return "" if successor is None else str(successor.broker)
+    if successor is None:
+        return ""
+    if successor.standing is Standing.ELECTABLE:
+        return str(successor.broker)
+    return f"{successor.broker} ({STANDING_WORDS[successor.standing]})"
 
 
 def _successor(row: PlannedRow) -> tuple[Loss, int | None] | None:

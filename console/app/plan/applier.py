@@ -20,6 +20,7 @@ from console.operations.unfinished_orders import HalfDone
 from console.output.resume_report import unfinished_lines
 from recovery.model import Unknown
 from recovery.plan.review import candidate_harm, worst
+from recovery.plan.successors import risk_lines
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.verify import RowState
 from widgets.dialogs.confirm import Confirmation, ConfirmRequest
@@ -198,6 +199,7 @@ def request(frozen: Frozen, prepared: Prepared) -> ConfirmRequest:
         warnings += [
             f"{row.tp}: {mark}: {mark.meaning}" for row in worst(frozen.plan, WORST) for mark in row.marks
         ][:WORST]
+    warnings += risk_lines(frozen.plan, WORST)
     if prepared.refused:
         warnings.append(f"{len(prepared.refused):,} rows of the plan do not hold any more and are left out")
     return ConfirmRequest(

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+WORST_SUCCESSORS = 5
+"""Partitions named in a confirmation whose successor loses more than the chosen leader."""
+
 
 class Output(StrEnum):
     """How results are written."""
@@ -95,8 +98,10 @@ class Run:
         """The number that has to be read for it is typed: a plan that loses nothing is confirmed by 0."""
         from console.output.plurals import counted_as  # noqa: PLC0415  # where somebody is asked only
         from recovery.plan.review import summarise  # noqa: PLC0415
+        from recovery.plan.successors import risk_lines  # noqa: PLC0415
 
         summary = summarise(plan)
+        self.screen.say(*risk_lines(plan, WORST_SUCCESSORS))
         where = printable(f"on cluster {plan.header.cluster_id} ({self.target.title})")
         question = (
             f"{counted_as(summary.elect, 'election')} will be held {where}. To go on, type the number of partitions"

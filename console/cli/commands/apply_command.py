@@ -39,7 +39,20 @@ Only = Annotated[
 ]
 MaxLoss = Annotated[
     int | None,
-    typer.Option("--max-loss", metavar="N", min=0, help="Only partitions that lose at most N offsets."),
+    typer.Option(
+        "--max-loss",
+        metavar="N",
+        min=0,
+        help="Only partitions that lose at most N offsets, also if the chosen leader drops out and the next one"
+        " is elected.",
+    ),
+]
+IgnoreSuccessorLoss = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-successor-loss",
+        help="For --max-loss: count the loss of the chosen leader only, not that of the next one.",
+    ),
 ]
 StopAfter = Annotated[
     int | None,
@@ -62,6 +75,7 @@ def apply(
     first: First = None,
     only: Only = None,
     max_loss: MaxLoss = None,
+    ignore_successor_loss: IgnoreSuccessorLoss = False,
     stop_after: StopAfter = None,
     reviewed_by: ReviewedBy = None,
     digest: Digest = None,
@@ -73,6 +87,8 @@ def apply(
 ) -> int:
     if (reviewed_by is None) != (digest is None):
         raise InputError("--reviewed-by and --digest need each other")
+    if ignore_successor_loss and max_loss is None:
+        raise InputError("--ignore-successor-loss is for --max-loss, which is not given")
     why = stated(reason, asked=not yes)
     from console.cli.recovery.apply_plan import Request, apply_file  # noqa: PLC0415  # not for --help
 
@@ -84,6 +100,7 @@ def apply(
             first=first,
             only=tuple(only or ()),
             max_loss=max_loss,
+            ignore_successor_loss=ignore_successor_loss,
             stop_after=stop_after,
             reviewed_by=reviewed_by,
             digest=digest,

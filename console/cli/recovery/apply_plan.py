@@ -47,6 +47,7 @@ class Request:
     first: int | None = None
     only: tuple[str, ...] = ()
     max_loss: int | None = None
+    ignore_successor_loss: bool = False
     stop_after: int | None = None
     reviewed_by: str | None = None
     digest: str | None = None
@@ -139,7 +140,13 @@ async def _prepare(
 
 
 def _narrow(plan: Plan, request: Request) -> Plan:
-    return narrowed(plan, request.first, request.only, request.max_loss)
+    return narrowed(
+        plan,
+        request.first,
+        request.only,
+        request.max_loss,
+        successors=not request.ignore_successor_loss,
+    )
 
 
 def _same_choice(plan: Plan) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import pytest
 
 from console.cli.base.run import Run
 from tests.unit.cli.invoking import Caller
-from tests.unit.cli.memory import CLUSTER_ID, cluster_of
+from tests.unit.cli.memory import CLUSTER_ID, cluster_of, log
 from tests.unit.cli.test_carrying_out import ANY, planned, sent
 
 
@@ -28,3 +28,39 @@ def test_the_question_counts_the_elections_and_names_the_cluster(
     assert asked[0].startswith(f"{counted} be held on cluster {CLUSTER_ID} (kafka:9092).")
     assert "not confirmed" in ended.err
     assert sent(backend) == 0
+
+
+def test_the_question_tells_what_the_successors_would_lose(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = cluster_of(2)
+    backend.logs = {1: log(100), 2: log(60), 3: log(40)}
+    plan = planned(call, backend)
+    monkeypatch.setattr(Run, "refuse_unless_interactive", lambda _run, _instead: None)
+
+    async def hears(_run: Run, _question: str) -> str:
+        return ""
+
+    monkeypatch.setattr(Run, "ask", hears)
+    ended = call("ktriage", "apply", *ANY, plan)
+    told = [line for line in ended.err.splitlines() if "instead of" in line or "would lead" in line]
+    assert "2 of 2" in told[0] and "80 offsets" in told[0]
+    assert ["orders-0: broker 2 would lead" in told[1], "orders-1: broker 2 would lead" in told[2]] == [
+        True
+    ] * 2
+    assert "loses 40" in told[1]
+
+
+def test_the_limit_is_for_the_successor_too_unless_told_otherwise(call: Caller) -> None:
+    backend = cluster_of(1)
+    backend.logs = {1: log(100), 2: log(60), 3: log(40)}
+    plan = planned(call, backend)
+    limit = ("--yes", "--reason", "a test", "--max-loss", "39")
+    ended = call("ktriage", "apply", *ANY, plan, *limit)
+    assert ended.status == 2
+    assert "no partition of the plan is left" in ended.err
+    assert sent(backend) == 0
+    alone = call("ktriage", "apply", *ANY, plan, "--ignore-successor-loss", "--yes", "--reason", "a test")
+    assert (alone.status, "--max-loss" in alone.err) == (2, True)
+    assert call("ktriage", "apply", *ANY, plan, *limit, "--ignore-successor-loss").status == 0
+    assert sent(backend) == 1
