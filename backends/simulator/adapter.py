@@ -23,19 +23,19 @@ from backends.base.answers import (
 )
 from backends.base.errors import Unreachable
 from backends.base.protocol import Progress, Recorder, Stop
-from backends.simulator.controller.requests import ELR_FEATURE
+from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Error, NotController
 from backends.simulator.network import broker as node
 from backends.simulator.network import controller
-from backends.simulator.operate.asking import Asking, denied, silence
 from backends.simulator.operate.calls import NATIVE_ELECTIONS, NATIVE_LOGS
 from backends.simulator.operate.checkpoint import undisturbed
 from backends.simulator.operate.elections import Elections
-from backends.simulator.operate.kept import Kept
 from backends.simulator.operate.membership import SimulatedMembership
-from backends.simulator.operate.survey import SurveyRun
-from backends.simulator.questions import (
+from backends.simulator.operate.operator_client import OperatorClient, denied, silence
+from backends.simulator.operate.session_store import SessionStore
+from backends.simulator.operate.survey import SimulatedSurvey
+from backends.simulator.operator_messages import (
     ConfigsDescribed,
     DescribeConfigs,
     DescribeLogDirs,
@@ -73,7 +73,7 @@ class SimulatorBackend:
     def __init__(self, scenario: Scenario, seed: int = 1, state: Path | None = None) -> None:
         self._scenario = scenario
         self._seed = seed
-        self._kept = Kept(scenario, seed, state)
+        self._kept = SessionStore(scenario, seed, state)
         self._simulation: Simulation | None = None
         self._given: Simulation | None = None
         self._opening = asyncio.Lock()
@@ -104,8 +104,8 @@ class SimulatorBackend:
         return self._simulation
 
     @property
-    def _asking(self) -> Asking:
-        return Asking(self.simulation)
+    def _asking(self) -> OperatorClient:
+        return OperatorClient(self.simulation)
 
     async def _done(self, result: T) -> T:
         """Keeps the state, and lets whoever else is waiting have a turn."""
@@ -245,7 +245,7 @@ class SimulatorBackend:
         }
         busy = reassigning if isinstance(reassigning, Unknown) else frozenset(row.tp for row in reassigning)
         with undisturbed():
-            run = SurveyRun(self._asking, request, cluster.brokers)
+            run = SimulatedSurvey(self._asking, request, cluster.brokers)
             await run.run(progress)
             result = run.result(min_isr, busy)
         return await self._done(result)

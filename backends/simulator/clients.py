@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from backends.simulator.context import Context
-from backends.simulator.messages import Consume, Consumed, Error, Produce, Produced
-from backends.simulator.network import Node, Role, broker
-from backends.simulator.rpc import Endpoint
+from backends.simulator.messages import Consume, ConsumeReply, Error, Produce, ProduceReply
+from backends.simulator.network import NetworkNode, NodeRole, broker
+from backends.simulator.rpc import RpcEndpoint
 from backends.simulator.topology import ConsumerSpec, ProducerSpec
 from recovery.model import NO_LEADER, TopicPartition
 
@@ -26,7 +26,9 @@ class Producer:
         self._context = context
         self._spec = spec
         self._find_leader = find_leader
-        self._endpoint = Endpoint(context.loop, context.network, Node(Role.CLIENT, number), _nobody)
+        self._endpoint = RpcEndpoint(
+            context.loop, context.network, NetworkNode(NodeRole.CLIENT, number), _nobody
+        )
         self.acknowledged = 0
         self.refused = 0
         self._stopped = False
@@ -60,7 +62,7 @@ class Producer:
 
         def answered(reply: Any) -> None:
             del self._sending[tp]
-            if isinstance(reply, Produced) and reply.error is None:
+            if isinstance(reply, ProduceReply) and reply.error is None:
                 self.acknowledged += self._spec.records
             else:
                 self.refused += self._spec.records
@@ -77,7 +79,9 @@ class Consumer:
         self._context = context
         self._spec = spec
         self._find_leader = find_leader
-        self._endpoint = Endpoint(context.loop, context.network, Node(Role.CLIENT, number), _nobody)
+        self._endpoint = RpcEndpoint(
+            context.loop, context.network, NetworkNode(NodeRole.CLIENT, number), _nobody
+        )
         self.read = 0
         self._positions: dict[TopicPartition, int] = {}
         self._asking: dict[TopicPartition, None] = {}
@@ -96,7 +100,7 @@ class Consumer:
 
     def _answered(self, tp: TopicPartition, reply: Any) -> None:
         del self._asking[tp]
-        if not isinstance(reply, Consumed):
+        if not isinstance(reply, ConsumeReply):
             return
         if reply.error is Error.OFFSET_OUT_OF_RANGE:
             self._positions.pop(tp, None)
@@ -106,5 +110,5 @@ class Consumer:
             self._positions[tp] = max([before, *(span.end for span in reply.spans)])
 
 
-def _nobody(_source: Node, _body: Any, _answer: Any) -> None:
+def _nobody(_source: NetworkNode, _body: Any, _answer: Any) -> None:
     """Nobody asks a client anything."""

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from backends.simulator.config import Config
+from backends.simulator.events import Emit
 from backends.simulator.history import History
 from backends.simulator.loop import Loop
 from backends.simulator.metadata_log import MetadataLog
 from backends.simulator.network import Network
 from backends.simulator.permissions import any_topic
-from backends.simulator.times import RecordTimes
-from backends.simulator.watch import Watch
+from backends.simulator.record_times import RecordTimes
 
 
-class Denied:
+class DeniedPermissions:
     """What the operator may not do at present, as "READ topic payments" or "READ topic *"."""
 
     def __init__(self, permissions: Iterable[str] = ()) -> None:
@@ -38,9 +38,9 @@ class Context:
     network: Network
     config: Config
     history: History
-    watch: Watch
+    emit: Emit
     metadata: MetadataLog
     controllers: tuple[int, ...]
     topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    denied: Denied = field(default_factory=Denied)
+    denied: DeniedPermissions = field(default_factory=DeniedPermissions)
     times: RecordTimes = field(default_factory=RecordTimes)

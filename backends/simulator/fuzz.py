@@ -7,13 +7,13 @@ from random import Random
 from typing import Any, NamedTuple
 
 from backends.simulator.config import Config
-from backends.simulator.controller.requests import ELR_FEATURE
-from backends.simulator.fuzz_quorum import QUORUM_FAULTS, Fault
+from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.invariants.checker import Checker
-from backends.simulator.invariants.names import Broken, Lost
+from backends.simulator.invariants.promises import BrokenInvariant, LostRecords
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import ElectLeaders, Reassign, SetConfig, UpdateFeature
 from backends.simulator.network import Weather, broker, controller
+from backends.simulator.quorum_faults import QUORUM_FAULTS, Fault
 from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology
 from backends.simulator.world import World
 from recovery.controller.rules import KIP_966, Rules, UncleanRecoveryStrategy
@@ -25,13 +25,13 @@ TOPIC = "fuzz"
 PARTITIONS = 3
 
 
-class Fuzzed(NamedTuple):
+class FuzzResult(NamedTuple):
     """One seed's run: what broke, what was lost with an excuse, and the history's digest."""
 
     seed: int
     steps: int
-    broken: tuple[Broken, ...]
-    lost: tuple[Lost, ...]
+    broken: tuple[BrokenInvariant, ...]
+    lost: tuple[LostRecords, ...]
     digest: str
     error: str = ""
 
@@ -45,7 +45,7 @@ class Fuzzed(NamedTuple):
         return f"ktriage simulate fuzz --seed {self.seed} --seeds 1"
 
 
-def fuzz(seed: int, seconds: int = 60) -> Fuzzed:
+def fuzz(seed: int, seconds: int = 60) -> FuzzResult:
     """One run of ``seconds`` of virtual time."""
     world, checker = prepare(seed)
     error = ""
@@ -54,7 +54,7 @@ def fuzz(seed: int, seconds: int = 60) -> Fuzzed:
         checker.settle()
     except Exception as failed:  # whatever goes wrong is this seed's result
         error = f"{type(failed).__name__}: {failed}"
-    return Fuzzed(
+    return FuzzResult(
         seed, world.loop.steps, tuple(checker.broken), tuple(checker.lost), world.history.digest(), error
     )
 

@@ -182,7 +182,7 @@ class Produce(NamedTuple):
     acks: int
 
 
-class Produced(NamedTuple):
+class ProduceReply(NamedTuple):
     error: Error | None
     offset: int = -1
     epoch: int = -1
@@ -195,7 +195,7 @@ class Consume(NamedTuple):
     offset: int
 
 
-class Consumed(NamedTuple):
+class ConsumeReply(NamedTuple):
     """``high_watermark`` is the end of what a consumer may see, ``spans`` what lies before it."""
 
     error: Error | None

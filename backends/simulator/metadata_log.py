@@ -10,30 +10,30 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from backends.base.answers import Quorum
-from backends.simulator.network import Node
-from backends.simulator.rpc import Answer, Endpoint
+from backends.simulator.network import NetworkNode
+from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown
 
 
-class Committed(NamedTuple):
+class CommittedPayload(NamedTuple):
     """A committed entry: its offset in the log, and what was appended."""
 
     offset: int
     payload: Any
 
 
-class Read(NamedTuple):
+class CommittedRead(NamedTuple):
     """``entries`` in order; ``reached`` is the newest offset that a reader has seen with them, records that are
     none of its business included; ``whole``: nothing was left out between the offset asked for and there.
     """
 
-    entries: Sequence[Committed]
+    entries: Sequence[CommittedPayload]
     reached: int
     whole: bool
 
 
-class Listener(Protocol):
+class MetadataLogListener(Protocol):
     """What a controller hears from its replica of the log."""
 
     def lead(self, epoch: int, last: Any | None) -> None:
@@ -54,7 +54,7 @@ class Listener(Protocol):
 class MetadataLog(Protocol):
     """All replicas of the log. ``controller`` is always the id of the node at which something is asked."""
 
-    def start(self, controller: int, endpoint: Endpoint, listener: Listener) -> None:
+    def start(self, controller: int, endpoint: RpcEndpoint, listener: MetadataLogListener) -> None:
         """The controller's process started; its replica of the log is as it left it."""
         ...
 
@@ -62,7 +62,7 @@ class MetadataLog(Protocol):
         """The controller's process is gone; may be called twice."""
         ...
 
-    def receive(self, controller: int, source: Node, body: Any, answer: Answer) -> bool:
+    def receive(self, controller: int, source: NetworkNode, body: Any, answer: Answer) -> bool:
         """A request that arrived at the controller; False where it is none of the log's."""
         ...
 
@@ -80,7 +80,7 @@ class MetadataLog(Protocol):
         """
         ...
 
-    def committed(self, controller: int, after: int, limit: int) -> Read:
+    def committed(self, controller: int, after: int, limit: int) -> CommittedRead:
         """At most ``limit`` entries behind offset ``after`` that the controller knows to be committed."""
         ...
 

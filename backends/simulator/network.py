@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from backends.simulator.loop import MILLISECOND, Loop
 
 
-class Role(StrEnum):
+class NodeRole(StrEnum):
     """What a node is."""
 
     BROKER = "broker"
@@ -25,25 +25,25 @@ class Role(StrEnum):
     CLIENT = "client"
 
 
-class Node(NamedTuple):
+class NetworkNode(NamedTuple):
     """A node of the network; prints as ``broker-1``."""
 
-    role: Role
+    role: NodeRole
     id: int
 
     def __str__(self) -> str:
-        return "operator" if self.role is Role.OPERATOR else f"{self.role.value}-{self.id}"
+        return "operator" if self.role is NodeRole.OPERATOR else f"{self.role.value}-{self.id}"
 
 
-OPERATOR = Node(Role.OPERATOR, 0)
+OPERATOR = NetworkNode(NodeRole.OPERATOR, 0)
 
 
-def broker(node_id: int) -> Node:
-    return Node(Role.BROKER, node_id)
+def broker(node_id: int) -> NetworkNode:
+    return NetworkNode(NodeRole.BROKER, node_id)
 
 
-def controller(node_id: int) -> Node:
-    return Node(Role.CONTROLLER, node_id)
+def controller(node_id: int) -> NetworkNode:
+    return NetworkNode(NodeRole.CONTROLLER, node_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Weather:
     loss: float = 0.0
 
 
-Receive = Callable[[Node, Any], None]
+Receive = Callable[[NetworkNode, Any], None]
 
 
 class _Attached(NamedTuple):
@@ -72,7 +72,7 @@ class _Stream:
 
     __slots__ = ("fixed", "last", "link")
 
-    def __init__(self, link: tuple[Node, Node]) -> None:
+    def __init__(self, link: tuple[NetworkNode, NetworkNode]) -> None:
         self.link = link
         self.last = 0
         self.fixed = OPERATOR in link
@@ -86,26 +86,26 @@ class Network:
         self.weather = weather or Weather()
         self.sent = 0
         self.lost = 0
-        self._attached: dict[Node, _Attached] = {}
+        self._attached: dict[NetworkNode, _Attached] = {}
         self._incarnations = 0
-        self._cut: set[tuple[Node, Node]] = set()
-        self._delay: dict[tuple[Node, Node, str], int] = {}
-        self._streams: dict[tuple[Node, Node, str], _Stream] = {}
+        self._cut: set[tuple[NetworkNode, NetworkNode]] = set()
+        self._delay: dict[tuple[NetworkNode, NetworkNode, str], int] = {}
+        self._streams: dict[tuple[NetworkNode, NetworkNode, str], _Stream] = {}
 
-    def attach(self, node: Node, receive: Receive) -> int:
+    def attach(self, node: NetworkNode, receive: Receive) -> int:
         """``node`` is up; what was sent to an earlier incarnation of it is lost. Returns this one's number."""
         self._incarnations += 1
         self._attached[node] = _Attached(receive, self._incarnations)
         return self._incarnations
 
-    def detach(self, node: Node) -> None:
+    def detach(self, node: NetworkNode) -> None:
         """``node`` is down; may be called in any state."""
         self._attached.pop(node, None)
 
-    def up(self, node: Node) -> bool:
+    def up(self, node: NetworkNode) -> bool:
         return node in self._attached
 
-    def send(self, source: Node, target: Node, message: Any, channel: str = "") -> None:
+    def send(self, source: NetworkNode, target: NetworkNode, message: Any, channel: str = "") -> None:
         """Send one message; whether it arrives is not told."""
         self.sent += 1
         key = (source, target, channel)
@@ -130,7 +130,7 @@ class Network:
         stream.last = arrival
         loop.call_at(arrival, self._deliver, stream.link, attached.incarnation, message)
 
-    def _deliver(self, link: tuple[Node, Node], incarnation: int, message: Any) -> None:
+    def _deliver(self, link: tuple[NetworkNode, NetworkNode], incarnation: int, message: Any) -> None:
         source, target = link
         attached = self._attached.get(target)
         if attached is None or attached.incarnation != incarnation or (self._cut and link in self._cut):
@@ -138,14 +138,18 @@ class Network:
             return
         attached.receive(source, message)
 
-    def cut(self, left: Iterable[Node], right: Iterable[Node], *, one_way: bool = False) -> None:
+    def cut(
+        self, left: Iterable[NetworkNode], right: Iterable[NetworkNode], *, one_way: bool = False
+    ) -> None:
         """Nothing passes between a node of ``left`` and one of ``right``; what is in flight is lost too.
 
         With ``one_way`` only what goes from left to right is cut.
         """
         self._cut.update(self._links(left, right, one_way))
 
-    def heal(self, left: Iterable[Node], right: Iterable[Node], *, one_way: bool = False) -> None:
+    def heal(
+        self, left: Iterable[NetworkNode], right: Iterable[NetworkNode], *, one_way: bool = False
+    ) -> None:
         """Undo ``cut`` between these nodes, whichever cut it was."""
         self._cut.difference_update(self._links(left, right, one_way))
 
@@ -153,7 +157,7 @@ class Network:
         self._cut.clear()
         self._delay.clear()
 
-    def delay(self, source: Node, target: Node, extra: int, channel: str = "") -> None:
+    def delay(self, source: NetworkNode, target: NetworkNode, extra: int, channel: str = "") -> None:
         """What ``source`` sends to ``target`` on ``channel`` takes ``extra`` µs longer from now on; 0 ends it.
 
         Messages on the slow channel still arrive in order, behind those sent before.
@@ -163,12 +167,14 @@ class Network:
         else:
             self._delay.pop((source, target, channel), None)
 
-    def connected(self, source: Node, target: Node) -> bool:
+    def connected(self, source: NetworkNode, target: NetworkNode) -> bool:
         """Whether both are up and nothing is cut between them, in either direction."""
         whole = (source, target) not in self._cut and (target, source) not in self._cut
         return whole and self.up(source) and self.up(target)
 
     @staticmethod
-    def _links(left: Iterable[Node], right: Iterable[Node], one_way: bool) -> list[tuple[Node, Node]]:
+    def _links(
+        left: Iterable[NetworkNode], right: Iterable[NetworkNode], one_way: bool
+    ) -> list[tuple[NetworkNode, NetworkNode]]:
         pairs = [(one, other) for one in left for other in right if one != other]
         return pairs if one_way else [*pairs, *((other, one) for one, other in pairs)]

@@ -12,7 +12,7 @@ from backends.base.answers import Designation, Outcome, SurveyRequest
 from backends.base.errors import BackendError
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.history import Line
-from backends.simulator.invariants.names import Broken, Lost
+from backends.simulator.invariants.promises import BrokenInvariant, LostRecords
 from backends.simulator.loop import SECOND
 from backends.simulator.scenario.build import Scenario, nodes
 from backends.simulator.scenario.faults import BrokerFault, Fault
@@ -31,7 +31,7 @@ class Interrupted(Exception):
     """The run was told to stop before its end."""
 
 
-class Rehearsed(NamedTuple):
+class RehearsalResult(NamedTuple):
     """``offline`` are the partitions without a leader when the operator came, and ``offline_after`` at the end.
 
     ``unmet`` says what the scenario expects of that moment and was not so. ``verdicts`` and ``outcomes`` count the
@@ -47,8 +47,8 @@ class Rehearsed(NamedTuple):
     offline_after: int
     verdicts: Mapping[str, int]
     outcomes: Mapping[str, int]
-    lost: tuple[Lost, ...]
-    broken: tuple[Broken, ...]
+    lost: tuple[LostRecords, ...]
+    broken: tuple[BrokenInvariant, ...]
     counts: Counts
     recoveries_finished: int
     steps: int
@@ -59,7 +59,7 @@ class Rehearsed(NamedTuple):
     electable: tuple[tuple[int, int], ...] = ()
 
 
-class _Nothing:
+class _NullRecorder:
     """A recorder for what is not real."""
 
     def before(self, action: str, detail: Mapping[str, object]) -> str:  # noqa: ARG002
@@ -111,7 +111,7 @@ async def rehearse(
     until: int | None = None,
     *,
     stop: Callable[[], bool] = lambda: False,
-) -> Rehearsed:
+) -> RehearsalResult:
     """Run the scenario to ``until`` (virtual µs), with a recovery by ``strategy`` when the operator comes.
 
     Without a strategy nobody does anything. By default it goes to :func:`end_of` the scenario.
@@ -145,10 +145,10 @@ async def rehearse(
         await backend.close()
 
 
-def _left(simulation: Simulation) -> Rehearsed:
+def _left(simulation: Simulation) -> RehearsalResult:
     """What is left now, without what the operator met and did."""
     world, checker = simulation.world, simulation.checker
-    return Rehearsed(
+    return RehearsalResult(
         scenario=simulation.scenario.name,
         seed=simulation.seed,
         now=world.loop.now,
@@ -191,7 +191,7 @@ async def _recover(
         verdicts[decision.verdict.value] = verdicts.get(decision.verdict.value, 0) + 1
         if decision.verdict is Verdict.ELECT:
             rows.append(designation(survey, decision.order))
-    elections = await backend.designate(rows, _Nothing(), attempts=3, stop=False)
+    elections = await backend.designate(rows, _NullRecorder(), attempts=3, stop=False)
     for election in elections:
         outcome: Outcome = election.outcome
         outcomes[outcome.value] = outcomes.get(outcome.value, 0) + 1

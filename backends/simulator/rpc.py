@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from backends.simulator.loop import Loop, Timer
-from backends.simulator.network import Network, Node
+from backends.simulator.network import Network, NetworkNode
 
 Message = tuple[bool, int, Any]
 """Whether it is an answer, the caller's correlation id, the body: a plain tuple, since a run makes many."""
@@ -14,18 +14,18 @@ Message = tuple[bool, int, Any]
 Answer = Callable[[Any], None]
 """Sends the answer to one request; may be called later than the handler, and at most once."""
 
-Handler = Callable[[Node, Any, Answer], None]
+Handler = Callable[[NetworkNode, Any, Answer], None]
 """Called with (who asks, the request's body, how to answer)."""
 
 
-class Endpoint:
+class RpcEndpoint:
     """One node's end of the network: serves requests with ``handle``, and asks others.
 
     An endpoint lives as long as the process that it stands for: ``close`` on a crash, and make a new one on
     restart. A closed endpoint neither sends nor receives, and none of its callers hear any more.
     """
 
-    def __init__(self, loop: Loop, network: Network, node: Node, handle: Handler) -> None:
+    def __init__(self, loop: Loop, network: Network, node: NetworkNode, handle: Handler) -> None:
         self.node = node
         self._loop = loop
         self._network = network
@@ -47,7 +47,7 @@ class Endpoint:
         self._pending.clear()
 
     def ask(
-        self, target: Node, body: Any, timeout: int, then: Callable[[Any], None], channel: str = ""
+        self, target: NetworkNode, body: Any, timeout: int, then: Callable[[Any], None], channel: str = ""
     ) -> None:
         """Send a request; ``then`` is called once: with the answer's body, or with None after ``timeout``."""
         if self.closed:
@@ -58,7 +58,7 @@ class Endpoint:
         self._pending[correlation] = (then, timer)
         self._network.send(self.node, target, (False, correlation, body), channel)
 
-    def tell(self, target: Node, body: Any) -> None:
+    def tell(self, target: NetworkNode, body: Any) -> None:
         """Send a request whose answer nobody waits for."""
         if not self.closed:
             self._network.send(self.node, target, (False, 0, body))
@@ -67,7 +67,7 @@ class Endpoint:
         then, _ = self._pending.pop(correlation)
         then(None)
 
-    def _receive(self, source: Node, message: Message) -> None:
+    def _receive(self, source: NetworkNode, message: Message) -> None:
         answered, correlation, body = message
         if answered:
             waiting = self._pending.pop(correlation, None)
@@ -78,7 +78,7 @@ class Endpoint:
             return
         self._handle(source, body, self._answering(source, correlation))
 
-    def _answering(self, source: Node, correlation: int) -> Answer:
+    def _answering(self, source: NetworkNode, correlation: int) -> Answer:
         def answer(body: Any) -> None:
             if correlation and not self.closed:
                 self._network.send(self.node, source, (True, correlation, body))

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from backends.simulator.broker.process import BrokerProcess
+from backends.simulator.broker.broker_process import BrokerProcess
 from backends.simulator.clients import Consumer, Producer
-from backends.simulator.context import Context, Denied
-from backends.simulator.controller.process import ControllerProcess
+from backends.simulator.context import Context, DeniedPermissions
+from backends.simulator.controller.controller_process import ControllerProcess
+from backends.simulator.events import BrokerStopped, DiskLost, EventBus, MetadataCommitted, MetadataDiskLost
 from backends.simulator.history import History
-from backends.simulator.load import load
+from backends.simulator.initial_state import initial_state
 from backends.simulator.loop import Loop
 from backends.simulator.messages import MetadataUpdate, NotController
-from backends.simulator.network import OPERATOR, Network, Node, Role
-from backends.simulator.quorum.metadata import QuorumLog
-from backends.simulator.rpc import Answer, Endpoint
+from backends.simulator.network import OPERATOR, Network, NetworkNode, NodeRole
+from backends.simulator.quorum.quorum_log import QuorumLog
+from backends.simulator.rpc import Answer, RpcEndpoint
 from backends.simulator.topology import BrokerSpec, Topology, directory_id
-from backends.simulator.watch import BrokerStopped, DiskLost, MetadataCommitted, MetadataDiskLost, Watch
 from recovery.controller.cluster_image import ClusterImage
 from recovery.model import NO_LEADER, TopicPartition
 
@@ -34,8 +34,8 @@ class World:
         self.loop = Loop(seed)
         self.history = History(self.loop)
         self.network = Network(self.loop, topology.weather)
-        self.watch = Watch()
-        loaded = load(topology)
+        self.events = EventBus()
+        loaded = initial_state(topology)
         self.image: ClusterImage = loaded.metadata.image
         self.disks = loaded.disks
         self.specs: dict[int, BrokerSpec] = {spec.id: spec for spec in topology.brokers}
@@ -43,7 +43,7 @@ class World:
             topology,
             self.loop,
             self.history,
-            self.watch,
+            self.events.emit,
             first=loaded.metadata,
             committed=self._committed,
             brokers_without=self._brokers_without,
@@ -53,17 +53,17 @@ class World:
             self.network,
             topology.config,
             self.history,
-            self.watch,
+            self.events.emit,
             self.quorum,
             topology.every_controller,
             {topic.name: topic.configs for topic in topology.topics},
-            Denied(topology.config.denied),
+            DeniedPermissions(topology.config.denied),
         )
         self.brokers: dict[int, BrokerProcess] = {}
         self.controllers: dict[int, ControllerProcess] = {}
         self._replaced = 0
         self._begin(loaded.metadata)
-        self.operator = Endpoint(self.loop, self.network, OPERATOR, _nobody)
+        self.operator = RpcEndpoint(self.loop, self.network, OPERATOR, _nobody)
 
     def _begin(self, first: MetadataUpdate) -> None:
         for controller in self.topology.controllers:
@@ -86,7 +86,7 @@ class World:
     def _committed(self, controller: int, update: MetadataUpdate) -> None:
         before, self.image = self.image, update.image
         self.history.add(f"controller-{controller}", f"{update.why}; {len(update.touched)} partitions")
-        self.watch(MetadataCommitted(before, update.image, update.touched, update.why))
+        self.events.emit(MetadataCommitted(before, update.image, update.touched, update.why))
 
     def _brokers_without(self, level: int) -> list[int]:
         ranges = {broker: self.specs[broker].kraft_versions for broker in self.image.brokers}
@@ -98,11 +98,11 @@ class World:
         partition = None if newest is None else newest.image.partitions.get(tp)
         return NO_LEADER if partition is None else partition.leader
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[NetworkNode]:
         """Every broker and controller, up or down."""
         return [
-            *(Node(Role.BROKER, broker) for broker in self.specs),
-            *(Node(Role.CONTROLLER, controller) for controller in self.topology.every_controller),
+            *(NetworkNode(NodeRole.BROKER, broker) for broker in self.specs),
+            *(NetworkNode(NodeRole.CONTROLLER, controller) for controller in self.topology.every_controller),
         ]
 
     # Brokers.
@@ -129,7 +129,7 @@ class World:
                 lost = disk.crash(power_lost=True)
                 disk.clean_shutdown_epoch = epoch
                 if lost:
-                    self.watch(BrokerStopped(broker, clean=False, power_lost=True))
+                    self.events.emit(BrokerStopped(broker, clean=False, power_lost=True))
 
     def shut_down_broker(self, broker: int) -> None:
         """A controlled shutdown: it ends when a controller has agreed."""
@@ -160,7 +160,7 @@ class World:
         self.disks[broker].replace(directory, directory_id(broker, directory, self._replaced))
         self.disks[broker].clean_shutdown_epoch = None
         self.history.add(f"broker-{broker}", f"log dir {directory} replaced by an empty one")
-        self.watch(DiskLost(broker))
+        self.events.emit(DiskLost(broker))
 
     # Controllers.
 
@@ -193,7 +193,7 @@ class World:
         lost = self.quorum.disks[controller]
         key = self.quorum.replace_disk(controller)
         self.history.add(f"controller-{controller}", f"a new disk: it is {key} now")
-        self.watch(MetadataDiskLost(controller, lost))
+        self.events.emit(MetadataDiskLost(controller, lost))
 
     def tell_quorum(self, body: Any) -> None:
         """A request of somebody in the cluster's own network, to the quorum's leader."""
@@ -208,7 +208,7 @@ class World:
             )
             self.history.add("quorum", f"answers {type(body).__name__}: {said}")
 
-        self.quorum.receive(leader.id, Node(Role.CONTROLLER, leader.id), body, answered)
+        self.quorum.receive(leader.id, NetworkNode(NodeRole.CONTROLLER, leader.id), body, answered)
 
     @property
     def active(self) -> ControllerProcess | None:
@@ -217,5 +217,5 @@ class World:
         return max(acting, key=lambda process: self.quorum.leading_epoch(process.id), default=None)
 
 
-def _nobody(_source: Node, _body: Any, _answer: Answer) -> None:
+def _nobody(_source: NetworkNode, _body: Any, _answer: Answer) -> None:
     """Nobody asks the operator anything."""

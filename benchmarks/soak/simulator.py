@@ -6,7 +6,7 @@ import os
 import time
 from collections import Counter
 
-from backends.simulator.many import fuzzed
+from backends.simulator.fuzz_pool import fuzz_seeds
 from benchmarks.soak import Asked
 
 ROUNDS = 20_000
@@ -24,7 +24,7 @@ def run(asked: Asked) -> int:
     limit = float("inf") if asked.seconds is None else began + asked.seconds
     steps = wrong = done = 0
     excuses: Counter[str] = Counter()
-    for result in fuzzed(seeds, jobs, lambda: time.monotonic() >= limit, seconds=SECONDS):
+    for result in fuzz_seeds(seeds, jobs, lambda: time.monotonic() >= limit, seconds=SECONDS):
         done += 1
         steps += result.steps
         excuses.update(lost.excuse for lost in result.lost)

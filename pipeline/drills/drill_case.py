@@ -12,10 +12,10 @@ from typing import NamedTuple
 from backends.base.answers import SurveyRequest
 from backends.base.errors import BackendError
 from backends.simulator.adapter import SimulatorBackend
+from backends.simulator.events import Event, LogChanged, MetadataCommitted
 from backends.simulator.loop import SECOND
 from backends.simulator.rehearsal import designation
 from backends.simulator.simulation import Simulation
-from backends.simulator.watch import Event, LogChanged, MetadataCommitted
 from backends.simulator.world import World
 from pipeline.drills.incident import END, SHAPES, scenario
 from pipeline.drills.recovery_arms import Arm, ArmSetup, arm_setup
@@ -152,7 +152,7 @@ class _Costs:
         self._since = 0
         self._leaderless = self._count()
         self._area = 0
-        world.watch.lookers.append(self._saw)
+        world.events.subscribers.append(self._saw)
 
     def _count(self) -> int:
         return len(list(self._world.image.leaderless()))

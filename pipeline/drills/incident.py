@@ -18,7 +18,7 @@ from typing import Literal
 from backends.simulator.config import Config
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.scenario.build import Scenario
-from backends.simulator.scenario.faults import BrokerFault, DiskFault, Elected, Fault
+from backends.simulator.scenario.faults import BrokerFault, DiskFault, ElectionFault, Fault
 from backends.simulator.scenario.files import names, parse, read
 from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
 from recovery.controller.rules import Rules
@@ -147,7 +147,7 @@ def _long_tail(random: Random) -> Iterator[Fault]:
     yield _broker(1.1, "kill", third)
     yield _broker(random.uniform(5.0, 6.5), "kill", alone)
     yield _broker(6.6, "start", second)
-    yield Elected(
+    yield ElectionFault(
         at=8.2,
         do="elect",
         kind="unclean",

@@ -15,14 +15,14 @@ from backends.simulator.messages import (
     DeleteRecords,
     Done,
     Produce,
-    Produced,
+    ProduceReply,
     Reassign,
     ReassignReply,
     RecordsDeleted,
 )
-from backends.simulator.network import OPERATOR, Node, Role
+from backends.simulator.network import OPERATOR, NetworkNode, NodeRole
 from backends.simulator.network import broker as node
-from backends.simulator.rpc import Endpoint
+from backends.simulator.rpc import RpcEndpoint
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.simulation import Simulation
 from backends.simulator.topology import BrokerSpec, Topology
@@ -58,7 +58,9 @@ class SimulatedStage:
         topology = Topology("contract", specs, (), tuple(controllers), config=config)
         scenario = Scenario("contract", "contract", "", "", topology, (), 0, (), 0, ())
         self.simulation = Simulation(scenario, seed, strict=True)
-        self._client = Endpoint(self.world.loop, self.world.network, Node(Role.CLIENT, 0), _nobody)
+        self._client = RpcEndpoint(
+            self.world.loop, self.world.network, NetworkNode(NodeRole.CLIENT, 0), _nobody
+        )
 
     @property
     def world(self) -> World:
@@ -122,7 +124,7 @@ class SimulatedStage:
         leader = self.partition(tp).leader
         if getattr(body, "acks", None) == 0:
             self._client.tell(node(leader), body)
-            return Produced(None)
+            return ProduceReply(None)
         self._client.ask(node(leader), body, round(SECONDS * SECOND), answers.append)
         self.wait(lambda: bool(answers), f"an answer to {body}")
         return answers[0]
@@ -145,7 +147,7 @@ class SimulatedStage:
     def produce(self, topic: str, count: int, partition: int = 0, acks: Acks = "all") -> None:
         tp = TopicPartition(topic, partition)
         answer = self._at_leader(tp, Produce(tp, count, ACKS[acks]))
-        assert isinstance(answer, Produced) and answer.error is None, answer
+        assert isinstance(answer, ProduceReply) and answer.error is None, answer
 
     def delete_records(self, topic: str, before: int, partition: int = 0) -> None:
         tp = TopicPartition(topic, partition)
@@ -197,7 +199,7 @@ class SimulatedStage:
         self.world.network.heal([node(broker)], [OPERATOR, *self._others(broker)])
         self.start(broker)
 
-    def _others(self, broker: int) -> list[Node]:
+    def _others(self, broker: int) -> list[NetworkNode]:
         return [other for other in self.world.nodes() if other != node(broker)]
 
     def break_log_dir(self, broker: int, index: int) -> None:
@@ -217,5 +219,5 @@ class SimulatedStage:
         self.start(*self.world.specs)
 
 
-def _nobody(_source: Node, _body: Any, _answer: Any) -> None:
+def _nobody(_source: NetworkNode, _body: Any, _answer: Any) -> None:
     """Nobody asks a client anything."""

@@ -13,7 +13,7 @@ import pytest
 from backends.base.errors import BackendError
 from backends.base.membership import Answer, Membership
 from backends.simulator.adapter import SimulatorBackend
-from backends.simulator.quorum.metadata import QuorumLog
+from backends.simulator.quorum.quorum_log import QuorumLog
 from backends.simulator.scenario.files import BUILT_IN, parse
 from recovery.membership.quorum import Quorum
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter

@@ -17,10 +17,10 @@ import pytest
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.live.connections.connection import BrokerConnection
-from backends.simulator.network import Role
+from backends.simulator.network import NodeRole
 from backends.simulator.scenario.files import read
-from backends.simulator.served.apis import hidden, offered
-from backends.simulator.served.cluster import Options
+from backends.simulator.served.api_versions import hidden, offered
+from backends.simulator.served.served_cluster import ServedClusterOptions
 from backends.simulator.world import World
 from recovery.model import TopicPartition
 from testbed.kafka import ClusterSpec, KafkaCluster
@@ -134,17 +134,17 @@ def _settled(line: str) -> str:
 
 @pytest.fixture(scope="module")
 def both(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    with Hosted(read(str(SCENARIO)), Options()) as served:
+    with Hosted(read(str(SCENARIO)), ServedClusterOptions()) as served:
         found = Both(cluster, served, tmp_path_factory.mktemp("java"))
         found._tools("kafka-topics", "--delete", "--topic", "first")
         yield found
 
 
-@pytest.mark.parametrize("role", [Role.BROKER, Role.CONTROLLER])
-def test_the_calls_are_a_real_nodes_in_the_same_versions(both: Both, role: Role) -> None:
+@pytest.mark.parametrize("role", [NodeRole.BROKER, NodeRole.CONTROLLER])
+def test_the_calls_are_a_real_nodes_in_the_same_versions(both: Both, role: NodeRole) -> None:
     """Of the calls that are served: neither a version less nor one more, but for the two that no release has."""
     real, served = both.real.bootstrap(), both.served.bootstrap
-    if role is Role.CONTROLLER:
+    if role is NodeRole.CONTROLLER:
         real, served = both.real.bootstrap_controllers, both.served.cluster.bootstrap_controllers
     today = offered(role, hidden("GetReplicaLogInfo,ElectLeaders:3"))
     assert {key: versions for key, versions in asked(real).items() if key in today} == today

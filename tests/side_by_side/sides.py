@@ -26,7 +26,7 @@ from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.simulator.config import Config
-from backends.simulator.controller.requests import ELR_FEATURE
+from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, SetConfig, UpdateFeature
 from recovery.model import TopicPartition

@@ -15,9 +15,9 @@ from backends.live.client.addresses import Address, parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.simulator.network import broker as node
 from backends.simulator.scenario.files import read
-from backends.simulator.served.apis import Api, hidden
-from backends.simulator.served.cluster import Options, ServedCluster
-from backends.simulator.served.tamper import Change, Hangup
+from backends.simulator.served.api_versions import Api, hidden
+from backends.simulator.served.frame_faults import Change, Hangup
+from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import PartitionState
 
 SCENARIO = Path(__file__).parent / "scenarios" / "one-dead-of-four.yaml"
@@ -55,7 +55,7 @@ class Stage(NamedTuple):
 
     def tamper(self, broker: int, change: Change | None) -> None:
         """From now on."""
-        self.served.listener(node(broker)).tamper.change = change
+        self.served.listener(node(broker)).frame_faults.change = change
 
     async def offline(self) -> tuple[PartitionState, ...]:
         found = await self.backend.partitions(["orders"])
@@ -77,7 +77,7 @@ async def stage(
 ) -> AsyncIterator[Stage]:
     """The scenario on the wire, and an open live adapter that waits ``request_timeout`` for an answer."""
     async with (
-        ServedCluster(read(str(scenario)), Options(without=hidden(without))) as served,
+        ServedCluster(read(str(scenario)), ServedClusterOptions(without=hidden(without))) as served,
         operator(served, request_timeout=request_timeout, overrides=overrides) as on,
     ):
         yield on

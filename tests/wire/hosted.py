@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from backends.simulator.scenario.build import Scenario
-from backends.simulator.served.cluster import Options, ServedCluster
+from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from backends.simulator.world import World
 from recovery.controller.registration import Registration
 from recovery.model import TopicPartition
@@ -21,9 +21,9 @@ WAIT = 60.0
 class Hosted:
     """``with Hosted(scenario) as served``: every access to the cluster happens in its thread, by :meth:`do`."""
 
-    def __init__(self, scenario: Scenario, options: Options | None = None) -> None:
+    def __init__(self, scenario: Scenario, options: ServedClusterOptions | None = None) -> None:
         self._scenario = scenario
-        self._options = options or Options()
+        self._options = options or ServedClusterOptions()
         self._ready = threading.Event()
         self._ended: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

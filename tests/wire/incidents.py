@@ -13,17 +13,17 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from backends.simulator.broker.log import Log, missing
+from backends.simulator.broker.replica_log import Log, missing
 from backends.simulator.config import Config
+from backends.simulator.events import Event, MetadataCommitted
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.network import OPERATOR
 from backends.simulator.network import broker as node
 from backends.simulator.scenario.build import Scenario
-from backends.simulator.served.apis import Api, hidden
-from backends.simulator.served.cluster import Options, ServedCluster
+from backends.simulator.served.api_versions import Api, hidden
+from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from backends.simulator.simulation import Simulation
 from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
-from backends.simulator.watch import Event, MetadataCommitted
 from backends.simulator.world import World
 from recovery.loss import count, union
 from recovery.model import NO_LEADER, EpochSpan, TopicPartition
@@ -183,12 +183,12 @@ class Incident:
         orders = {tp: held.replicas for tp, held in self.world.image.partitions.items()}
         offline = list(self.world.image.leaderless())
         self._elections = Elections(self.simulation)
-        self.world.watch.lookers.append(self._elections)
+        self.world.events.subscribers.append(self._elections)
         without = "" if self.native else "GetReplicaLogInfo,ElectLeaders:3"
-        options = Options(speed=2.0, without=hidden(without))
+        options = ServedClusterOptions(speed=2.0, without=hidden(without))
         async with ServedCluster(self.simulation.scenario, options, self.simulation) as served:
             for one in served.ports:
-                served.listener(one).tamper.change = self._passing
+                served.listener(one).frame_faults.change = self._passing
             await self._recover(served)
             if self.killed:
                 self._planned.clear()

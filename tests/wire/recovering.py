@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backends.simulator.scenario.files import read
-from backends.simulator.served.apis import hidden
-from backends.simulator.served.cluster import Options
+from backends.simulator.served.api_versions import hidden
+from backends.simulator.served.served_cluster import ServedClusterOptions
 from recovery.model import EpochSpan, TopicPartition
 from tests.unit.cli.invoking import command_line, environment
 from tests.wire.hosted import Hosted
@@ -28,7 +28,7 @@ class End(NamedTuple):
 def recovered(without: str, home: Path) -> End:
     """By ``kafka-unclean-recovery`` against the served simulator; then the third broker comes back."""
     tp = TopicPartition("payments", 0)
-    with Hosted(read("stale-long-tail"), Options(speed=3.0, without=hidden(without))) as served:
+    with Hosted(read("stale-long-tail"), ServedClusterOptions(speed=3.0, without=hidden(without))) as served:
         argv = command_line("kafka-unclean-recovery", *RECOVER, "--bootstrap-server", served.bootstrap)
         done = subprocess.run(
             argv, env=environment(home), capture_output=True, text=True, timeout=60, check=True

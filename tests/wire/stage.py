@@ -12,8 +12,8 @@ from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.simulator.loop import SECOND
-from backends.simulator.served.apis import hidden
-from backends.simulator.served.cluster import Options, ServedCluster
+from backends.simulator.served.api_versions import hidden
+from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from tests.contract.simulated import SimulatedStage
 from tests.contract.stage import SECONDS
 
@@ -34,7 +34,7 @@ class ServedStage(SimulatedStage):
     async def backend(self, *denied: str) -> AsyncIterator[Backend]:
         before = self.world.context.denied.permissions
         self.world.context.denied.permissions = frozenset(denied)
-        options = Options(speed=SPEED, without=self._without)
+        options = ServedClusterOptions(speed=SPEED, without=self._without)
         try:
             async with ServedCluster(self.simulation.scenario, options, self.simulation) as served:
                 backend = LiveBackend(ClientSettings(parse_addresses(served.bootstrap)))

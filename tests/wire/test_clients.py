@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from backends.simulator.scenario.files import read
-from backends.simulator.served.access import Principal
-from backends.simulator.served.cluster import Options
+from backends.simulator.served.principals import Principal
+from backends.simulator.served.served_cluster import ServedClusterOptions
 from recovery.model import TopicPartition as Partition
 from tests.wire.hosted import WAIT, Hosted
 
@@ -28,7 +28,7 @@ QUICK = {
 
 @pytest.fixture
 def served() -> Iterator[Hosted]:
-    with Hosted(SCENARIO, Options(speed=3.0)) as found:
+    with Hosted(SCENARIO, ServedClusterOptions(speed=3.0)) as found:
         yield found
 
 
@@ -222,7 +222,7 @@ USERS = {
 
 
 def test_each_principal_has_permissions_of_its_own() -> None:
-    with Hosted(SCENARIO, Options(users=USERS)) as served:
+    with Hosted(SCENARIO, ServedClusterOptions(users=USERS)) as served:
         sasl = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
         alice = {**sasl, "sasl.username": "alice", "sasl.password": "wonder"}
         bob = {**sasl, "sasl.username": "bob", "sasl.password": "builder"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from backends.simulator.network import Node
+from backends.simulator.network import NetworkNode
 from backends.simulator.scenario.files import read
-from backends.simulator.served.cluster import Options, ServedCluster
-from backends.simulator.served.control import ControlError, checked, inject, read_fault
+from backends.simulator.served.control_socket import ControlError, checked, inject, read_fault
+from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import TopicPartition
 from tests.wire.faults import SCENARIO
 
@@ -16,7 +16,7 @@ def happen(served: ServedCluster, words: str) -> None:
     inject(served, checked(read_fault(words.split())))
 
 
-def answering(served: ServedCluster) -> set[Node]:
+def answering(served: ServedCluster) -> set[NetworkNode]:
     return {node for node in served.ports if served.listener(node).answers}
 
 
@@ -39,7 +39,7 @@ def answering(served: ServedCluster) -> set[Node]:
 async def test_a_fault_of_the_wrong_kind_is_refused_and_nothing_happens(
     words: str, said: str, speed: float
 ) -> None:
-    async with ServedCluster(read(str(SCENARIO)), Options(speed=speed)) as served:
+    async with ServedCluster(read(str(SCENARIO)), ServedClusterOptions(speed=speed)) as served:
         before = answering(served)
         with pytest.raises(ControlError, match=said):
             happen(served, words)
@@ -65,13 +65,13 @@ async def test_a_fault_of_the_wrong_kind_is_refused_and_nothing_happens(
     ],
 )
 async def test_what_the_controller_refuses_is_not_told_as_done(words: str, said: str) -> None:
-    async with ServedCluster(read(str(SCENARIO)), Options(speed=0)) as served:
+    async with ServedCluster(read(str(SCENARIO)), ServedClusterOptions(speed=0)) as served:
         with pytest.raises(ControlError, match=said):
             happen(served, words)
 
 
 async def test_a_topic_that_a_client_made_is_one_that_faults_can_happen_to() -> None:
-    async with ServedCluster(read(str(SCENARIO)), Options(speed=0)) as served:
+    async with ServedCluster(read(str(SCENARIO)), ServedClusterOptions(speed=0)) as served:
         with pytest.raises(ControlError, match="a partition that there is"):
             happen(served, "reassign new-0 replicas=[2,1]")
         happen(served, "create-topic new replicas=[[1,2]]")
@@ -92,9 +92,9 @@ def test_a_fault_happens_now() -> None:
 
 
 async def test_a_configuration_that_can_be_is_made() -> None:
-    async with ServedCluster(read(str(SCENARIO)), Options(speed=0)) as served:
+    async with ServedCluster(read(str(SCENARIO)), ServedClusterOptions(speed=0)) as served:
         happen(served, "set-config topic=orders name=min.insync.replicas value=1")
         happen(served, "set-config topic=orders name=retention.ms value=1000")
         served.clock.step(1)
         assert served.world.image.min_isr.topics["orders"] == 1
-        assert "1000" in {value for held in served.beside.configs.values() for value in held.values()}
+        assert "1000" in {value for held in served.client_state.configs.values() for value in held.values()}

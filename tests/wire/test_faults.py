@@ -17,9 +17,9 @@ from backends.base.answers import Contact, Outcome, SurveyResult
 from backends.live.client.addresses import parse_address
 from backends.simulator.network import broker as node
 from backends.simulator.scenario.files import read
-from backends.simulator.served.apis import Api, hidden
-from backends.simulator.served.cluster import Options, ServedCluster
-from backends.simulator.served.tamper import Change
+from backends.simulator.served.api_versions import Api, hidden
+from backends.simulator.served.frame_faults import Change
+from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import Lineage, ReplicaLog, Unknown, Why
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, Verdict, decide
@@ -235,7 +235,7 @@ async def test_a_cursor_that_does_not_move_is_not_followed_for_ever() -> None:
 
 
 async def test_a_broker_of_another_cluster_is_told_by_its_cluster_id() -> None:
-    async with ServedCluster(read(str(SCENARIO)), Options(seed=2)) as other:
+    async with ServedCluster(read(str(SCENARIO)), ServedClusterOptions(seed=2)) as other:
         address = parse_address(f"127.0.0.1:{other.ports[node(BAD)]}")
         async with stage(overrides={BAD: address}) as on:
             result = await on.survey(await on.offline())
@@ -288,9 +288,9 @@ def claims(*calls: tuple[int, int, int]) -> Change:
 
 
 async def test_native_calls_that_are_promised_and_not_served_are_done_the_other_way() -> None:
-    async with ServedCluster(read(str(SCENARIO)), Options(without=hidden(HIDDEN))) as served:
+    async with ServedCluster(read(str(SCENARIO)), ServedClusterOptions(without=hidden(HIDDEN))) as served:
         for broker in (1, 2, 4):
-            served.listener(node(broker)).tamper.change = claims(
+            served.listener(node(broker)).frame_faults.change = claims(
                 (Api.GetReplicaLogInfo, 0, 0), (Api.ElectLeaders, 0, 3)
             )
         async with faults.operator(served) as on:

@@ -13,8 +13,8 @@ from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.simulator.scenario.files import read
-from backends.simulator.served.cluster import Options, ServedCluster
-from backends.simulator.served.features import finalised
+from backends.simulator.served.handlers.features import finalised
+from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 
 STATIC = read(str(Path(__file__).parent / "scenarios" / "static-voters.yaml"))
 ELR = "eligible.leader.replicas.version"
@@ -40,7 +40,7 @@ async def asked(served: ServedCluster, feature: str, level: int, *, dry_run: boo
 
 
 async def test_a_static_quorum_becomes_a_dynamic_one_and_a_trial_changes_nothing() -> None:
-    async with ServedCluster(STATIC, Options(speed=5.0)) as served:
+    async with ServedCluster(STATIC, ServedClusterOptions(speed=5.0)) as served:
         assert (await asked(served, KRAFT_VERSION, 1, dry_run=True)).ended is Ended.DONE
         assert finalised(served)[KRAFT_VERSION] == 0
         assert (await asked(served, KRAFT_VERSION, 1)).ended is Ended.DONE
@@ -51,7 +51,7 @@ async def test_a_static_quorum_becomes_a_dynamic_one_and_a_trial_changes_nothing
 
 
 async def test_the_elr_is_switched_on() -> None:
-    async with ServedCluster(STATIC, Options(speed=5.0)) as served:
+    async with ServedCluster(STATIC, ServedClusterOptions(speed=5.0)) as served:
         assert (await asked(served, ELR, 1)).ended is Ended.DONE
         assert finalised(served)[ELR] == 1
 
@@ -68,7 +68,7 @@ async def test_the_elr_is_switched_on() -> None:
 async def test_a_level_that_cannot_be_is_refused_and_changes_nothing(
     feature: str, level: int, words: str
 ) -> None:
-    async with ServedCluster(STATIC, Options(speed=5.0)) as served:
+    async with ServedCluster(STATIC, ServedClusterOptions(speed=5.0)) as served:
         before = finalised(served)
         answer = await asked(served, feature, level)
         assert answer.ended is Ended.REFUSED
@@ -77,7 +77,7 @@ async def test_a_level_that_cannot_be_is_refused_and_changes_nothing(
 
 
 async def test_without_alter_on_the_cluster_it_is_refused() -> None:
-    async with ServedCluster(STATIC, Options(speed=5.0)) as served:
+    async with ServedCluster(STATIC, ServedClusterOptions(speed=5.0)) as served:
         served.world.context.denied.permissions = frozenset({"ALTER cluster"})
         with pytest.raises(NotAllowed):
             await asked(served, KRAFT_VERSION, 1)

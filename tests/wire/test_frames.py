@@ -21,16 +21,16 @@ from backends.base.errors import BackendError
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
-from backends.simulator.network import Role
+from backends.simulator.network import NodeRole
 from backends.simulator.network import broker as node
 from backends.simulator.scenario.files import read
-from backends.simulator.served.apis import Api, offered
-from backends.simulator.served.cluster import Options, ServedCluster
+from backends.simulator.served.api_versions import Api, offered
+from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import PartitionState
 from tests.wire.hosted import Hosted
 
 SCENARIO = read(str(Path(__file__).parent / "scenarios" / "one-dead-of-four.yaml"))
-SERVED = sorted(offered(Role.BROKER).items())
+SERVED = sorted(offered(NodeRole.BROKER).items())
 INPUTS: Counter[str] = Counter()
 EXAMPLES = 400
 ANSWERED = 30
@@ -46,7 +46,7 @@ def reported(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Hosted]:
-    with Hosted(SCENARIO, Options()) as found:
+    with Hosted(SCENARIO, ServedClusterOptions()) as found:
         yield found
 
 
@@ -172,7 +172,7 @@ def test_the_live_adapter_has_a_value_or_an_error_of_its_own_for_any_answer(
     keys: frozenset[int], changes: list[tuple[int, int, bytes]], everywhere: bool
 ) -> None:
     async def look() -> None:
-        async with ServedCluster(SCENARIO, Options()) as served:
+        async with ServedCluster(SCENARIO, ServedClusterOptions()) as served:
             backend = LiveBackend(
                 ClientSettings(parse_addresses(served.bootstrap), connect_timeout=5.0, request_timeout=5.0)
             )
@@ -181,7 +181,7 @@ def test_the_live_adapter_has_a_value_or_an_error_of_its_own_for_any_answer(
                     await backend.open()
                     states = (await backend.partitions(["orders"])).states
                     for broker in (1, 2, 4) if everywhere else (2,):
-                        served.listener(node(broker)).tamper.change = Garbler(keys, changes)
+                        served.listener(node(broker)).frame_faults.change = Garbler(keys, changes)
                     await _everything(backend, states)
             finally:
                 await backend.close()

@@ -17,8 +17,8 @@ from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.live.codec import aiokafka_requests, field_lengths
 from backends.simulator.scenario.files import read
-from backends.simulator.served.apis import hidden
-from backends.simulator.served.cluster import Options, ServedCluster
+from backends.simulator.served.api_versions import hidden
+from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 
 SCENARIO = read(str(Path(__file__).parent / "scenarios" / "one-dead-of-four.yaml"))
 INPUTS = 6_000
@@ -39,7 +39,7 @@ async def answered(monkeypatch: pytest.MonkeyPatch) -> Answers:
     with monkeypatch.context() as patch:
         patch.setattr(aiokafka_requests, "check_lengths", noted)
         for without in ("", "GetReplicaLogInfo,DescribeTopicPartitions"):
-            async with ServedCluster(SCENARIO, Options(without=hidden(without))) as served:
+            async with ServedCluster(SCENARIO, ServedClusterOptions(without=hidden(without))) as served:
                 backend = LiveBackend(ClientSettings(parse_addresses(served.bootstrap)))
                 try:
                     await backend.open()

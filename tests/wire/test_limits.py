@@ -16,8 +16,8 @@ from backends.live.survey import log_ends
 from backends.simulator.network import broker
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.scenario.files import read
-from backends.simulator.served.apis import Api
-from backends.simulator.served.cluster import Options, ServedCluster
+from backends.simulator.served.api_versions import Api
+from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import ReplicaLog
 from tests.wire.faults import SCENARIO, operator
 from tests.wire.raw import answered
@@ -55,7 +55,7 @@ def told(answer: Any) -> list[tuple[str, int]]:
     ("asked", "most"), [(2_000, 3), (2, 2), (0, 1), (-1, 1)], ids=["the broker's", "the client's", "0", "-1"]
 )
 async def test_a_page_has_no_more_than_the_broker_allows_and_the_client_takes(asked: int, most: int) -> None:
-    async with ServedCluster(small_pages(3), Options(speed=0)) as served:
+    async with ServedCluster(small_pages(3), ServedClusterOptions(speed=0)) as served:
         found: list[tuple[str, int]] = []
         cursor = None
         while True:
@@ -75,7 +75,7 @@ async def test_a_page_has_no_more_than_the_broker_allows_and_the_client_takes(as
 
 async def test_the_live_adapter_follows_every_cursor() -> None:
     async with (
-        ServedCluster(small_pages(3), Options(speed=0)) as served,
+        ServedCluster(small_pages(3), ServedClusterOptions(speed=0)) as served,
         operator(served) as on,
     ):
         assert len((await on.backend.partitions()).states) == 8
@@ -95,7 +95,7 @@ async def topic_id(served: ServedCluster) -> Any:
 
 
 async def test_the_first_thousand_replicas_are_told_and_that_there_are_more(wide: Scenario) -> None:
-    async with ServedCluster(wide, Options(speed=0)) as served:
+    async with ServedCluster(wide, ServedClusterOptions(speed=0)) as served:
         for count in (SERVED_AT_MOST, PARTITIONS):
             wanted = {"topic_id": kafka_id(await topic_id(served)), "partitions": tuple(range(count))}
             answer = await answered(
@@ -113,7 +113,7 @@ async def test_the_rest_is_asked_for_where_there_is_more(
     """As many as a broker serves are asked for at once; one that serves fewer says that it has more."""
     for at_once in (log_ends.AT_MOST, PARTITIONS):
         monkeypatch.setattr(log_ends, "AT_MOST", at_once)
-        async with ServedCluster(wide, Options(speed=0)) as served, operator(served) as on:
+        async with ServedCluster(wide, ServedClusterOptions(speed=0)) as served, operator(served) as on:
             states = (await on.backend.partitions()).states
             result = await on.backend.survey(SurveyRequest(states, 20.0, Depth.LAST))
             logs = [replica.log for survey in result.surveys for replica in survey.replicas]
@@ -123,7 +123,7 @@ async def test_the_rest_is_asked_for_where_there_is_more(
 
 
 async def test_a_thousand_designated_elections_are_decided_and_the_rest_refused(wide: Scenario) -> None:
-    async with ServedCluster(wide, Options(speed=0)) as served:
+    async with ServedCluster(wide, ServedClusterOptions(speed=0)) as served:
         rows = {
             "topic": "wide",
             "partitions": tuple(range(PARTITIONS)),

@@ -7,10 +7,10 @@ from struct import pack
 
 import pytest
 
-from backends.simulator.network import Node, broker, controller
+from backends.simulator.network import NetworkNode, broker, controller
 from backends.simulator.scenario.files import read
-from backends.simulator.served.cluster import Options, ServedCluster
-from backends.simulator.served.control import checked, inject, read_fault
+from backends.simulator.served.control_socket import checked, inject, read_fault
+from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from tests.wire.faults import SCENARIO
 
 HELLO = pack(">ihhih", 10, 18, 0, 1, -1)
@@ -20,7 +20,7 @@ ANSWERS, REFUSES, HANGS, CLOSES = "answers", "refuses", "hangs", "closes"
 """A node that hangs says nothing for as long as anybody waits; SILENCE seconds stand for that."""
 
 
-async def met(served: ServedCluster, node: Node) -> str:
+async def met(served: ServedCluster, node: NetworkNode) -> str:
     """What one connection and one ApiVersions request meet."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", served.ports[node])
@@ -40,7 +40,7 @@ async def met(served: ServedCluster, node: Node) -> str:
         writer.transport.abort()
 
 
-async def until(served: ServedCluster, node: Node, what: str) -> None:
+async def until(served: ServedCluster, node: NetworkNode, what: str) -> None:
     """Listening follows a moment after the node."""
     async with asyncio.timeout(EVER):
         while await met(served, node) != what:  # noqa: ASYNC110  # sockets set no event
@@ -52,7 +52,7 @@ def happen(served: ServedCluster, words: str) -> None:
 
 
 def still() -> ServedCluster:
-    return ServedCluster(read(str(SCENARIO)), Options(speed=0))
+    return ServedCluster(read(str(SCENARIO)), ServedClusterOptions(speed=0))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def still() -> ServedCluster:
     ],
 )
 async def test_a_node_that_is_away_refuses_or_hangs_and_answers_when_it_is_back(
-    fault: str, node: Node, meets: str, undone: str
+    fault: str, node: NetworkNode, meets: str, undone: str
 ) -> None:
     async with still() as served:
         assert await met(served, node) == ANSWERS

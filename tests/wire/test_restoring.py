@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from backends.base.answers import Outcome
-from backends.simulator.served.apis import Api
-from backends.simulator.served.tamper import Change
+from backends.simulator.served.api_versions import Api
+from backends.simulator.served.frame_faults import Change
 from tests.wire import faults
 from tests.wire.faults import HIDDEN, stage
 

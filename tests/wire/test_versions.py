@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from backends.live.codec.recovery_tool_messages import REQUESTS
-from backends.simulator.network import Role, broker, controller
+from backends.simulator.network import NodeRole, broker, controller
 from backends.simulator.scenario.files import read
-from backends.simulator.served.apis import Api, hidden, offered
-from backends.simulator.served.cluster import Options, ServedCluster
-from backends.simulator.served.records import _made_up
+from backends.simulator.served.api_versions import Api, hidden, offered
+from backends.simulator.served.record_batches import _made_up
+from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import EpochSpan
 from tests.wire.raw import answered
 
@@ -130,20 +130,20 @@ def _changing(named: Mapping[str, Any], partitions: list[dict[str, Any]]) -> dic
 
 @pytest.fixture
 async def served() -> AsyncIterator[ServedCluster]:
-    async with ServedCluster(SCENARIO, Options()) as found:
+    async with ServedCluster(SCENARIO, ServedClusterOptions()) as found:
         yield found
 
 
-@pytest.mark.parametrize("role", [Role.BROKER, Role.CONTROLLER])
-async def test_every_version_that_is_promised_is_answered(served: ServedCluster, role: Role) -> None:
+@pytest.mark.parametrize("role", [NodeRole.BROKER, NodeRole.CONTROLLER])
+async def test_every_version_that_is_promised_is_answered(served: ServedCluster, role: NodeRole) -> None:
     topic_id = await _topic_id(served)
-    one = broker(1) if role is Role.BROKER else controller(served.world.quorum.leader.id)  # type: ignore[union-attr]  # somebody leads at peace
+    one = broker(1) if role is NodeRole.BROKER else controller(served.world.quorum.leader.id)  # type: ignore[union-attr]  # somebody leads at peace
     failed = {}
     for key, (lowest, highest) in sorted(offered(role).items()):
         for version in range(max(lowest, 3) if key == Api.Produce else lowest, highest + 1):
             asked = dict(values(key, topic_id))
             if key == Api.DescribeCluster:
-                asked["endpoint_type"] = 1 if role is Role.BROKER else 2
+                asked["endpoint_type"] = 1 if role is NodeRole.BROKER else 2
             try:
                 await answered(served.ports[one], key, version, asked)
             except Exception as error:  # told for all of them together
@@ -161,7 +161,7 @@ async def _topic_id(served: ServedCluster) -> str:
 
 async def test_what_is_hidden_is_neither_promised_nor_answered() -> None:
     without = hidden("GetReplicaLogInfo,ElectLeaders:3")
-    async with ServedCluster(SCENARIO, Options(without=without)) as served:
+    async with ServedCluster(SCENARIO, ServedClusterOptions(without=without)) as served:
         port = served.ports[broker(1)]
         told = await answered(port, Api.ApiVersions, 4, values(Api.ApiVersions, ""))
         promised = {row.api_key: row.max_version for row in told.api_keys}

@@ -7,16 +7,16 @@ import hashlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-from backends.simulator import questions as ask
-from backends.simulator.context import Denied
+from backends.simulator import operator_messages as ask
+from backends.simulator.context import DeniedPermissions
 from backends.simulator.messages import Error
-from backends.simulator.table import PartitionTable
+from backends.simulator.partition_table import PartitionTable
 from recovery.controller.cluster_image import ClusterImage, acceptable_leaders
 from recovery.controller.registration import Registration
 from recovery.model import PartitionState, TopicPartition
 
 if TYPE_CHECKING:
-    from backends.simulator.broker.process import BrokerProcess
+    from backends.simulator.broker.broker_process import BrokerProcess
 
 Offline = dict[tuple[tuple[int, ...], tuple[str, ...]], tuple[int, ...]]
 
@@ -36,7 +36,7 @@ def id_of(image: ClusterImage, topic: str) -> str:
 
 
 def describe_page(
-    process: BrokerProcess, body: ask.DescribeTopicPartitions, denied: Denied
+    process: BrokerProcess, body: ask.DescribeTopicPartitions, denied: DeniedPermissions
 ) -> ask.TopicPartitionsDescribed:
     """One page of DescribeTopicPartitions v0: topics in order of their names, with a cursor behind the last.
 
@@ -99,7 +99,7 @@ def _offline(image: ClusterImage, partition: Registration, known: Offline) -> tu
 
 
 def describe_configs(
-    process: BrokerProcess, body: ask.DescribeConfigs, denied: Denied
+    process: BrokerProcess, body: ask.DescribeConfigs, denied: DeniedPermissions
 ) -> ask.ConfigsDescribed:
     """Effective topic configurations (DESCRIBE_CONFIGS topic)."""
     image = process.image

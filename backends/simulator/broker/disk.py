@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from backends.simulator.broker.log import Log, after_crash, checkpointed, flushed
+from backends.simulator.broker.replica_log import Log, after_crash, checkpointed, flushed
 from recovery.model import TopicPartition
 
 
 @dataclass(slots=True)
-class LogDir:
+class LogDirState:
     """One entry of ``log.dirs``. ``broken``: every read and write fails from now on, whether noticed or not."""
 
     path: str
@@ -17,12 +17,12 @@ class LogDir:
     broken: bool = False
 
 
-class Disk:
+class BrokerDisk:
     """Survives the process. ``dirty`` are the logs with unflushed data; ``bad`` are partitions whose own files fail
     while their log dir is good. ``clean_shutdown_epoch`` is the clean shutdown file, None without one.
     """
 
-    def __init__(self, directories: list[LogDir]) -> None:
+    def __init__(self, directories: list[LogDirState]) -> None:
         self.directories = directories
         self.logs: dict[TopicPartition, Log] = {}
         self.dirty: dict[TopicPartition, None] = {}
@@ -84,5 +84,5 @@ class Disk:
         gone = [tp for tp, log in self.logs.items() if log.directory == directory]
         for tp in gone:
             self.delete(tp)
-        self.directories[directory] = LogDir(self.directories[directory].path, new_id)
+        self.directories[directory] = LogDirState(self.directories[directory].path, new_id)
         return gone

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from backends.simulator.broker.log import appended, marked, restarted_at, truncated, truncation, without_head
-from backends.simulator.broker.sessions import WARM
+from backends.simulator.broker.fetch_sessions import WARM
+from backends.simulator.broker.replica_log import (
+    appended,
+    marked,
+    restarted_at,
+    truncated,
+    truncation,
+    without_head,
+)
 from backends.simulator.messages import Error, Fetch, Fetched, FetchedPartition, Position
 from backends.simulator.network import broker as node
 from recovery.model import TopicPartition
 
 if TYPE_CHECKING:
-    from backends.simulator.broker.process import BrokerProcess
+    from backends.simulator.broker.broker_process import BrokerProcess
 
 _NEW = 0
 
 
-class Fetcher:
+class PartitionFetcher:
     """Follows ``leader`` for as long as any partition is followed there. ``changed`` are the partitions whose
     position the leader has to be told; all others are where the session has them.
     """

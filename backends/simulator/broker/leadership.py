@@ -10,7 +10,7 @@ from recovery.controller.registration import Registration
 UNKNOWN = -1
 
 
-class Follower:
+class PartitionFollower:
     """A follower as its fetches show it. ``offset`` is UNKNOWN until it fetched in this leader epoch.
 
     ``broker_epoch`` is the one that its fetches carry (KIP-903); ``end_at_fetch`` the leader's log end at its last
@@ -29,7 +29,7 @@ class Follower:
         self.diverging: tuple[int, int] | None = None
 
 
-class Waiting(NamedTuple):
+class PendingProduce(NamedTuple):
     """A produce request with acks=all that waits for the high watermark to reach ``end``."""
 
     end: int
@@ -49,8 +49,8 @@ class Leadership:
         self.isr = partition.isr
         self.start = start
         self.pending: tuple[int, ...] | None = None
-        self.followers: dict[int, Follower] = {}
-        self.waiting: list[Waiting] = []
+        self.followers: dict[int, PartitionFollower] = {}
+        self.waiting: list[PendingProduce] = []
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from backends.simulator.invariants.consumers import Consumers
-from backends.simulator.invariants.known import Known
-from backends.simulator.invariants.metadata import check_written
-from backends.simulator.invariants.names import Broken, Lost
-from backends.simulator.invariants.quorum import QuorumPromises
-from backends.simulator.invariants.replication import Replication
-from backends.simulator.watch import (
+from backends.simulator.events import (
     Acknowledged,
     BrokerStopped,
     DiskLost,
@@ -28,13 +22,19 @@ from backends.simulator.watch import (
     QuorumWritten,
     RecordsRead,
 )
+from backends.simulator.invariants.consumer_promises import ConsumerPromises
+from backends.simulator.invariants.ground_truth import GroundTruth
+from backends.simulator.invariants.metadata_invariants import check_written
+from backends.simulator.invariants.promises import BrokenInvariant, LostRecords
+from backends.simulator.invariants.quorum_promises import QuorumPromises
+from backends.simulator.invariants.replication_promises import ReplicationPromises
 from backends.simulator.world import World
 
 
 class InvariantBroken(AssertionError):
     """A run came to a state that must not be. ``broken`` says which."""
 
-    def __init__(self, broken: Broken, seed: int) -> None:
+    def __init__(self, broken: BrokenInvariant, seed: int) -> None:
         super().__init__(f"seed {seed}: {broken}")
         self.broken = broken
 
@@ -46,13 +46,13 @@ class Checker:
 
     def __init__(self, world: World, *, strict: bool = True) -> None:
         self.world = world
-        self.known = Known(world.topology)
-        self.broken: list[Broken] = []
-        self.lost: list[Lost] = []
+        self.known = GroundTruth(world.topology)
+        self.broken: list[BrokenInvariant] = []
+        self.lost: list[LostRecords] = []
         self._strict = strict
         self._events: list[Event] = []
-        replication = Replication(world, self.known, self.lost)
-        consumers = Consumers(world, self.known, replication)
+        replication = ReplicationPromises(world, self.known, self.lost)
+        consumers = ConsumerPromises(world, self.known, replication)
         quorum = QuorumPromises(world, self.known)
         self._looks: dict[type, Callable[[Any], list[tuple[str, str]]]] = {
             LogChanged: replication.log_changed,
@@ -73,7 +73,7 @@ class Checker:
             QuorumCommitted: quorum.committed,
             MetadataDiskLost: quorum.disk_lost,
         }
-        world.watch.lookers.append(self._events.append)
+        world.events.subscribers.append(self._events.append)
         world.loop.after_step.append(self._after_step)
 
     def settle(self) -> None:
@@ -84,7 +84,7 @@ class Checker:
         self._events.clear()
         for event in events:
             for name, detail in self._looks[type(event)](event):
-                broken = Broken(self.world.loop.now, name, detail)
+                broken = BrokenInvariant(self.world.loop.now, name, detail)
                 self.broken.append(broken)
                 self.world.history.add("invariants", f"broken: {name}: {detail}")
                 if self._strict:

@@ -6,8 +6,8 @@ from backends.base.answers import Capabilities, ClusterInfo, Partitions
 from backends.live.check import TOPICS, CheckReport, PermissionCheck, Reachability
 from backends.live.errors import CLUSTER_RESOURCE
 from backends.simulator.network import broker as node
-from backends.simulator.operate.asking import Asking, silence
-from backends.simulator.questions import ClusterDescribed, DescribeCluster
+from backends.simulator.operate.operator_client import OperatorClient, silence
+from backends.simulator.operator_messages import ClusterDescribed, DescribeCluster
 
 CLUSTER_RIGHTS = {
     "DESCRIBE": "log dirs, the quorum, reassignments in progress, topics that may not be seen",
@@ -21,7 +21,7 @@ TOPIC_RIGHTS = {
 }
 
 
-def reached(asking: Asking, cluster: ClusterInfo) -> tuple[Reachability, ...]:
+def reached(asking: OperatorClient, cluster: ClusterInfo) -> tuple[Reachability, ...]:
     """Every broker that is listed, asked once."""
     answers = asking.all([(node(broker.id), DescribeCluster()) for broker in cluster.brokers])
     newest = max((a.offset for a in answers if isinstance(a, ClusterDescribed)), default=-1)
@@ -36,7 +36,7 @@ def reached(asking: Asking, cluster: ClusterInfo) -> tuple[Reachability, ...]:
 
 
 def checked(
-    asking: Asking,
+    asking: OperatorClient,
     cluster: ClusterInfo,
     capabilities: Capabilities,
     partitions: Partitions,

@@ -16,10 +16,10 @@ from backends.simulator.messages import (
     ReassignReply,
 )
 from backends.simulator.network import broker as node
-from backends.simulator.operate.asking import Asking, check
 from backends.simulator.operate.calls import NATIVE_ELECTIONS
-from backends.simulator.operate.kept import Kept
-from backends.simulator.questions import (
+from backends.simulator.operate.operator_client import OperatorClient, check
+from backends.simulator.operate.session_store import SessionStore
+from backends.simulator.operator_messages import (
     GetReplicaLogInfo,
     LineageRead,
     ListReassignments,
@@ -44,7 +44,7 @@ Ended = dict[TopicPartition, Election]
 class Elections:
     """Everything that is sent is recorded first, by the recorder and in the kept state."""
 
-    def __init__(self, asking: Asking, kept: Kept) -> None:
+    def __init__(self, asking: OperatorClient, kept: SessionStore) -> None:
         self._asking = asking
         self._kept = kept
 

@@ -20,16 +20,15 @@ from backends.base.membership import (
 from backends.base.protocol import Recorder
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, UpdateFeature
-from backends.simulator.network import Node as At
-from backends.simulator.network import broker, controller
-from backends.simulator.operate.asking import TIMEOUT, Asking, Refused, silence
-from backends.simulator.operate.kept import Kept, Sent
-from backends.simulator.questions import ClusterDescribed, DescribeCluster
-from backends.simulator.quorum.messages import (
+from backends.simulator.network import NetworkNode, broker, controller
+from backends.simulator.operate.operator_client import TIMEOUT, ConnectionRefused, OperatorClient, silence
+from backends.simulator.operate.session_store import Sent, SessionStore
+from backends.simulator.operator_messages import ClusterDescribed, DescribeCluster
+from backends.simulator.quorum.raft_messages import (
     AddRaftVoter,
-    AskNode,
-    AskQuorum,
-    NodeTold,
+    ControllerDescribed,
+    DescribeController,
+    DescribeVoters,
     RaftVoterReply,
     RemoveRaftVoter,
 )
@@ -49,7 +48,7 @@ class SimulatedMembership:
 
     simulated = True
 
-    def __init__(self, backend: SimulatorBackend, kept: Kept, denied: tuple[str, ...]) -> None:
+    def __init__(self, backend: SimulatorBackend, kept: SessionStore, denied: tuple[str, ...]) -> None:
         self.title = backend.title
         self._backend = backend
         self._kept = kept
@@ -61,8 +60,8 @@ class SimulatedMembership:
         return self._world.quorum.shared.rules
 
     @property
-    def _asking(self) -> Asking:
-        return Asking(self._backend.simulation)
+    def _asking(self) -> OperatorClient:
+        return OperatorClient(self._backend.simulation)
 
     @property
     def _world(self) -> World:
@@ -90,7 +89,7 @@ class SimulatedMembership:
     def _newest(self) -> Quorum:
         """Raises NoLeader, or Unreachable where no controller answers."""
         asked = [controller(number) for number in self._world.topology.every_controller]
-        answers = self._asking.all([(node, AskQuorum()) for node in asked])
+        answers = self._asking.all([(node, DescribeVoters()) for node in asked])
         leaders = [answer for answer in answers if isinstance(answer, Quorum)]
         if leaders:
             return max(leaders, key=lambda quorum: quorum.leader_epoch)
@@ -102,9 +101,9 @@ class SimulatedMembership:
     async def controllers(self) -> tuple[Controller, ...] | Unknown:
         """Every controller that has been started, by id."""
         registered = self._world.quorum.registered
-        answers = self._asking.all([(controller(number), AskNode()) for number in registered])
+        answers = self._asking.all([(controller(number), DescribeController()) for number in registered])
         await self._backend.advance(0)
-        if not any(isinstance(answer, NodeTold) for answer in answers):
+        if not any(isinstance(answer, ControllerDescribed) for answer in answers):
             return Unknown(Why.NOT_ANSWERED, "no controller answers")
         hosts = self._world.quorum.shared.hosts
         return tuple(
@@ -121,10 +120,10 @@ class SimulatedMembership:
         target = self._at(host, port)
         if target is None:
             return Unknown(Why.NOT_ANSWERED, f"{host}:{port}: connection refused")
-        body: Any = AskNode() if target in self._controllers else DescribeCluster()
+        body: Any = DescribeController() if target in self._controllers else DescribeCluster()
         told = self._asking.one(target, body)
         address = f"{host}:{port}"
-        if isinstance(told, NodeTold):
+        if isinstance(told, ControllerDescribed):
             return Probe(
                 address,
                 told.cluster_id,
@@ -141,10 +140,10 @@ class SimulatedMembership:
         return silence(told)
 
     @property
-    def _controllers(self) -> list[At]:
+    def _controllers(self) -> list[NetworkNode]:
         return [controller(number) for number in self._world.topology.every_controller]
 
-    def _at(self, host: str, port: int) -> At | None:
+    def _at(self, host: str, port: int) -> NetworkNode | None:
         quorum = self._world.quorum
         found = quorum.shared.resolve((Endpoint(quorum.listener, host, port),))
         if found is not None or port != BROKER_PORT:
@@ -219,14 +218,14 @@ class SimulatedMembership:
         await self._backend.advance(0)
         return answer
 
-    def _leader(self) -> At:
+    def _leader(self) -> NetworkNode:
         return controller(self._newest().leader.id)
 
-    def _send(self, leader: At, body: Sent, timeout: float) -> Answer:
+    def _send(self, leader: NetworkNode, body: Sent, timeout: float) -> Answer:
         if not (isinstance(body, UpdateFeature) and body.dry_run):
             self._kept.sent(leader, body)
         reply = self._asking.one(leader, body, round(timeout * SECOND) + TIMEOUT)
-        if isinstance(reply, Refused):
+        if isinstance(reply, ConnectionRefused):
             raise Unreachable(f"{leader} does not answer any more")
         if isinstance(reply, (RaftVoterReply, Done)):
             return _answer(reply)

@@ -13,14 +13,14 @@ from backends.base.protocol import Progress
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Error
 from backends.simulator.network import broker as node
-from backends.simulator.operate.asking import TIMEOUT, Asking, denied, silence
 from backends.simulator.operate.calls import NATIVE_LOGS
-from backends.simulator.questions import (
+from backends.simulator.operate.operator_client import TIMEOUT, OperatorClient, denied, silence
+from backends.simulator.operator_messages import (
     GetReplicaLogInfo,
     LineageRead,
-    LogRead,
-    PartitionLogInfo,
+    LineageRow,
     ReadLineage,
+    ReplicaLogInfo,
     ReplicaLogInfos,
 )
 from recovery.model import (
@@ -45,10 +45,10 @@ Logs = dict[int, dict[TopicPartition, ReplicaLog | Unknown]]
 """By broker."""
 
 
-class SurveyRun:
+class SimulatedSurvey:
     """One survey; every broker is asked for at most 1,000 partitions at a time, all brokers at once."""
 
-    def __init__(self, asking: Asking, request: SurveyRequest, brokers: Sequence[Broker]) -> None:
+    def __init__(self, asking: OperatorClient, request: SurveyRequest, brokers: Sequence[Broker]) -> None:
         self._asking = asking
         self._request = request
         self._brokers: Mapping[int, Broker] = {broker.id: broker for broker in brokers}
@@ -126,7 +126,7 @@ class SurveyRun:
             return
         self._note(broker, None)
         # Both were asked for the same partitions, and answer in their order.
-        reads: Iterable[LogRead | None] = epochs.logs if isinstance(epochs, LineageRead) else repeat(None)
+        reads: Iterable[LineageRow | None] = epochs.logs if isinstance(epochs, LineageRead) else repeat(None)
         logs = self._of(broker)
         alike: dict[tuple[int, int, int], ReplicaLog | Unknown] = {}
         for info, read in zip(answer.infos, reads, strict=False):
@@ -146,7 +146,7 @@ class SurveyRun:
         else:
             del self._left[broker]
 
-    def _log(self, info: PartitionLogInfo, read: LogRead | None) -> ReplicaLog | Unknown:
+    def _log(self, info: ReplicaLogInfo, read: LineageRow | None) -> ReplicaLog | Unknown:
         if info.error is not None or read is None or read.told is None:
             return _unusual(info, read)
         _, epoch, end, _ = info
@@ -192,7 +192,7 @@ def _effective(configured: int | Unknown, state: PartitionState) -> int | Unknow
     return configured if isinstance(configured, Unknown) else min(configured, len(state.replicas))
 
 
-def _unusual(info: PartitionLogInfo, read: LogRead | None) -> ReplicaLog | Unknown:
+def _unusual(info: ReplicaLogInfo, read: LineageRow | None) -> ReplicaLog | Unknown:
     """What is known of a log that was not told, or without its epochs."""
     if info.error is not None:
         return _unknown(info.error, info.tp.topic, "DESCRIBE")

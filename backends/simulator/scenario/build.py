@@ -7,13 +7,13 @@ from dataclasses import dataclass, fields, replace
 
 from backends.simulator.config import Config
 from backends.simulator.loop import MILLISECOND, SECOND
-from backends.simulator.network import OPERATOR, Node, Role, Weather
+from backends.simulator.network import OPERATOR, NetworkNode, NodeRole, Weather
 from backends.simulator.permissions import EXPECTED, any_topic, is_permission
 from backends.simulator.scenario.bounds import PARTITIONS
 from backends.simulator.scenario.errors import Misplaced
-from backends.simulator.scenario.faults import Created, Fault
-from backends.simulator.scenario.kinds import check_kind, check_log_dir
-from backends.simulator.scenario.model import (
+from backends.simulator.scenario.fault_targets import check_kind, check_log_dir
+from backends.simulator.scenario.faults import Fault, TopicCreation
+from backends.simulator.scenario.file_model import (
     ClusterModel,
     ConsumerModel,
     ManyBrokers,
@@ -72,7 +72,7 @@ class Scenario:
     topology: Topology
     faults: tuple[Fault, ...]
     operator_at: int
-    cannot_reach: tuple[Node, ...]
+    cannot_reach: tuple[NetworkNode, ...]
     offline: int
     breaks: tuple[str, ...]
     voters: tuple[int, ...] | None = None
@@ -122,7 +122,7 @@ def build(model: ScenarioModel, name: str, text: str) -> Scenario:
 
 def _check_denied(model: ScenarioModel, topology: Topology) -> None:
     known = {"*", *(topic.name for topic in topology.topics)}
-    known |= {fault.topic for fault in model.faults if isinstance(fault, Created)}
+    known |= {fault.topic for fault in model.faults if isinstance(fault, TopicCreation)}
     for index, permission in enumerate(model.operator.denied):
         path = ("operator", "denied", index)
         if not is_permission(permission):
@@ -299,11 +299,11 @@ def _producers(model: ScenarioModel, topics: tuple[TopicSpec, ...]) -> list[Prod
     return specs
 
 
-def nodes(given: tuple[str, ...], topology: Topology, path: tuple[int | str, ...]) -> tuple[Node, ...]:
+def nodes(given: tuple[str, ...], topology: Topology, path: tuple[int | str, ...]) -> tuple[NetworkNode, ...]:
     """The nodes that a scenario names: ``broker-1``, ``controller-100``, ``operator``, ``brokers``, ``controllers``
     or a rack, ``rack-a``. Raises Misplaced.
     """
-    found: dict[Node, None] = {}
+    found: dict[NetworkNode, None] = {}
     for name in given:
         matching = _named(name, topology)
         if not matching:
@@ -314,18 +314,18 @@ def nodes(given: tuple[str, ...], topology: Topology, path: tuple[int | str, ...
     return tuple(found)
 
 
-def _named(name: str, topology: Topology) -> list[Node]:
-    brokers = [Node(Role.BROKER, spec.id) for spec in topology.brokers]
-    controllers = [Node(Role.CONTROLLER, number) for number in topology.every_controller]
+def _named(name: str, topology: Topology) -> list[NetworkNode]:
+    brokers = [NetworkNode(NodeRole.BROKER, spec.id) for spec in topology.brokers]
+    controllers = [NetworkNode(NodeRole.CONTROLLER, number) for number in topology.every_controller]
     if name in ("brokers", "controllers", "operator"):
         return {"brokers": brokers, "controllers": controllers, "operator": [OPERATOR]}[name]
     if name.startswith("rack-"):
         rack = name.removeprefix("rack-")
-        return [Node(Role.BROKER, spec.id) for spec in topology.brokers if spec.rack == rack]
+        return [NetworkNode(NodeRole.BROKER, spec.id) for spec in topology.brokers if spec.rack == rack]
     return [node for node in (*brokers, *controllers) if str(node) == name]
 
 
-def others(inside: tuple[Node, ...], topology: Topology) -> tuple[Node, ...]:
+def others(inside: tuple[NetworkNode, ...], topology: Topology) -> tuple[NetworkNode, ...]:
     """Every broker and controller that is not among ``inside``; the operator is beside the cluster."""
     everybody = nodes(("brokers", "controllers"), topology, ())
     return tuple(node for node in everybody if node not in inside)

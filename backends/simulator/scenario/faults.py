@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 from backends.simulator.scenario.bounds import Seconds, TopicName
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     """A misspelt key is a mistake, never ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -18,14 +18,14 @@ class Strict(BaseModel):
 Nodes = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
-class Timed(Strict):
+class TimedFault(StrictModel):
     """``at`` seconds after the start; ``note`` is printed when it happens."""
 
     at: Seconds
     note: str = ""
 
 
-class Cut(Timed):
+class CutFault(TimedFault):
     """Nothing passes between ``nodes`` and ``others`` (default: everybody else), or only towards ``nodes``."""
 
     do: Literal["cut"]
@@ -34,7 +34,7 @@ class Cut(Timed):
     one_way: bool = False
 
 
-class Heal(Timed):
+class HealFault(TimedFault):
     """Undo cuts between ``nodes`` and ``others``; without nodes, all cuts and delays."""
 
     do: Literal["heal"]
@@ -42,7 +42,7 @@ class Heal(Timed):
     others: tuple[str, ...] = ("others",)
 
 
-class Delay(Timed):
+class DelayFault(TimedFault):
     """What ``source`` sends to ``target`` takes ``seconds`` longer, on one ``channel`` of its connections."""
 
     do: Literal["delay"]
@@ -52,7 +52,7 @@ class Delay(Timed):
     channel: Literal["", "alter-partition", "heartbeat", "metadata"] = ""
 
 
-class BrokerFault(Timed):
+class BrokerFault(TimedFault):
     """``nodes`` are brokers, a rack (``rack-a``) or ``brokers``; ``every`` seconds lie between one and the next."""
 
     do: Literal["kill", "power-off", "start", "shut-down"]
@@ -60,7 +60,7 @@ class BrokerFault(Timed):
     every: Seconds = 0
 
 
-class DiskFault(Timed):
+class DiskFault(TimedFault):
     """``log_dir`` is counted from 0. A disk is replaced while its broker is down."""
 
     do: Literal["break-disk", "replace-disk"]
@@ -68,7 +68,7 @@ class DiskFault(Timed):
     log_dir: Annotated[int, Field(ge=0)] = 0
 
 
-class PartitionFault(Timed):
+class PartitionFault(TimedFault):
     """The files of one partition (``topic-3``) fail, in a log dir that is good."""
 
     do: Literal["break-partition"]
@@ -76,7 +76,7 @@ class PartitionFault(Timed):
     partition: str
 
 
-class ControllerFault(Timed):
+class ControllerFault(TimedFault):
     """Failover has the leader resign in favour of ``node``. A disk that breaks stops its controller; one is
     replaced while its controller is down, by a formatted one with another directory id.
     """
@@ -91,7 +91,7 @@ class ControllerFault(Timed):
     node: str
 
 
-class Moved(Timed):
+class ControllerMove(TimedFault):
     """The controller is started again with another address; as a voter it makes itself known there."""
 
     do: Literal["move-controller"]
@@ -100,21 +100,21 @@ class Moved(Timed):
     port: Annotated[int, Field(gt=0, lt=65536)] = 9093
 
 
-class VoterChange(Timed):
+class VoterChangeFault(TimedFault):
     """Asked of the quorum's leader: add ``node`` with the disk that it has, or remove the voter of its id."""
 
     do: Literal["add-voter", "remove-voter"]
     node: str
 
 
-class KRaftVersion(Timed):
+class KRaftVersionUpgrade(TimedFault):
     """Upgrade kraft.version."""
 
     do: Literal["set-kraft-version"]
     level: Literal[1]
 
 
-class Configure(Timed):
+class ConfigFault(TimedFault):
     """A topic's configuration, or the cluster's; a value of null removes it."""
 
     do: Literal["set-config"]
@@ -123,14 +123,14 @@ class Configure(Timed):
     value: str | None = None
 
 
-class Feature(Timed):
+class FeatureFault(TimedFault):
     """Switch the ELR on (1) or off (0)."""
 
     do: Literal["set-elr"]
     level: Literal[0, 1]
 
 
-class Reassigned(Timed):
+class ReassignmentFault(TimedFault):
     """Give a partition other replicas; null cancels a running reassignment."""
 
     do: Literal["reassign"]
@@ -138,7 +138,7 @@ class Reassigned(Timed):
     replicas: tuple[int, ...] | None = None
 
 
-class Elected(Timed):
+class ElectionFault(TimedFault):
     """An election as Kafka's own tool asks for it."""
 
     do: Literal["elect"]
@@ -146,7 +146,7 @@ class Elected(Timed):
     partitions: tuple[str, ...] = ()
 
 
-class Created(Timed):
+class TopicCreation(TimedFault):
     """A new topic."""
 
     do: Literal["create-topic"]
@@ -156,20 +156,20 @@ class Created(Timed):
 
 
 Fault = Annotated[
-    Cut
-    | Heal
-    | Delay
+    CutFault
+    | HealFault
+    | DelayFault
     | BrokerFault
     | DiskFault
     | PartitionFault
     | ControllerFault
-    | Moved
-    | VoterChange
-    | KRaftVersion
-    | Configure
-    | Feature
-    | Reassigned
-    | Elected
-    | Created,
+    | ControllerMove
+    | VoterChangeFault
+    | KRaftVersionUpgrade
+    | ConfigFault
+    | FeatureFault
+    | ReassignmentFault
+    | ElectionFault
+    | TopicCreation,
     Field(discriminator="do"),
 ]

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from backends.simulator.scenario.build import Scenario, build
 from backends.simulator.scenario.errors import Misplaced, ScenarioError, UnknownScenario
-from backends.simulator.scenario.model import ScenarioModel
+from backends.simulator.scenario.file_model import ScenarioModel
 
 # pydantic's kind of mistake → what a person who writes YAML is told.
 _PLAIN = {

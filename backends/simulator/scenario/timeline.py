@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from backends.simulator.controller.requests import ELR_FEATURE
+from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import CreateTopic, Done, ElectLeaders, Reassign, SetConfig, UpdateFeature
-from backends.simulator.network import Node
-from backends.simulator.quorum.metadata import KRAFT_VERSION
+from backends.simulator.network import NetworkNode
+from backends.simulator.quorum.quorum_log import KRAFT_VERSION
 from backends.simulator.scenario import faults as happens
 from backends.simulator.scenario.build import Scenario, nodes, others, partition
 from backends.simulator.scenario.faults import Fault
@@ -27,21 +27,21 @@ class Timeline:
         self._topology = scenario.topology
         self.refused: list[str] = []
         self._does: dict[type, Callable[[Any], None]] = {
-            happens.Cut: self._cut,
-            happens.Heal: self._heal,
-            happens.Delay: self._delay,
+            happens.CutFault: self._cut,
+            happens.HealFault: self._heal,
+            happens.DelayFault: self._delay,
             happens.BrokerFault: self._broker,
             happens.DiskFault: self._disk,
             happens.PartitionFault: self._partition,
             happens.ControllerFault: self._controller,
-            happens.Moved: self._move,
-            happens.VoterChange: self._voter,
-            happens.KRaftVersion: self._kraft_version,
-            happens.Configure: self._configure,
-            happens.Feature: self._feature,
-            happens.Reassigned: self._reassign,
-            happens.Elected: self._elect,
-            happens.Created: self._create,
+            happens.ControllerMove: self._move,
+            happens.VoterChangeFault: self._voter,
+            happens.KRaftVersionUpgrade: self._kraft_version,
+            happens.ConfigFault: self._configure,
+            happens.FeatureFault: self._feature,
+            happens.ReassignmentFault: self._reassign,
+            happens.ElectionFault: self._elect,
+            happens.TopicCreation: self._create,
         }
         for fault in scenario.faults:
             world.loop.call_at(round(fault.at * SECOND), self.happen, fault)
@@ -51,24 +51,26 @@ class Timeline:
         self._world.history.add("scenario", fault.note or fault.do)
         self._does[type(fault)](fault)
 
-    def _nodes(self, given: tuple[str, ...]) -> tuple[Node, ...]:
+    def _nodes(self, given: tuple[str, ...]) -> tuple[NetworkNode, ...]:
         return nodes(given, self._topology, ())
 
-    def _sides(self, fault: happens.Cut | happens.Heal) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    def _sides(
+        self, fault: happens.CutFault | happens.HealFault
+    ) -> tuple[tuple[NetworkNode, ...], tuple[NetworkNode, ...]]:
         inside = self._nodes(fault.nodes)
         outside = others(inside, self._topology) if fault.others == ("others",) else self._nodes(fault.others)
         return inside, outside
 
-    def _cut(self, fault: happens.Cut) -> None:
+    def _cut(self, fault: happens.CutFault) -> None:
         self._world.network.cut(*self._sides(fault), one_way=fault.one_way)
 
-    def _heal(self, fault: happens.Heal) -> None:
+    def _heal(self, fault: happens.HealFault) -> None:
         if fault.nodes:
             self._world.network.heal(*self._sides(fault))
         else:
             self._world.network.heal_all()
 
-    def _delay(self, fault: happens.Delay) -> None:
+    def _delay(self, fault: happens.DelayFault) -> None:
         (source,) = self._nodes((fault.source,))
         for target in self._nodes(fault.target):
             self._world.network.delay(source, target, round(fault.seconds * SECOND), fault.channel)
@@ -115,18 +117,18 @@ class Timeline:
         self._world.kill_controller(controller)
         self._world.replace_controller_disk(controller)
 
-    def _move(self, fault: happens.Moved) -> None:
+    def _move(self, fault: happens.ControllerMove) -> None:
         (node,) = self._nodes((fault.node,))
         self._world.kill_controller(node.id)
         self._world.quorum.configure(node.id, host=fault.host, port=fault.port)
         self._world.start_controller(node.id)
 
-    def _voter(self, fault: happens.VoterChange) -> None:
+    def _voter(self, fault: happens.VoterChangeFault) -> None:
         (node,) = self._nodes((fault.node,))
         request = self._world.quorum.add if fault.do == "add-voter" else self._world.quorum.remove
         self._world.tell_quorum(request(node.id))
 
-    def _kraft_version(self, fault: happens.KRaftVersion) -> None:
+    def _kraft_version(self, fault: happens.KRaftVersionUpgrade) -> None:
         self._world.tell_quorum(UpdateFeature(KRAFT_VERSION, fault.level))
 
     def _tell(self, body: Any) -> None:
@@ -147,20 +149,20 @@ class Timeline:
         self._world.history.add("scenario", f"refused: {why}")
         self.refused.append(why)
 
-    def _configure(self, fault: happens.Configure) -> None:
+    def _configure(self, fault: happens.ConfigFault) -> None:
         self._tell(SetConfig(fault.topic, fault.name, fault.value))
 
-    def _feature(self, fault: happens.Feature) -> None:
+    def _feature(self, fault: happens.FeatureFault) -> None:
         self._tell(UpdateFeature(ELR_FEATURE, fault.level))
 
-    def _reassign(self, fault: happens.Reassigned) -> None:
+    def _reassign(self, fault: happens.ReassignmentFault) -> None:
         tp = partition(fault.partition, self._topology, ())
         self._tell(Reassign(((tp, fault.replicas),), True))
 
-    def _elect(self, fault: happens.Elected) -> None:
+    def _elect(self, fault: happens.ElectionFault) -> None:
         rows = [(partition(name, self._topology, ()), NO_LEADER) for name in fault.partitions]
         kind = Election.PREFERRED if fault.kind == "preferred" else Election.UNCLEAN
         self._tell(ElectLeaders(kind, tuple(rows) or None))
 
-    def _create(self, fault: happens.Created) -> None:
+    def _create(self, fault: happens.TopicCreation) -> None:
         self._tell(CreateTopic(fault.topic, fault.replicas, fault.min_isr))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from backends.simulator.loop import MILLISECOND, SECOND
-from backends.simulator.network import Node
+from backends.simulator.network import NetworkNode
 from backends.simulator.simulation import Simulation
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class Clock:
         self._moved()
         self._wake()
 
-    async def ask(self, node: Node, body: Any, timeout: int) -> Any:
+    async def ask(self, node: NetworkNode, body: Any, timeout: int) -> Any:
         """An operator's question to a node; None where no answer came in ``timeout`` virtual µs."""
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 

@@ -10,7 +10,7 @@ from kio.schema.request_header.v1.header import RequestHeader as Header1
 from kio.schema.request_header.v2.header import RequestHeader as Header2
 from kio.serial import entity_reader
 
-from backends.simulator.served.apis import Api
+from backends.simulator.served.api_versions import Api
 from backends.simulator.served.entities import Undecodable, request_type
 
 LARGEST = 16 << 20

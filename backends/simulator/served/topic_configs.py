@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 
-class Kind(IntEnum):
+class ConfigType(IntEnum):
     """DescribeConfigs' types."""
 
     BOOLEAN = 1
@@ -23,7 +23,7 @@ class TopicConfig(NamedTuple):
     ``least`` what a number may be at least; ``one_of`` what each of its words may be, empty where any.
     """
 
-    kind: Kind
+    kind: ConfigType
     default: str
     broker: str
     least: int = 0
@@ -34,44 +34,52 @@ FOREVER = str(2**63 - 1)
 ANY = -(2**63)
 
 TOPIC_CONFIGS: dict[str, TopicConfig] = {
-    "cleanup.policy": TopicConfig(Kind.LIST, "delete", "log.cleanup.policy", one_of=("compact", "delete")),
-    "compression.gzip.level": TopicConfig(Kind.INT, "-1", "compression.gzip.level", ANY),
-    "compression.lz4.level": TopicConfig(Kind.INT, "9", "compression.lz4.level", ANY),
+    "cleanup.policy": TopicConfig(
+        ConfigType.LIST, "delete", "log.cleanup.policy", one_of=("compact", "delete")
+    ),
+    "compression.gzip.level": TopicConfig(ConfigType.INT, "-1", "compression.gzip.level", ANY),
+    "compression.lz4.level": TopicConfig(ConfigType.INT, "9", "compression.lz4.level", ANY),
     "compression.type": TopicConfig(
-        Kind.STRING,
+        ConfigType.STRING,
         "producer",
         "compression.type",
         one_of=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
     ),
-    "compression.zstd.level": TopicConfig(Kind.INT, "3", "compression.zstd.level", ANY),
-    "delete.retention.ms": TopicConfig(Kind.LONG, "86400000", "log.cleaner.delete.retention.ms"),
-    "file.delete.delay.ms": TopicConfig(Kind.LONG, "60000", "log.segment.delete.delay.ms"),
-    "flush.messages": TopicConfig(Kind.LONG, FOREVER, "log.flush.interval.messages", 1),
-    "flush.ms": TopicConfig(Kind.LONG, FOREVER, ""),
-    "follower.replication.throttled.replicas": TopicConfig(Kind.LIST, "", ""),
-    "index.interval.bytes": TopicConfig(Kind.INT, "4096", "log.index.interval.bytes"),
-    "leader.replication.throttled.replicas": TopicConfig(Kind.LIST, "", ""),
-    "local.retention.bytes": TopicConfig(Kind.LONG, "-2", "log.local.retention.bytes", -2),
-    "local.retention.ms": TopicConfig(Kind.LONG, "-2", "log.local.retention.ms", -2),
-    "max.compaction.lag.ms": TopicConfig(Kind.LONG, FOREVER, "log.cleaner.max.compaction.lag.ms", 1),
-    "max.message.bytes": TopicConfig(Kind.INT, "1048588", "message.max.bytes"),
-    "message.timestamp.after.max.ms": TopicConfig(Kind.LONG, "3600000", "log.message.timestamp.after.max.ms"),
-    "message.timestamp.before.max.ms": TopicConfig(Kind.LONG, FOREVER, "log.message.timestamp.before.max.ms"),
-    "message.timestamp.type": TopicConfig(
-        Kind.STRING, "CreateTime", "log.message.timestamp.type", one_of=("CreateTime", "LogAppendTime")
+    "compression.zstd.level": TopicConfig(ConfigType.INT, "3", "compression.zstd.level", ANY),
+    "delete.retention.ms": TopicConfig(ConfigType.LONG, "86400000", "log.cleaner.delete.retention.ms"),
+    "file.delete.delay.ms": TopicConfig(ConfigType.LONG, "60000", "log.segment.delete.delay.ms"),
+    "flush.messages": TopicConfig(ConfigType.LONG, FOREVER, "log.flush.interval.messages", 1),
+    "flush.ms": TopicConfig(ConfigType.LONG, FOREVER, ""),
+    "follower.replication.throttled.replicas": TopicConfig(ConfigType.LIST, "", ""),
+    "index.interval.bytes": TopicConfig(ConfigType.INT, "4096", "log.index.interval.bytes"),
+    "leader.replication.throttled.replicas": TopicConfig(ConfigType.LIST, "", ""),
+    "local.retention.bytes": TopicConfig(ConfigType.LONG, "-2", "log.local.retention.bytes", -2),
+    "local.retention.ms": TopicConfig(ConfigType.LONG, "-2", "log.local.retention.ms", -2),
+    "max.compaction.lag.ms": TopicConfig(ConfigType.LONG, FOREVER, "log.cleaner.max.compaction.lag.ms", 1),
+    "max.message.bytes": TopicConfig(ConfigType.INT, "1048588", "message.max.bytes"),
+    "message.timestamp.after.max.ms": TopicConfig(
+        ConfigType.LONG, "3600000", "log.message.timestamp.after.max.ms"
     ),
-    "min.cleanable.dirty.ratio": TopicConfig(Kind.DOUBLE, "0.5", "log.cleaner.min.cleanable.ratio"),
-    "min.compaction.lag.ms": TopicConfig(Kind.LONG, "0", "log.cleaner.min.compaction.lag.ms"),
-    "min.insync.replicas": TopicConfig(Kind.INT, "1", "min.insync.replicas", 1),
-    "preallocate": TopicConfig(Kind.BOOLEAN, "false", "log.preallocate"),
-    "remote.log.copy.disable": TopicConfig(Kind.BOOLEAN, "false", ""),
-    "remote.log.delete.on.disable": TopicConfig(Kind.BOOLEAN, "false", ""),
-    "remote.storage.enable": TopicConfig(Kind.BOOLEAN, "false", ""),
-    "retention.bytes": TopicConfig(Kind.LONG, "-1", "log.retention.bytes", ANY),
-    "retention.ms": TopicConfig(Kind.LONG, "604800000", "", -1),
-    "segment.bytes": TopicConfig(Kind.INT, "1073741824", "log.segment.bytes", 1048576),
-    "segment.index.bytes": TopicConfig(Kind.INT, "10485760", "log.index.size.max.bytes", 4),
-    "segment.jitter.ms": TopicConfig(Kind.LONG, "0", ""),
-    "segment.ms": TopicConfig(Kind.LONG, "604800000", "", 1),
-    "unclean.leader.election.enable": TopicConfig(Kind.BOOLEAN, "false", "unclean.leader.election.enable"),
+    "message.timestamp.before.max.ms": TopicConfig(
+        ConfigType.LONG, FOREVER, "log.message.timestamp.before.max.ms"
+    ),
+    "message.timestamp.type": TopicConfig(
+        ConfigType.STRING, "CreateTime", "log.message.timestamp.type", one_of=("CreateTime", "LogAppendTime")
+    ),
+    "min.cleanable.dirty.ratio": TopicConfig(ConfigType.DOUBLE, "0.5", "log.cleaner.min.cleanable.ratio"),
+    "min.compaction.lag.ms": TopicConfig(ConfigType.LONG, "0", "log.cleaner.min.compaction.lag.ms"),
+    "min.insync.replicas": TopicConfig(ConfigType.INT, "1", "min.insync.replicas", 1),
+    "preallocate": TopicConfig(ConfigType.BOOLEAN, "false", "log.preallocate"),
+    "remote.log.copy.disable": TopicConfig(ConfigType.BOOLEAN, "false", ""),
+    "remote.log.delete.on.disable": TopicConfig(ConfigType.BOOLEAN, "false", ""),
+    "remote.storage.enable": TopicConfig(ConfigType.BOOLEAN, "false", ""),
+    "retention.bytes": TopicConfig(ConfigType.LONG, "-1", "log.retention.bytes", ANY),
+    "retention.ms": TopicConfig(ConfigType.LONG, "604800000", "", -1),
+    "segment.bytes": TopicConfig(ConfigType.INT, "1073741824", "log.segment.bytes", 1048576),
+    "segment.index.bytes": TopicConfig(ConfigType.INT, "10485760", "log.index.size.max.bytes", 4),
+    "segment.jitter.ms": TopicConfig(ConfigType.LONG, "0", ""),
+    "segment.ms": TopicConfig(ConfigType.LONG, "604800000", "", 1),
+    "unclean.leader.election.enable": TopicConfig(
+        ConfigType.BOOLEAN, "false", "unclean.leader.election.enable"
+    ),
 }

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from backends.simulator.fuzz import Fuzzed
+from backends.simulator.fuzz import FuzzResult
+from backends.simulator.fuzz_pool import fuzz_seeds
 from backends.simulator.loop import SECOND
-from backends.simulator.many import fuzzed
-from backends.simulator.operate.kept import Kept
-from backends.simulator.rehearsal import Interrupted, Rehearsed, end_of, rehearse
+from backends.simulator.operate.session_store import SessionStore
+from backends.simulator.rehearsal import Interrupted, RehearsalResult, end_of, rehearse
 from backends.simulator.scenario.bounds import LONGEST
 from backends.simulator.scenario.files import names
 from console.cli.base.run import Program
@@ -136,7 +136,7 @@ def replay(name: str, choice: RehearsalOptions) -> str:
     return shlex.join(words)
 
 
-def _fields(done: Rehearsed) -> dict[str, object]:
+def _fields(done: RehearsalResult) -> dict[str, object]:
     return {
         "scenario": done.scenario,
         "seed": done.seed,
@@ -171,7 +171,7 @@ def _timed(row: dict[str, Any]) -> dict[str, object]:
     return {"atMs": _ms(row.pop("time")), **row}
 
 
-def _lines(done: Rehearsed, operator_at: int) -> Iterator[str]:
+def _lines(done: RehearsalResult, operator_at: int) -> Iterator[str]:
     yield f"{done.scenario}, seed {done.seed}: {done.now / SECOND:.1f} s of virtual time, {done.steps:,} steps"
     yield from (str(line) for line in done.history[-SHOWN:])
     if done.now < operator_at:
@@ -203,7 +203,7 @@ def _counted(rows: Iterable[tuple[str, int]]) -> str:
 def reset(program: Program, name: str, seed: int, state: Path | None) -> int:
     """Forget what ``--simulate`` has kept of the scenario and seed."""
     scenario = scenario_of(name)
-    forgot = Kept(scenario, seed, state or state_file(scenario, seed)).reset()
+    forgot = SessionStore(scenario, seed, state or state_file(scenario, seed)).reset()
     program.screen.say(f"{name}, seed {seed}: {'starts over' if forgot else 'nothing was kept'}")
     return Status.DONE
 
@@ -214,10 +214,10 @@ def fuzz(program: Program, first: int, seeds: int, jobs: int, *, json: bool) -> 
     Raises Stopped after a signal, when what was found until then is told.
     """
     wanted = range(first, first + seeds)
-    failed: list[Fuzzed] = []
+    failed: list[FuzzResult] = []
     stop = program.supervisor.stop
     steps = lost = done = 0
-    for done, result in enumerate(fuzzed(wanted, jobs, lambda: bool(stop)), start=1):
+    for done, result in enumerate(fuzz_seeds(wanted, jobs, lambda: bool(stop)), start=1):
         steps += result.steps
         lost += len(result.lost)
         program.screen.progress("seeds", done, seeds)

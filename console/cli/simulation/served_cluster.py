@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from backends.simulator.network import Role
-from backends.simulator.served.access import Principal, principals
-from backends.simulator.served.apis import NoSuchCall, hidden
-from backends.simulator.served.cluster import Options, ServedCluster, cluster_id_of
-from backends.simulator.served.control import Control, ControlError, read_fault, tell
+from backends.simulator.network import NodeRole
+from backends.simulator.served.api_versions import NoSuchCall, hidden
+from backends.simulator.served.control_socket import ControlError, ControlSocket, read_fault, send_control
+from backends.simulator.served.principals import Principal, principals
+from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions, cluster_id_of
 from console.cli.base.run import Program
 from console.cli.simulation.rehearsals import needed
 from console.errors import InputError
@@ -98,7 +98,7 @@ async def _serving(program: Program, cluster: ServedCluster, *, json: bool) -> i
         await cluster.start()
     except OSError as error:
         raise InputError(f"cannot listen: {error.strerror or error}; give another --port-base") from None
-    control = Control(cluster, control_path(min(cluster.ports.values())), program.screen.say)
+    control = ControlSocket(cluster, control_path(min(cluster.ports.values())), program.screen.say)
     try:
         with reserved(cluster.ports.values()):
             await control.start()
@@ -112,7 +112,7 @@ async def _serving(program: Program, cluster: ServedCluster, *, json: bool) -> i
     return Status.DONE
 
 
-def _options(serving: ServeOptions, last: int) -> Options:
+def _options(serving: ServeOptions, last: int) -> ServedClusterOptions:
     """``last`` is the highest first port. Raises InputError."""
     try:
         without = hidden(serving.without)
@@ -127,7 +127,7 @@ def _options(serving: ServeOptions, last: int) -> Options:
     # What is served next is another cluster: an earlier one's journal and warnings are not about it.
     cluster_id = serving.cluster_id or cluster_id_of(secrets.token_bytes(16))
     users = _users(serving.users)
-    return Options(serving.seed, serving.speed, serving.port_base, without, users, cluster_id)
+    return ServedClusterOptions(serving.seed, serving.speed, serving.port_base, without, users, cluster_id)
 
 
 def _ready(program: Program, cluster: ServedCluster, *, json: bool) -> None:
@@ -143,7 +143,7 @@ def _ready(program: Program, cluster: ServedCluster, *, json: bool) -> None:
         }
         program.screen.out(document("simulate-serve", fields))
     else:
-        brokers = sum(1 for node in cluster.ports if node.role is Role.BROKER)
+        brokers = sum(1 for node in cluster.ports if node.role is NodeRole.BROKER)
         program.screen.out(
             [
                 f"ready: {cluster.scenario.name}, cluster {cluster.cluster_id},"
@@ -192,7 +192,7 @@ def fault(program: Program, words: Sequence[str], port_base: int, *, json: bool)
 
 def _told(program: Program, asked: dict[str, Any], port_base: int, *, json: bool) -> int:
     try:
-        answer = asyncio.run(tell(control_path(port_base), asked))
+        answer = asyncio.run(send_control(control_path(port_base), asked))
     except ControlError as error:
         raise InputError(str(error)) from None
     if json:

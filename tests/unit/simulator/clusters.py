@@ -9,7 +9,7 @@ from typing import Any
 from backends.simulator.config import Config
 from backends.simulator.invariants.checker import Checker
 from backends.simulator.loop import SECOND
-from backends.simulator.network import Node, broker, controller
+from backends.simulator.network import NetworkNode, broker, controller
 from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
 from backends.simulator.world import World
 from recovery.controller.registration import Registration
@@ -92,12 +92,12 @@ def ask(world: World, body: object, number: int = 1) -> Any:
     return heard[0]
 
 
-def everybody_else(world: World, *brokers: int) -> list[Node]:
+def everybody_else(world: World, *brokers: int) -> list[NetworkNode]:
     """All nodes but these brokers."""
     return [node for node in world.nodes() if node not in {broker(number) for number in brokers}]
 
 
-def controllers(world: World) -> list[Node]:
+def controllers(world: World) -> list[NetworkNode]:
     return [controller(number) for number in world.topology.controllers]
 
 

@@ -13,7 +13,7 @@ import pytest
 from backends.base.answers import Outcome
 from backends.base.errors import NotAllowed, Unreachable
 from backends.simulator.adapter import SimulatorBackend
-from backends.simulator.operate.statefile import StateError
+from backends.simulator.operate.state_file import StateError
 from backends.simulator.scenario.files import BUILT_IN, parse, read
 from console.simulator_backend import state_file
 from recovery.model import Lineage, ReplicaLog, Standing, TopicPartition, Unknown, Why

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from backends.base.answers import Outcome
-from backends.simulator.operate import checkpoint, kept
+from backends.simulator.operate import checkpoint, session_store
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.scenario.files import names, read
 from backends.simulator.simulation import Simulation
@@ -33,7 +33,7 @@ def test_a_run_goes_on_from_its_checkpoint_as_if_it_had_never_stopped(name: str,
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Every run is worth a checkpoint; returns the steps of each run that began at nothing."""
-    monkeypatch.setattr(kept, "WORTH_KEEPING", 1)
+    monkeypatch.setattr(session_store, "WORTH_KEEPING", 1)
     begun: list[int] = []
 
     begin = Simulation.__init__
@@ -103,7 +103,7 @@ async def test_after_a_reset_nothing_is_left_and_the_operator_comes_again(
         assert cluster.simulation.now >= read("last-replica-standing").operator_at
         assert cluster.simulation.offline()
         await cluster.close()
-        assert kept.Kept(read("last-replica-standing"), 1, state).reset()
+        assert session_store.SessionStore(read("last-replica-standing"), 1, state).reset()
         assert _left(tmp_path) == []
     assert always == [1, 1]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from backends.simulator.controller.requests import ELR_FEATURE
+from backends.simulator.controller.metadata_changes import ELR_FEATURE
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import (
     CreateTopic,

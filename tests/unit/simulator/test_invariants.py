@@ -10,20 +10,20 @@ from dataclasses import replace
 
 import pytest
 
-from backends.simulator.broker.isr import ALTER_PARTITION
-from backends.simulator.broker.leader import Leader
+from backends.simulator.broker.alter_partition import ALTER_PARTITION
+from backends.simulator.broker.broker_process import BrokerProcess
 from backends.simulator.broker.leadership import Leadership
-from backends.simulator.broker.log import Log
-from backends.simulator.broker.process import BrokerProcess
+from backends.simulator.broker.partition_leader import PartitionLeader
+from backends.simulator.broker.replica_log import Log
+from backends.simulator.events import Event, LeadershipTaken, MetadataWritten
 from backends.simulator.fuzz import fuzz, prepare, run
 from backends.simulator.invariants.checker import Checker, InvariantBroken
-from backends.simulator.invariants.names import Promise
+from backends.simulator.invariants.promises import DataPromise
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Consume
 from backends.simulator.network import broker, controller
 from backends.simulator.rpc import Answer
 from backends.simulator.topology import ConsumerSpec, Topology
-from backends.simulator.watch import Event, LeadershipTaken, MetadataWritten
 from backends.simulator.world import World
 from recovery.controller import broker_changes as rules
 from recovery.controller.cluster_image import ClusterImage
@@ -63,7 +63,7 @@ def _last_replica_standing(world: World) -> None:
 def test_a_high_watermark_that_moves_below_min_isr_is_caught() -> None:
     config = replace(QUICK, high_watermark_needs_min_isr=False)
     _caught(
-        Promise.HIGH_WATERMARK_NEEDS_MIN_ISR,
+        DataPromise.HIGH_WATERMARK_NEEDS_MIN_ISR,
         lambda seed: _last_replica_standing(cluster(topology(acks=1, config=config), seed)),
     )
 
@@ -81,8 +81,8 @@ def _names(scenario: Callable[[World], None], world: World) -> dict[str, str]:
 def test_an_elr_that_lacks_what_consumers_saw_is_caught_in_the_data() -> None:
     config = replace(QUICK, high_watermark_needs_min_isr=False)
     found = _names(_last_replica_standing, World(topology(acks=1, config=config), 1))
-    assert Promise.ELR_HOLDS_HIGH_WATERMARK in found
-    assert Promise.HIGH_WATERMARK_KEPT in found, "2 was elected without what 3 had shown"
+    assert DataPromise.ELR_HOLDS_HIGH_WATERMARK in found
+    assert DataPromise.HIGH_WATERMARK_KEPT in found, "2 was elected without what 3 had shown"
 
 
 def _late_alter_partition(world: World) -> None:
@@ -112,7 +112,7 @@ def _late_alter_partition(world: World) -> None:
 def test_the_race_of_a_late_alter_partition_is_caught_without_the_broker_epoch_check() -> None:
     config = replace(QUICK, broker_epoch_check=False)
     _caught(
-        Promise.ISR_HOLDS_HIGH_WATERMARK,
+        DataPromise.ISR_HOLDS_HIGH_WATERMARK,
         lambda seed: _late_alter_partition(cluster(topology(2, min_isr=1, config=config), seed)),
     )
 
@@ -144,7 +144,7 @@ def test_acknowledged_records_lost_with_one_unclean_shutdown_are_caught(
         clean = image.brokers[number].epoch
         return register(image, number, epoch, clean, directories, incarnation=incarnation)
 
-    monkeypatch.setattr("backends.simulator.controller.sessions.register", trusting)
+    monkeypatch.setattr("backends.simulator.controller.broker_sessions.register", trusting)
 
     def scenario(world: World) -> None:
         world.loop.run_for(3 * SECOND)
@@ -158,12 +158,12 @@ def test_acknowledged_records_lost_with_one_unclean_shutdown_are_caught(
         world.loop.run_for(20 * SECOND)
 
     found = _names(scenario, World(topology(), 1))
-    assert Promise.ACKNOWLEDGED_KEPT in found
-    assert Promise.HIGH_WATERMARK_KEPT in found
+    assert DataPromise.ACKNOWLEDGED_KEPT in found
+    assert DataPromise.HIGH_WATERMARK_KEPT in found
 
 
 def test_a_follower_that_does_not_truncate_is_caught_by_log_matching(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("backends.simulator.broker.sessions._divergence", lambda _log, _position: None)
+    monkeypatch.setattr("backends.simulator.broker.fetch_sessions._divergence", lambda _log, _position: None)
 
     def run(seed: int) -> None:
         world = cluster(topology(acks=1), seed)
@@ -174,22 +174,22 @@ def test_a_follower_that_does_not_truncate_is_caught_by_log_matching(monkeypatch
         world.network.heal_all()
         world.loop.run_for(20 * SECOND)
 
-    _caught(Promise.LOG_MATCHING, run)
+    _caught(DataPromise.LOG_MATCHING, run)
 
 
 def test_a_second_leader_of_an_epoch_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that takes the leadership of what it follows."""
-    take = Leader.take
-    original = Leader.drop
+    take = PartitionLeader.take
+    original = PartitionLeader.drop
 
-    def drop(leader: Leader, tp: object) -> None:
+    def drop(leader: PartitionLeader, tp: object) -> None:
         partition = leader.process.image.partitions[FOO]
         if partition.leader == 1 and leader.id == 2 and leader.process.offset > 1:
             take(leader, FOO, partition)
         else:
             original(leader, FOO)
 
-    monkeypatch.setattr(Leader, "drop", drop)
+    monkeypatch.setattr(PartitionLeader, "drop", drop)
 
     def run(seed: int) -> None:
         world = cluster(topology(), seed)
@@ -204,7 +204,7 @@ def test_a_second_leader_of_an_epoch_is_caught(monkeypatch: pytest.MonkeyPatch) 
         world.start_broker(2)
         world.loop.run_for(10 * SECOND)
 
-    _caught(Promise.ONE_LEADER_AN_EPOCH, run)
+    _caught(DataPromise.ONE_LEADER_AN_EPOCH, run)
 
 
 def test_a_high_watermark_that_falls_within_an_epoch_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,16 +214,16 @@ def test_a_high_watermark_that_falls_within_an_epoch_is_caught(monkeypatch: pyte
         return end(lead, leader, log_end) - (40 if log_end % 100 == 0 else 0)
 
     monkeypatch.setattr(Leadership, "replicated", falling)
-    advance = Leader.advance
+    advance = PartitionLeader.advance
 
-    def without_check(leader: Leader, tp: object, lead: Leadership) -> None:
+    def without_check(leader: PartitionLeader, tp: object, lead: Leadership) -> None:
         log = leader.process.storage.log(FOO)
         if lead.replicated(1, log.end) < log.high_watermark:
             leader.process.storage.write(FOO, log._replace(high_watermark=0))
         advance(leader, FOO, lead)
 
-    monkeypatch.setattr(Leader, "advance", without_check)
-    _caught(Promise.HIGH_WATERMARK_RISES, lambda seed: cluster(topology(), seed).loop.run_for(5 * SECOND))
+    monkeypatch.setattr(PartitionLeader, "advance", without_check)
+    _caught(DataPromise.HIGH_WATERMARK_RISES, lambda seed: cluster(topology(), seed).loop.run_for(5 * SECOND))
 
 
 def test_an_elr_kept_at_min_isr_is_caught_by_the_metadata_rules() -> None:
@@ -235,7 +235,7 @@ def test_an_elr_kept_at_min_isr_is_caught_by_the_metadata_rules() -> None:
     table = {FOO: broken}
     after = replace(world.image, partitions=table)
     change = PartitionChange(elr=(3,))
-    world.watch(MetadataWritten(world.image, after, {FOO: change}, "by hand"))
+    world.events.emit(MetadataWritten(world.image, after, {FOO: change}, "by hand"))
     checker.settle()
     assert [found.name for found in checker.broken] == [Invariant.ELR_ONLY_UNDER_MIN_ISR]
 
@@ -280,7 +280,7 @@ def test_a_leader_that_shows_what_is_not_replicated_yet_is_caught_by_its_consume
         until(world, lambda: foo(world).leader == 2)
         world.loop.run_for(5 * SECOND)
 
-    _caught(Promise.READ_KEPT, run)
+    _caught(DataPromise.READ_KEPT, run)
 
 
 def test_consumers_read_what_is_committed_and_nothing_that_goes_with_a_clean_succession() -> None:
@@ -306,7 +306,7 @@ def test_who_was_elected_uncleanly_may_be_cut_off_and_lead_only_after_a_clean_el
         if isinstance(event, LeadershipTaken) and event.tp.partition == 0:
             taken.append(event.epoch)
 
-    world.watch.lookers.append(look)
+    world.events.subscribers.append(look)
     run(world, 10_537, 60)
     checker.settle()
     assert 2 in taken and 4 not in taken and 6 in taken

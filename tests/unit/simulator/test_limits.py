@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import DeleteTopic, Done, Error
-from backends.simulator.questions import (
+from backends.simulator.operator_messages import (
     DescribeTopicPartitions,
     GetReplicaLogInfo,
     ReplicaLogInfos,

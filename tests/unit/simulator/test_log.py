@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.simulator.broker.log import (
+from backends.simulator.broker.replica_log import (
     Log,
     after_crash,
     appended,

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 from backends.simulator.loop import SECOND, Loop
-from backends.simulator.network import OPERATOR, Network, Node, Weather, broker, controller
-from backends.simulator.rpc import Answer, Endpoint
+from backends.simulator.network import OPERATOR, Network, NetworkNode, Weather, broker, controller
+from backends.simulator.rpc import Answer, RpcEndpoint
 
 ONE, TWO = broker(1), broker(2)
 
 
-def _receiver(node: Node, arrived: list[tuple[str, Any]]) -> Callable[[Node, Any], None]:
+def _receiver(node: NetworkNode, arrived: list[tuple[str, Any]]) -> Callable[[NetworkNode, Any], None]:
     return lambda source, message: arrived.append((f"{source}>{node}", message))
 
 
@@ -95,12 +95,12 @@ def test_an_answer_comes_once_and_silence_ends_at_the_deadline() -> None:
     loop = Loop(1)
     network = Network(loop)
 
-    def echo(_source: Node, body: Any, answer: Answer) -> None:
+    def echo(_source: NetworkNode, body: Any, answer: Answer) -> None:
         if body != "ignore":
             answer(f"{body}!")
 
-    asker = Endpoint(loop, network, ONE, echo)
-    other = Endpoint(loop, network, TWO, echo)
+    asker = RpcEndpoint(loop, network, ONE, echo)
+    other = RpcEndpoint(loop, network, TWO, echo)
     heard: list[Any] = []
     asker.ask(TWO, "hello", SECOND, heard.append)
     asker.ask(TWO, "ignore", SECOND, heard.append)

@@ -33,7 +33,7 @@ def test_a_seed_replays_to_the_same_history_and_its_topology_is_its_own() -> Non
 
 def test_a_defect_is_told_with_the_seed_that_replays_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaders that never truncate their followers: some seed meets it, and names itself."""
-    monkeypatch.setattr("backends.simulator.broker.sessions._divergence", lambda _log, _position: None)
+    monkeypatch.setattr("backends.simulator.broker.fetch_sessions._divergence", lambda _log, _position: None)
     failed = next(result for seed in range(100) if (result := fuzz(seed, 30)).failed)
     print(f"caught with seed {failed.seed}")
     assert failed.replay == f"ktriage simulate fuzz --seed {failed.seed} --seeds 1"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from backends.simulator.operate.kept import Kept
-from backends.simulator.operate.statefile import StateError
+from backends.simulator.operate.session_store import SessionStore
+from backends.simulator.operate.state_file import StateError
 from backends.simulator.scenario.files import read
 from tests.unit.simulator.operators import backend
 
@@ -31,7 +31,7 @@ def test_a_file_that_is_no_state_stays_and_nothing_is_put_beside_it(tmp_path: Pa
     notes = tmp_path / "notes.txt"
     notes.write_text(content)
     with pytest.raises(StateError, match="not a simulation's state"):
-        Kept(read(NAME), 1, notes).reset()
+        SessionStore(read(NAME), 1, notes).reset()
     assert notes.read_text() == content
     assert _left(tmp_path) == ["notes.txt"]
 
@@ -42,13 +42,13 @@ async def test_the_state_of_another_rehearsal_stays(tmp_path: Path) -> None:
     before = state.read_bytes()
     for name, seed in ((NAME, 4), ("last-replica-standing", 1)):
         with pytest.raises(StateError, match="the state of last-replica-standing, seed 4, not of"):
-            Kept(read(name), seed, state).reset()
+            SessionStore(read(name), seed, state).reset()
     assert state.read_bytes() == before
 
 
 def test_a_directory_gets_one_line(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="not a file"):
-        Kept(read(NAME), 1, tmp_path).reset()
+        SessionStore(read(NAME), 1, tmp_path).reset()
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,6 @@ async def test_the_advice_names_the_file_and_following_it_starts_over(
         await _kept(state)
     words = shlex.split(str(raised.value).partition("start over with: ")[2])
     assert words == ["ktriage", "simulate", "reset", NAME, "--seed", "1", "--state", str(state)]
-    assert Kept(read(NAME), 1, state).reset()
+    assert SessionStore(read(NAME), 1, state).reset()
     assert _left(tmp_path) == []
     await _kept(state)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from backends.simulator.scenario.files import parse
-from backends.simulator.scenario.model import (
+from backends.simulator.scenario.file_model import (
     BrokerModel,
     ClusterModel,
     ConsumerModel,
@@ -21,6 +20,7 @@ from backends.simulator.scenario.model import (
     TopicModel,
     WorkloadModel,
 )
+from backends.simulator.scenario.files import parse
 from backends.simulator.simulation import Simulation
 
 PAGE = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text(encoding="utf-8")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from backends.simulator.scenario.files import read
-from backends.simulator.served.access import principals
-from backends.simulator.served.apis import NoSuchCall, hidden
-from backends.simulator.served.cluster import Options, ServedCluster, cluster_id_of
+from backends.simulator.served.api_versions import NoSuchCall, hidden
+from backends.simulator.served.principals import principals
+from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions, cluster_id_of
 from tests.unit.cli.invoking import Caller
 
 pytestmark = pytest.mark.timeout(60)  # what is not refused serves until it is stopped
@@ -65,5 +65,5 @@ def test_a_call_may_be_hidden_from_each_version_that_is_served() -> None:
 def test_a_cluster_that_is_served_has_the_id_that_it_is_given() -> None:
     scenario = read("stale-long-tail")
     one, other = cluster_id_of(bytes(16)), cluster_id_of(b"\xfb" * 16)
-    assert ServedCluster(scenario, Options(cluster_id=one)).cluster_id == one != other
+    assert ServedCluster(scenario, ServedClusterOptions(cluster_id=one)).cluster_id == one != other
     assert not other.startswith("-") and len(other) == 22

@@ -10,8 +10,8 @@ import pytest
 from backends.simulator.config import Config
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import ElectLeaders
+from backends.simulator.scenario.file_model import Switches
 from backends.simulator.scenario.files import BUILT_IN, parse
-from backends.simulator.scenario.model import Switches
 from backends.simulator.world import World
 from recovery.controller.controller_errors import ControllerError
 from recovery.controller.rules import Rules

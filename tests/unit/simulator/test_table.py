@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.simulator.table import PartitionTable
+from backends.simulator.partition_table import PartitionTable
 from recovery.controller.cluster_image import ClusterImage, apply
 from recovery.controller.registration import PartitionChange, Registration
 from recovery.model import TopicPartition

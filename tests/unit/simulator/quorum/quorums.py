@@ -8,9 +8,9 @@ from typing import Any
 
 from backends.simulator.invariants.checker import Checker
 from backends.simulator.loop import SECOND
-from backends.simulator.network import Node, controller
-from backends.simulator.quorum.messages import RaftVoterReply
-from backends.simulator.quorum.replica import Replica
+from backends.simulator.network import NetworkNode, controller
+from backends.simulator.quorum.raft_messages import RaftVoterReply
+from backends.simulator.quorum.raft_replica import RaftReplica
 from backends.simulator.world import World
 from recovery.membership.voters import ReplicaKey
 from tests.unit.simulator import clusters
@@ -52,7 +52,7 @@ def until(world: World, condition: Callable[[], bool], limit: int = 60 * SECOND)
         raise AssertionError(f"not within {limit // SECOND} s\n{lines}")
 
 
-def leads(world: World) -> Replica:
+def leads(world: World) -> RaftReplica:
     """The leader, once there is one that may write."""
     until(world, lambda: world.quorum.leader is not None and announced(world.quorum.leader))
     leader = world.quorum.leader
@@ -60,7 +60,7 @@ def leads(world: World) -> Replica:
     return leader
 
 
-def announced(replica: Replica) -> bool:
+def announced(replica: RaftReplica) -> bool:
     return replica.leading is not None and replica.leading.announced
 
 
@@ -78,7 +78,7 @@ def cut(world: World, one: tuple[int, ...], other: tuple[int, ...]) -> None:
     world.network.cut(nodes(one), nodes(other))
 
 
-def nodes(numbers: tuple[int, ...]) -> list[Node]:
+def nodes(numbers: tuple[int, ...]) -> list[NetworkNode]:
     return [controller(number) for number in numbers]
 
 

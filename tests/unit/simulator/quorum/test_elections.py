@@ -8,7 +8,7 @@ import pytest
 
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import NotController, SetConfig
-from backends.simulator.quorum.messages import AskVote, VoteReply
+from backends.simulator.quorum.raft_messages import RaftVote, VoteReply
 from backends.simulator.world import World
 from recovery.membership.raft_votes import LogEnd, Role, VoteRequest
 from tests.unit.simulator.quorum.quorums import (
@@ -129,7 +129,7 @@ def test_a_vote_survives_a_crash() -> None:
     world.kill_controller(voter)
     world.start_controller(voter)
     request = VoteRequest(key(world, 103), epoch, LogEnd(epoch - 1, 10_000), world.quorum.shared.cluster_id)
-    replies = send(world, voter, AskVote(request))
+    replies = send(world, voter, RaftVote(request))
     until(world, lambda: bool(replies))
     assert isinstance(replies[0], VoteReply)
     assert not replies[0].granted, "it has voted for another in that epoch"

@@ -151,10 +151,10 @@ async def test_an_answer_that_never_comes_is_told_as_not_known() -> None:
         if old not in world.quorum.disks[leader.id].log.voters.keys:
             world.network.cut([leader], [OPERATOR], one_way=True)
 
-    world.watch.lookers.append(cut_the_way_back)
+    world.events.subscribers.append(cut_the_way_back)
     answer = await membership.remove_voter(old, Record(), timeout=5)
     assert answer.ended is Ended.NOT_KNOWN
-    world.watch.lookers.remove(cut_the_way_back)
+    world.events.subscribers.remove(cut_the_way_back)
     world.network.heal_all()
     assert old not in (await membership.describe()).voters.keys
     await backend.close()

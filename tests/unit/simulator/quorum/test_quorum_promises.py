@@ -10,13 +10,13 @@ import pytest
 
 from backends.simulator.fuzz import OF_THE_QUORUM, prepare, run
 from backends.simulator.invariants.checker import InvariantBroken
-from backends.simulator.invariants.names import QuorumPromise
+from backends.simulator.invariants.promises import QuorumPromise
 from backends.simulator.loop import SECOND
-from backends.simulator.quorum import changes, elections
-from backends.simulator.quorum.changes import Changes
-from backends.simulator.quorum.leading import Leading
-from backends.simulator.quorum.log import RaftLog
-from backends.simulator.quorum.messages import RemoveRaftVoter
+from backends.simulator.quorum import raft_elections, voter_changes
+from backends.simulator.quorum.raft_leader import RaftLeader
+from backends.simulator.quorum.raft_log import RaftLog
+from backends.simulator.quorum.raft_messages import RemoveRaftVoter
+from backends.simulator.quorum.voter_changes import VoterChanges
 from backends.simulator.world import World
 from recovery.membership import voters as rules
 from recovery.membership.quorum import Quorum, Refusal
@@ -59,7 +59,7 @@ def test_a_vote_that_is_forgotten_makes_two_leaders_of_one_epoch(monkeypatch: py
         outcome = vote(elector._replace(voted=None, leader_known=False), request)
         return outcome._replace(elector=outcome.elector._replace(voted=elector.voted))
 
-    monkeypatch.setattr(elections, "vote", forgetful)
+    monkeypatch.setattr(raft_elections, "vote", forgetful)
     _caught(QuorumPromise.ONE_LEADER_AN_EPOCH)
 
 
@@ -68,7 +68,7 @@ def test_a_vote_for_a_shorter_log_loses_what_was_committed(monkeypatch: pytest.M
         outcome = vote(elector._replace(log_end=LogEnd(0, 0)), request)
         return outcome._replace(elector=outcome.elector._replace(log_end=elector.log_end))
 
-    monkeypatch.setattr(elections, "vote", generous)
+    monkeypatch.setattr(raft_elections, "vote", generous)
     _caught(QuorumPromise.COMMITTED_KEPT)
 
 
@@ -91,13 +91,13 @@ def test_what_one_voter_holds_is_not_committed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_high_watermark_that_falls_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    advance = Leading._advance
+    advance = RaftLeader._advance
 
-    def falling(leading: Leading) -> None:
+    def falling(leading: RaftLeader) -> None:
         leading.replica.high_watermark = 0
         advance(leading)
 
-    monkeypatch.setattr(Leading, "_advance", falling)
+    monkeypatch.setattr(RaftLeader, "_advance", falling)
     _caught_in(QuorumPromise.HIGH_WATERMARK_RISES, lambda world: world.loop.run_for(5 * SECOND))
 
 
@@ -107,13 +107,13 @@ def _count_all(_voters: VoterSet, ends: Mapping[ReplicaKey, int]) -> int:
 
 
 def test_an_observer_that_is_counted_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    ends = Leading.ends
+    ends = RaftLeader.ends
 
-    def everybody(leading: Leading) -> dict[ReplicaKey, int]:
+    def everybody(leading: RaftLeader) -> dict[ReplicaKey, int]:
         seen = {key: held.offset for key, held in leading.followers.everybody() if key.id >= 100}
         return {**seen, **ends(leading)}
 
-    monkeypatch.setattr(Leading, "ends", everybody)
+    monkeypatch.setattr(RaftLeader, "ends", everybody)
     monkeypatch.setattr(rules, "high_watermark", _count_all)
 
     def scenario(world: World) -> None:
@@ -133,12 +133,12 @@ def _leader_removed_that_only_102_hears(world: World) -> None:
 
 
 def test_a_removed_leader_that_counts_itself_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    ends = Leading.ends
+    ends = RaftLeader.ends
 
-    def itself_too(leading: Leading) -> dict[ReplicaKey, int]:
+    def itself_too(leading: RaftLeader) -> dict[ReplicaKey, int]:
         return {**ends(leading), leading.replica.key: leading.replica.log.end}
 
-    monkeypatch.setattr(Leading, "ends", itself_too)
+    monkeypatch.setattr(RaftLeader, "ends", itself_too)
     monkeypatch.setattr(rules, "high_watermark", _count_all)
     _caught_in(QuorumPromise.REMOVED_LEADER_NOT_COUNTED, _leader_removed_that_only_102_hears)
 
@@ -147,7 +147,7 @@ def test_a_second_change_before_the_first_is_committed_is_caught(monkeypatch: py
     def impatient(of: Quorum, request: RemoveVoter) -> VoterSet | Refusal:
         return remove_voter(replace(of, change_pending=False, voters_offset=None), request)
 
-    monkeypatch.setattr(changes, "remove_voter", impatient)
+    monkeypatch.setattr(voter_changes, "remove_voter", impatient)
 
     def scenario(world: World) -> None:
         cut(world, (100,), (101, 102))
@@ -164,7 +164,7 @@ def test_a_change_of_two_voters_at_once_is_caught(monkeypatch: pytest.MonkeyPatc
     def sweeping(of: Quorum, request: RemoveVoter) -> VoterSet:
         return VoterSet(tuple(voter for voter in of.voters.voters if voter.key == request.key))
 
-    monkeypatch.setattr(changes, "remove_voter", sweeping)
+    monkeypatch.setattr(voter_changes, "remove_voter", sweeping)
 
     def scenario(world: World) -> None:
         ask(world, 100, RemoveRaftVoter(key(world, 100), world.quorum.shared.cluster_id))
@@ -176,9 +176,9 @@ def test_committed_sets_without_a_voter_in_common_are_caught(monkeypatch: pytest
     def sweeping(of: Quorum, request: RemoveVoter) -> VoterSet:
         return VoterSet(tuple(voter for voter in of.voters.voters if voter.key == request.key))
 
-    monkeypatch.setattr(changes, "remove_voter", sweeping)
+    monkeypatch.setattr(voter_changes, "remove_voter", sweeping)
     monkeypatch.setattr(
-        "backends.simulator.invariants.quorum._differences", lambda _before, _after: 1
+        "backends.simulator.invariants.quorum_promises._differences", lambda _before, _after: 1
     )  # the other promise would stop the run first
 
     def scenario(world: World) -> None:
@@ -189,13 +189,13 @@ def test_committed_sets_without_a_voter_in_common_are_caught(monkeypatch: pytest
 
 def test_a_change_before_the_epoch_is_committed_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bug of single-server changes: the new leader holds a set that its predecessor did not commit."""
-    known = Changes.quorum
+    known = VoterChanges.quorum
 
-    def hasty(of: Changes) -> Quorum:
+    def hasty(of: VoterChanges) -> Quorum:
         found = known(of)
         return replace(found, high_watermark=found.log_end_offset)
 
-    monkeypatch.setattr(Changes, "quorum", hasty)
+    monkeypatch.setattr(VoterChanges, "quorum", hasty)
 
     def scenario(world: World) -> None:
         world.start_controller(103)

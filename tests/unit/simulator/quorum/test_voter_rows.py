@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from backends.simulator.loop import SECOND
-from backends.simulator.quorum.messages import AddRaftVoter, RaftVoterReply, RemoveRaftVoter, UpdateRaftVoter
+from backends.simulator.quorum.raft_messages import (
+    AddRaftVoter,
+    RaftVoterReply,
+    RemoveRaftVoter,
+    UpdateRaftVoter,
+)
 from backends.simulator.world import World
 from recovery.membership.quorum import MembershipRules, TimeoutCause
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter

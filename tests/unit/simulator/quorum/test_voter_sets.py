@@ -9,10 +9,10 @@ import pytest
 
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, SetConfig, UpdateFeature
-from backends.simulator.quorum.entries import LeaderChange, Metadata
-from backends.simulator.quorum.log import RaftLog
-from backends.simulator.quorum.messages import AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter
-from backends.simulator.quorum.metadata import KRAFT_VERSION
+from backends.simulator.quorum.log_records import LeaderChangeMessage, MetadataRecord
+from backends.simulator.quorum.quorum_log import KRAFT_VERSION
+from backends.simulator.quorum.raft_log import RaftLog
+from backends.simulator.quorum.raft_messages import AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter
 from backends.simulator.scenario.files import read
 from backends.simulator.simulation import Simulation
 from backends.simulator.topology import BrokerSpec
@@ -257,7 +257,11 @@ def test_voters_that_were_never_written_are_written_by_the_first_leader() -> Non
     for number in (100, 101, 102):
         world.kill_controller(number)
         disk = world.quorum.disks[number]
-        kept = [entry for entry in disk.log.entries if isinstance(entry.body, (LeaderChange, Metadata))]
+        kept = [
+            entry
+            for entry in disk.log.entries
+            if isinstance(entry.body, (LeaderChangeMessage, MetadataRecord))
+        ]
         disk.log = RaftLog(formatted, 1)
         disk.log.append(kept)
         world.start_controller(number)

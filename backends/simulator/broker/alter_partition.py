@@ -1,0 +1,58 @@
+"""A leader's requests to change the ISR: AlterPartition, one request of the broker in flight (KIP-497, KIP-903)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from backends.simulator.messages import AlterPartitions, AlterPartitionsReply
+from recovery.controller.alter_partition import AlterPartition
+from recovery.controller.controller_errors import Refusal
+from recovery.controller.registration import Registration
+from recovery.model import TopicPartition
+
+if TYPE_CHECKING:
+    from backends.simulator.broker.broker_process import BrokerProcess
+
+ALTER_PARTITION = "alter-partition"
+"""The connection that these requests have for themselves."""
+
+Answered = Callable[[TopicPartition, AlterPartition, Refusal | None, Registration | None], None]
+
+
+class AlterPartitionManager:
+    """Collects what leaders ask for and sends it; ``answered`` is called once for each partition."""
+
+    def __init__(self, process: BrokerProcess, answered: Answered) -> None:
+        self._process = process
+        self._answered = answered
+        self._unsent: dict[TopicPartition, AlterPartition] = {}
+        self._in_flight: dict[TopicPartition, AlterPartition] | None = None
+
+    def ask(self, tp: TopicPartition, request: AlterPartition) -> None:
+        self._unsent[tp] = request
+        if self._in_flight is None:
+            # Whatever else this step asks for goes along.
+            self._in_flight = {}
+            self._process.later(0, self._send)
+
+    def _send(self) -> None:
+        if not self._unsent:
+            self._in_flight = None
+            return
+        self._in_flight, self._unsent = self._unsent, {}
+        body = AlterPartitions(self._process.id, self._process.epoch, tuple(self._in_flight.items()))
+        timeout = self._process.context.config.request_timeout
+        self._process.link.ask(body, timeout, self._replied, ALTER_PARTITION)
+
+    def _replied(self, reply: Any) -> None:
+        asked = self._in_flight or {}
+        backoff = self._process.context.config.alter_partition_backoff
+        if not isinstance(reply, AlterPartitionsReply) or reply.refusal is not None:
+            # Nobody answered, or our registration is not known (yet): the same is asked again.
+            self._unsent = {**asked, **self._unsent}
+            self._process.later(backoff, self._send)
+            return
+        for tp, refusal, partition in reply.answers:
+            self._answered(tp, asked[tp], refusal, partition)
+        self._send()

@@ -1,0 +1,345 @@
+"""One broker's process, from its start to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from backends.simulator.broker.controller_channel import ControllerChannel
+from backends.simulator.broker.disk import BrokerDisk
+from backends.simulator.broker.fetcher_manager import FetcherManager
+from backends.simulator.broker.log_storage import LogStorage
+from backends.simulator.broker.operator_requests import OperatorRequests
+from backends.simulator.broker.partition_leader import PartitionLeader
+from backends.simulator.broker.replica_log import read
+from backends.simulator.context import Context
+from backends.simulator.events import BrokerStopped, RecordsRead
+from backends.simulator.loop import MILLISECOND, Timer
+from backends.simulator.messages import (
+    AssignDirectories,
+    Consume,
+    ConsumeReply,
+    DeleteRecords,
+    Error,
+    Fetch,
+    Heartbeat,
+    HeartbeatReply,
+    MetadataBatch,
+    MetadataFetch,
+    Produce,
+    RegisterBroker,
+    Registered,
+)
+from backends.simulator.network import NetworkNode
+from backends.simulator.network import broker as node
+from backends.simulator.rpc import Answer, RpcEndpoint
+from recovery.controller.cluster_image import ClusterImage
+from recovery.controller.controller_errors import ControllerError
+from recovery.controller.registration import LOST_DIRECTORY, Registration
+from recovery.model import TopicPartition
+
+UNREGISTERED = -1
+ASSIGNMENTS_WAIT = 100 * MILLISECOND
+"""As shipped; a broker that starts is unfenced before it has told that a replica moved to another log dir."""
+HEARTBEAT = "heartbeat"
+METADATA = "metadata"
+
+
+class BrokerProcess:
+    """Registers, fetches metadata, sends heartbeats, and does what the metadata says. ``stopped`` is told
+    when it ends by itself: (broker, whether cleanly).
+
+    A process that is loaded ``running`` is handed its broker epoch and the metadata; one that starts begins with
+    an empty image and registers.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        broker: int,
+        disk: BrokerDisk,
+        stopped: Callable[[int, bool], None],
+        running: tuple[int, ClusterImage] | None = None,
+    ) -> None:
+        self.context = context
+        self.id = broker
+        self.node = node(broker)
+        self.endpoint = RpcEndpoint(context.loop, context.network, self.node, self._handle)
+        self.link = ControllerChannel(context, self.endpoint)
+        self.epoch, self.image = running or (UNREGISTERED, ClusterImage({}, {}))
+        self.offset = 0 if running else -1
+        self.running = running is not None
+        self.shutting_down = False
+        self._stopped = stopped
+        self._timers: list[Timer] = []
+        self._heartbeat_due = False
+        self._assignments: dict[TopicPartition, str] = {}
+        self._without_log: dict[TopicPartition, None] = {}
+        self.storage = LogStorage(self, disk, self._went_offline)
+        self.leader = PartitionLeader(self, warm=self.running)
+        self.follower = FetcherManager(self)
+        self.operator = OperatorRequests(self)
+        self._previous_epoch = disk.clean_shutdown_epoch
+        disk.clean_shutdown_epoch = None
+        if self.running:
+            self._load()
+        else:
+            context.history.add(self.node, "started")
+            if self.storage.online_ids:
+                self._register()
+            else:
+                self._went_offline()
+
+    def _load(self) -> None:
+        self.follower.load()
+        interval = self.context.config.broker_heartbeat_interval
+        self.later(self.context.loop.random.randrange(interval), self._heartbeat)
+        self._serve()
+
+    def _serve(self) -> None:
+        """What goes on in the background for as long as the process lives."""
+        config = self.context.config
+        random = self.context.loop.random
+        self.later(random.randrange(config.flush_interval), self._flush)
+        self.later(random.randrange(config.high_watermark_checkpoint_interval), self._checkpoint)
+        self._fetch_metadata()
+
+    def later(self, delay: int, callback: Callable[..., None], *args: Any) -> Timer:
+        """As the loop's ``call_later``, but nothing runs once the process is gone."""
+        timer = self.context.loop.call_later(delay, callback, *args)
+        self._timers.append(timer)
+        if len(self._timers) > 256:
+            self._timers = [held for held in self._timers if held.pending]
+        return timer
+
+    # The end.
+
+    def stop(self, *, clean: bool = False, power_lost: bool = False) -> None:
+        """The process is gone: after a controlled shutdown, by SIGKILL, or with the machine's power."""
+        for timer in self._timers:
+            timer.cancel()
+        self.leader.close()
+        self.endpoint.close()
+        if clean:
+            self.storage.disk.shut_down(self.epoch)
+            how = "shut down cleanly"
+        else:
+            lost = self.storage.disk.crash(power_lost=power_lost)
+            how = f"lost power, and unflushed data of {len(lost)} partitions" if power_lost else "killed"
+        self.context.history.add(self.node, how)
+        self.context.emit(BrokerStopped(self.id, clean, power_lost))
+
+    def shut_down(self) -> None:
+        """Begin a controlled shutdown: leaderships move first (KIP-631)."""
+        self.shutting_down = True
+        if self.epoch == UNREGISTERED:
+            self._stopped(self.id, True)
+            return
+        self._heartbeat_now()
+
+    # Registration and heartbeats.
+
+    def _register(self) -> None:
+        detects = self.context.config.clean_shutdown_detection
+        previous = self._previous_epoch if detects and self._previous_epoch is not None else UNREGISTERED
+        directories = self.storage.online_ids if self._tracks_dirs else ()
+        body = RegisterBroker(self.id, previous, directories, self.endpoint.incarnation)
+        self.link.ask(body, self.context.config.request_timeout, self._registered)
+
+    @property
+    def _tracks_dirs(self) -> bool:
+        return len(self.storage.disk.directories) > 1
+
+    def _registered(self, reply: Any) -> None:
+        if not isinstance(reply, Registered):
+            self.later(self.context.config.controller_election_timeout // 2, self._register)
+            return
+        self.epoch = reply.epoch
+        self._serve()
+        self._heartbeat()
+
+    def _heartbeat_now(self) -> None:
+        if self.epoch != UNREGISTERED and not self._heartbeat_due:
+            self._heartbeat_due = True
+            self.later(0, self._heartbeat)
+
+    def _heartbeat(self) -> None:
+        self._heartbeat_due = True
+        registered = self.image.brokers.get(self.id)
+        body = Heartbeat(
+            self.id,
+            self.epoch,
+            registered is not None and registered.epoch == self.epoch,
+            self.shutting_down,
+            self.storage.failed_ids,
+        )
+        config = self.context.config
+        timeout = min(config.broker_heartbeat_interval, config.request_timeout)
+        self.link.ask(body, timeout, self._heartbeat_answered, HEARTBEAT)
+
+    def _heartbeat_answered(self, reply: Any) -> None:
+        self._heartbeat_due = False
+        wait = self.context.config.broker_heartbeat_interval
+        if isinstance(reply, HeartbeatReply):
+            if reply.refusal is not None and reply.refusal.error is ControllerError.STALE_BROKER_EPOCH:
+                wait = self.context.config.broker_session_timeout
+            elif reply.may_shut_down and self.shutting_down:
+                self._stopped(self.id, True)
+                return
+            elif reply.fenced or self.shutting_down:
+                wait = self.context.config.alter_partition_backoff
+            self.running = not reply.fenced or self.running
+        self.later(wait, self._next_heartbeat)
+
+    def _next_heartbeat(self) -> None:
+        if not self._heartbeat_due:
+            self._heartbeat()
+
+    # Metadata.
+
+    def _fetch_metadata(self) -> None:
+        config = self.context.config
+        timeout = config.metadata_fetch_wait_max + config.request_timeout
+        directory = self.storage.disk.directories[0].id
+        self.link.ask(MetadataFetch(self.id, self.offset, directory), timeout, self._metadata, METADATA)
+
+    def _metadata(self, reply: Any) -> None:
+        if not isinstance(reply, MetadataBatch):
+            self.later(self.context.config.controller_election_timeout // 4, self._fetch_metadata)
+            return
+        if reply.image is not None and reply.offset > self.offset:
+            self._apply(reply, reply.image)
+        self.offset = max(self.offset, reply.offset)
+        self._fetch_metadata()
+
+    def _apply(self, batch: MetadataBatch, image: ClusterImage) -> None:
+        before, self.image = self.image, image
+        first = self.offset < 0
+        self.offset = batch.offset
+        if first or batch.touched is None:
+            mine = self._everything()
+        else:
+            # Most of what a large cluster writes is not about this broker.
+            logs, without, placed = self.storage.disk.logs, self._without_log, batch.placed
+            if without or placed:
+                mine = [tp for tp in batch.touched if tp in logs or tp in without or tp in placed]
+            else:
+                mine = list(filter(logs.__contains__, batch.touched))
+        for tp in mine:
+            after = image.partitions.get(tp)
+            if tp in self.storage.disk.logs or (after is not None and self.id in after.replicas):
+                self._partition(tp, before.partitions.get(tp), after)
+        self.leader.look_at(batch.brokers)
+        if before.min_isr != image.min_isr:
+            self.leader.min_isr_changed(before)
+        if image.brokers.get(self.id) is not None:
+            self.running = self.running or not image.brokers[self.id].fenced
+
+    def _everything(self) -> list[TopicPartition]:
+        """Every partition that this broker hosts or is to host."""
+        mine = {tp: None for tp, partition in self.image.partitions.items() if self.id in partition.replicas}
+        mine.update(dict.fromkeys(self.storage.disk.logs))
+        return list(mine)
+
+    def _partition(self, tp: TopicPartition, before: Registration | None, after: Registration | None) -> None:
+        if after is None or self.id not in after.replicas:
+            self.leader.drop(tp)
+            self.follower.changed(tp, before, after)
+            self.storage.delete(tp)
+            self._without_log.pop(tp, None)
+            return
+        if tp not in self.storage.disk.logs:
+            if not self._create(tp, after):
+                self._without_log[tp] = None
+                self.follower.never(tp)
+                return
+            self._without_log.pop(tp, None)
+        if self.storage.offline(tp):
+            self.follower.never(tp)
+            return
+        if after.leader != self.id:
+            self.leader.drop(tp)
+        elif before is not None and before.leader == self.id and before.leader_epoch == after.leader_epoch:
+            self.leader.stays(tp, before, after)
+        else:
+            self.leader.take(tp, after)
+        self.follower.changed(tp, before, after)
+
+    def _create(self, tp: TopicPartition, partition: Registration) -> bool:
+        named = partition.directory(self.id)
+        if not self.storage.create(tp, named):
+            return False
+        placed = self.storage.disk.directories[self.storage.log(tp).directory].id
+        if named is not None and named != placed:
+            self._assign(((tp, placed),))
+        return True
+
+    def _assign(self, directories: Iterable[tuple[TopicPartition, str]]) -> None:
+        """Tell the controller where replicas are, a moment later: others that come up meanwhile go along."""
+        if not self._assignments:
+            self.later(ASSIGNMENTS_WAIT, self._send_assignments)
+        self._assignments.update(directories)
+
+    def _send_assignments(self) -> None:
+        directories, self._assignments = tuple(self._assignments.items()), {}
+
+        def answered(reply: Any) -> None:
+            if reply is None:
+                self._assign((tp, placed) for tp, placed in directories if tp not in self._assignments)
+
+        body = AssignDirectories(self.id, self.epoch, directories)
+        self.link.ask(body, self.context.config.request_timeout, answered)
+
+    # Disks.
+
+    def _went_offline(self) -> None:
+        """A log dir or a partition failed. The broker stops when no log dir is left."""
+        if len(self.storage.failed) == len(self.storage.disk.directories):
+            self.context.history.add(self.node, "no log dir is left: the broker stops")
+            self.later(0, self._stopped, self.id, False)
+            return
+        for tp in list(self.storage.disk.logs):
+            if self.storage.offline(tp):
+                self.leader.drop(tp)
+                self.follower.leave(tp)
+        lost = tuple((tp, LOST_DIRECTORY) for tp in self.storage.failed_partitions)
+        if lost:
+            self._assign(lost)
+        self._heartbeat_now()
+
+    def _flush(self) -> None:
+        self.storage.disk.flush()
+        self.later(self.context.config.flush_interval, self._flush)
+
+    def _checkpoint(self) -> None:
+        self.storage.checkpoint()
+        self.later(self.context.config.high_watermark_checkpoint_interval, self._checkpoint)
+
+    # Requests.
+
+    def _handle(self, source: NetworkNode, body: Any, answer: Answer) -> None:
+        if isinstance(body, Fetch):
+            self.leader.sessions.fetch(body, answer)
+        elif isinstance(body, Produce):
+            self.leader.produce(body, answer)
+        elif isinstance(body, Consume):
+            self._consume(body, answer)
+        elif isinstance(body, DeleteRecords):
+            self.leader.delete_records(body, answer)
+        else:
+            self.operator.handle(source, body, answer)
+
+    def _consume(self, body: Consume, answer: Answer) -> None:
+        lead = self.leader.leading(body.tp)
+        log = self.storage.read(body.tp) if lead is not None else None
+        if log is None:
+            answer(ConsumeReply(Error.NOT_LEADER_OR_FOLLOWER))
+            return
+        begin = log.high_watermark if body.offset < 0 else body.offset
+        if not log.start <= begin <= log.end:
+            answer(ConsumeReply(Error.OFFSET_OUT_OF_RANGE))
+            return
+        spans = read(log, begin, max(log.high_watermark - begin, 0))
+        if spans and lead is not None:
+            self.context.emit(RecordsRead(body.tp, lead.epoch, spans))
+        answer(ConsumeReply(None, log.high_watermark, spans))

@@ -1,0 +1,42 @@
+"""A broker's way to the active controller, whoever that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from backends.simulator.context import Context
+from backends.simulator.messages import NotController
+from backends.simulator.network import controller
+from backends.simulator.rpc import RpcEndpoint
+
+
+class ControllerChannel:
+    """Remembers who led last; goes to the next controller where one is silent or knows no better."""
+
+    def __init__(self, context: Context, endpoint: RpcEndpoint) -> None:
+        self._context = context
+        self._endpoint = endpoint
+        self._guess = context.controllers[0]
+
+    def ask(self, body: Any, timeout: int, then: Callable[[Any], None], channel: str = "") -> None:
+        """Ask once. ``then`` gets None where no active controller answered; the next ask goes elsewhere."""
+        asked = self._guess
+
+        def heard(reply: Any) -> None:
+            if reply is None or isinstance(reply, NotController):
+                self._turn(asked, reply)
+                then(None)
+            else:
+                then(reply)
+
+        self._endpoint.ask(controller(asked), body, timeout, heard, channel)
+
+    def _turn(self, asked: int, reply: NotController | None) -> None:
+        if asked != self._guess:
+            return
+        known = None if reply is None else reply.leader
+        ids = self._context.controllers
+        self._guess = (
+            known if known is not None and known != asked else ids[(ids.index(asked) + 1) % len(ids)]
+        )

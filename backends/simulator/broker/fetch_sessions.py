@@ -1,0 +1,200 @@
+"""The leader's side of fetching: one incremental session a follower (KIP-227), which is told only what is new.
+
+A follower that has everything costs one held request a wait, however many partitions it follows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from backends.simulator.broker.leadership import Leadership
+from backends.simulator.broker.replica_log import Log, end_of_epoch, read
+from backends.simulator.loop import Timer
+from backends.simulator.messages import Error, Fetch, Fetched, FetchedPartition, Position
+from backends.simulator.rpc import Answer
+from recovery.model import EpochSpan, TopicPartition
+
+if TYPE_CHECKING:
+    from backends.simulator.broker.partition_leader import PartitionLeader
+
+WARM = 1
+"""The session that is there from the start in a cluster that is loaded running."""
+
+
+class FetchSession:
+    """``ready`` are the partitions that may have something for the follower; ``held`` its waiting request;
+    ``later`` the partitions whose ISR it may join with its next request.
+    """
+
+    __slots__ = ("heard", "held", "id", "later", "ready", "timer")
+
+    def __init__(self, session_id: int, now: int) -> None:
+        self.id = session_id
+        self.heard = now
+        self.ready: dict[TopicPartition, Error | None] = {}
+        self.later: dict[TopicPartition, None] = {}
+        self.held: Answer | None = None
+        self.timer: Timer | None = None
+
+
+class FetchSessions:
+    """All sessions of one leader broker."""
+
+    def __init__(self, leader: PartitionLeader, *, warm: bool) -> None:
+        self._leader = leader
+        self._process = leader.process
+        self._warm = warm
+        self._next = WARM
+        self._sessions: dict[int, FetchSession] = {}
+
+    def heard(self, follower: int) -> int:
+        """When the follower last fetched anything; in a cluster that was loaded running, at the start."""
+        session = self._sessions.get(follower)
+        if session is not None:
+            return session.heard
+        return 0 if self._warm else -1
+
+    def fetches(self, follower: int) -> bool:
+        """Whether the follower is fetching: only then may it join an ISR, however far it once was."""
+        config = self._process.context.config
+        session = self._sessions.get(follower)
+        if session is None:
+            return False
+        return self._process.context.loop.now - session.heard <= 2 * config.replica_fetch_wait_max
+
+    def fetch(self, body: Fetch, answer: Answer) -> None:
+        """One Fetch of a follower: its new positions, then what there is for it, now or after a wait."""
+        session = self._session(body)
+        if session is None:
+            answer(Fetched(-1, ()))
+            return
+        silent = not self.fetches(body.replica)
+        session.heard = self._process.context.loop.now
+        for tp in body.forgotten:
+            self._leader.forgotten(tp, body.replica)
+        if silent:
+            self._leader.heard_again(body.replica)
+        later, session.later = session.later, {}
+        for tp in later:
+            self._leader.may_join(tp, body.replica)
+        if session.timer is not None:
+            session.timer.cancel()
+        for position in body.positions:
+            session.ready[position.tp] = self._position(body, position)
+        if body.session == 0:
+            answer(Fetched(session.id, ()))
+            return
+        session.held = answer
+        if not self._release(body.replica, session):
+            wait = self._process.context.config.replica_fetch_wait_max
+            session.timer = self._process.later(wait, self._wait_is_over, session)
+
+    def _session(self, body: Fetch) -> FetchSession | None:
+        session = self._sessions.get(body.replica)
+        if session is not None and session.id == body.session:
+            return session
+        now = self._process.context.loop.now
+        if body.session == 0:
+            self._next += 1
+            session = self._sessions[body.replica] = FetchSession(self._next, now)
+            return session
+        if body.session == WARM and self._warm and session is None:
+            session = self._sessions[body.replica] = FetchSession(WARM, now)
+            return session
+        return None
+
+    def look_at_next_fetch(self, tp: TopicPartition, follower: int) -> None:
+        """The follower may join the partition's ISR if its next request still is for it."""
+        session = self._sessions.get(follower)
+        if session is not None:
+            session.later[tp] = None
+
+    def wake(self, tp: TopicPartition, follower: int) -> None:
+        """There may be something new of the partition for the follower."""
+        session = self._sessions.get(follower)
+        if session is None:
+            if not self._warm:
+                return
+            session = self._sessions[follower] = FetchSession(WARM, 0)
+        session.ready.setdefault(tp, None)
+        if session.held is not None and session.timer is not None and session.timer.pending:
+            session.timer.cancel()
+            session.timer = self._process.later(0, self._wait_is_over, session)
+
+    def _wait_is_over(self, session: FetchSession) -> None:
+        follower = next((broker for broker, held in self._sessions.items() if held is session), None)
+        if follower is None:
+            return  # replaced by a newer session meanwhile
+        if not self._release(follower, session) and session.held is not None:
+            answer, session.held = session.held, None
+            answer(Fetched(session.id, ()))
+
+    def _release(self, follower: int, session: FetchSession) -> bool:
+        """Answer the held request with everything that is ready; False where nothing is."""
+        if session.held is None or not session.ready:
+            return False
+        ready, session.ready = session.ready, {}
+        found = [self._result(tp, follower, error) for tp, error in ready.items()]
+        partitions = tuple(result for result in found if result is not None)
+        if not partitions:
+            return False
+        answer, session.held = session.held, None
+        if session.timer is not None:
+            session.timer.cancel()
+        answer(Fetched(session.id, partitions))
+        return True
+
+    def _position(self, body: Fetch, position: Position) -> Error | None:
+        lead = self._leader.leading(position.tp)
+        if lead is None:
+            return Error.NOT_LEADER_OR_FOLLOWER
+        if position.leader_epoch != lead.epoch:
+            older = position.leader_epoch < lead.epoch
+            return Error.FENCED_LEADER_EPOCH if older else Error.UNKNOWN_LEADER_EPOCH
+        log = self._leader.read(position.tp)
+        if log is None:
+            return Error.KAFKA_STORAGE_ERROR
+        if position.offset < log.start:
+            return Error.OFFSET_OUT_OF_RANGE
+        self._leader.followed(position, lead, body, _divergence(log, position))
+        return None
+
+    def _result(self, tp: TopicPartition, follower: int, error: Error | None) -> FetchedPartition | None:
+        lead = self._leader.leading(tp)
+        if lead is None or error is not None:
+            return self._failed(tp, lead, error)
+        log = self._leader.read(tp)
+        if log is None:
+            return FetchedPartition(tp, lead.epoch, Error.KAFKA_STORAGE_ERROR)
+        known = lead.followers.get(follower)
+        if known is None:
+            return None
+        diverging, known.diverging = known.diverging, None
+        spans: tuple[EpochSpan, ...] = ()
+        if diverging is None and 0 <= known.offset < log.end:
+            spans = read(log, known.offset, self._process.context.config.replica_fetch_records)
+        told = (log.high_watermark, log.start)
+        if diverging is None and not spans and known.told == told:
+            return None
+        known.told = told
+        return FetchedPartition(tp, lead.epoch, None, spans, log.high_watermark, log.start, diverging)
+
+    def _failed(
+        self, tp: TopicPartition, lead: Leadership | None, error: Error | None
+    ) -> FetchedPartition | None:
+        if error is None:
+            return None
+        if error is Error.OFFSET_OUT_OF_RANGE and lead is not None:
+            log = self._leader.read(tp)
+            start = log.start if log is not None else 0
+            return FetchedPartition(tp, lead.epoch, error, start=start)
+        return FetchedPartition(tp, lead.epoch if lead is not None else -1, error)
+
+
+def _divergence(log: Log, position: Position) -> tuple[int, int] | None:
+    """The leader's largest epoch not beyond the follower's last one with its end, where the logs part there."""
+    if position.last_epoch < 0:
+        return None if position.offset <= log.end else (log.last_epoch, log.end)
+    found = end_of_epoch(log, position.last_epoch) or (position.last_epoch, log.start)
+    parted = found[0] < position.last_epoch or found[1] < position.offset
+    return found if parted else None

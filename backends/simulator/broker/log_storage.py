@@ -1,0 +1,125 @@
+"""The process's use of its disk: log dirs that fail are noticed on the first read or write (jbod-disk-failure)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from backends.simulator.broker.disk import BrokerDisk
+from backends.simulator.broker.replica_log import Log
+from backends.simulator.events import LogChanged
+from recovery.controller.registration import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from recovery.model import TopicPartition
+
+if TYPE_CHECKING:
+    from backends.simulator.broker.broker_process import BrokerProcess
+
+
+class LogStorage:
+    """``failed`` are the log dirs, by index, that this process has taken offline; ``failed_partitions`` the single
+    partitions whose dir is good. A restart finds what works then.
+    """
+
+    def __init__(self, process: BrokerProcess, disk: BrokerDisk, went_offline: Callable[[], None]) -> None:
+        self._process = process
+        self.disk = disk
+        self._went_offline = went_offline
+        self.failed = {index: None for index, directory in enumerate(disk.directories) if directory.broken}
+        self.failed_partitions: dict[TopicPartition, None] = {}
+
+    @property
+    def failed_ids(self) -> tuple[str, ...]:
+        return tuple(self.disk.directories[index].id for index in self.failed)
+
+    @property
+    def online_ids(self) -> tuple[str, ...]:
+        directories = enumerate(self.disk.directories)
+        return tuple(directory.id for index, directory in directories if index not in self.failed)
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing at all has failed here, noticed or not."""
+        disk = self.disk
+        failed = self.failed or self.failed_partitions or disk.bad
+        return not failed and not any(directory.broken for directory in disk.directories)
+
+    def log(self, tp: TopicPartition) -> Log:
+        """The log as this process has it in memory. Raises KeyError where it has none."""
+        return self.disk.logs[tp]
+
+    def offline(self, tp: TopicPartition) -> bool:
+        """Whether the partition is known to be offline here, or not here at all."""
+        log = self.disk.logs.get(tp)
+        return log is None or log.directory in self.failed or tp in self.failed_partitions
+
+    def read(self, tp: TopicPartition) -> Log | None:
+        """The log; None where reading it fails."""
+        if self.offline(tp) or not self._works(tp):
+            return None
+        return self.disk.logs[tp]
+
+    def write(self, tp: TopicPartition, log: Log) -> bool:
+        """Replace the log; False where that fails, and nothing is written."""
+        if self.offline(tp) or not self._works(tp):
+            return False
+        self.disk.store(tp, log)
+        self._process.context.emit(LogChanged(self._process.id, tp))
+        return True
+
+    def _works(self, tp: TopicPartition) -> bool:
+        if self.disk.works(tp):
+            return True
+        directory = self.disk.logs[tp].directory
+        if self.disk.directories[directory].broken:
+            self._fail(directory)
+        else:
+            self.failed_partitions[tp] = None
+            self._process.context.history.add(self._process.node, f"IO error: {tp} is offline")
+            self._went_offline()
+        return False
+
+    def _fail(self, directory: int) -> None:
+        self.failed[directory] = None
+        path = self.disk.directories[directory].path
+        self._process.context.history.add(self._process.node, f"IO error: log dir {path} is offline")
+        self._went_offline()
+
+    def checkpoint(self) -> None:
+        """High watermarks are written to every dir that is online: a failed one is noticed here at the latest."""
+        for index, directory in enumerate(self.disk.directories):
+            if directory.broken and index not in self.failed:
+                self._fail(index)
+        self.disk.checkpoint()
+
+    def create(self, tp: TopicPartition, directory: str | None) -> bool:
+        """A new, empty log in the directory that the metadata names, or in the one with the fewest logs.
+
+        Returns False where nothing is made: the named directory is offline here, or all are.
+        """
+        ids = {held.id: index for index, held in enumerate(self.disk.directories)}
+        placed = directory not in (None, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY, LOST_DIRECTORY)
+        # A directory that the broker does not have any more was on a disk that was replaced.
+        index = ids[directory] if placed and directory in ids else self._emptiest()
+        if index < 0 or index in self.failed:
+            return False
+        if self.disk.directories[index].broken:
+            self._fail(index)
+            return False
+        self.disk.store(tp, Log(directory=index))
+        self._process.context.emit(LogChanged(self._process.id, tp))
+        return True
+
+    def _emptiest(self) -> int:
+        counts = {index: 0 for index in range(len(self.disk.directories)) if index not in self.failed}
+        if len(counts) < 2:
+            return next(iter(counts), -1)
+        for log in self.disk.logs.values():
+            if log.directory in counts:
+                counts[log.directory] += 1
+        return min(counts, key=lambda index: counts[index])
+
+    def delete(self, tp: TopicPartition) -> None:
+        self.failed_partitions.pop(tp, None)
+        if tp in self.disk.logs:
+            self.disk.delete(tp)
+            self._process.context.emit(LogChanged(self._process.id, tp))

@@ -1,0 +1,365 @@
+"""What a broker does for the partitions that it leads: appends, the high watermark, the ISR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from backends.simulator.broker.alter_partition import AlterPartitionManager
+from backends.simulator.broker.fetch_sessions import FetchSessions
+from backends.simulator.broker.leadership import UNKNOWN, Leadership, PartitionFollower, PendingProduce
+from backends.simulator.broker.replica_log import Log, appended, marked, without_head
+from backends.simulator.events import Acknowledged, HighWatermarkMoved, LeadershipTaken
+from backends.simulator.messages import (
+    DeleteRecords,
+    Error,
+    Fetch,
+    Position,
+    Produce,
+    ProduceReply,
+    RecordsDeleted,
+)
+from backends.simulator.rpc import Answer
+from recovery.controller.alter_partition import UNCHECKED_EPOCH, AlterPartition, IsrMember
+from recovery.controller.cluster_image import ClusterImage
+from recovery.controller.controller_errors import ControllerError, Refusal
+from recovery.controller.registration import Registration
+from recovery.model import EpochSpan, TopicPartition
+
+if TYPE_CHECKING:
+    from backends.simulator.broker.broker_process import BrokerProcess
+
+
+class PartitionLeader:
+    """Partitions that nothing happened to have no object: :meth:`leading` makes one when it is needed, with all of
+    the ISR caught up. That is true of a cluster that was loaded running (``warm``); otherwise every leadership
+    begins with followers that have not fetched yet.
+    """
+
+    def __init__(self, process: BrokerProcess, *, warm: bool) -> None:
+        self.process = process
+        self.id = process.id
+        self._config = process.context.config
+        self._led: dict[TopicPartition, Leadership] = {}
+        self._silent: frozenset[int] = frozenset()
+        self.sessions = FetchSessions(self, warm=warm)
+        self._changes = AlterPartitionManager(process, self._answered)
+        process.later(self._config.replica_lag_time_max // 2, self._check_lag)
+
+    def read(self, tp: TopicPartition) -> Log | None:
+        """The log, or None where its log dir fails: the failure is noticed here."""
+        return self.process.storage.read(tp)
+
+    # Becoming leader, staying it, and no longer being it.
+
+    def leading(self, tp: TopicPartition) -> Leadership | None:
+        """The leadership of the partition; None where this broker does not lead it, as far as it knows."""
+        lead = self._led.get(tp)
+        if lead is None:
+            partition = self.process.image.partitions.get(tp)
+            if partition is None or partition.leader != self.id or self.process.storage.offline(tp):
+                return None
+            lead = self._materialise(tp, partition)
+        return lead
+
+    def _materialise(self, tp: TopicPartition, partition: Registration) -> Leadership:
+        log = self.process.storage.log(tp)
+        lead = self._led[tp] = Leadership(partition, log.start)
+        for member in partition.isr:
+            registered = self.process.image.brokers.get(member)
+            if member != self.id and registered is not None:
+                heard = self.sessions.heard(member)
+                lead.followers[member] = PartitionFollower(log.end, registered.epoch, max(heard, 0))
+        return lead
+
+    def take(self, tp: TopicPartition, partition: Registration) -> None:
+        """The partition's metadata says that this broker leads it: a new epoch, or a change within the old one."""
+        lead = self._led.get(tp)
+        if lead is not None and lead.epoch == partition.leader_epoch:
+            if lead.commit(partition):
+                self._after_isr(tp, lead)
+            return
+        if lead is not None:
+            self._fail(lead)
+        log = self.process.storage.log(tp)
+        lead = self._led[tp] = Leadership(partition, log.end)
+        self.process.context.emit(LeadershipTaken(self.id, tp, lead.epoch))
+        self._after_isr(tp, lead)
+
+    def stays(self, tp: TopicPartition, before: Registration, after: Registration) -> None:
+        """A change within the epoch of a leadership that may have no object yet."""
+        if tp not in self._led:
+            self._materialise(tp, before)
+        self.take(tp, after)
+
+    def drop(self, tp: TopicPartition) -> None:
+        lead = self._led.pop(tp, None)
+        if lead is not None:
+            self._fail(lead)
+
+    def close(self) -> None:
+        for lead in self._led.values():
+            lead.waiting.clear()
+
+    def _fail(self, lead: Leadership) -> None:
+        waiting, lead.waiting = lead.waiting, []
+        for produce in waiting:
+            produce.done(False)
+
+    def asks(self, tp: TopicPartition) -> bool:
+        """Whether a change of the partition's ISR is asked for and not answered yet."""
+        lead = self._led.get(tp)
+        return lead is not None and lead.pending is not None
+
+    # Followers.
+
+    def followed(
+        self, position: Position, lead: Leadership, body: Fetch, diverging: tuple[int, int] | None
+    ) -> None:
+        """A follower told where it is."""
+        now = self.process.context.loop.now
+        end = self.process.storage.log(position.tp).end
+        follower = lead.followers.get(body.replica)
+        if follower is None:
+            follower = lead.followers[body.replica] = PartitionFollower(UNKNOWN, body.replica_epoch, -1)
+            follower.end_at_fetch = end
+        follower.broker_epoch = body.replica_epoch
+        follower.diverging = diverging
+        if diverging is not None:
+            return
+        if position.offset >= end:
+            follower.caught_up_at = now
+        elif position.offset >= follower.end_at_fetch >= 0:
+            follower.caught_up_at = max(follower.caught_up_at, follower.fetched_at)
+        follower.fetched_at = now
+        follower.end_at_fetch = end
+        follower.offset = position.offset
+        self.advance(position.tp, lead)
+        self._expand(position.tp, lead, body.replica)
+
+    def advance(self, tp: TopicPartition, lead: Leadership) -> None:
+        """Move the high watermark as far as the maximal ISR has the log, while the committed ISR is no smaller than
+        min ISR (KIP-966, "Additional High Watermark advancement requirement").
+        """
+        log = self.process.storage.log(tp)
+        offset = lead.replicated(self.id, log.end)
+        if offset <= log.high_watermark:
+            return
+        min_isr = self.process.image.effective_min_isr(tp.topic)
+        if self._config.high_watermark_needs_min_isr and len(lead.isr) < min_isr:
+            return
+        if not self.process.storage.write(tp, marked(log, offset)):
+            return
+        self.process.context.emit(HighWatermarkMoved(self.id, tp, lead.epoch, offset, lead.isr, min_isr))
+        done = [produce for produce in lead.waiting if produce.end <= offset]
+        lead.waiting = [produce for produce in lead.waiting if produce.end > offset]
+        for produce in done:
+            produce.done(True)
+        self._wake(tp, lead)
+
+    def _wake(self, tp: TopicPartition, lead: Leadership) -> None:
+        for follower in lead.followers:
+            self.sessions.wake(tp, follower)
+
+    # The ISR.
+
+    def _after_isr(self, tp: TopicPartition, lead: Leadership) -> None:
+        """A follower that has just left the ISR joins it by a request of its own, not by what it said before."""
+        self.advance(tp, lead)
+        for follower in lead.followers:
+            if follower not in lead.isr:
+                self.sessions.look_at_next_fetch(tp, follower)
+
+    def may_join(self, tp: TopicPartition, broker: int) -> None:
+        """The follower has fetched the partition once more, from where it was."""
+        lead = self._led.get(tp)
+        if lead is not None and broker in lead.followers:
+            self._expand(tp, lead, broker)
+
+    def forgotten(self, tp: TopicPartition, broker: int) -> None:
+        """The follower does not fetch the partition any more."""
+        lead = self._led.get(tp)
+        if lead is not None:
+            lead.followers.pop(broker, None)
+
+    def heard_again(self, broker: int) -> None:
+        """A follower that was silent for a while fetches again, from where it was."""
+        for tp, lead in self._led.items():
+            if broker in lead.followers and broker not in lead.isr:
+                self._expand(tp, lead, broker)
+
+    def look_at(self, brokers: Iterable[int]) -> None:
+        """The registration of these brokers changed: they may be eligible for an ISR now."""
+        changed = frozenset(brokers)
+        if not changed:
+            return
+        for tp, lead in self._led.items():
+            for follower in lead.followers:
+                if follower in changed and follower not in lead.isr:
+                    self.sessions.look_at_next_fetch(tp, follower)
+
+    def _expand(self, tp: TopicPartition, lead: Leadership, broker: int) -> None:
+        """Ask for a follower to join the ISR that has what consumers have seen, and the epoch's start."""
+        follower = lead.followers[broker]
+        if broker in lead.maximal_isr or lead.pending is not None or follower.offset < lead.start:
+            return
+        if follower.offset < self.process.storage.log(tp).high_watermark or not self.sessions.fetches(broker):
+            return
+        if broker in self.process.image.partitions[tp].replicas and self._eligible(broker, follower):
+            self._ask(tp, lead, (*lead.isr, broker))
+
+    def _eligible(self, broker: int, follower: PartitionFollower) -> bool:
+        """Alive in this broker's metadata, and of the incarnation that fetches (KIP-903, "Leader")."""
+        registered = self.process.image.brokers.get(broker)
+        if registered is None or not registered.active:
+            return False
+        return not self._config.broker_epoch_check or registered.epoch == follower.broker_epoch
+
+    def _check_lag(self) -> None:
+        limit = self._config.replica_lag_time_max
+        now = self.process.context.loop.now
+        self._materialise_silent(now - limit)
+        for tp, lead in list(self._led.items()):
+            if lead.pending is None and len(lead.isr) > 1:
+                behind = [member for member in lead.isr if self._lags(tp, lead, member, now - limit)]
+                if behind:
+                    self._ask(tp, lead, tuple(member for member in lead.isr if member not in behind))
+        self.process.later(limit // 2, self._check_lag)
+
+    def _lags(self, tp: TopicPartition, lead: Leadership, member: int, since: int) -> bool:
+        if member == self.id:
+            return False
+        follower = lead.followers.get(member)
+        if follower is None:
+            # Nothing was heard of it in this epoch: its time runs from the first look on.
+            lead.followers[member] = PartitionFollower(
+                UNKNOWN, UNCHECKED_EPOCH, self.process.context.loop.now
+            )
+            return False
+        if follower.offset >= self.process.storage.log(tp).end:
+            return max(self.sessions.heard(member), follower.caught_up_at) < since
+        return follower.caught_up_at < since
+
+    def _materialise_silent(self, since: int) -> None:
+        """A follower that is silent altogether lags in every partition, also where there is no object yet.
+
+        What is led later has one from the start, so that one look at everything is enough.
+        """
+        image = self.process.image
+        now_silent = frozenset(
+            broker for broker in image.brokers if broker != self.id and self.sessions.heard(broker) < since
+        )
+        silent, self._silent = now_silent - self._silent, now_silent
+        if not silent:
+            return
+        for tp, partition in image.partitions.items():
+            if partition.leader == self.id and tp not in self._led and silent.intersection(partition.isr):
+                self.leading(tp)
+
+    def _ask(self, tp: TopicPartition, lead: Leadership, isr: tuple[int, ...]) -> None:
+        lead.pending = isr
+        members = tuple(IsrMember(member, self._epoch_of(lead, member)) for member in isr)
+        self._changes.ask(tp, AlterPartition(self.id, lead.epoch, lead.partition_epoch, members))
+
+    def _epoch_of(self, lead: Leadership, member: int) -> int:
+        if not self._config.broker_epoch_check:
+            return UNCHECKED_EPOCH
+        if member == self.id:
+            return self.process.epoch
+        follower = lead.followers.get(member)
+        # A member that has not fetched in this leader epoch: its broker epoch is not known.
+        return UNCHECKED_EPOCH if follower is None else follower.broker_epoch
+
+    def _answered(
+        self,
+        tp: TopicPartition,
+        asked: AlterPartition,
+        refusal: Refusal | None,
+        partition: Registration | None,
+    ) -> None:
+        """The controller's word on the ISR. After INELIGIBLE_REPLICA the committed ISR stands again (KIP-903,
+        "Leader"): nothing was written. Other refusals do not say so, since an earlier copy of the request may have
+        been: what was asked for counts until newer metadata comes.
+        """
+        lead = self._led.get(tp)
+        if lead is None or lead.epoch != asked.leader_epoch:
+            return
+        if refusal is None and partition is not None and partition.leader_epoch == lead.epoch:
+            if not lead.commit(partition) and partition.partition_epoch == lead.partition_epoch:
+                lead.pending = None
+        elif refusal is not None and refusal.error is ControllerError.NOT_CONTROLLER:
+            # The controller is behind this broker's metadata.
+            self.process.later(self._config.alter_partition_backoff, self._changes.ask, tp, asked)
+        elif (
+            refusal is not None
+            and refusal.error is ControllerError.INELIGIBLE_REPLICA
+            and lead.pending == tuple(member.broker for member in asked.isr)
+        ):
+            lead.pending = None
+        self.advance(tp, lead)
+
+    # Producers.
+
+    def produce(self, body: Produce, answer: Answer) -> None:
+        """One batch. acks=all is refused below min ISR, and acknowledged when the high watermark covers it."""
+        lead = self.leading(body.tp)
+        if lead is None or not self.process.running:
+            answer(ProduceReply(Error.NOT_LEADER_OR_FOLLOWER))
+            return
+        min_isr = self.process.image.effective_min_isr(body.tp.topic)
+        if body.acks == -1 and len(lead.isr) < min_isr:
+            answer(ProduceReply(Error.NOT_ENOUGH_REPLICAS))
+            return
+        log = self.read(body.tp)
+        if log is None:
+            answer(ProduceReply(Error.KAFKA_STORAGE_ERROR))
+            return
+        span = EpochSpan(lead.epoch, log.end, log.end + body.records)
+        if not self.process.storage.write(body.tp, appended(log, (span,))):
+            answer(ProduceReply(Error.KAFKA_STORAGE_ERROR))
+            return
+        self.process.context.times.written(body.tp, span, self.process.context.loop.now)
+        if body.acks == -1:
+            lead.waiting.append(
+                PendingProduce(span.end, lambda whole: self._all(body, span, lead, answer, whole))
+            )
+        else:
+            self._acknowledge(body, span, answer)
+        self.advance(body.tp, lead)
+        self._wake(body.tp, lead)
+
+    def _all(
+        self, body: Produce, span: EpochSpan, lead: Leadership, answer: Answer, replicated: bool
+    ) -> None:
+        if not replicated:
+            answer(ProduceReply(Error.NOT_LEADER_OR_FOLLOWER))
+        elif len(lead.isr) < self.process.image.effective_min_isr(body.tp.topic):
+            answer(ProduceReply(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
+        else:
+            self._acknowledge(body, span, answer)
+
+    def _acknowledge(self, body: Produce, span: EpochSpan, answer: Answer) -> None:
+        self.process.context.emit(Acknowledged(body.tp, span, body.acks))
+        if body.acks != 0:
+            answer(ProduceReply(None, span.start, span.epoch))
+
+    def delete_records(self, body: DeleteRecords, answer: Answer) -> None:
+        """Raise the log start (KIP-107)."""
+        lead = self.leading(body.tp)
+        log = None if lead is None else self.read(body.tp)
+        if lead is None or log is None:
+            answer(RecordsDeleted(Error.NOT_LEADER_OR_FOLLOWER))
+            return
+        before = log.high_watermark if body.before < 0 else body.before
+        if before > log.high_watermark:
+            answer(RecordsDeleted(Error.OFFSET_OUT_OF_RANGE))
+            return
+        self.process.storage.write(body.tp, without_head(log, before))
+        answer(RecordsDeleted(None, max(before, log.start)))
+        self._wake(body.tp, lead)
+
+    def min_isr_changed(self, before: ClusterImage) -> None:
+        """A lower min ISR lets high watermarks go on."""
+        for tp, lead in self._led.items():
+            if before.effective_min_isr(tp.topic) != self.process.image.effective_min_isr(tp.topic):
+                self.advance(tp, lead)

@@ -1,0 +1,215 @@
+"""The active controller: every request is decided by :mod:`recovery.controller` on the newest state, appended to
+the metadata log, and answered when it is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from backends.simulator.context import Context
+from backends.simulator.controller.broker_sessions import BrokerSessions
+from backends.simulator.controller.metadata_changes import (
+    assign_directories,
+    change_config,
+    create_topic,
+    delete_topic,
+    update_feature,
+)
+from backends.simulator.controller.periodic_elections import PeriodicElections
+from backends.simulator.controller.unclean_recovery import UncleanRecovery
+from backends.simulator.events import MetadataWritten
+from backends.simulator.messages import (
+    AlterPartitions,
+    AlterPartitionsReply,
+    AssignDirectories,
+    CreateTopic,
+    DeleteTopic,
+    Done,
+    ElectLeaders,
+    ElectLeadersReply,
+    Heartbeat,
+    MetadataUpdate,
+    NotController,
+    Reassign,
+    ReassignReply,
+    RegisterBroker,
+    SetConfig,
+    UpdateFeature,
+)
+from backends.simulator.rpc import Answer, RpcEndpoint
+from recovery.controller.alter_partition import alter_partitions, check_sender
+from recovery.controller.cluster_image import Effect
+from recovery.controller.controller_errors import Refusal
+from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
+from recovery.controller.reassignment import cancel, reassign
+from recovery.controller.registration import PartitionChange
+from recovery.controller.transition_targets import Election
+from recovery.model import TopicPartition
+
+Then = Callable[[], None]
+
+
+class ActiveController:
+    """Lives from becoming leader of the metadata log until it no longer is."""
+
+    def __init__(
+        self, context: Context, endpoint: RpcEndpoint, state: MetadataUpdate, committed: Callable[[], None]
+    ) -> None:
+        self.context = context
+        self.endpoint = endpoint
+        self.image = state.image
+        self.last_epoch = state.last_epoch
+        self.closed = False
+        self._committed = committed
+        self.sessions = BrokerSessions(self)
+        self.recovery = UncleanRecovery(self)
+        self.periodic = PeriodicElections(self)
+
+    def close(self) -> None:
+        self.closed = True
+        self.sessions.close()
+        self.recovery.close()
+        self.periodic.close()
+
+    def handle(self, body: Any, answer: Answer) -> None:
+        """One request; its answer may come later, or never when the leadership is lost."""
+        if isinstance(body, Heartbeat):
+            self.sessions.heartbeat(body, answer)
+        elif isinstance(body, AlterPartitions):
+            self._alter_partitions(body, answer)
+        elif isinstance(body, RegisterBroker):
+            self.sessions.register(body, answer)
+        elif isinstance(body, AssignDirectories):
+            self._assign_directories(body, answer)
+        elif isinstance(body, ElectLeaders):
+            self._elect(body, answer)
+        elif isinstance(body, Reassign):
+            self._reassign(body, answer)
+        elif isinstance(body, (SetConfig, UpdateFeature, CreateTopic, DeleteTopic)):
+            self._configure(body, answer)
+        else:
+            raise TypeError(f"no request of a controller: {body!r}")
+
+    def write(
+        self,
+        effect: Effect,
+        why: str,
+        *,
+        then: Then | None = None,
+        otherwise: Then | None = None,
+        brokers: Iterable[int] = (),
+        created: Sequence[TopicPartition] = (),
+    ) -> None:
+        """Make ``effect`` the newest state and append it; ``then`` runs when it is committed, ``otherwise`` when
+        the leadership was lost before.
+        """
+        if self.closed:
+            # A timer of an earlier leadership must not write into the next one.
+            if otherwise is not None:
+                otherwise()
+            return
+        before = self.image
+        touched = (*effect.changes, *created)
+        self.image = effect.image
+        moved = (tp for tp, change in effect.changes.items() if change.replicas is not None)
+        placed = frozenset((*moved, *created))
+        update = MetadataUpdate(effect.image, touched, tuple(brokers), self.last_epoch, why, placed)
+        self.context.emit(MetadataWritten(before, effect.image, effect.changes, why))
+
+        def done(committed: bool) -> None:
+            if committed:
+                self._committed()
+            follow = then if committed else otherwise
+            if follow is not None:
+                follow()
+
+        self.context.metadata.append(self.endpoint.node.id, update, done)
+        if self.closed:
+            return  # the disk failed under it
+        if update.brokers:
+            self.recovery.look_everywhere()
+        else:
+            self.recovery.look(touched)
+
+    def write_or_go_on(
+        self, effect: Effect, why: str, answer: Answer, reply: Any, created: Sequence[TopicPartition] = ()
+    ) -> None:
+        """Answer ``reply`` when ``effect`` is committed; at once where it changes nothing."""
+        if effect.image is self.image:
+            answer(reply)
+            return
+        self.write(
+            effect,
+            why,
+            then=lambda: answer(reply),
+            otherwise=lambda: answer(NotController(None)),
+            created=created,
+        )
+
+    def _alter_partitions(self, body: AlterPartitions, answer: Answer) -> None:
+        refusal = check_sender(self.image.brokers, body.broker, body.epoch)
+        if refusal is not None:
+            answer(AlterPartitionsReply(refusal))
+            return
+        outcomes, effect = alter_partitions(self.image, dict(body.requests))
+        for tp, outcome in outcomes.items():
+            if outcome.refusal is not None:
+                self.context.history.add(self.endpoint.node, f"refused {body.broker} {tp}: {outcome.refusal}")
+        answers = tuple((tp, outcome.refusal, outcome.partition) for tp, outcome in outcomes.items())
+        reply = AlterPartitionsReply(None, answers)
+        self.write_or_go_on(effect, f"ISR as {body.broker} asks", answer, reply)
+
+    def _assign_directories(self, body: AssignDirectories, answer: Answer) -> None:
+        refusal = check_sender(self.image.brokers, body.broker, body.epoch)
+        if refusal is not None:
+            answer(Done(refusal))
+            return
+        effect = assign_directories(self.image, body)
+        self.write_or_go_on(effect, f"directories of {body.broker}", answer, Done(None))
+
+    def _elect(self, body: ElectLeaders, answer: Answer) -> None:
+        partitions = None if body.partitions is None else dict(body.partitions)
+        outcome = elect_leaders(self.image, ElectionRequest(body.kind, partitions))
+        reply = ElectLeadersReply(outcome.refusals)
+        self.write_or_go_on(outcome.effect, f"{body.kind.value.lower()} election", answer, reply)
+
+    def elect_designated(self, leaders: dict[TopicPartition, int], why: str) -> None:
+        """Elections of the controller's own, decided by the unclean recovery manager."""
+        outcome = elect_leaders(self.image, ElectionRequest(Election.DESIGNATED, leaders))
+        if outcome.effect.changes:
+            self.write(outcome.effect, why)
+
+    def _reassign(self, body: Reassign, answer: Answer) -> None:
+        image = self.image
+        changes: dict[TopicPartition, PartitionChange] = {}
+        refusals: dict[TopicPartition, Refusal | None] = {}
+        for tp, target in body.targets:
+            if target is None:
+                outcome = cancel(image, tp)
+            else:
+                allow = body.allow_replication_factor_change
+                outcome = reassign(image, tp, target, allow_replication_factor_change=allow)
+            refusals[tp] = outcome.refusal
+            image = outcome.effect.image
+            changes.update(outcome.effect.changes)
+        self.write_or_go_on(Effect(image, changes), "reassignment", answer, ReassignReply(refusals))
+
+    def _configure(self, body: SetConfig | UpdateFeature | CreateTopic | DeleteTopic, answer: Answer) -> None:
+        if isinstance(body, SetConfig):
+            outcome, why = change_config(self.image, body), f"{body.name}={body.value} {body.topic}".rstrip()
+        elif isinstance(body, UpdateFeature):
+            outcome, why = update_feature(self.image, body), f"{body.feature}={body.level}"
+        elif isinstance(body, CreateTopic):
+            outcome, why = create_topic(self.image, body), f"topic {body.topic}"
+        else:
+            outcome, why = delete_topic(self.image, body), f"no topic {body.topic} any more"
+        if isinstance(outcome, Refusal):
+            answer(Done(outcome))
+            return
+        touched: list[TopicPartition] = []
+        if isinstance(body, CreateTopic):
+            touched = [TopicPartition(body.topic, number) for number in range(len(body.assignments))]
+        elif isinstance(body, DeleteTopic):
+            touched = [tp for tp in self.image.partitions if tp.topic == body.topic]
+        self.write_or_go_on(outcome, why, answer, Done(None), touched)

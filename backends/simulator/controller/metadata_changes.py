@@ -1,0 +1,165 @@
+"""Configurations, features and topics: what an operator changes beside leaders and assignments."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import replace
+
+from backends.simulator.messages import AssignDirectories, CreateTopic, DeleteTopic, SetConfig, UpdateFeature
+from backends.simulator.partition_table import PartitionTable
+from recovery.controller.cluster_image import ClusterImage, Effect, Layered, acceptable_leaders, apply
+from recovery.controller.controller_errors import ControllerError, Refusal
+from recovery.controller.registration import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    PartitionChange,
+    Registration,
+)
+from recovery.controller.rules import UncleanRecoveryStrategy, strategy_of
+from recovery.controller.topic_changes import ConfigLevel, change_min_isr
+from recovery.controller.topic_changes import delete_topic as forget_topic
+from recovery.controller.transition import transition
+from recovery.controller.transition_targets import Proposal, without
+from recovery.model import TopicPartition
+
+LARGEST = 2**31 - 1
+ELR_FEATURE = "eligible.leader.replicas.version"
+
+
+def change_config(image: ClusterImage, body: SetConfig) -> Effect | Refusal:
+    """``min.insync.replicas``, ``unclean.leader.election.enable`` or ``unclean.recovery.strategy``."""
+    if body.topic and body.topic not in _topics(image):
+        return Refusal(
+            ControllerError.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{body.topic}' does not exist."
+        )
+    if body.name == "min.insync.replicas":
+        return _min_isr(image, body)
+    names: Mapping[str, UncleanRecoveryStrategy]
+    if body.name == "unclean.leader.election.enable":
+        names = {"true": strategy_of(True), "false": strategy_of(False)}
+    elif body.name == "unclean.recovery.strategy":
+        names = {str(strategy): strategy for strategy in UncleanRecoveryStrategy}
+    else:
+        return _invalid(f"unknown configuration {body.name}")
+    if body.value is not None and body.value not in names:
+        return _invalid(f"{body.name}: {body.value!r} is none of {', '.join(names)}")
+    return _strategy(image, body.topic, None if body.value is None else names[body.value])
+
+
+def _min_isr(image: ClusterImage, body: SetConfig) -> Effect | Refusal:
+    if body.value is not None and not (body.value.isdecimal() and 1 <= int(body.value) <= LARGEST):
+        return _invalid(f"{body.name}: {body.value!r} is not a number from 1 to {LARGEST}")
+    level = ConfigLevel.TOPIC if body.topic else ConfigLevel.CLUSTER
+    value = None if body.value is None else int(body.value)
+    outcome = change_min_isr(image, level, value, body.topic)
+    return outcome.refusal or outcome.effect
+
+
+def _strategy(image: ClusterImage, topic: str, strategy: UncleanRecoveryStrategy | None) -> Effect:
+    held: Layered[UncleanRecoveryStrategy] = image.strategies
+    if not topic:
+        return Effect(replace(image, strategies=replace(held, cluster=strategy)), {})
+    topics = {name: value for name, value in held.topics.items() if name != topic}
+    if strategy is not None:
+        topics[topic] = strategy
+    return Effect(replace(image, strategies=replace(held, topics=topics)), {})
+
+
+def update_feature(image: ClusterImage, body: UpdateFeature) -> Effect | Refusal:
+    """Switch the ELR on or off. Switched off, what partitions hold of it goes with their next change (KIP-966)."""
+    if body.feature != ELR_FEATURE or body.level not in (0, 1):
+        return _invalid(f"unknown feature level {body.feature}={body.level}")
+    rules = replace(image.rules, elr=body.level == 1)
+    min_isr = image.min_isr
+    if rules.elr and min_isr.cluster is None:
+        # As shipped: with the ELR on the cluster always has a min ISR of its own.
+        min_isr = replace(min_isr, cluster=min_isr.static)
+    return Effect(replace(image, rules=rules, min_isr=min_isr), {})
+
+
+def create_topic(image: ClusterImage, body: CreateTopic) -> Effect | Refusal:
+    """A new topic; replicas on fenced brokers are not in its first ISR."""
+    assert isinstance(image.partitions, PartitionTable)
+    if body.topic in image.partitions.topics:
+        return Refusal(ControllerError.INVALID_REQUEST, f"topic {body.topic} exists")
+    if not body.assignments:
+        return Refusal(ControllerError.INVALID_REPLICA_ASSIGNMENT, "no partition is assigned")
+    if body.min_isr is not None and not 1 <= body.min_isr <= LARGEST:
+        return _invalid(f"min.insync.replicas: {body.min_isr} is not a number from 1 to {LARGEST}")
+    row = []
+    for replicas in body.assignments:
+        unknown = [broker for broker in replicas if broker not in image.brokers]
+        if unknown or not replicas or len(set(replicas)) != len(replicas):
+            return Refusal(ControllerError.INVALID_REPLICA_ASSIGNMENT, f"replicas {list(replicas)}")
+        isr = tuple(broker for broker in replicas if image.brokers[broker].active)
+        if not isr:
+            return Refusal(ControllerError.INVALID_REPLICA_ASSIGNMENT, f"all of {list(replicas)} are fenced")
+        row.append(Registration(replicas, isr, isr[0], directories=_directories(image, replicas)))
+    table = image.partitions.with_topic(body.topic, tuple(row))
+    changed = replace(image, partitions=table)
+    if body.min_isr is not None:
+        topics = {**image.min_isr.topics, body.topic: body.min_isr}
+        changed = replace(changed, min_isr=replace(image.min_isr, topics=topics))
+    return Effect(changed, {})
+
+
+def delete_topic(image: ClusterImage, body: DeleteTopic) -> Effect | Refusal:
+    """A topic's partitions and configurations go; brokers delete its logs when they hear of it."""
+    table = image.partitions
+    assert isinstance(table, PartitionTable)
+    if body.topic not in table.topics:
+        return Refusal(
+            ControllerError.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+        )
+    changed = forget_topic(image, body.topic)
+    return Effect(replace(changed, partitions=table.without_topic(body.topic)), {})
+
+
+def assign_directories(image: ClusterImage, body: AssignDirectories) -> Effect:
+    """Where replicas are placed (KIP-858). A replica in the LOST directory counts as shut down: it leaves the ISR,
+    and the leader is chosen anew (jbod-disk-failure, "Restarted Partition Leader Selector").
+    """
+    broker = body.broker
+    changes: dict[TopicPartition, PartitionChange] = {}
+    for tp, directory in body.directories:
+        partition = image.partitions.get(tp)
+        if partition is None or broker not in partition.replicas:
+            continue
+        placed = partition.directories or (MIGRATING_DIRECTORY,) * len(partition.replicas)
+        at = partition.replicas.index(broker)
+        if placed[at] == directory:
+            continue  # an earlier copy of the request was heard
+        directories = (*placed[:at], directory, *placed[at + 1 :])
+        change = PartitionChange(directories=directories)
+        if directory == LOST_DIRECTORY:
+            gone = frozenset((broker,))
+            proposal = Proposal(
+                acceptable=acceptable_leaders(partition, image.brokers) - gone,
+                min_isr=image.effective_min_isr(tp.topic),
+                election=image.election_for(tp.topic),
+                isr=without(partition.isr, gone),
+            )
+            left = transition(partition, proposal, image.rules_for(tp.topic))
+            change = (left or change)._replace(directories=directories)
+        changes[tp] = change
+    return apply(image, changes)
+
+
+def _directories(image: ClusterImage, replicas: tuple[int, ...]) -> tuple[str, ...]:
+    """A broker with one log dir is known to use it; the others say where they placed the replica (KIP-858)."""
+    held = [image.brokers[broker].directories for broker in replicas]
+    if not any(held):
+        return ()
+    return tuple(
+        MIGRATING_DIRECTORY if not own else own[0] if len(own) == 1 else UNASSIGNED_DIRECTORY for own in held
+    )
+
+
+def _topics(image: ClusterImage) -> Container[str]:
+    table = image.partitions
+    return table.topics if isinstance(table, PartitionTable) else {tp.topic for tp in table}
+
+
+def _invalid(reason: str) -> Refusal:
+    return Refusal(ControllerError.INVALID_CONFIG, reason)

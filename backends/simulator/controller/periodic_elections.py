@@ -1,0 +1,60 @@
+"""What the active controller does by the clock: unclean elections, and preferred leaders back in place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recovery.controller.broker_changes import elect_uncleanly_where_leaderless
+from recovery.controller.cluster_image import ClusterImage
+from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
+from recovery.controller.transition_targets import Election
+
+if TYPE_CHECKING:
+    from backends.simulator.controller.active_controller import ActiveController
+
+
+class PeriodicElections:
+    """Starts over with each active controller, as shipped."""
+
+    def __init__(self, controller: ActiveController) -> None:
+        self._controller = controller
+        self._config = controller.context.config
+        loop = controller.context.loop
+        self._timers = [loop.call_later(self._config.unclean_election_interval, self._unclean)]
+        if self._config.auto_leader_rebalance:
+            self._timers.append(loop.call_later(self._config.leader_rebalance_interval, self._rebalance))
+
+    def close(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+
+    def _unclean(self) -> None:
+        controller = self._controller
+        effect = elect_uncleanly_where_leaderless(controller.image, self._config.unclean_election_limit)
+        if effect.changes:
+            controller.write(effect, "periodic unclean election")
+        self._timers[0] = controller.context.loop.call_later(
+            self._config.unclean_election_interval, self._unclean
+        )
+
+    def _rebalance(self) -> None:
+        controller = self._controller
+        if imbalanced(controller.image, self._config.leader_imbalance_percentage):
+            effect = elect_leaders(controller.image, ElectionRequest(Election.PREFERRED)).effect
+            if effect.changes:
+                controller.write(effect, "preferred leaders back in place")
+        self._timers[1] = controller.context.loop.call_later(
+            self._config.leader_rebalance_interval, self._rebalance
+        )
+
+
+def imbalanced(image: ClusterImage, percentage: int) -> bool:
+    """Whether a broker leads too few of the partitions that prefer it (leader.imbalance.per.broker.percentage)."""
+    preferred: dict[int, int] = {}
+    elsewhere: dict[int, int] = {}
+    for partition in image.partitions.values():
+        first = partition.replicas[0]
+        preferred[first] = preferred.get(first, 0) + 1
+        if partition.has_leader and partition.leader != first:
+            elsewhere[first] = elsewhere.get(first, 0) + 1
+    return any(100 * count > percentage * preferred[broker] for broker, count in elsewhere.items())

@@ -1,0 +1,145 @@
+"""KIP-966's Unclean Recovery manager: it asks the replicas for their logs, and elects by what they answer.
+
+Nothing of it is in the metadata log: a new active controller starts every recovery anew ("Controller failover").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from backends.simulator.loop import Timer
+from backends.simulator.messages import LogInfoReply, LogInfoRequest
+from backends.simulator.network import broker as node
+from recovery.controller.cluster_image import acceptable_leaders
+from recovery.controller.registration import Registration
+from recovery.controller.unclean_recovery import LogInfo, Recovery, RecoveryStep, recover
+from recovery.model import TopicPartition
+
+if TYPE_CHECKING:
+    from backends.simulator.controller.active_controller import ActiveController
+
+
+class _Ongoing:
+    """One partition's recovery: the answers so far, of this leader epoch."""
+
+    __slots__ = ("answers", "asked", "leader_epoch", "timed_out", "timer")
+
+    def __init__(self, leader_epoch: int, timer: Timer) -> None:
+        self.leader_epoch = leader_epoch
+        self.answers: list[LogInfo] = []
+        self.asked: dict[tuple[int, int], None] = {}
+        self.timed_out = False
+        self.timer = timer
+
+
+class UncleanRecovery:
+    """Works while ``unclean.recovery.manager.enabled``. ``finished`` counts since this controller leads."""
+
+    def __init__(self, controller: ActiveController) -> None:
+        self._controller = controller
+        self._context = controller.context
+        self._ongoing: dict[TopicPartition, _Ongoing] = {}
+        self.finished = 0
+        if self._on:
+            self.look(controller.image.leaderless())
+
+    @property
+    def _on(self) -> bool:
+        return self._controller.image.rules.recovery_manager
+
+    def close(self) -> None:
+        for ongoing in self._ongoing.values():
+            ongoing.timer.cancel()
+        self._ongoing.clear()
+
+    def look(self, partitions: Iterable[TopicPartition]) -> None:
+        """Decide anew about ``partitions``: something about them changed."""
+        if not self._on:
+            return
+        for tp in list(partitions):
+            partition = self._controller.image.partitions.get(tp)
+            if partition is not None:
+                self._decide(tp, partition)
+
+    def look_everywhere(self) -> None:
+        """A broker came back or left: every leaderless partition may go on."""
+        if self._on:
+            self.look(self._controller.image.leaderless())
+
+    def _decide(self, tp: TopicPartition, partition: Registration) -> None:
+        ongoing = self._ongoing.get(tp)
+        if ongoing is not None and ongoing.leader_epoch != partition.leader_epoch:
+            ongoing.timer.cancel()
+            del self._ongoing[tp]
+            ongoing = None
+        if partition.has_leader:
+            return
+        image = self._controller.image
+        acceptable = acceptable_leaders(partition, image.brokers)
+        epochs = {broker: registered.epoch for broker, registered in image.brokers.items()}
+        step = recover(
+            partition,
+            acceptable,
+            image.strategies.of(tp.topic),
+            ongoing.answers if ongoing is not None else (),
+            epochs,
+            timed_out=ongoing is not None and ongoing.timed_out,
+        )
+        if step.step is RecoveryStep.ELECT:
+            self._elect(tp, step)
+        elif step.step is RecoveryStep.WAIT:
+            self._ask(tp, partition, acceptable, epochs)
+
+    def _elect(self, tp: TopicPartition, step: Recovery) -> None:
+        # The write looks at the partition again: by then the recovery must be over.
+        ongoing = self._ongoing.pop(tp)
+        ongoing.timer.cancel()
+        self.finished += 1
+        why = f"unclean recovery of {tp} elects {step.leader}: {step.reason}"
+        self._controller.elect_designated({tp: step.leader}, why)
+
+    def _ask(
+        self, tp: TopicPartition, partition: Registration, acceptable: frozenset[int], epochs: dict[int, int]
+    ) -> None:
+        members = partition.isr or partition.elr
+        strategy = self._controller.image.strategies.of(tp.topic)
+        waits_for_members = members and strategy.value != "Aggressive"
+        last_known_missing = any(broker not in acceptable for broker in partition.last_known_elr)
+        if waits_for_members or (strategy.value == "Balanced" and last_known_missing):
+            return
+        ongoing = self._ongoing.get(tp)
+        if ongoing is None:
+            timer = self._context.loop.call_later(
+                self._context.config.unclean_recovery_timeout, self._time_out, tp
+            )
+            ongoing = self._ongoing[tp] = _Ongoing(partition.leader_epoch, timer)
+        for replica in partition.replicas:
+            incarnation = (replica, epochs.get(replica, -1))
+            if replica in acceptable and incarnation not in ongoing.asked:
+                ongoing.asked[incarnation] = None
+                self._send(tp, replica, incarnation)
+
+    def _send(self, tp: TopicPartition, replica: int, incarnation: tuple[int, int]) -> None:
+        def answered(reply: Any) -> None:
+            ongoing = self._ongoing.get(tp)
+            if ongoing is None or self._controller.closed:
+                return
+            if not isinstance(reply, LogInfoReply) or not reply.infos:
+                # No answer, or it does not host the replica yet: ask again when anything changes.
+                ongoing.asked.pop(incarnation, None)
+                self._context.loop.call_later(self._context.config.request_timeout, self._again, tp)
+                return
+            ongoing.answers.append(reply.infos[0])
+            self.look((tp,))
+
+        timeout = self._context.config.request_timeout
+        self._controller.endpoint.ask(node(replica), LogInfoRequest((tp,)), timeout, answered)
+
+    def _again(self, tp: TopicPartition) -> None:
+        if tp in self._ongoing and not self._controller.closed:
+            self.look((tp,))
+
+    def _time_out(self, tp: TopicPartition) -> None:
+        self._ongoing[tp].timed_out = True
+        self.look((tp,))

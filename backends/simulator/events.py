@@ -1,0 +1,166 @@
+"""Events of a run. Invariants check only what an event names, so a check costs no more than the change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from recovery.controller.cluster_image import ClusterImage
+from recovery.controller.registration import PartitionChange
+from recovery.membership.voters import ReplicaKey, VoterSet
+from recovery.model import EpochSpan, TopicPartition
+
+if TYPE_CHECKING:
+    from backends.simulator.quorum.log_records import LogRecord
+    from backends.simulator.quorum.metadata_disk import MetadataDisk
+
+
+class MetadataWritten(NamedTuple):
+    """The active controller wrote ``after`` over ``before``; it is not committed yet."""
+
+    before: ClusterImage
+    after: ClusterImage
+    changes: Mapping[TopicPartition, PartitionChange]
+    why: str
+
+
+class MetadataCommitted(NamedTuple):
+    """The metadata at a commit: what brokers get to see. ``before`` is what was committed last, ``touched`` and
+    ``why`` are as in the update.
+    """
+
+    before: ClusterImage
+    image: ClusterImage
+    touched: tuple[TopicPartition, ...]
+    why: str
+
+
+class LogChanged(NamedTuple):
+    broker: int
+    tp: TopicPartition
+
+
+class LeadershipTaken(NamedTuple):
+    """A broker acts as leader of the partition from now on."""
+
+    broker: int
+    tp: TopicPartition
+    epoch: int
+
+
+class HighWatermarkMoved(NamedTuple):
+    """A leader moved its high watermark, with the ISR that the controller had committed as the leader knew it."""
+
+    broker: int
+    tp: TopicPartition
+    epoch: int
+    offset: int
+    isr: tuple[int, ...]
+    min_isr: int
+
+
+class Acknowledged(NamedTuple):
+    """A leader told a producer that the span is written; ``acks`` is 0, 1 or -1."""
+
+    tp: TopicPartition
+    span: EpochSpan
+    acks: int
+
+
+class RecordsRead(NamedTuple):
+    """A leader of ``epoch`` showed these records to a consumer."""
+
+    tp: TopicPartition
+    epoch: int
+    spans: tuple[EpochSpan, ...]
+
+
+class BrokerStopped(NamedTuple):
+    """A broker's process ended. ``clean``: it wrote the clean shutdown file. ``power_lost``: pages were lost."""
+
+    broker: int
+    clean: bool
+    power_lost: bool
+
+
+class DiskLost(NamedTuple):
+    """A log dir's content is gone for good."""
+
+    broker: int
+
+
+class QuorumLed(NamedTuple):
+    """A controller leads the metadata quorum in ``epoch`` from now on."""
+
+    controller: int
+    key: ReplicaKey
+    epoch: int
+
+
+class QuorumWritten(NamedTuple):
+    """Records were appended to a controller's metadata log, from offset ``first`` on."""
+
+    controller: int
+    disk: MetadataDisk
+    first: int
+
+
+class QuorumTruncated(NamedTuple):
+    """A controller's metadata log is cut at offset ``to``; ``epoch`` is the one of the record that lay there."""
+
+    controller: int
+    to: int
+    epoch: int | None
+
+
+class QuorumCommitted(NamedTuple):
+    """A leader of the quorum moved its high watermark from ``before`` to ``offset``, by the voters ``voters``, and
+    committed ``entries`` with that: a snapshot may take them out of its log.
+    """
+
+    controller: int
+    disk: MetadataDisk
+    epoch: int
+    before: int
+    offset: int
+    voters: VoterSet
+    entries: tuple[LogRecord, ...]
+
+
+class MetadataDiskLost(NamedTuple):
+    """The metadata log dir of a controller is gone for good."""
+
+    controller: int
+    disk: MetadataDisk
+
+
+Event = (
+    MetadataWritten
+    | MetadataCommitted
+    | LogChanged
+    | LeadershipTaken
+    | HighWatermarkMoved
+    | Acknowledged
+    | RecordsRead
+    | BrokerStopped
+    | DiskLost
+    | QuorumLed
+    | QuorumWritten
+    | QuorumTruncated
+    | QuorumCommitted
+    | MetadataDiskLost
+)
+
+
+Emit = Callable[[Event], None]
+
+
+class EventBus:
+    """Passes each event to every subscriber, in the order in which they subscribed."""
+
+    def __init__(self) -> None:
+        self.subscribers: list[Emit] = []
+
+    def emit(self, event: Event) -> None:
+        for subscriber in self.subscribers:
+            subscriber(event)

@@ -1,0 +1,123 @@
+"""What an omniscient observer knows: what was acknowledged, what was visible, and which brokers lost data."""
+
+from __future__ import annotations
+
+from backends.simulator.events import BrokerStopped, DiskLost
+from backends.simulator.topology import Topology
+from recovery.controller.cluster_image import ClusterImage
+from recovery.controller.registration import Registration
+from recovery.loss import union
+from recovery.model import EpochSpan, TopicPartition
+
+
+class GroundTruth:
+    """Partitions that nothing happened to have no entry: all that they were loaded with is committed.
+
+    ``unclean_at`` is each broker's last unclean shutdown, ``joined_at`` when a replica last joined a partition's
+    ISR; ``unregistered`` are brokers that lost data and have not told the controller yet.
+
+    What shipped Kafka does to the ELR beside its rules: ``emptied`` are partitions whose ELR a change of min ISR
+    took away while the ISR was under it, ``left_behind`` replicas that were reassigned away and stayed in the ELR,
+    with their logs gone, or that a leader went on without which had not heard of a raised min ISR.
+
+    ``rewound`` are partitions whose committed metadata went back with the disk of a static voter: who is in the ISR
+    again may be short, and leader epochs are given out a second time. Nothing is promised of their data any more.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self._loaded = {topic.name: topic.records for topic in topology.topics}
+        self._acknowledged: dict[TopicPartition, tuple[EpochSpan, ...]] = {}
+        self._high_watermarks: dict[TopicPartition, int] = {}
+        self.unclean_at: dict[int, int] = {}
+        self.joined_at: dict[tuple[TopicPartition, int], int] = {}
+        self.unregistered: dict[int, None] = {}
+        self.lowest_min_isr: dict[str, int] = {}
+        self.emptied: dict[TopicPartition, None] = {}
+        self.left_behind: dict[tuple[TopicPartition, int], None] = {}
+        self.rewound: dict[TopicPartition, None] = {}
+        self.elr_always = topology.config.rules.elr
+
+    def acknowledged(self, tp: TopicPartition) -> tuple[EpochSpan, ...]:
+        """What was acknowledged with acks=all, ascending."""
+        held = self._acknowledged.get(tp)
+        if held is None:
+            end = self._loaded.get(tp.topic, 0)
+            held = (EpochSpan(0, 0, end),) if end else ()
+        return held
+
+    def acknowledge(self, tp: TopicPartition, span: EpochSpan) -> bool:
+        """Note the span; False where one of its offsets was acknowledged before in the same epoch."""
+        held = self.acknowledged(tp)
+        again = any(
+            old.epoch == span.epoch and old.start < span.end and span.start < old.end for old in held[-2:]
+        )
+        self._acknowledged[tp] = with_span(held, span)
+        return not again
+
+    def forget(self, tp: TopicPartition, kept: tuple[EpochSpan, ...]) -> None:
+        """Only ``kept`` of what was acknowledged is still there."""
+        self._acknowledged[tp] = kept
+
+    def deleted(self, tp: TopicPartition) -> None:
+        """Nothing of the partition is left, and what was loaded is not either."""
+        self._acknowledged[tp] = ()
+        self._high_watermarks[tp] = 0
+        self.emptied.pop(tp, None)
+        self.rewound.pop(tp, None)
+
+    def high_watermark(self, tp: TopicPartition) -> int:
+        """The highest that any leader showed since the last unclean election."""
+        return self._high_watermarks.get(tp, self._loaded.get(tp.topic, 0))
+
+    def set_high_watermark(self, tp: TopicPartition, offset: int) -> None:
+        self._high_watermarks[tp] = offset
+
+    def stopped(self, event: BrokerStopped | DiskLost, now: int) -> None:
+        """A broker's process ended, or a disk of its is gone."""
+        if isinstance(event, DiskLost) or not event.clean:
+            self.unclean_at[event.broker] = now
+        if isinstance(event, DiskLost) or event.power_lost:
+            self.unregistered[event.broker] = None
+
+    def shipped_exceptions(
+        self, tp: TopicPartition, before: Registration, after: Registration, min_isr: int
+    ) -> None:
+        """Note what one change does to the ELR that the rules do not promise."""
+        if len(after.isr) >= min_isr:
+            self.emptied.pop(tp, None)
+        elif before.elr and not after.elr and before.isr == after.isr and before.leader == after.leader:
+            self.emptied[tp] = None
+        for member in before.replicas:
+            if member not in after.replicas and member in after.elr:
+                self.left_behind[tp, member] = None
+        for member in (*before.elr, *before.isr):
+            if member not in after.elr and member not in after.isr:
+                self.left_behind.pop((tp, member), None)
+
+    def rewind(self, lost: ClusterImage, left: ClusterImage) -> None:
+        """The committed state ``lost`` is gone, and the new active controller goes on with ``left``."""
+        for tp in (*lost.partitions, *left.partitions):
+            if lost.partitions.get(tp) != left.partitions.get(tp):
+                self.rewound[tp] = None
+
+    def suspects(self, tp: TopicPartition, replicas: tuple[int, ...]) -> int:
+        """How many of ``replicas`` shut down uncleanly and have not been in the ISR since."""
+        return sum(
+            self.unclean_at.get(replica, -1) >= self.joined_at.get((tp, replica), 0) for replica in replicas
+        )
+
+    def seen(self, image: ClusterImage, tp: TopicPartition) -> int:
+        """The lowest effective min ISR that the partition's topic ever had."""
+        now = image.effective_min_isr(tp.topic)
+        lowest = min(now, self.lowest_min_isr.get(tp.topic, now))
+        self.lowest_min_isr[tp.topic] = lowest
+        return lowest
+
+
+def with_span(held: tuple[EpochSpan, ...], span: EpochSpan) -> tuple[EpochSpan, ...]:
+    """The union with one span more, which mostly goes on where the last one ended."""
+    if held:
+        epoch, start, end = held[-1]
+        if epoch == span.epoch and start <= span.start <= end:
+            return held if span.end <= end else (*held[:-1], EpochSpan(epoch, start, span.end))
+    return union((*held, span))

@@ -1,0 +1,241 @@
+"""A simulation that lasts from command to command.
+
+What is kept is not the cluster but how it came about: the scenario, the seed, what the operator sent and when, and
+what time it is. Whoever opens it replays that, and checks that it came to the same history.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from backends.simulator.messages import ElectLeaders, Reassign, UpdateFeature
+from backends.simulator.network import NetworkNode, NodeRole
+from backends.simulator.operate import checkpoint, state_file
+from backends.simulator.operate.state_file import FORMAT, StateError
+from backends.simulator.quorum.raft_messages import AddRaftVoter, RemoveRaftVoter
+from backends.simulator.rpc import RpcEndpoint
+from backends.simulator.scenario.build import Scenario
+from backends.simulator.simulation import Simulation
+from recovery.controller.transition_targets import Election
+from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.model import TopicPartition
+
+TIMEOUT = 3_000_000
+WORTH_KEEPING = 20_000
+"""From so many steps on, which take about a second, a replay ends with a checkpoint."""
+LARGE = 20_000
+"""Partitions."""
+
+Sent = ElectLeaders | Reassign | AddRaftVoter | RemoveRaftVoter | UpdateFeature
+"""What an operator sends that changes something."""
+
+
+class SessionStore:
+    """The kept state of one scenario and seed, in ``path``; None keeps nothing.
+
+    Open it with :meth:`lock`, then :meth:`simulation`; ``save`` after anything that moved time.
+    """
+
+    def __init__(self, scenario: Scenario, seed: int, path: Path | None) -> None:
+        self._scenario = scenario
+        self._seed = seed
+        self._path = path
+        self._lock: int | None = None
+        self._sent: list[dict[str, Any]] = []
+        self._simulation: Simulation | None = None
+
+    def lock(self) -> None:
+        """Raises StateError while another process has it, or where it cannot be kept. Nothing is put beside a file
+        that is no state of this scenario and seed.
+        """
+        if self._path is None or self._lock is not None:
+            return
+        state_file.own(self._path, self._scenario, self._seed)
+        path = state_file.beside(self._path, "lock")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StateError(f"{self._path}: the simulation cannot be kept there: {error.strerror}") from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A reset that ended in between has deleted the file that was opened: what it locks, nobody sees.
+            current = os.path.samestat(os.fstat(handle), path.stat())
+        except OSError:
+            current = False
+        if not current:
+            os.close(handle)
+            raise StateError(f"{self._path}: another command is using this simulation; wait for it")
+        self._lock = handle
+
+    def unlock(self) -> None:
+        """May be called twice."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    async def simulation(self) -> Simulation:
+        """The simulation as it was left, or as the operator meets it first. Raises StateError."""
+        state = self._read()
+        with checkpoint.undisturbed():
+            if state is None:
+                simulation = await self._replayed([], self._scenario.operator_at)
+            else:
+                try:
+                    self._sent = list(state["sent"])
+                    simulation = await self._replayed(self._sent, state["now"])
+                    history = state["history"]
+                except (KeyError, TypeError, ValueError, AttributeError) as error:
+                    told = f"{self._path}: not a simulation's state ({error}); {self._reset}"
+                    raise StateError(told) from None
+                if history != simulation.world.history.events_digest():
+                    raise StateError(f"{self._path}: this version comes to another history; {self._reset}")
+        if len(simulation.world.image.partitions) >= LARGE:
+            gc.freeze()  # what a large run holds stays, and would be walked through again and again
+        self._simulation = simulation
+        return simulation
+
+    async def _replayed(self, sent: list[dict[str, Any]], now: int) -> Simulation:
+        """The run at ``now``, from its last checkpoint where there is one; a long way is not gone twice."""
+        simulation, done = self._from_checkpoint(sent, now)
+        before = simulation.world.loop.steps
+        endpoint: RpcEndpoint = simulation.world.operator
+        for row in sent[done:]:
+            await simulation.come_to(row["at"])
+            endpoint.ask(NetworkNode(NodeRole(row["role"]), row["to"]), _decoded(row), TIMEOUT, _unheard)
+        await simulation.come_to(now)
+        if self._path is not None and simulation.world.loop.steps - before >= WORTH_KEEPING:
+            checkpoint.write(self._checkpoint, self._header(sent, now), simulation)
+        return simulation
+
+    def _from_checkpoint(self, sent: list[dict[str, Any]], now: int) -> tuple[Simulation, int]:
+        """Where the replay begins, and how much of what was sent is done by then."""
+        held = None if self._path is None else checkpoint.header(self._checkpoint)
+        if held is not None:
+            done = held["sent"]
+            if held == {**self._header(done, held["now"]), "source": held["source"]} and held["now"] <= now:
+                simulation = checkpoint.load(self._checkpoint) if sent[: len(done)] == done else None
+                if simulation is not None:
+                    return simulation, len(done)
+        return Simulation(self._scenario, self._seed), 0
+
+    def _header(self, sent: list[dict[str, Any]], now: int) -> checkpoint.Header:
+        return {"scenario": self._scenario.digest, "seed": self._seed, "now": now, "sent": sent}
+
+    @property
+    def _checkpoint(self) -> Path:
+        assert self._path is not None
+        return state_file.beside(self._path, "checkpoint")
+
+    @property
+    def _reset(self) -> str:
+        assert self._path is not None
+        return f"start over with: {state_file.reset_command(self._path, self._scenario, self._seed)}"
+
+    def _read(self) -> dict[str, Any] | None:
+        if self._path is None:
+            return None
+        state = state_file.own(self._path, self._scenario, self._seed)
+        if state is None:
+            return None
+        if state["format"] != FORMAT:
+            raise StateError(f"{self._path}: kept by another version of ktriage; {self._reset}")
+        if state["scenario"] != self._scenario.digest:
+            raise StateError(f"{self._path}: the scenario has changed since; {self._reset}")
+        return state
+
+    def sent(self, to: NetworkNode, body: Sent) -> None:
+        """Note what the operator sends now, before it goes out."""
+        if self._simulation is None:
+            return
+        self._sent.append({"at": self._simulation.now, "role": to.role.value, "to": to.id, **_encoded(body)})
+
+    def save(self) -> None:
+        """Write the state, whole or not at all. Raises StateError."""
+        if self._path is None or self._simulation is None:
+            return
+        state = {
+            "format": FORMAT,
+            "name": self._scenario.name,
+            "scenario": self._scenario.digest,
+            "seed": self._seed,
+            "now": self._simulation.now,
+            "sent": self._sent,
+            "history": self._simulation.world.history.events_digest(),
+        }
+        try:
+            with tempfile.NamedTemporaryFile(
+                "w", encoding="utf-8", dir=self._path.parent, prefix=".simulation-", delete=False
+            ) as file:
+                json.dump(state, file)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(file.name).replace(self._path)
+        except OSError as error:
+            raise StateError(f"{self._path}: the simulation was not kept: {error.strerror}") from None
+
+    def reset(self) -> bool:
+        """Forget what was kept, and its checkpoint; False where nothing was.
+
+        Raises StateError, and deletes nothing, where the file is not this scenario's and seed's.
+        """
+        if self._path is None or state_file.own(self._path, self._scenario, self._seed) is None:
+            return False
+        self.lock()
+        try:
+            found = state_file.own(self._path, self._scenario, self._seed) is not None
+            if found:
+                state_file.forget(self._path)
+            return found
+        finally:
+            self.unlock()
+
+
+def _encoded(body: Sent) -> dict[str, Any]:
+    if isinstance(body, ElectLeaders):
+        rows = body.partitions
+        named = None if rows is None else [[tp.topic, tp.partition, leader] for tp, leader in rows]
+        return {"elect": body.kind.value, "partitions": named}
+    if isinstance(body, AddRaftVoter):
+        voter = body.voter
+        listeners = [list(endpoint) for endpoint in voter.endpoints]
+        key, versions = list(voter.key), list(voter.kraft_versions)
+        return {"add": key, "endpoints": listeners, "versions": versions, "timeout": body.timeout} | _of(body)
+    if isinstance(body, RemoveRaftVoter):
+        return {"remove": list(body.key)} | _of(body)
+    if isinstance(body, UpdateFeature):
+        return {"feature": body.feature, "level": body.level}
+    targets = [[tp.topic, tp.partition, None if r is None else list(r)] for tp, r in body.targets]
+    return {"reassign": targets, "allow": body.allow_replication_factor_change}
+
+
+def _of(body: AddRaftVoter | RemoveRaftVoter) -> dict[str, Any]:
+    return {"cluster": body.cluster_id}
+
+
+def _decoded(row: dict[str, Any]) -> Sent:
+    if "elect" in row:
+        rows = row["partitions"]
+        named = None if rows is None else tuple((TopicPartition(t, p), leader) for t, p, leader in rows)
+        return ElectLeaders(Election(row["elect"]), named)
+    if "add" in row:
+        lowest, highest = row["versions"]
+        listeners = tuple(Endpoint(*endpoint) for endpoint in row["endpoints"])
+        voter = Voter(ReplicaKey(*row["add"]), listeners, (lowest, highest))
+        return AddRaftVoter(voter, row["cluster"], row["timeout"])
+    if "remove" in row:
+        return RemoveRaftVoter(ReplicaKey(*row["remove"]), row["cluster"])
+    if "feature" in row:
+        return UpdateFeature(row["feature"], row["level"])
+    targets = tuple((TopicPartition(t, p), None if r is None else tuple(r)) for t, p, r in row["reassign"])
+    return Reassign(targets, row["allow"])
+
+
+def _unheard(_reply: Any) -> None:
+    """The answer was heard when it was sent first."""

@@ -1,0 +1,148 @@
+"""What the operator asks brokers, by the names of Kafka's calls, and their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from backends.base.answers import LogDir
+from backends.simulator.messages import Error
+from recovery.model import Lineage, PartitionState, TopicPartition
+
+
+class DescribeCluster(NamedTuple):
+    """DescribeCluster v2: fenced brokers included."""
+
+
+class ClusterDescribed(NamedTuple):
+    """``brokers`` are (id, fenced); ``offset`` is how far this broker has read the metadata log."""
+
+    brokers: tuple[tuple[int, bool], ...]
+    offset: int
+    elr_enabled: bool
+
+
+class DescribeTopicPartitions(NamedTuple):
+    """``topics`` None: all that the caller may see. ``cursor`` is the first partition of the page."""
+
+    topics: tuple[str, ...] | None
+    cursor: TopicPartition | None
+    limit: int
+
+
+class TopicPartitionsDescribed(NamedTuple):
+    """One page. ``cursor`` is where the next one begins, None after the last; ``refused`` are topics that do not
+    exist or may not be described.
+    """
+
+    states: tuple[PartitionState, ...]
+    cursor: TopicPartition | None
+    refused: tuple[tuple[str, Error], ...]
+
+
+class GetReplicaLogInfo(NamedTuple):
+    """The recovery tool's GetReplicaLogInfo v0: at most 1000 partitions are served."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+class ReplicaLogInfo(NamedTuple):
+    """``leader_epoch`` is the partition's, as this broker knows it."""
+
+    tp: TopicPartition
+    leader_epoch: int
+    log_end_offset: int
+    error: Error | None
+
+
+class ReplicaLogInfos(NamedTuple):
+    """``has_more_data``: not all partitions that were asked for are in it."""
+
+    error: Error | None
+    broker_epoch: int = -1
+    has_more_data: bool = False
+    infos: tuple[ReplicaLogInfo, ...] = ()
+
+
+class ReadLineage(NamedTuple):
+    """Stands for the rounds of Fetch that find a log's epochs (READ topic)."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+class LogDescription(NamedTuple):
+    """``high_watermark`` is the one that this broker knows. One object for all logs that are alike."""
+
+    lineage: Lineage
+    log_start_offset: int
+    high_watermark: int
+    log_dir: str
+
+
+class LineageRow(NamedTuple):
+    """``told`` is None with an error."""
+
+    tp: TopicPartition
+    error: Error | None
+    told: LogDescription | None = None
+
+
+class LineageRead(NamedTuple):
+    logs: tuple[LineageRow, ...]
+
+
+class ReadTimes(NamedTuple):
+    """Stands for a Fetch of each record's batch, as replica -3 (READ topic)."""
+
+    records: tuple[tuple[TopicPartition, int], ...]
+
+
+class TimesRead(NamedTuple):
+    """For each record the first and newest timestamp of its batch in ms, None where it cannot be had."""
+
+    times: tuple[tuple[int, int] | None, ...]
+
+
+class DescribeLogDirs(NamedTuple):
+    """Every log dir of the broker."""
+
+
+class LogDirsDescribed(NamedTuple):
+    error: Error | None
+    log_dirs: tuple[LogDir, ...] = ()
+
+
+class DescribeConfigs(NamedTuple):
+    topics: tuple[str, ...]
+
+
+class ConfigsDescribed(NamedTuple):
+    """For each topic its effective configuration, or why not."""
+
+    topics: tuple[tuple[str, tuple[tuple[str, str], ...] | Error], ...]
+
+
+class ListReassignments(NamedTuple):
+    """``partitions`` None: all."""
+
+    partitions: tuple[TopicPartition, ...] | None
+
+
+class ReassignmentsListed(NamedTuple):
+    """(partition, replicas, adding, removing)."""
+
+    error: Error | None
+    rows: tuple[tuple[TopicPartition, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...] = ()
+
+
+class DescribeQuorum(NamedTuple):
+    """To a broker: forwarded to the active controller."""
+
+
+class Perform(NamedTuple):
+    """What a broker does when this arrives: ``act`` is called with its process and the way to answer.
+
+    For what comes over a real socket and has no message of its own among the simulator's.
+    """
+
+    act: Callable[[Any, Callable[[Any], None]], None]

@@ -1,0 +1,58 @@
+"""What a controller has on its metadata log dir, and how its host is set up: it survives every crash."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+
+from backends.simulator.quorum.raft_log import RaftLog
+from recovery.membership.voters import Endpoint, ReplicaKey, Voter, VoterSet
+
+LISTENER = "CONTROLLER"
+PORT = 9093
+
+
+class MetadataDisk:
+    """``epoch``, ``voted`` and ``leader`` are the quorum-state file (KIP-595). Every write is flushed before it
+    counts, so a loss of power takes no more than a crash does.
+    """
+
+    def __init__(self, key: ReplicaKey, bootstrap: VoterSet | None, kraft_version: int) -> None:
+        self.key = key
+        self.epoch = 0
+        self.voted: ReplicaKey | None = None
+        self.leader: int | None = None
+        self.log = RaftLog(bootstrap, kraft_version)
+        self.broken = False
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerHost:
+    """A controller's configuration: where it listens, ``controller.quorum.auto.join.enable``, and the range of
+    kraft.version that its software supports.
+    """
+
+    id: int
+    host: str
+    port: int = PORT
+    auto_join: bool = False
+    kraft_versions: tuple[int, int] = (0, 1)
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return (Endpoint(LISTENER, self.host, self.port),)
+
+    def voter(self, key: ReplicaKey) -> Voter:
+        """This controller as a voter with its directory ``key``."""
+        return Voter(key, self.endpoints, self.kraft_versions)
+
+
+def host_name(controller: int) -> str:
+    return f"controller-{controller}.simulated"
+
+
+def metadata_directory_id(controller: int, generation: int = 0) -> str:
+    """A metadata log dir's id as Kafka prints it: 22 characters. A disk that was replaced has another."""
+    digest = hashlib.sha256(f"metadata {controller} {generation}".encode()).digest()[:16]
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")

@@ -1,0 +1,52 @@
+"""What all replicas of one quorum share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from backends.simulator.config import Config
+from backends.simulator.events import Emit
+from backends.simulator.history import History
+from backends.simulator.loop import Loop
+from backends.simulator.network import NetworkNode, controller
+from backends.simulator.quorum.metadata_disk import LISTENER, ControllerHost
+from recovery.membership.quorum import MembershipRules
+from recovery.membership.raft_votes import LogEnd
+from recovery.membership.voters import Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumContext:
+    """``hosts`` is each controller's configuration, which an operator may change; ``bootstrap`` are the controllers
+    of ``controller.quorum.bootstrap.servers``. ``committed`` is told (where a log that ends with it ends, who
+    committed it, payload); of one payload more than one leader may tell it. ``brokers_without`` names the
+    registered brokers that do not support a level of kraft.version: the controller tells the quorum (KIP-853).
+    """
+
+    loop: Loop
+    config: Config
+    cluster_id: str
+    history: History
+    emit: Emit
+    committed: Callable[[LogEnd, int, Any], None]
+    hosts: dict[int, ControllerHost]
+    bootstrap: tuple[int, ...]
+    brokers_without: Callable[[int], list[int]]
+
+    @property
+    def rules(self) -> MembershipRules:
+        return self.config.membership
+
+    def resolve(self, endpoints: Iterable[Endpoint]) -> NetworkNode | None:
+        """Whoever listens at the first endpoint of the controllers' listener; None where nobody does."""
+        for endpoint in endpoints:
+            if endpoint.listener == LISTENER:
+                for host in self.hosts.values():
+                    if (host.host, host.port) == (endpoint.host, endpoint.port):
+                        return controller(host.id)
+        return None
+
+    def now_ms(self) -> int:
+        return self.loop.now // 1000

@@ -1,0 +1,287 @@
+"""The metadata log as a quorum of controllers: what stands behind :mod:`backends.simulator.metadata_log`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from backends.base.answers import Quorum
+from backends.simulator.config import Config
+from backends.simulator.events import Emit
+from backends.simulator.history import History
+from backends.simulator.loop import Loop
+from backends.simulator.messages import UpdateFeature
+from backends.simulator.metadata_log import CommittedPayload, CommittedRead, MetadataLogListener
+from backends.simulator.network import NetworkNode
+from backends.simulator.operator_messages import DescribeQuorum
+from backends.simulator.quorum.describe_quorum import describe
+from backends.simulator.quorum.log_records import (
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    LogRecord,
+    MetadataRecord,
+    RecordBody,
+    VotersRecord,
+)
+from backends.simulator.quorum.metadata_disk import (
+    LISTENER,
+    ControllerHost,
+    MetadataDisk,
+    host_name,
+    metadata_directory_id,
+)
+from backends.simulator.quorum.quorum_context import QuorumContext
+from backends.simulator.quorum.raft_messages import (
+    AddRaftVoter,
+    ControllerDescribed,
+    DescribeController,
+    DescribeVoters,
+    QuorumLeader,
+    RaftVoterReply,
+    RemoveRaftVoter,
+)
+from backends.simulator.quorum.raft_replica import REQUESTS, RaftReplica
+from backends.simulator.rpc import Answer, RpcEndpoint
+from backends.simulator.topology import Topology, cluster_id
+from recovery.membership.quorum import RaftError, Refusal
+from recovery.membership.raft_votes import LogEnd
+from recovery.membership.voters import ReplicaKey, VoterSet
+from recovery.model import Unknown, Why
+
+KRAFT_VERSION = "kraft.version"
+FIRST_EPOCH = 1
+_ITS_OWN = REQUESTS | {DescribeVoters, DescribeController, DescribeQuorum, UpdateFeature}
+
+
+class QuorumLog:
+    """Implements :class:`backends.simulator.metadata_log.MetadataLog` with one replica a controller.
+
+    At time 0 the quorum has been running: the first controller leads epoch 1, and all of ``first`` is committed.
+    ``committed`` is told each committed payload once, in order, with the id of the leader that committed it.
+    ``registered`` are the controllers that have ever been started.
+    """
+
+    listener = LISTENER
+
+    def __init__(
+        self,
+        topology: Topology,
+        loop: Loop,
+        history: History,
+        emit: Emit,
+        *,
+        first: Any,
+        committed: Callable[[int, Any], None],
+        brokers_without: Callable[[int], list[int]],
+    ) -> None:
+        self._loop = loop
+        self._topology = topology
+        self._told = LogEnd(0, 0)
+        self._tell = committed
+        self._generations: dict[int, int] = {}
+        everybody = topology.every_controller
+        hosts = {
+            number: ControllerHost(number, host_name(number), auto_join=topology.config.auto_join)
+            for number in everybody
+        }
+        self.shared = QuorumContext(
+            loop,
+            topology.config,
+            cluster_id(topology.name, loop.seed),
+            history,
+            emit,
+            self._was_committed,
+            hosts,
+            everybody,
+            brokers_without,
+        )
+        self.disks: dict[int, MetadataDisk] = {number: self._formatted(number) for number in everybody}
+        self.replicas: dict[int, RaftReplica] = {}
+        self.registered: dict[int, None] = {}
+        self._fresh = dict.fromkeys(topology.controllers)
+        self._load(topology.config, first)
+
+    def _formatted(self, number: int) -> MetadataDisk:
+        """As by ``kafka-storage format --no-initial-controllers``, or by a static configuration."""
+        key = ReplicaKey(number, metadata_directory_id(number, self._generations.get(number, 0)))
+        static = self._static() if self._topology.config.kraft_version == 0 else None
+        return MetadataDisk(key, static, 0)
+
+    def _static(self) -> VoterSet:
+        """``controller.quorum.voters``: node ids and addresses, no directory ids."""
+        hosts = self.shared.hosts
+        return VoterSet(
+            tuple(hosts[number].voter(ReplicaKey(number)) for number in self._topology.controllers)
+        )
+
+    def _load(self, config: Config, first: Any) -> None:
+        voters = VoterSet(
+            tuple(
+                self.shared.hosts[number].voter(self.disks[number].key)
+                for number in self._topology.controllers
+            )
+        )
+        bodies: list[RecordBody] = [
+            LeaderChangeMessage(self._topology.controllers[0], self._topology.controllers)
+        ]
+        if config.kraft_version:
+            bodies += [KRaftVersionRecord(config.kraft_version), VotersRecord(voters)]
+        entries = [LogRecord(FIRST_EPOCH, body) for body in (*bodies, MetadataRecord(first))]
+        for number in self._topology.controllers:
+            disk = self.disks[number]
+            disk.epoch, disk.leader = FIRST_EPOCH, self._topology.controllers[0]
+            disk.log.append(entries)
+        self._told = LogEnd(FIRST_EPOCH, len(entries))
+
+    # The seam.
+
+    def start(self, controller: int, endpoint: RpcEndpoint, listener: MetadataLogListener) -> None:
+        replica = RaftReplica(self.shared, self.disks[controller], endpoint, listener)
+        self.replicas[controller] = replica
+        self.registered[controller] = None
+        if controller in self._fresh and self._loop.now == 0:
+            del self._fresh[controller]
+            leader = self._topology.controllers[0]
+            replica.resume(QuorumLeader(leader, self.shared.hosts[leader].endpoints))
+        else:
+            replica.start()
+
+    def stop(self, controller: int) -> None:
+        replica = self.replicas.pop(controller, None)
+        if replica is not None:
+            replica.close()
+
+    def receive(self, controller: int, source: NetworkNode, body: Any, answer: Answer) -> bool:  # noqa: ARG002
+        kind = type(body)
+        if kind not in _ITS_OWN:
+            return False
+        replica = self.replicas[controller]
+        if kind in REQUESTS:
+            replica.receive(body, answer)
+        elif kind is DescribeVoters:
+            self._ask(replica, answer)
+        elif kind is DescribeController:
+            answer(_told(replica))
+        elif replica.leading is None:
+            return False
+        elif kind is DescribeQuorum:
+            answer(describe(replica))
+        elif body.feature == KRAFT_VERSION:
+            replica.leading.changes.upgrade(body.level, answer, dry_run=body.dry_run)
+        else:
+            return False
+        return True
+
+    def _ask(self, replica: RaftReplica, answer: Answer) -> None:
+        if replica.leading is not None:
+            answer(replica.leading.changes.quorum())
+        else:
+            reason = "this controller does not lead"
+            answer(RaftVoterReply(Refusal(RaftError.NOT_LEADER_OR_FOLLOWER, reason), replica.leader))
+
+    def leading_epoch(self, controller: int) -> int:
+        replica = self.replicas.get(controller)
+        return -1 if replica is None or replica.leading is None else replica.epoch
+
+    def leader_known_to(self, controller: int) -> int | None:
+        replica = self.replicas.get(controller)
+        return None if replica is None or replica.leader is None else replica.leader.id
+
+    def append(self, controller: int, payload: Any, done: Callable[[bool], None]) -> None:
+        replica = self.replicas.get(controller)
+        if replica is None or replica.leading is None:
+            done(False)
+        else:
+            replica.leading.append_payload(payload, done)
+
+    def committed(self, controller: int, after: int, limit: int) -> CommittedRead:
+        replica = self.replicas[controller]
+        log, end = replica.log, replica.high_watermark or 0
+        entries: list[CommittedPayload] = []
+        if after < log.snapshot.payload_at:
+            entries.append(CommittedPayload(log.snapshot.payload_at, log.snapshot.payload))
+        offsets = log.payload_offsets(after, end)
+        for offset in offsets[: limit - len(entries)]:
+            body = log.at(offset).body
+            assert isinstance(body, MetadataRecord)
+            entries.append(CommittedPayload(offset, body.payload))
+        # What comes behind the last payload are records that say nothing to a broker.
+        read_all = len(entries) < limit
+        reached = end - 1 if read_all or not entries else entries[-1].offset
+        return CommittedRead(tuple(entries), max(reached, after), after + 1 >= log.start)
+
+    def observed(self, controller: int, observer: ReplicaKey, offset: int) -> None:
+        replica = self.replicas.get(controller)
+        if replica is not None and replica.leading is not None:
+            replica.leading.followers.fetch(observer, offset + 1, replica.log.end, self._loop.now)
+
+    def describe(self, controller: int) -> Quorum | Unknown:
+        replica = self.replicas.get(controller)
+        if replica is None or replica.leading is None:
+            return Unknown(Why.FAILED, f"controller {controller} does not lead")
+        return describe(replica)
+
+    def _was_committed(self, at: LogEnd, controller: int, payload: Any) -> None:
+        # Static voters may lose what they committed: then a newer epoch commits anew, at lower offsets.
+        if at > self._told:
+            self._told = at
+            self._tell(controller, payload)
+
+    # What happens to controllers.
+
+    @property
+    def leader(self) -> RaftReplica | None:
+        """The replica that leads the newest epoch."""
+        leaders = [replica for replica in self.replicas.values() if replica.leading is not None]
+        return max(leaders, key=lambda replica: replica.epoch, default=None)
+
+    def break_disk(self, controller: int) -> None:
+        """The metadata log dir fails with the next write."""
+        self.disks[controller].broken = True
+
+    def replace_disk(self, controller: int) -> ReplicaKey:
+        """A new disk, formatted without initial controllers, while the process is down. Returns its new key."""
+        assert controller not in self.replicas
+        self._generations[controller] = self._generations.get(controller, 0) + 1
+        self.disks[controller] = self._formatted(controller)
+        return self.disks[controller].key
+
+    def add(self, controller: int) -> AddRaftVoter:
+        """The request that adds the controller with the disk that it has."""
+        own = self.shared.hosts[controller].voter(self.disks[controller].key)
+        return AddRaftVoter(own, self.shared.cluster_id, self._topology.config.request_timeout)
+
+    def remove(self, controller: int) -> RemoveRaftVoter:
+        """The request that removes the voter of that node id, in the newest leader's set: the oldest of several."""
+        voters = VoterSet(()) if self.leader is None else self.leader.voters
+        held = [key for key in voters.keys if key.id == controller]
+        key = held[0] if held else self.disks[controller].key
+        return RemoveRaftVoter(key, self.shared.cluster_id)
+
+    def configure(self, controller: int, **changed: Any) -> None:
+        """Change fields of the controller's :class:`ControllerHost`."""
+        self.shared.hosts[controller] = replace(self.shared.hosts[controller], **changed)
+
+    def hand_over(self, to: int) -> None:
+        """The leader resigns in favour of ``to`` once that has its log; with no leader ``to`` stands.
+
+        Nothing happens where ``to`` does not run, is no voter, or leads already. Kafka has no such request: it is
+        the quickest succession that its rules allow.
+        """
+        leader, successor = self.leader, self.replicas.get(to)
+        if successor is None or leader is successor or not successor.is_voter:
+            return
+        if leader is not None and leader.leading is not None:
+            leader.leading.hand_over(successor.key)
+        else:
+            successor.elections.stand_now()
+
+
+def _told(replica: RaftReplica) -> ControllerDescribed:
+    leader = -1 if replica.leader is None else replica.leader.id
+    host = replica.host
+    newest = (replica.high_watermark or 0) - 1
+    return ControllerDescribed(
+        replica.shared.cluster_id, replica.id, leader, host.kraft_versions, host.auto_join, newest
+    )

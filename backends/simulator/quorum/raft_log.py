@@ -1,0 +1,204 @@
+"""One replica's metadata log with its newest snapshot, and what the control records in it say.
+
+The voters and the kraft.version are read from the whole log, committed or not, and go back with a truncation
+(KIP-853, "Reading uncommitted data").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from backends.simulator.quorum.log_records import (
+    EMPTY,
+    KRaftVersionRecord,
+    LogRecord,
+    MetadataRecord,
+    Snapshot,
+    VotersRecord,
+)
+from recovery.membership.raft_votes import LogEnd
+from recovery.membership.voters import VoterSet
+
+KEPT_PAYLOADS = 64
+"""How many payloads are kept at most: each is a whole state, and older ones are the snapshot's."""
+
+
+class VotersAt(NamedTuple):
+    """A VotersRecord and its offset."""
+
+    offset: int
+    voters: VoterSet
+
+
+class RaftLog:
+    """Records from ``start`` to ``end``; what lies below ``start`` is in ``snapshot``.
+
+    ``voters`` is the set in force, empty where nothing is known yet. ``bootstrap`` are the voters that the node was
+    formatted or configured with, None for one that was formatted without: they count until a VotersRecord is read.
+    """
+
+    def __init__(self, bootstrap: VoterSet | None, bootstrap_version: int) -> None:
+        self.snapshot = EMPTY
+        self.entries: list[LogRecord] = []
+        self.bootstrap = bootstrap
+        self.bootstrap_version = bootstrap_version
+        self._epochs: list[tuple[int, int]] = []
+        self._voters: list[VotersAt] = []
+        self._versions: list[tuple[int, int]] = []
+        self._payloads: list[int] = []
+        self.voters = self._in_force()
+
+    @property
+    def start(self) -> int:
+        return self.snapshot.end
+
+    @property
+    def end(self) -> int:
+        return self.snapshot.end + len(self.entries)
+
+    @property
+    def last_epoch(self) -> int:
+        """The last record's epoch, 0 in an empty log."""
+        return self.entries[-1].epoch if self.entries else self.snapshot.epoch
+
+    @property
+    def log_end(self) -> LogEnd:
+        return LogEnd(self.last_epoch, self.end)
+
+    def _in_force(self) -> VoterSet:
+        if self._voters:
+            return self._voters[-1].voters
+        return self.snapshot.voters or self.bootstrap or VoterSet(())
+
+    @property
+    def voters_offset(self) -> int | None:
+        """Where the newest VotersRecord lies; None where there is none in the log or below it."""
+        if self._voters:
+            return self._voters[-1].offset
+        return None if self.snapshot.voters is None else self.snapshot.end - 1
+
+    def voters_before(self, offset: int) -> tuple[int | None, VoterSet]:
+        """Where the set in force before the record at ``offset`` lies, None if it was not written; and the set."""
+        for record in reversed(self._voters):
+            if record.offset < offset:
+                return record
+        if self.snapshot.voters is not None:
+            return self.snapshot.end - 1, self.snapshot.voters
+        return None, self.bootstrap or VoterSet(())
+
+    @property
+    def kraft_version(self) -> int:
+        if self._versions:
+            return self._versions[-1][1]
+        return max(self.snapshot.kraft_version, self.bootstrap_version)
+
+    def at(self, offset: int) -> LogRecord:
+        """The record at ``offset``. Raises IndexError where the log does not hold it."""
+        if not self.start <= offset < self.end:
+            raise IndexError(f"{offset} is not between {self.start} and {self.end}")
+        return self.entries[offset - self.start]
+
+    def read(self, offset: int, limit: int) -> tuple[LogRecord, ...]:
+        """At most ``limit`` records from ``offset`` on. Raises IndexError where a snapshot has them."""
+        at = offset - self.start
+        if at < 0:
+            raise IndexError(f"{offset} lies below {self.start}")
+        return tuple(self.entries[at : at + limit])
+
+    def epoch_of(self, offset: int) -> int | None:
+        """The epoch of the record at ``offset``; None where it cannot be told."""
+        if self.start <= offset < self.end:
+            return self.entries[offset - self.start].epoch
+        return self.snapshot.epoch if offset == self.start - 1 else None
+
+    def end_of_epoch(self, epoch: int) -> LogEnd:
+        """The largest epoch not beyond ``epoch`` with its end, as OffsetForLeaderEpoch has it."""
+        if epoch == self.last_epoch:
+            return LogEnd(epoch, self.end)
+        found = LogEnd(self.snapshot.epoch, self.snapshot.end)
+        for index, (known, _) in enumerate(self._epochs):
+            if known > epoch:
+                break
+            after = self._epochs[index + 1][1] if index + 1 < len(self._epochs) else self.end
+            found = LogEnd(known, after)
+        return found
+
+    def append(self, entries: Iterable[LogRecord]) -> None:
+        for entry in entries:
+            offset = self.end
+            if not self._epochs or self._epochs[-1][0] != entry.epoch:
+                self._epochs.append((entry.epoch, offset))
+            if isinstance(entry.body, MetadataRecord):
+                self._payloads.append(offset)
+            elif isinstance(entry.body, VotersRecord):
+                self._voters.append(VotersAt(offset, entry.body.voters))
+                self.voters = entry.body.voters
+            elif isinstance(entry.body, KRaftVersionRecord):
+                self._versions.append((offset, entry.body.level))
+            self.entries.append(entry)
+
+    def truncate(self, offset: int) -> None:
+        """Drop everything from ``offset`` on; a VotersRecord that goes is undone."""
+        del self.entries[max(offset - self.start, 0) :]
+        self._epochs = [held for held in self._epochs if held[1] < offset]
+        self._voters = [held for held in self._voters if held.offset < offset]
+        self._versions = [held for held in self._versions if held[0] < offset]
+        self._payloads = [held for held in self._payloads if held < offset]
+        self.voters = self._in_force()
+
+    def payload_offsets(self, after: int, before: int) -> Sequence[int]:
+        """The offsets of the payloads behind ``after`` and below ``before`` that are still in the log."""
+        if not self._payloads or self._payloads[-1] <= after:
+            return ()
+        return [offset for offset in self._payloads if after < offset < before]
+
+    def newest_payload(self, before: int) -> tuple[int, object]:
+        """The newest payload below offset ``before`` and where it lies; (-1, None) where there is none."""
+        for offset in reversed(self._payloads):
+            if offset < before:
+                body = self.at(offset).body
+                assert isinstance(body, MetadataRecord)
+                return offset, body.payload
+        return self.snapshot.payload_at, self.snapshot.payload
+
+    def snapshot_at(self, end: int) -> Snapshot:
+        """What a snapshot of everything below ``end`` holds; ``end`` lies in the log, above its start."""
+        at, payload = self.newest_payload(end)
+        voters, version = self.snapshot.voters, self.snapshot.kraft_version
+        for record in self._voters:
+            if record.offset < end:
+                voters = record.voters
+        for offset, level in self._versions:
+            if offset < end:
+                version = level
+        epoch = self.epoch_of(end - 1)
+        assert epoch is not None
+        return Snapshot(end, epoch, payload, at, voters, version)
+
+    def compact(self, committed: int, kept: int) -> None:
+        """Take a snapshot where many records below ``committed`` are held; ``kept`` of them stay."""
+        held = min(committed, self.end) - self.start
+        if held < 2 * kept and len(self._payloads) < 2 * KEPT_PAYLOADS:
+            return
+        end = min(committed, self.end) - min(held, kept)
+        below = [offset for offset in self._payloads if offset < committed]
+        if len(below) > KEPT_PAYLOADS:
+            end = max(end, below[-KEPT_PAYLOADS])
+        if end > self.start:
+            self._drop_below(self.snapshot_at(end))
+
+    def install(self, snapshot: Snapshot) -> None:
+        """Begin anew with a snapshot that was fetched."""
+        self.entries.clear()
+        self._epochs.clear()
+        self._voters.clear()
+        self._versions.clear()
+        self._payloads.clear()
+        self.snapshot = snapshot
+        self.voters = self._in_force()
+
+    def _drop_below(self, snapshot: Snapshot) -> None:
+        kept = self.entries[snapshot.end - self.start :]
+        self.install(snapshot)
+        self.append(kept)

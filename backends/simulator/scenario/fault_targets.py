@@ -1,0 +1,56 @@
+"""Which nodes a fault can happen to: a broker's fault to brokers, a controller's to controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from backends.simulator.network import NetworkNode, NodeRole
+from backends.simulator.scenario.errors import Misplaced
+from backends.simulator.scenario.faults import (
+    BrokerFault,
+    ControllerFault,
+    ControllerMove,
+    DiskFault,
+    Fault,
+    PartitionFault,
+    VoterChangeFault,
+)
+from backends.simulator.topology import Topology
+
+_OF_BROKERS = (BrokerFault, DiskFault, PartitionFault)
+_OF_CONTROLLERS = (ControllerFault, ControllerMove, VoterChangeFault)
+_OF_A_CONTROLLER = {
+    "kill": "kill-controller",
+    "power-off": "kill-controller",
+    "start": "start-controller",
+    "break-disk": "break-controller-disk",
+    "replace-disk": "replace-controller-disk",
+}
+
+
+def check_kind(fault: Fault, found: Sequence[NetworkNode], path: tuple[int | str, ...]) -> None:
+    """``found`` are the nodes named at ``path``. Raises Misplaced where the fault cannot happen to one of them."""
+    if isinstance(fault, _OF_BROKERS):
+        role = NodeRole.BROKER
+    elif isinstance(fault, _OF_CONTROLLERS):
+        role = NodeRole.CONTROLLER
+    else:
+        return
+    wrong = next((node for node in found if node.role is not role), None)
+    if wrong is None:
+        return
+    instead = _OF_A_CONTROLLER.get(fault.do) if wrong.role is NodeRole.CONTROLLER else None
+    hint = f" (for a controller: {instead})" if instead else ""
+    raise Misplaced(path, f"a {role.value}, which {wrong} is not{hint}")
+
+
+def check_log_dir(
+    fault: Fault, found: Sequence[NetworkNode], topology: Topology, path: tuple[int | str, ...]
+) -> None:
+    """``found`` are brokers. Raises Misplaced where one of them has no such log dir."""
+    if not isinstance(fault, DiskFault):
+        return
+    ids = {node.id for node in found}
+    for spec in topology.brokers:
+        if spec.id in ids and fault.log_dir >= spec.log_dirs:
+            raise Misplaced(path, f"a log dir of broker-{spec.id}, counted from 0 and below {spec.log_dirs}")

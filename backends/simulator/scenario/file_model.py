@@ -1,0 +1,173 @@
+"""A scenario file, checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, PositiveInt, Tag, model_validator
+
+from backends.simulator.scenario.bounds import (
+    BROKERS,
+    CONTROLLERS,
+    PARTITIONS,
+    Interval,
+    Milliseconds,
+    Seconds,
+    Setting,
+    TopicName,
+)
+from backends.simulator.scenario.faults import Fault, StrictModel
+from recovery.controller.rules import UncleanRecoveryStrategy
+
+LogDirs = Annotated[int, Field(gt=0, le=100)]
+Partitions = Annotated[int, Field(gt=0, le=PARTITIONS)]
+
+
+class BrokerModel(StrictModel):
+    id: Annotated[int, Field(ge=0)]
+    rack: str | None = None
+    log_dirs: LogDirs = 1
+    kraft_versions: tuple[Literal[0], Literal[0, 1]] = (0, 1)
+
+
+class ManyBrokers(StrictModel):
+    """``count`` brokers from id ``first`` on, one rack after the other."""
+
+    count: Annotated[int, Field(gt=0, le=BROKERS)]
+    first: Annotated[int, Field(ge=0)] = 1
+    racks: tuple[str, ...] = ()
+    log_dirs: LogDirs = 1
+
+
+def _written_as(value: object) -> str:
+    return _MANY if isinstance(value, (dict, ManyBrokers)) else _EACH
+
+
+# Not names, so that no key of a file is taken for one of them.
+_MANY, _EACH = "so many", "each one"
+Brokers = Annotated[
+    Annotated[tuple[BrokerModel, ...], Field(min_length=1, max_length=BROKERS), Tag(_EACH)]
+    | Annotated[ManyBrokers, Tag(_MANY)],
+    Discriminator(_written_as),
+]
+
+
+class Switches(StrictModel):
+    """What this cluster does differently from shipped Kafka 4.3."""
+
+    kafka: Literal["4.3", "4.0", "3.9", "kip-966"] = "4.3"
+    elr: bool | None = None
+    last_known_elr_members: bool | None = None
+    dead_last_known_leader_elected: bool | None = None
+    recovery_manager: bool | None = None
+    kip966_reassignment: bool | None = None
+    kip966_min_isr_change: bool | None = None
+    reassignment_waits_for_all: bool | None = None
+    broker_epoch_check: bool = True
+    high_watermark_needs_min_isr: bool | None = None
+    clean_shutdown_detection: bool | None = None
+    duplicate_voter_ids: bool = False
+
+
+class NetworkModel(StrictModel):
+    """Each message takes ``latency_ms`` plus up to ``jitter_ms``; ``loss`` is a probability."""
+
+    latency_ms: Milliseconds = 0.5
+    jitter_ms: Milliseconds = 0.5
+    loss: Annotated[float, Field(ge=0, lt=1)] = 0
+
+
+class ClusterModel(StrictModel):
+    """``config`` holds Kafka's names and values. ``controllers`` are the voters at the start, of which the first
+    leads; ``spare_controllers`` are formatted without initial controllers, and do not run yet.
+    """
+
+    brokers: Brokers
+    controllers: Annotated[tuple[int, ...], Field(min_length=1, max_length=CONTROLLERS)] = (100, 101, 102)
+    spare_controllers: Annotated[tuple[int, ...], Field(max_length=CONTROLLERS)] = ()
+    kraft_version: Literal[0, 1] = 1
+    min_isr: PositiveInt = 1
+    strategy: UncleanRecoveryStrategy = UncleanRecoveryStrategy.BALANCED
+    switches: Switches = Switches()
+    config: dict[str, Setting] = Field(default_factory=dict)
+    network: NetworkModel = NetworkModel()
+
+
+class TopicModel(StrictModel):
+    """``replicas`` are taken in turn; without them ``replication_factor`` spreads them over brokers and racks.
+
+    With a ``count`` there are that many topics, and ``{n}`` in the name is the number.
+    """
+
+    name: TopicName
+    count: Partitions = 1
+    partitions: Partitions = 1
+    replicas: Annotated[tuple[tuple[int, ...], ...], Field(min_length=1)] | None = None
+    replication_factor: PositiveInt | None = None
+    min_isr: PositiveInt | None = None
+    strategy: UncleanRecoveryStrategy | None = None
+    records: Annotated[int, Field(ge=0, le=10**15)] = 0
+    configs: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _placed(self) -> TopicModel:
+        if (self.replicas is None) == (self.replication_factor is None):
+            raise ValueError("give either replicas or replication_factor")
+        if self.count > 1 and "{n}" not in self.name:
+            raise ValueError("with a count, the name needs {n}")
+        return self
+
+
+class WorkloadModel(StrictModel):
+    """``records`` a batch to each of the ``partitions`` (default: all), ``every`` seconds."""
+
+    topic: str
+    partitions: tuple[int, ...] | None = None
+    acks: Literal["all", 1, 0] = "all"
+    records: Annotated[int, Field(gt=0, le=10**9)] = 10
+    every: Interval = 0.1
+    start: Seconds = 0
+    stop: Seconds | None = None
+
+
+class ConsumerModel(StrictModel):
+    """Somebody who reads the ``partitions`` (default: all) ``every`` seconds."""
+
+    topic: str
+    partitions: tuple[int, ...] | None = None
+    every: Interval = 0.1
+
+
+class OperatorModel(StrictModel):
+    """The operator comes ``at`` that time, does not reach ``cannot_reach``, and may not do what is ``denied``:
+    "READ topic payments", "CLUSTER_ACTION cluster".
+    """
+
+    at: Seconds
+    cannot_reach: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+
+
+class Expectation(StrictModel):
+    """What the operator meets: how many partitions are ``offline``, which invariants the run ``breaks``, the voters
+    of the metadata quorum by node id, and whether one of them leads.
+    """
+
+    offline: Annotated[int, Field(ge=0)]
+    breaks: tuple[str, ...] = ()
+    voters: tuple[int, ...] | None = None
+    led: bool = True
+
+
+class ScenarioModel(StrictModel):
+    """One file."""
+
+    title: Annotated[str, Field(min_length=1)]
+    about: str
+    cluster: ClusterModel
+    topics: Annotated[tuple[TopicModel, ...], Field(min_length=1)]
+    workload: tuple[WorkloadModel, ...] = ()
+    consumers: tuple[ConsumerModel, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    operator: OperatorModel
+    expect: Expectation

@@ -1,0 +1,118 @@
+"""Which calls a broker and a controller serve, and in which versions: those that Kafka 4.3.1 says in ApiVersions.
+
+Beside them GetReplicaLogInfo v0 and ElectLeaders v3 of the recovery tool's specification, which can be hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+
+from backends.live.codec.offered_versions import ELECT_DESIGNATED, GET_REPLICA_LOG_INFO
+from backends.simulator.network import NodeRole
+
+Versions = Mapping[int, tuple[int, int]]
+"""Api key to the lowest and highest version."""
+
+
+class Api(IntEnum):
+    """Api keys by Kafka's names."""
+
+    Produce = 0
+    Fetch = 1
+    ListOffsets = 2
+    Metadata = 3
+    FindCoordinator = 10
+    SaslHandshake = 17
+    ApiVersions = 18
+    CreateTopics = 19
+    DeleteTopics = 20
+    InitProducerId = 22
+    OffsetForLeaderEpoch = 23
+    DescribeConfigs = 32
+    DescribeLogDirs = 35
+    SaslAuthenticate = 36
+    ElectLeaders = 43
+    IncrementalAlterConfigs = 44
+    AlterPartitionReassignments = 45
+    ListPartitionReassignments = 46
+    DescribeQuorum = 55
+    UpdateFeatures = 57
+    DescribeCluster = 60
+    DescribeTopicPartitions = 75
+    AddRaftVoter = 80
+    RemoveRaftVoter = 81
+    UpdateRaftVoter = 82
+    GetReplicaLogInfo = GET_REPLICA_LOG_INFO
+
+
+_EVERYWHERE: dict[int, tuple[int, int]] = {
+    Api.SaslHandshake: (0, 1),
+    Api.ApiVersions: (0, 4),
+    Api.CreateTopics: (2, 7),
+    Api.DeleteTopics: (1, 6),
+    Api.DescribeConfigs: (1, 4),
+    Api.SaslAuthenticate: (0, 2),
+    Api.ElectLeaders: (0, ELECT_DESIGNATED),
+    Api.IncrementalAlterConfigs: (0, 1),
+    Api.AlterPartitionReassignments: (0, 1),
+    Api.ListPartitionReassignments: (0, 0),
+    Api.DescribeQuorum: (0, 2),
+    Api.UpdateFeatures: (0, 2),
+    Api.DescribeCluster: (0, 2),
+    Api.AddRaftVoter: (0, 1),
+    Api.RemoveRaftVoter: (0, 0),
+}
+_BROKER: dict[int, tuple[int, int]] = {
+    **_EVERYWHERE,
+    # 4.x says 0 for the sake of old librdkafka, and decodes from 3 on (KIP-896).
+    Api.Produce: (0, 13),
+    Api.Fetch: (4, 18),
+    Api.ListOffsets: (1, 11),
+    Api.Metadata: (0, 13),
+    Api.FindCoordinator: (0, 6),
+    Api.InitProducerId: (0, 5),
+    Api.OffsetForLeaderEpoch: (2, 4),
+    Api.DescribeLogDirs: (1, 5),
+    Api.DescribeTopicPartitions: (0, 0),
+    Api.GetReplicaLogInfo: (0, 0),
+}
+_CONTROLLER: dict[int, tuple[int, int]] = {**_EVERYWHERE, Api.UpdateRaftVoter: (0, 0)}
+
+
+class NoSuchCall(ValueError):
+    """What is to be hidden is no call that is served: one line for a person."""
+
+
+def hidden(text: str) -> frozenset[tuple[int, int | None]]:
+    """``--without``: calls by name, with ``:VERSION`` for that version and all above it.
+
+    Raises NoSuchCall, also for a version that nobody serves, and for ApiVersions, by which every client begins.
+    """
+    found: set[tuple[int, int | None]] = set()
+    for name in filter(None, (part.strip() for part in text.split(","))):
+        call, _, version = name.partition(":")
+        if call not in Api.__members__ or (version and not version.isdecimal()):
+            raise NoSuchCall(f"{name!r} is no call that is served: one of {', '.join(Api.__members__)}")
+        key = Api[call]
+        highest = max(versions[key][1] for versions in (_BROKER, _CONTROLLER) if key in versions)
+        if version and int(version) > highest:
+            raise NoSuchCall(f"{name!r}: {call} is served up to version {highest}")
+        if key is Api.ApiVersions and not (version and int(version)):
+            raise NoSuchCall(f"{name!r}: every client begins with it, it cannot be hidden")
+        found.add((key, int(version) if version else None))
+    return frozenset(found)
+
+
+def offered(role: NodeRole, without: Iterable[tuple[int, int | None]] = ()) -> Versions:
+    """What a node of that role serves, less what is hidden."""
+    served = dict(_BROKER if role is NodeRole.BROKER else _CONTROLLER)
+    for key, version in without:
+        if key not in served:
+            continue
+        lowest, highest = served[key]
+        if version is None or version <= lowest:
+            del served[key]
+        else:
+            served[key] = (lowest, min(highest, version - 1))
+    return served

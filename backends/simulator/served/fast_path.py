@@ -1,0 +1,256 @@
+"""The questions that a survey asks by the thousand, read from and written to bytes: the general way takes long.
+
+ListOffsets v7 and Fetch v12, in the form in which they are sent for logs' ends and epochs.
+Whatever looks different is None, and answered the general way; a test holds both ways' answers against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from struct import error as StructError
+from typing import NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.served.api_versions import Api
+from backends.simulator.served.hosted_replica import HostedReplica, end_of, find
+from backends.simulator.served.response_encoding import NO_TAGS, string, topics_of
+from backends.simulator.served.served_call import ServedCall
+from backends.simulator.served.topic_tables import rows_of
+from recovery.model import TopicPartition
+
+CONSUMER, DEBUGGING, LATEST = -1, -2, -1
+_NO_EPOCH = -1
+
+
+class FastPathMiss(Exception):
+    """The request is not of the form that is read here."""
+
+
+class _Topic(NamedTuple):
+    name: str
+    rows: list[tuple[int, ...]]
+
+
+class _Bytes:
+    """A request's bytes, from front to back."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._at = 0
+
+    def take(self, shape: Struct) -> tuple[int, ...]:
+        found = shape.unpack_from(self._data, self._at)
+        self._at += shape.size
+        return found
+
+    def varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._data[self._at]
+            self._at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+            if shift > 28:
+                raise FastPathMiss
+
+    def string(self) -> str:
+        size = self.varint() - 1
+        if size < 0:
+            raise FastPathMiss
+        text = bytes(self._data[self._at : self._at + size]).decode()
+        self._at += size
+        return text
+
+    def rows(self, shape: Struct) -> list[tuple[int, ...]]:
+        """An array of entries of one size, each without tags (the last field)."""
+        count = self.varint() - 1
+        end = self._at + count * shape.size
+        if count < 0 or end > len(self._data):
+            raise FastPathMiss
+        found = list(shape.iter_unpack(self._data[self._at : end]))
+        self._at = end
+        if any(row[-1] for row in found):
+            raise FastPathMiss
+        return found
+
+    def topics(self, shape: Struct) -> list[_Topic]:
+        found = []
+        for _ in range(self.varint() - 1):
+            found.append(_Topic(self.string(), self.rows(shape)))
+            self.end_of_struct()
+        return found
+
+    def end_of_struct(self) -> None:
+        if self.varint():
+            raise FastPathMiss
+
+    def finish(self) -> None:
+        if self._at != len(self._data):
+            raise FastPathMiss
+
+
+class HostedReplicas:
+    """The replicas on one broker, while it answers one request."""
+
+    def __init__(self, process: BrokerProcess) -> None:
+        self._process = process
+        self._partitions = process.image.partitions
+        self._rows = rows_of(process.image)
+        self._logs = process.storage.disk.logs
+        self._plain = not process.storage.failed and not process.storage.failed_partitions
+        self._plain = self._plain and not process.storage.disk.bad
+        self._plain = self._plain and not any(held.broken for held in process.storage.disk.directories)
+
+    def of(self, topic: str, numbers: Sequence[int]) -> list[HostedReplica | ErrorCode]:
+        """As :meth:`find`, of several partitions of one topic."""
+        row = self._rows.get(topic) if self._plain else None
+        if row is None:
+            return [self.find(TopicPartition(topic, number)) for number in numbers]
+        me, size, logs = self._process.id, len(row), self._logs
+        found: list[HostedReplica | ErrorCode] = []
+        for number in numbers:
+            # A plain tuple is the same key, and quicker to make.
+            log = logs.get((topic, number))  # type: ignore[call-overload]
+            partition = row[number] if 0 <= number < size else None
+            if log is not None and partition is not None and me in partition.replicas:
+                found.append(HostedReplica(log, partition, partition.leader == me))
+            else:
+                found.append(find(self._process, TopicPartition(topic, number)))
+        return found
+
+    def find(self, tp: TopicPartition) -> HostedReplica | ErrorCode:
+        """As :func:`backends.simulator.served.hosted_replica.find`."""
+        if self._plain:
+            log = self._logs.get(tp)
+            partition = self._partitions.get(tp)
+            if log is not None and partition is not None and self._process.id in partition.replicas:
+                return HostedReplica(log, partition, partition.leader == self._process.id)
+        return find(self._process, tp)
+
+
+_HEAD = Struct(">ib")
+_ASKED_END = Struct(">iiqB")
+_END = Struct(">hqqiB").pack
+_INT = Struct(">i").pack
+
+
+async def list_offsets(call: ServedCall, body: memoryview) -> bytes | None:
+    """ListOffsets v7 of the debugging replica for logs' ends."""
+    try:
+        data = _Bytes(body)
+        replica, _ = data.take(_HEAD)
+        topics = data.topics(_ASKED_END)
+        data.end_of_struct()
+        data.finish()
+    except (FastPathMiss, StructError, IndexError, UnicodeDecodeError):
+        return None
+    if replica != DEBUGGING or any(row[1] != _NO_EPOCH or row[2] != LATEST for t in topics for row in t.rows):
+        return None
+
+    def look(process: BrokerProcess) -> bytes:
+        replicas = HostedReplicas(process)
+        told: dict[object, bytes] = {}
+        answers = []
+        for topic in topics:
+            if not call.rights.topic("DESCRIBE", topic.name):
+                refused = _END(ErrorCode.topic_authorization_failed.value, -1, -1, -1, 0)
+                answers.append((string(topic.name), [_INT(row[0]) + refused for row in topic.rows]))
+                continue
+            rows = []
+            for row, found in zip(
+                topic.rows, replicas.of(topic.name, [row[0] for row in topic.rows]), strict=True
+            ):
+                if isinstance(found, ErrorCode):
+                    rows.append(_INT(row[0]) + _END(found.value, -1, -1, -1, 0))
+                    continue
+                key = (found.log.end, found.partition.leader_epoch)
+                known = told.get(key)
+                if known is None:
+                    known = told[key] = _END(0, -1, *key, 0)
+                rows.append(_INT(row[0]) + known)
+            answers.append((string(topic.name), rows))
+        return b"".join((bytes(4), topics_of(answers), NO_TAGS))
+
+    return await call.there(look)
+
+
+_FETCH_HEAD = Struct(">iiiibii")
+_POSITION = Struct(">iiqiqiB")
+_FETCHED = Struct(">hqqqBi").pack
+_DIVERGING = Struct(">BBBiqB").pack
+
+
+async def fetch(call: ServedCall, body: memoryview) -> bytes | None:
+    """Fetch v12 of a consumer who wants to know where an epoch ends, and waits for nothing."""
+    try:
+        data = _Bytes(body)
+        replica, wait, least, *_ = data.take(_FETCH_HEAD)
+        topics = data.topics(_POSITION)
+        forgotten = data.varint()
+        data.string()
+        data.end_of_struct()
+        data.finish()
+    except (FastPathMiss, StructError, IndexError, UnicodeDecodeError):
+        return None
+    if replica != CONSUMER or wait or least or forgotten != 1:
+        return None
+    if any(row[1] != _NO_EPOCH or row[3] < 0 for topic in topics for row in topic.rows):
+        return None
+    return await call.there(lambda process: _lineages(call, process, topics))
+
+
+def _lineages(call: ServedCall, process: BrokerProcess, topics: list[_Topic]) -> bytes | None:
+    replicas = HostedReplicas(process)
+    told: dict[object, bytes | None] = {}
+    answers = []
+    for topic in topics:
+        numbers = [row[0] for row in topic.rows]
+        rows = []
+        if not call.rights.topic("READ", topic.name):
+            refused = _failed(ErrorCode.topic_authorization_failed)
+            answers.append((string(topic.name), [_INT(number) + refused for number in numbers]))
+            continue
+        for (number, _, offset, epoch, _, _, _), found in zip(
+            topic.rows, replicas.of(topic.name, numbers), strict=True
+        ):
+            if isinstance(found, ErrorCode):
+                rows.append(_INT(number) + _failed(found))
+                continue
+            log, partition, leads = found
+            # Logs and registrations that are equal are one object in a loaded cluster, and live as long as this.
+            key = (id(log), offset, epoch, leads and partition.leader_epoch)
+            known = told.get(key)
+            if known is None:
+                known = told[key] = _lineage(found, offset, epoch)
+            if known is None:
+                return None
+            rows.append(_INT(number) + known)
+        answers.append((string(topic.name), rows))
+    return b"".join((bytes(4), b"\0\0", bytes(4), topics_of(answers), NO_TAGS))
+
+
+def _failed(error: ErrorCode) -> bytes:
+    return _FETCHED(error.value, -1, -1, -1, 0, -1) + b"\1" + NO_TAGS
+
+
+def _lineage(replica: HostedReplica, offset: int, last_epoch: int) -> bytes | None:
+    """None where there are records to be sent."""
+    log = replica.log
+    if not log.start <= offset <= log.end:
+        return _failed(ErrorCode.offset_out_of_range)
+    epoch, end = end_of(replica, last_epoch)
+    if end < 0:
+        return _failed(ErrorCode.offset_out_of_range)
+    fixed = _FETCHED(0, log.high_watermark, log.high_watermark, log.start, 0, -1) + b"\1"
+    if epoch < last_epoch or end < offset:
+        return fixed + _DIVERGING(1, 0, 13, epoch, end, 0)
+    return None if offset < log.high_watermark else fixed + NO_TAGS
+
+
+FAST_PATHS = {(Api.ListOffsets, 7): list_offsets, (Api.Fetch, 12): fetch}
+"""By api key and version."""

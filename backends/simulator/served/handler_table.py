@@ -1,0 +1,47 @@
+"""Every call by its api key."""
+
+from __future__ import annotations
+
+from backends.simulator.served.api_versions import Api
+from backends.simulator.served.handlers.configs import describe_configs, incremental_alter_configs
+from backends.simulator.served.handlers.elections import (
+    alter_partition_reassignments,
+    elect_leaders,
+    list_partition_reassignments,
+)
+from backends.simulator.served.handlers.features import update_features
+from backends.simulator.served.handlers.fetch import fetch
+from backends.simulator.served.handlers.metadata import describe_cluster, describe_topic_partitions, metadata
+from backends.simulator.served.handlers.offsets import list_offsets, offset_for_leader_epoch
+from backends.simulator.served.handlers.produce import find_coordinator, init_producer_id, produce
+from backends.simulator.served.handlers.quorum import describe_quorum
+from backends.simulator.served.handlers.replica_logs import describe_log_dirs, get_replica_log_info
+from backends.simulator.served.handlers.topics import create_topics, delete_topics
+from backends.simulator.served.handlers.voters import add_raft_voter, remove_raft_voter, update_raft_voter
+from backends.simulator.served.served_call import Handler
+
+HANDLERS: dict[Api, Handler] = {
+    Api.Produce: produce,
+    Api.Fetch: fetch,
+    Api.ListOffsets: list_offsets,
+    Api.Metadata: metadata,
+    Api.FindCoordinator: find_coordinator,
+    Api.CreateTopics: create_topics,
+    Api.DeleteTopics: delete_topics,
+    Api.InitProducerId: init_producer_id,
+    Api.OffsetForLeaderEpoch: offset_for_leader_epoch,
+    Api.DescribeConfigs: describe_configs,
+    Api.DescribeLogDirs: describe_log_dirs,
+    Api.ElectLeaders: elect_leaders,
+    Api.IncrementalAlterConfigs: incremental_alter_configs,
+    Api.AlterPartitionReassignments: alter_partition_reassignments,
+    Api.ListPartitionReassignments: list_partition_reassignments,
+    Api.DescribeQuorum: describe_quorum,
+    Api.UpdateFeatures: update_features,
+    Api.DescribeCluster: describe_cluster,
+    Api.DescribeTopicPartitions: describe_topic_partitions,
+    Api.AddRaftVoter: add_raft_voter,
+    Api.RemoveRaftVoter: remove_raft_voter,
+    Api.UpdateRaftVoter: update_raft_voter,
+    Api.GetReplicaLogInfo: get_replica_log_info,
+}

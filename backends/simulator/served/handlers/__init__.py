@@ -1,0 +1,1 @@
+"""Answers to Kafka requests, one module for each group of APIs."""

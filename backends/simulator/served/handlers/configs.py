@@ -1,0 +1,294 @@
+"""DescribeConfigs and IncrementalAlterConfigs: what the simulator acts upon is its own, the rest is only kept.
+
+Sources and synonyms as Kafka 4.3.1 tells them; of a broker only what is set on it, and a few values that clients
+look for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.messages import Done, Error, NotController, SetConfig
+from backends.simulator.served.entities import Values
+from backends.simulator.served.served_call import ServedCall, code, message
+from backends.simulator.served.topic_configs import TOPIC_CONFIGS, ConfigType, TopicConfig
+from backends.simulator.served.topic_tables import rows_of
+from recovery.controller.cluster_image import ClusterImage
+from recovery.controller.controller_errors import Refusal
+
+TOPIC, BROKER = 2, 4
+DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+MIN_ISR = "min.insync.replicas"
+UNCLEAN = "unclean.leader.election.enable"
+STRATEGY = "unclean.recovery.strategy"
+_NUMBERS = frozenset((ConfigType.INT, ConfigType.SHORT, ConfigType.LONG, ConfigType.DOUBLE))
+ACTED_UPON = frozenset((MIN_ISR, UNCLEAN, STRATEGY))
+
+
+class ConfigEntry(NamedTuple):
+    """One configuration: its value by source, the strongest first."""
+
+    name: str
+    kind: ConfigType
+    layers: tuple[tuple[int, str, str], ...]
+    read_only: bool = False
+
+
+async def describe_configs(call: ServedCall) -> Values:
+    """Effective values of topics, and of the node that is asked."""
+    if not call.at_broker:
+        return {"results": [_one(call, call.cluster.world.image, None, r) for r in call.request.resources]}
+    return await call.there(
+        lambda process: {"results": [_one(call, process.image, process, r) for r in call.request.resources]}
+    )
+
+
+def _one(call: ServedCall, image: ClusterImage, process: BrokerProcess | None, asked: Any) -> Values:
+    name, kind = asked.resource_name, asked.resource_type
+    head = {"resource_type": kind, "resource_name": name, "configs": ()}
+    if kind == TOPIC:
+        if not call.rights.topic("DESCRIBE_CONFIGS", name):
+            return {**head, "error_code": ErrorCode.topic_authorization_failed}
+        if name not in rows_of(image):
+            return {**head, "error_code": ErrorCode.unknown_topic_or_partition, "error_message": ""}
+        told = _of_topic(call, image, name)
+    elif kind == BROKER:
+        if not call.rights.cluster("DESCRIBE_CONFIGS"):
+            return {**head, "error_code": ErrorCode.cluster_authorization_failed}
+        if name not in ("", str(call.node.id)):
+            said = f"Unexpected broker id, expected {call.node.id} or empty string, but received {name}"
+            return {**head, "error_code": ErrorCode.invalid_request, "error_message": said}
+        told = _of_node(call, image, process, cluster=not name)
+    else:
+        return {**head, "error_code": ErrorCode.invalid_request, "error_message": f"resource type {kind}"}
+    keys = asked.configuration_keys
+    wanted = [row for row in told if keys is None or row.name in keys]
+    return {
+        **head,
+        "error_code": ErrorCode.none,
+        "error_message": "",
+        "configs": [_row(call, row) for row in wanted],
+    }
+
+
+def _row(call: ServedCall, row: ConfigEntry) -> Values:
+    source, _, value = row.layers[0]
+    synonyms: tuple[Values, ...] = ()
+    if call.field("include_synonyms", False):
+        synonyms = tuple(
+            {"name": name, "value": value, "source": source} for source, name, value in row.layers if name
+        )
+    return {
+        "name": row.name,
+        "value": value,
+        "read_only": row.read_only,
+        "is_default": source == DEFAULT,
+        "config_source": source,
+        "is_sensitive": False,
+        "synonyms": synonyms,
+        "config_type": int(row.kind),
+        "documentation": None,
+    }
+
+
+def _of_topic(call: ServedCall, image: ClusterImage, topic: str) -> Iterable[ConfigEntry]:
+    own = {
+        **call.cluster.world.context.topic_configs.get(topic, {}),
+        **call.cluster.client_state.configs[TOPIC, topic],
+    }
+    for name, config in TOPIC_CONFIGS.items():
+        if name == MIN_ISR:
+            layers = _min_isr(image, topic)
+        elif name == UNCLEAN:
+            layers = _unclean(image, topic)
+        else:
+            layers = ((DEFAULT, config.broker, config.default),)
+            if name in own:
+                layers = ((DYNAMIC_TOPIC, name, own[name]), *layers)
+        yield ConfigEntry(name, config.kind, layers)
+
+
+def _min_isr(image: ClusterImage, topic: str) -> tuple[tuple[int, str, str], ...]:
+    held = image.min_isr
+    layers = [(DEFAULT, MIN_ISR, "1")]
+    if held.static != 1:
+        layers.insert(0, (STATIC, MIN_ISR, str(held.static)))
+    if held.cluster is not None:
+        layers.insert(0, (DYNAMIC_DEFAULT, MIN_ISR, str(held.cluster)))
+    if topic in held.topics:
+        layers.insert(0, (DYNAMIC_TOPIC, MIN_ISR, str(held.topics[topic])))
+    return tuple(layers)
+
+
+def _unclean(image: ClusterImage, topic: str) -> tuple[tuple[int, str, str], ...]:
+    held = image.strategies
+    layers = [(STATIC, UNCLEAN, _allows(held.static)), (DEFAULT, UNCLEAN, "false")]
+    if held.cluster is not None:
+        layers.insert(0, (DYNAMIC_DEFAULT, UNCLEAN, _allows(held.cluster)))
+    if topic in held.topics:
+        layers.insert(0, (DYNAMIC_TOPIC, UNCLEAN, _allows(held.topics[topic])))
+    return tuple(layers)
+
+
+def _allows(strategy: Any) -> str:
+    return "true" if strategy.value == "Aggressive" else "false"
+
+
+def _of_node(
+    call: ServedCall, image: ClusterImage, process: BrokerProcess | None, *, cluster: bool
+) -> Iterable[ConfigEntry]:
+    """What is set on the node, a broker or a controller; with ``cluster`` only what is set for all of them."""
+    beside = call.cluster.client_state.configs
+    name = "" if cluster else str(call.node.id)
+    source = DYNAMIC_DEFAULT if cluster else DYNAMIC_BROKER
+    for key, value in sorted(beside[BROKER, name].items()):
+        yield ConfigEntry(key, ConfigType.STRING, ((source, key, value),))
+    if cluster:
+        held = image.min_isr.cluster
+        if held is not None:
+            yield ConfigEntry(MIN_ISR, ConfigType.INT, ((DYNAMIC_DEFAULT, MIN_ISR, str(held)),))
+        return
+    for key, (kind, value) in _own(call, process).items():
+        yield ConfigEntry(key, kind, ((STATIC, key, value),), read_only=True)
+    layers = [(DEFAULT, MIN_ISR, "1")]
+    if image.min_isr.cluster is not None:
+        layers.insert(0, (DYNAMIC_DEFAULT, MIN_ISR, str(image.min_isr.cluster)))
+    yield ConfigEntry(MIN_ISR, ConfigType.INT, tuple(layers))
+    yield ConfigEntry(UNCLEAN, ConfigType.BOOLEAN, ((STATIC, UNCLEAN, _allows(image.strategies.static)),))
+
+
+def _own(call: ServedCall, process: BrokerProcess | None) -> dict[str, tuple[ConfigType, str]]:
+    address = f"127.0.0.1:{call.cluster.ports[call.node]}"
+    listener = "CONTROLLER" if process is None else "PLAINTEXT"
+    own = {
+        "node.id": (ConfigType.INT, str(call.node.id)),
+        "process.roles": (ConfigType.LIST, "controller" if process is None else "broker"),
+        "listeners": (ConfigType.LIST, f"{listener}://{address}"),
+        "advertised.listeners": (ConfigType.LIST, f"{listener}://{address}"),
+        "controller.quorum.bootstrap.servers": (ConfigType.LIST, call.cluster.bootstrap_controllers),
+        "controller.listener.names": (ConfigType.LIST, "CONTROLLER"),
+    }
+    if process is not None:
+        dirs = ",".join(directory.path for directory in process.storage.disk.directories)
+        own |= {"broker.id": (ConfigType.INT, str(call.node.id)), "log.dirs": (ConfigType.LIST, dirs)}
+    return own
+
+
+async def incremental_alter_configs(call: ServedCall) -> Values:
+    """KIP-339. All of a resource's changes are checked before the first is made."""
+    results = []
+    for resource in call.request.resources:
+        error, said = await _alter(call, resource)
+        results.append(
+            {
+                "error_code": error,
+                "error_message": said,
+                "resource_type": resource.resource_type,
+                "resource_name": resource.resource_name,
+            }
+        )
+    return {"responses": results}
+
+
+async def _alter(call: ServedCall, resource: Any) -> tuple[ErrorCode, str | None]:
+    kind, name = resource.resource_type, resource.resource_name
+    refused = _refused(call, kind, name)
+    if refused is not None:
+        return refused, None
+    if kind == TOPIC:
+        if name not in rows_of(call.cluster.world.image):
+            return ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist."
+        wrong = next(filter(None, map(_wrong, resource.configs)), None)
+        if wrong is not None:
+            return ErrorCode.invalid_config, wrong
+    if call.request.validate_only:
+        return ErrorCode.none, None
+    for change in resource.configs:
+        error, said = await _change(call, kind, name, change)
+        if error is not ErrorCode.none:
+            return error, said
+    return ErrorCode.none, None
+
+
+def _refused(call: ServedCall, kind: int, name: str) -> ErrorCode | None:
+    if kind == TOPIC:
+        allowed = call.rights.topic("ALTER_CONFIGS", name)
+        return None if allowed else ErrorCode.topic_authorization_failed
+    if kind != BROKER:
+        return ErrorCode.invalid_request
+    return None if call.rights.cluster("ALTER_CONFIGS") else ErrorCode.cluster_authorization_failed
+
+
+def _wrong(change: Any) -> str | None:
+    if change.config_operation == DELETE:
+        return None  # whatever it is, it is not there afterwards
+    return wrong_config(change.name, change.value or "")
+
+
+def wrong_config(name: str, value: str | None) -> str | None:
+    """What Kafka says of a topic's configuration that cannot be, or of its value; None is the default."""
+    if name == STRATEGY:
+        return None
+    config = TOPIC_CONFIGS.get(name)
+    if config is None:
+        return f"Unknown topic config name: {name}"
+    shown, wrong = ("", "") if value is None else _wrong_value(config, value)
+    return f"Invalid value {shown} for configuration {name}: {wrong}" if wrong else None
+
+
+def _wrong_value(config: TopicConfig, value: str) -> tuple[str, str]:
+    """The value as Kafka shows it, and what it says of it; empty where nothing is wrong."""
+    if config.kind in _NUMBERS:
+        try:
+            number = float(value) if config.kind is ConfigType.DOUBLE else int(value)
+        except ValueError:
+            return value, f"Not a number of type {config.kind.name}"
+        if number < config.least:
+            return str(number), f"Value must be at least {config.least}"
+        if config.kind is ConfigType.DOUBLE and number > 1:  # there is one, a ratio
+            return str(number), "Value must be no more than 1"
+    if config.kind is ConfigType.BOOLEAN and value.lower() not in ("true", "false"):
+        return value, "Expected value to be either true or false"
+    words = [word.strip() for word in value.split(",")] if config.kind is ConfigType.LIST else [value]
+    wrong = next((word for word in words if config.one_of and word not in config.one_of), None)
+    return ("", "") if wrong is None else (wrong, f"String must be one of: {', '.join(config.one_of)}")
+
+
+async def _change(call: ServedCall, kind: int, name: str, change: Any) -> tuple[ErrorCode, str | None]:
+    value = None if change.config_operation == DELETE else change.value
+    if change.name in ACTED_UPON and (kind == TOPIC or not name):
+        return await set_config(call, name, change.name, value)
+    held = call.cluster.client_state.configs[kind, name]
+    if change.config_operation in (APPEND, SUBTRACT):
+        present = [part for part in held.get(change.name, "").split(",") if part]
+        given = change.value.split(",")
+        kept = [part for part in present if part not in given]
+        value = ",".join(kept if change.config_operation == SUBTRACT else [*kept, *given])
+    if value is None:
+        held.pop(change.name, None)
+    else:
+        held[change.name] = value
+    return ErrorCode.none, None
+
+
+async def set_config(
+    call: ServedCall, topic: str, name: str, value: str | None
+) -> tuple[ErrorCode, str | None]:
+    """One of the configurations that the controller decides by."""
+    reply = await call.ask(SetConfig(topic, name, value))
+    refusal = refusal_of(reply)
+    return code(refusal), message(refusal)
+
+
+def refusal_of(reply: Any) -> Error | Refusal | None:
+    """Why the controller did not do it, whichever way that was answered."""
+    if isinstance(reply, Done):
+        return reply.refusal
+    if isinstance(reply, NotController):
+        return Error.NOT_CONTROLLER
+    return reply if isinstance(reply, Error) else None

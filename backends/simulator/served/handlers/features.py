@@ -1,0 +1,129 @@
+"""UpdateFeatures (KIP-584, KIP-1022): kraft.version and eligible.leader.replicas.version move, the rest stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from kio.schema.errors import ErrorCode
+
+from backends.simulator.controller.metadata_changes import ELR_FEATURE
+from backends.simulator.loop import SECOND
+from backends.simulator.messages import Done, UpdateFeature
+from backends.simulator.quorum.quorum_log import KRAFT_VERSION
+from backends.simulator.served.entities import Values
+from backends.simulator.served.handlers.voters import ask_leader
+from backends.simulator.served.served_call import ServedCall
+from recovery.controller.controller_errors import Refusal
+
+if TYPE_CHECKING:
+    from backends.simulator.served.served_cluster import ServedCluster
+
+METADATA = "metadata.version"
+STANDING = {
+    "group.version": 1,
+    METADATA: 30,
+    "share.version": 1,
+    "streams.version": 1,
+    "transaction.version": 2,
+}
+"""Levels of Kafka 4.3.1 that nothing here depends on."""
+SUPPORTED = {**STANDING, KRAFT_VERSION: 1, ELR_FEATURE: 1}
+"""The highest level of each."""
+LOWEST = {METADATA: 7}
+
+_DOWNGRADE = (
+    "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe"
+    " downgrade."
+)
+_UNSUPPORTED = "Unsupported"
+UPGRADE = 1
+PATIENCE = 30 * SECOND
+_FAILED = "The update failed for all features since the following feature had an error: "
+
+
+def finalised(cluster: ServedCluster) -> Mapping[str, int]:
+    """The levels now, 0 where a feature is off."""
+    leader = cluster.world.quorum.leader
+    kraft = 1 if leader is None else leader.log.kraft_version
+    return {**STANDING, ELR_FEATURE: int(cluster.world.image.rules.elr), KRAFT_VERSION: kraft}
+
+
+async def update_features(call: ServedCall) -> Values:
+    """Needs ALTER on the cluster. One that is refused refuses all: nothing is changed then."""
+    if not call.rights.cluster("ALTER"):
+        return {"error_code": ErrorCode.cluster_authorization_failed, "results": ()}
+    updates = [
+        (update.feature, update.max_version_level, _kind(update)) for update in call.request.feature_updates
+    ]
+    only_asked = call.field("validate_only", False)
+    for dry_run in (True,) if only_asked else (True, False):
+        for feature, level, kind in updates:
+            refusal = _refusal(call, feature, level, kind) or await _put(
+                call, feature, level, dry_run=dry_run
+            )
+            if refusal is not None:
+                error, said = refusal
+                return {"error_code": error, "error_message": _FAILED + said, "results": ()}
+    results = [{"feature": feature, "error_code": ErrorCode.none} for feature, _, _ in updates]
+    return {"error_code": ErrorCode.none, "results": results}
+
+
+def _kind(update: Any) -> int:
+    """v0 only told whether going down was allowed."""
+    told = getattr(update, "upgrade_type", None)
+    return int(told) if told is not None else UPGRADE + int(update.allow_downgrade)
+
+
+def _refusal(call: ServedCall, feature: str, level: int, kind: int) -> tuple[ErrorCode, str] | None:
+    said = _unsupported(call, feature, level, kind)
+    if said is None:
+        now = finalised(call.cluster)[feature]
+        said = _kept_from_falling(feature, level, now, kind) if level < now else None
+        if said is None and level != now and feature in STANDING:
+            said = f"It stays at {now} in a simulated cluster."
+    if said is None:
+        return None
+    if not said.startswith(_UNSUPPORTED):
+        said = f"Invalid update version {level} for feature {feature}. {said}"
+    return ErrorCode.invalid_update_version, said
+
+
+def _unsupported(call: ServedCall, feature: str, level: int, kind: int) -> str | None:
+    active = call.cluster.world.active
+    local = f"Local controller {-1 if active is None else active.id}"
+    highest = SUPPORTED.get(feature)
+    if highest is None:
+        gone = level == 0 and kind != UPGRADE
+        return f"Feature {feature} not found." if gone else f"{local} does not support this feature."
+    lowest = LOWEST.get(feature, 0)
+    return None if lowest <= level <= highest else f"{local} only supports versions {lowest}-{highest}"
+
+
+def _kept_from_falling(feature: str, level: int, now: int, kind: int) -> str | None:
+    if kind == UPGRADE:
+        return _DOWNGRADE
+    if feature == KRAFT_VERSION:
+        return "Can't downgrade the version of this feature."
+    if feature == METADATA:
+        return (
+            f"{_UNSUPPORTED} {METADATA} downgrade from {now} to {level}. Refusing to perform the requested"
+            " downgrade because it might delete metadata information."
+        )
+    return None
+
+
+async def _put(call: ServedCall, feature: str, level: int, *, dry_run: bool) -> tuple[ErrorCode, str] | None:
+    """Hand it to the quorum's leader, or to the active controller; None where it is done, or would be."""
+    if feature in STANDING or (feature == ELR_FEATURE and dry_run):
+        return None
+    body = UpdateFeature(feature, level, dry_run)
+    reply = (
+        await ask_leader(call, body, PATIENCE) if feature == KRAFT_VERSION else await call.ask(body, PATIENCE)
+    )
+    if not isinstance(reply, Done):
+        return ErrorCode.not_controller, "the active controller is another one"
+    if reply.refusal is None:
+        return None
+    refusal: Refusal = reply.refusal
+    return ErrorCode[refusal.error.value.lower()], refusal.reason

@@ -1,0 +1,207 @@
+"""Fetch, as consumers and the debugging replicas send it: from leaders and followers, with or without data.
+
+Shared with Kafka: a consumer of v11 and later may read from any replica (KIP-392); the last fetched epoch is held
+against the log's own (KIP-595); replica -3 reads to the log's end, everybody else to the high watermark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from struct import Struct
+from typing import Any, NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from backends.live.codec.ids import kafka_id
+from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.broker.replica_log import read
+from backends.simulator.served.entities import Values
+from backends.simulator.served.hosted_replica import HostedReplica, current, end_of, find
+from backends.simulator.served.response_encoding import NO_TAGS, string, topics_of, uuid_bytes, varint
+from backends.simulator.served.served_call import ServedCall
+from backends.simulator.served.topic_tables import names_by_id
+from recovery.model import EpochSpan, TopicPartition
+
+CONSUMER, DEBUGGING, FUTURE = -1, -2, -3
+FROM_ANY_REPLICA = 11
+FLEXIBLE_FROM = 12
+BY_ID_FROM = 13
+PAUSE = 0.02
+"""Seconds between two looks for something to send, while a consumer waits."""
+MOST_RECORDS = 10_000
+
+
+class FetchedRow(NamedTuple):
+    """One partition's answer."""
+
+    number: int
+    error: ErrorCode
+    high_watermark: int = -1
+    log_start: int = -1
+    diverging: tuple[int, int] | None = None
+    records: bytes = b""
+    leader: tuple[int, int] | None = None
+
+
+class FetchReader(NamedTuple):
+    """Who reads at which broker; ``left`` holds the bytes that the answer may still take."""
+
+    call: ServedCall
+    process: BrokerProcess
+    replica_id: int
+    left: list[int]
+
+
+Topics = list[tuple[str, str | None, list[FetchedRow]]]
+"""Name (empty: none), id where it was asked by id, rows."""
+
+
+async def fetch(call: ServedCall) -> Values | bytes:
+    """No sessions: every answer is complete, and says so by session id 0 (KIP-227)."""
+    request = call.request
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + request.max_wait.total_seconds()
+    while True:
+        topics: Topics = await call.there(lambda process: _look(call, process))
+        if loop.time() >= deadline or not call.cluster.clock.speed or _enough(topics, request.min_bytes):
+            return _answer(call, topics)
+        await asyncio.sleep(min(PAUSE, max(0.0, deadline - loop.time())))
+
+
+def _enough(topics: Topics, least: int) -> bool:
+    rows = [row for _, _, rows in topics for row in rows]
+    if any(row.error is not ErrorCode.none or row.diverging is not None for row in rows):
+        return True
+    return sum(len(row.records) for row in rows) >= least
+
+
+def _look(call: ServedCall, process: BrokerProcess) -> Topics:
+    by_id: dict[str, str] = {}
+    if call.version >= BY_ID_FROM:
+        by_id = names_by_id(process.image)
+    replica_id = call.request.replica_state.replica_id if call.version >= 15 else call.request.replica_id
+    reader = FetchReader(call, process, replica_id, [call.field("max_bytes", 2**31 - 1)])
+    found: Topics = []
+    for topic in call.request.topics:
+        asked_id = kafka_id(topic.topic_id) if call.version >= BY_ID_FROM else None
+        name = topic.topic if asked_id is None else by_id.get(asked_id, "")
+        rows = []
+        for asked in topic.partitions:
+            if not name:
+                rows.append(FetchedRow(asked.partition, ErrorCode.unknown_topic_id))
+            elif not call.rights.topic("READ", name):
+                rows.append(FetchedRow(asked.partition, ErrorCode.topic_authorization_failed))
+            else:
+                rows.append(_one(reader, TopicPartition(name, asked.partition), asked))
+        found.append((name, asked_id, rows))
+    return found
+
+
+def _one(reader: FetchReader, tp: TopicPartition, asked: Any) -> FetchedRow:
+    replica = find(reader.process, tp)
+    if isinstance(replica, ErrorCode):
+        return FetchedRow(tp.partition, replica)
+    leader = (replica.partition.leader, replica.partition.leader_epoch)
+    error = current(replica, getattr(asked, "current_leader_epoch", -1))
+    replica_id = reader.replica_id
+    only_leader = replica_id >= 0 or (replica_id == CONSUMER and reader.call.version < FROM_ANY_REPLICA)
+    if error is ErrorCode.none and only_leader and not replica.leads:
+        error = ErrorCode.not_leader_or_follower
+    if error is not ErrorCode.none:
+        return FetchedRow(tp.partition, error, leader=leader)
+    log = replica.log
+    if not log.start <= asked.fetch_offset <= log.end:
+        return FetchedRow(tp.partition, ErrorCode.offset_out_of_range)
+    last_epoch = getattr(asked, "last_fetched_epoch", -1)
+    if last_epoch >= 0:
+        epoch, end = end_of(replica, last_epoch)
+        if end < 0:
+            return FetchedRow(tp.partition, ErrorCode.offset_out_of_range)
+        if epoch < last_epoch or end < asked.fetch_offset:
+            return FetchedRow(tp.partition, ErrorCode.none, log.high_watermark, log.start, (epoch, end))
+    until = log.end if replica_id == FUTURE or replica_id >= 0 else log.high_watermark
+    data = _data(reader, tp, replica, asked, until)
+    return FetchedRow(tp.partition, ErrorCode.none, log.high_watermark, log.start, None, data)
+
+
+def _data(reader: FetchReader, tp: TopicPartition, replica: HostedReplica, asked: Any, until: int) -> bytes:
+    """Whole batches, at least one where there is any (KIP-74), at most what the request takes."""
+    if asked.fetch_offset >= until or reader.left[0] <= 0:
+        return b""
+    room = min(asked.partition_max_bytes, reader.left[0])
+    parts: list[bytes] = []
+    size = 0
+    spans = read(replica.log, asked.fetch_offset, min(MOST_RECORDS, until - asked.fetch_offset))
+    for batch in _batches(reader.call, tp, spans):
+        if parts and size + len(batch) > room:
+            break
+        parts.append(batch)
+        size += len(batch)
+    reader.left[0] -= size
+    return b"".join(parts)
+
+
+def _batches(call: ServedCall, tp: TopicPartition, spans: Iterable[EpochSpan]) -> Iterator[bytes]:
+    times = call.cluster.world.context.times
+    for span in spans:
+
+        def time_of(offset: int, epoch: int = span.epoch) -> int:
+            return call.cluster.in_epoch_ms(times.of(tp, epoch, offset)[0])
+
+        yield from call.cluster.client_state.contents.read(tp, span, time_of)
+
+
+def _answer(call: ServedCall, topics: Topics) -> Values | bytes:
+    if call.version >= FLEXIBLE_FROM:
+        return _packed(topics)
+    return {
+        "session_id": 0,
+        "responses": [{"topic": name, "partitions": _plain(rows)} for name, _, rows in topics],
+    }
+
+
+def _plain(rows: Sequence[FetchedRow]) -> list[Values]:
+    return [
+        {
+            "partition_index": row.number,
+            "error_code": row.error,
+            "high_watermark": row.high_watermark,
+            "last_stable_offset": row.high_watermark,
+            "log_start_offset": row.log_start,
+            "aborted_transactions": None,
+            "preferred_read_replica": -1,
+            "records": row.records,
+        }
+        for row in rows
+    ]
+
+
+_FIXED = Struct(">ihqqqBi").pack
+_DIVERGING = Struct(">BBBiqB").pack
+
+
+def _packed(topics: Topics) -> bytes:
+    """FetchResponse v12 to v18."""
+    rows = [
+        (string(name) if by_id is None else uuid_bytes(by_id), [_row(row) for row in rows])
+        for name, by_id, rows in topics
+    ]
+    return b"".join((bytes(4), b"\0\0", bytes(4), topics_of(rows), NO_TAGS))
+
+
+def _row(row: FetchedRow) -> bytes:
+    # No aborted transactions (a null array), no other replica preferred.
+    mark = row.high_watermark
+    fixed = _FIXED(row.number, row.error.value, mark, mark, row.log_start, 0, -1)
+    tags = NO_TAGS
+    if row.diverging is not None:
+        tags = _DIVERGING(1, 0, 13, *row.diverging, 0)
+    elif row.leader is not None:
+        tags = _leader(row.leader)
+    return b"".join((fixed, varint(len(row.records) + 1), row.records, tags))
+
+
+def _leader(leader: tuple[int, int]) -> bytes:
+    """Tag 1, CurrentLeader (KIP-951)."""
+    return b"\1\1\x09" + Struct(">iiB").pack(*leader, 0)

@@ -1,0 +1,203 @@
+"""Metadata, DescribeCluster and DescribeTopicPartitions, as a broker answers from its own metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from backends.live.calls.authorized_operations import NOT_ASKED
+from backends.live.codec.ids import kafka_id
+from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.broker.describe import describe_page, id_of
+from backends.simulator.messages import Error
+from backends.simulator.network import NodeRole, broker
+from backends.simulator.operator_messages import DescribeTopicPartitions
+from backends.simulator.served.entities import Values
+from backends.simulator.served.response_encoding import DescribedPage, pack_described
+from backends.simulator.served.served_call import ServedCall
+from backends.simulator.served.topic_tables import rows_of
+from recovery.controller.cluster_image import ClusterImage, acceptable_leaders
+from recovery.controller.registration import Registration
+from recovery.model import NO_LEADER, TopicPartition
+
+BROKERS, CONTROLLERS = 1, 2
+_ENDPOINTS = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
+INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+
+
+async def metadata(call: ServedCall) -> Values:
+    """Metadata: no ELR, no fenced brokers; a partition without a leader has LEADER_NOT_AVAILABLE."""
+    return await call.there(lambda process: _metadata(call, process))
+
+
+def _metadata(call: ServedCall, process: BrokerProcess) -> Values:
+    image = process.image
+    held = rows_of(image)
+    alive = [number for number, registered in sorted(image.brokers.items()) if not registered.fenced]
+    wanted = call.field("topics")
+    names: Iterable[str]
+    if wanted is None or (not wanted and call.version == 0):
+        names = [name for name in held if call.rights.topic("DESCRIBE", name)]
+        topics = [_topic(call, image, name, held[name]) for name in names]
+    else:
+        by_id = {id_of(image, name): name for name in held} if any(not t.name for t in wanted) else {}
+        topics = [_named(call, image, held, by_id, asked) for asked in wanted]
+    return {
+        "brokers": [_broker(call, number) for number in alive],
+        "cluster_id": call.cluster.cluster_id,
+        "controller_id": alive[0] if alive else -1,
+        "topics": topics,
+        "cluster_authorized_operations": _asked(
+            call, "include_cluster_authorized_operations", call.rights.cluster_operations()
+        ),
+        "error_code": ErrorCode.none,
+    }
+
+
+def _named(
+    call: ServedCall,
+    image: ClusterImage,
+    held: Mapping[str, tuple[Registration, ...]],
+    by_id: dict[str, str],
+    asked: Any,
+) -> Values:
+    name = asked.name
+    if not name:
+        wanted_id = kafka_id(getattr(asked, "topic_id", None))
+        name = by_id.get(wanted_id)
+        if name is None or not call.rights.topic("DESCRIBE", name):
+            return _refused(None, wanted_id, ErrorCode.unknown_topic_id)
+    if not call.rights.topic("DESCRIBE", name):
+        return _refused(name, None, ErrorCode.topic_authorization_failed)
+    if name not in held:
+        return _refused(name, None, ErrorCode.unknown_topic_or_partition)
+    return _topic(call, image, name, held[name])
+
+
+def _refused(name: str | None, topic: str | None, error: ErrorCode) -> Values:
+    return {"error_code": error, "name": name, "topic_id": topic, "is_internal": False, "partitions": ()}
+
+
+def _topic(call: ServedCall, image: ClusterImage, name: str, row: tuple[Registration, ...]) -> Values:
+    return {
+        "name": name,
+        "topic_id": id_of(image, name),
+        "is_internal": name in INTERNAL,
+        "partitions": [_partition(image, number, held) for number, held in enumerate(row)],
+        "topic_authorized_operations": _asked(
+            call, "include_topic_authorized_operations", call.rights.topic_operations(name)
+        ),
+    }
+
+
+def _partition(image: ClusterImage, number: int, held: Registration) -> Values:
+    acceptable = acceptable_leaders(held, image.brokers)
+    gone = held.leader == NO_LEADER
+    return {
+        "error_code": ErrorCode.leader_not_available if gone else ErrorCode.none,
+        "partition_index": number,
+        "leader_id": held.leader,
+        "leader_epoch": held.leader_epoch,
+        "replica_nodes": held.replicas,
+        "isr_nodes": held.isr,
+        "offline_replicas": tuple(replica for replica in held.replicas if replica not in acceptable),
+    }
+
+
+def _asked(call: ServedCall, field: str, bits: int) -> int:
+    return bits if call.field(field, False) else NOT_ASKED
+
+
+def _broker(call: ServedCall, number: int) -> dict[str, Any]:
+    specs = call.cluster.world.specs
+    return {
+        "node_id": number,
+        "broker_id": number,
+        "host": "127.0.0.1",
+        "port": call.cluster.ports[broker(number)],
+        "rack": specs[number].rack,
+    }
+
+
+async def describe_cluster(call: ServedCall) -> Values:
+    """DescribeCluster: of the brokers, with fenced ones from v2; at a controller, of the controllers too."""
+    kind = call.field("endpoint_type", BROKERS)
+    asked = call.field("include_cluster_authorized_operations", False)
+    operations = NOT_ASKED
+    if asked:
+        operations = call.rights.cluster_operations() if call.rights.cluster("DESCRIBE") else 0
+    head = {
+        "cluster_id": call.cluster.cluster_id,
+        "endpoint_type": kind,
+        "cluster_authorized_operations": operations,
+    }
+    wrong = {**head, "cluster_id": "", "controller_id": -1, "brokers": ()}
+    own = BROKERS if call.at_broker else CONTROLLERS
+    if kind not in _ENDPOINTS:
+        said = f"Unsupported endpoint type {kind}"
+        return {**wrong, "error_code": ErrorCode.unsupported_endpoint_type, "error_message": said}
+    if kind != own:
+        said = (
+            f"The request was sent to an endpoint of type {_ENDPOINTS[own]},"
+            f" but we wanted an endpoint of type {_ENDPOINTS[kind]}"
+        )
+        return {**wrong, "error_code": ErrorCode.mismatched_endpoint_type, "error_message": said}
+    if not call.at_broker:
+        if not call.rights.cluster("ALTER"):
+            return {**wrong, "error_code": ErrorCode.cluster_authorization_failed}
+        return {**head, **_controllers(call)}
+    return {**head, **await call.there(lambda process: _brokers(call, process.image))}
+
+
+def _brokers(call: ServedCall, image: ClusterImage) -> Values:
+    fenced_too = call.field("include_fenced_brokers", False)
+    listed = [
+        {**_broker(call, number), "is_fenced": registered.fenced}
+        for number, registered in sorted(image.brokers.items())
+        if fenced_too or not registered.fenced
+    ]
+    alive = [row["broker_id"] for row in listed if not row["is_fenced"]]
+    return {"controller_id": alive[0] if alive else -1, "brokers": listed}
+
+
+def _controllers(call: ServedCall) -> Values:
+    listed = [
+        {
+            "broker_id": node.id,
+            "host": "127.0.0.1",
+            "port": call.cluster.ports[node],
+            "rack": None,
+            "is_fenced": False,
+        }
+        for node in call.cluster.nodes(NodeRole.CONTROLLER)
+    ]
+    active = call.cluster.world.active
+    return {"controller_id": -1 if active is None else active.id, "brokers": listed}
+
+
+async def describe_topic_partitions(call: ServedCall) -> bytes:
+    """DescribeTopicPartitions v0 (KIP-966): pages of at most ``max.request.partition.size.limit`` partitions."""
+    request = call.request
+    cursor = request.cursor
+    body = DescribeTopicPartitions(
+        tuple(topic.name for topic in request.topics) or None,
+        None if cursor is None else TopicPartition(cursor.topic_name, cursor.partition_index),
+        max(1, request.response_partition_limit),
+    )
+
+    def look(process: BrokerProcess) -> DescribedPage:
+        return DescribedPage(describe_page(process, body, call.rights))
+
+    page = (await call.there(look)).page
+    refused = [
+        (name, _ERRORS.get(error, ErrorCode.unknown_server_error).value) for name, error in page.refused
+    ]
+    return pack_described(page, refused, call.rights.topic_operations, INTERNAL)
+
+
+_ERRORS = {
+    Error.TOPIC_AUTHORIZATION_FAILED: ErrorCode.topic_authorization_failed,
+    Error.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.unknown_topic_or_partition,
+}

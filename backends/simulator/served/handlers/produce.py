@@ -1,0 +1,205 @@
+"""Produce and InitProducerId; and FindCoordinator, which finds none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from backends.live.codec.ids import kafka_id
+from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.broker.describe import id_of
+from backends.simulator.loop import MILLISECOND
+from backends.simulator.messages import Error, ProduceReply
+from backends.simulator.messages import Produce as Append
+from backends.simulator.operator_messages import Perform
+from backends.simulator.rpc import Answer
+from backends.simulator.served.entities import Values
+from backends.simulator.served.record_batches import BadRecords, Compressed, ProducedBatch, read_produced
+from backends.simulator.served.served_call import ServedCall, code
+from backends.simulator.served.topic_tables import rows_of
+from recovery.model import EpochSpan, TopicPartition
+
+BY_ID_FROM = 13
+LEADERS_TOLD_FROM = 10
+
+
+class _Ended(NamedTuple):
+    """``leader``: (id, epoch), where the answer tells who leads now (KIP-951)."""
+
+    error: ErrorCode
+    offset: int = -1
+    log_start: int = -1
+    leader: tuple[int, int] | None = None
+    said: str | None = None
+
+
+async def produce(call: ServedCall) -> Values | None:
+    """acks 0, 1 and all; idempotent producers too, transactions not. With acks=0 there is no answer."""
+    request = call.request
+    if request.acks not in (0, 1, -1):
+        ended = _Ended(ErrorCode.invalid_required_acks)
+        return _answer(
+            [(topic, [(p.index, ended) for p in topic.partition_data]) for topic in request.topic_data]
+        )
+    names = [await _name(call, topic) for topic in request.topic_data]
+    jobs = [
+        _one(call, name, asked)
+        for topic, name in zip(request.topic_data, names, strict=True)
+        for asked in topic.partition_data
+    ]
+    ended_all = iter(await asyncio.gather(*jobs))
+    topics = [
+        (topic, [(p.index, next(ended_all)) for p in topic.partition_data]) for topic in request.topic_data
+    ]
+    if request.acks == 0:
+        return None
+    return _answer(topics)
+
+
+async def _name(call: ServedCall, topic: Any) -> str:
+    if call.version < BY_ID_FROM:
+        return str(topic.name)
+    wanted = kafka_id(topic.topic_id)
+    held = await call.there(
+        lambda process: {id_of(process.image, name): name for name in rows_of(process.image)}
+    )
+    return held.get(wanted, "")
+
+
+async def _one(call: ServedCall, name: str, asked: Any) -> _Ended:
+    if not name:
+        return _Ended(ErrorCode.unknown_topic_id)
+    if not call.rights.topic("WRITE", name):
+        return _Ended(ErrorCode.topic_authorization_failed)
+    try:
+        batch = read_produced(bytes(asked.records or b""))
+    except Compressed:
+        return _Ended(ErrorCode.unsupported_compression_type)
+    except BadRecords as error:
+        return _Ended(ErrorCode.corrupt_message, said=str(error))
+    request = call.request
+    timeout = round(request.timeout.total_seconds() * 1000) * MILLISECOND
+    append = _Appending(call, TopicPartition(name, asked.index), batch, request.acks)
+    reply = await call.cluster.clock.ask(call.node, Perform(append), timeout)
+    if reply is None:
+        return _Ended(ErrorCode.request_timed_out)
+    assert isinstance(reply, _Ended)
+    return reply
+
+
+class _Appending:
+    """One batch, from the moment it arrives at the broker."""
+
+    def __init__(self, call: ServedCall, tp: TopicPartition, batch: ProducedBatch, acks: int) -> None:
+        self._call = call
+        self._tp = tp
+        self._batch = batch
+        self._acks = acks
+
+    def __call__(self, process: BrokerProcess, answer: Answer) -> None:
+        """Look for a duplicate, append, and remember what was appended before the answer comes."""
+        tp, batch = self._tp, self._batch
+        partition = process.image.partitions.get(tp)
+        if partition is None:
+            answer(_Ended(ErrorCode.unknown_topic_or_partition))
+            return
+        before = process.storage.disk.logs.get(tp)
+        leads = partition.leader == process.id and before is not None
+        producers = self._call.cluster.client_state.producers
+        if leads and before is not None and batch.producer_id >= 0:
+            known = producers.duplicate(tp, batch, before)
+            if known is not None:
+                answer(_Ended(ErrorCode.none, known.start, before.start))
+                return
+            if not producers.follows(tp, batch, before):
+                answer(_Ended(ErrorCode.out_of_order_sequence_number))
+                return
+        process.leader.produce(Append(tp, batch.records, self._acks), self._told(process, answer))
+        after = process.storage.disk.logs.get(tp)
+        if before is not None and after is not None and after.end == before.end + batch.records:
+            span = EpochSpan(after.last_epoch, before.end, after.end)
+            self._call.cluster.client_state.contents.add(tp, span, batch)
+            if batch.producer_id >= 0:
+                producers.appended(tp, batch, span)
+        if self._acks == 0:
+            answer(_Ended(ErrorCode.none))
+
+    def _told(self, process: BrokerProcess, answer: Answer) -> Callable[[Any], None]:
+        def told(reply: Any) -> None:
+            if self._acks == 0:
+                return
+            assert isinstance(reply, ProduceReply)
+            log = process.storage.disk.logs.get(self._tp)
+            start = -1 if log is None else log.start
+            if reply.error is None:
+                answer(_Ended(ErrorCode.none, reply.offset, start))
+                return
+            leader = None
+            if reply.error is Error.NOT_LEADER_OR_FOLLOWER:
+                held = process.image.partitions.get(self._tp)
+                leader = None if held is None else (held.leader, held.leader_epoch)
+            answer(_Ended(code(reply.error), leader=leader))
+
+        return told
+
+
+def _answer(topics: list[tuple[Any, list[tuple[int, _Ended]]]]) -> Values:
+    responses = []
+    for topic, rows in topics:
+        told = [_row(index, ended) for index, ended in rows]
+        by_id = kafka_id(topic.topic_id) if hasattr(topic, "topic_id") else None
+        responses.append({"name": getattr(topic, "name", ""), "topic_id": by_id, "partition_responses": told})
+    return {"responses": responses}
+
+
+def _row(index: int, ended: _Ended) -> Values:
+    row = {
+        "index": index,
+        "error_code": ended.error,
+        "base_offset": ended.offset,
+        "log_append_time": -1,
+        "log_start_offset": ended.log_start,
+        "record_errors": (),
+        "error_message": ended.said,
+    }
+    if ended.leader is not None:
+        row["current_leader"] = {"leader_id": ended.leader[0], "leader_epoch": ended.leader[1]}
+    return row
+
+
+async def init_producer_id(call: ServedCall) -> Values:
+    """An id of its own for an idempotent producer; transactions have no coordinator here."""
+    refused = {"producer_id": -1, "producer_epoch": -1}
+    if call.request.transactional_id is not None:
+        return {**refused, "error_code": ErrorCode.coordinator_not_available}
+    if not call.rights.cluster("IDEMPOTENT_WRITE"):
+        return {**refused, "error_code": ErrorCode.cluster_authorization_failed}
+    await call.there(lambda _: None)
+    known = call.field("producer_id", -1)
+    if known >= 0:
+        return {
+            "error_code": ErrorCode.none,
+            "producer_id": known,
+            "producer_epoch": call.request.producer_epoch + 1,
+        }
+    return {
+        "error_code": ErrorCode.none,
+        "producer_id": call.cluster.client_state.producers.new_id(),
+        "producer_epoch": 0,
+    }
+
+
+async def find_coordinator(call: ServedCall) -> Values:
+    """No groups and no transactions: COORDINATOR_NOT_AVAILABLE, which clients that assign by hand can live with."""
+    nobody = {
+        "node_id": -1,
+        "host": "",
+        "port": -1,
+        "error_code": ErrorCode.coordinator_not_available,
+        "error_message": None,
+    }
+    keys = call.field("coordinator_keys", ())
+    return {**nobody, "coordinators": [{**nobody, "key": key} for key in keys]}

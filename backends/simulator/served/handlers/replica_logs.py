@@ -1,0 +1,161 @@
+"""GetReplicaLogInfo v0, the recovery tool's own call, and DescribeLogDirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from backends.base.answers import LogDir
+from backends.live.codec.ids import kafka_id
+from backends.live.codec.recovery_tool_messages import LIMIT
+from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.broker.operator_requests import BYTES_A_RECORD, TOTAL_BYTES
+from backends.simulator.messages import Error
+from backends.simulator.operator_messages import DescribeLogDirs, LogDirsDescribed
+from backends.simulator.served.entities import Values
+from backends.simulator.served.fast_path import HostedReplicas
+from backends.simulator.served.hosted_replica import HostedReplica
+from backends.simulator.served.response_encoding import NO_TAGS, array, string, uuid_bytes
+from backends.simulator.served.served_call import ServedCall, code
+from backends.simulator.served.topic_tables import names_by_id
+from recovery.model import TopicPartition
+
+_ROW = Struct(">iiqhB").pack
+
+
+async def get_replica_log_info(call: ServedCall) -> bytes:
+    """The log ends of at most 1000 replicas; the rest is left out, and ``has_more_data`` says so.
+
+    The specification's answer has no error of its own: without CLUSTER_ACTION each partition is refused.
+    """
+    return await call.there(lambda process: _log_info(call, process))
+
+
+def _log_info(call: ServedCall, process: BrokerProcess) -> bytes:
+    names = names_by_id(process.image)
+    allowed = call.rights.cluster("CLUSTER_ACTION")
+    replicas = HostedReplicas(process)
+    left, more = LIMIT, False
+    topics = []
+    for topic in call.request.topic_partitions or ():
+        served = topic.partitions[:left]
+        more = more or len(served) < len(topic.partitions)
+        left -= len(served)
+        if not served:
+            continue
+        asked = kafka_id(topic.topic_id)
+        name = names.get(asked, "")
+        refused = _refused(call, name, allowed=allowed)
+        if refused is not None:
+            rows = [_ROW(partition, -1, -1, refused.value, 0) for partition in served]
+        else:
+            found = replicas.of(name, served)
+            rows = [
+                _ROW(partition, one.partition.leader_epoch, one.log.end, 0, 0)
+                if isinstance(one, HostedReplica)
+                else _missing(process, TopicPartition(name, partition), one)
+                for partition, one in zip(served, found, strict=True)
+            ]
+        topics.append(b"".join((uuid_bytes(asked or _ZERO), array(rows), NO_TAGS)))
+    head = Struct(">iqB").pack(0, process.epoch, more)
+    return b"".join((head, array(topics), NO_TAGS))
+
+
+_ZERO = "A" * 22
+
+
+def _refused(call: ServedCall, name: str, *, allowed: bool) -> ErrorCode | None:
+    if not allowed:
+        return ErrorCode.cluster_authorization_failed
+    if not name:
+        return ErrorCode.unknown_topic_id
+    return None if call.rights.topic("DESCRIBE", name) else ErrorCode.topic_authorization_failed
+
+
+def _missing(process: BrokerProcess, tp: TopicPartition, error: ErrorCode) -> bytes:
+    held = process.image.partitions.get(tp)
+    return _ROW(tp.partition, -1 if held is None else held.leader_epoch, -1, error.value, 0)
+
+
+async def describe_log_dirs(call: ServedCall) -> Values | bytes:
+    """KIP-113, KIP-827. All topics where none is named; a failed dir has KAFKA_STORAGE_ERROR and nothing else."""
+    if not call.rights.cluster("DESCRIBE"):
+        return {"error_code": ErrorCode.cluster_authorization_failed, "results": ()}
+    if call.version in (4, 5) and call.request.topics is None:
+        return await call.there(lambda process: _everything(process, cordoned=call.version == 5))
+    reply = await call.ask(DescribeLogDirs())
+    if not isinstance(reply, LogDirsDescribed) or reply.error is not None:
+        error = reply.error if isinstance(reply, LogDirsDescribed) else reply
+        return {"error_code": code(error if isinstance(error, Error) else None), "results": ()}
+    wanted = _wanted(call.request.topics)
+    return {"error_code": ErrorCode.none, "results": [_dir(log_dir, wanted) for log_dir in reply.log_dirs]}
+
+
+def _wanted(topics: Sequence[Any] | None) -> frozenset[tuple[str, int]] | None:
+    if topics is None:
+        return None
+    return frozenset((topic.topic, index) for topic in topics for index in topic.partitions)
+
+
+def _held(log_dir: LogDir, wanted: frozenset[tuple[str, int]] | None) -> dict[str, list[Any]]:
+    topics: dict[str, list[Any]] = {}
+    for replica in log_dir.replicas:
+        if wanted is None or tuple(replica.tp) in wanted:
+            topics.setdefault(replica.tp.topic, []).append(replica)
+    return topics
+
+
+def _dir(log_dir: LogDir, wanted: frozenset[tuple[str, int]] | None) -> Values:
+    return {
+        "error_code": ErrorCode.none if log_dir.error is None else ErrorCode.kafka_storage_error,
+        "log_dir": log_dir.path,
+        "topics": [
+            {
+                "name": name,
+                "partitions": [
+                    {
+                        "partition_index": replica.tp.partition,
+                        "partition_size": replica.size,
+                        "offset_lag": replica.offset_lag,
+                        "is_future_key": replica.future,
+                    }
+                    for replica in replicas
+                ],
+            }
+            for name, replicas in _held(log_dir, wanted).items()
+        ],
+        "total_bytes": log_dir.total_bytes,
+        "usable_bytes": log_dir.usable_bytes,
+    }
+
+
+def _everything(process: BrokerProcess, *, cordoned: bool) -> bytes:
+    """DescribeLogDirsResponse v4 and v5 of all topics, as :class:`LogDirsDescribed` tells them."""
+    storage = process.storage
+    row = Struct(">iqqBB").pack
+    topics: list[dict[str, list[bytes]]] = [{} for _ in storage.disk.directories]
+    used = [0] * len(topics)
+    for tp, log in storage.disk.logs.items():
+        if not storage.offline(tp):
+            size = (log.end - log.start) * BYTES_A_RECORD
+            used[log.directory] += size
+            topics[log.directory].setdefault(tp.topic, []).append(row(tp.partition, size, 0, 0, 0))
+    tail = b"\0\0" if cordoned else b"\0"
+    dirs = []
+    for index, directory in enumerate(storage.disk.directories):
+        failed = index in storage.failed
+        error = ErrorCode.kafka_storage_error.value if failed else 0
+        sizes = (-1, -1) if failed else (TOTAL_BYTES, TOTAL_BYTES - used[index])
+        held = [b"".join((string(name), array(rows), NO_TAGS)) for name, rows in topics[index].items()]
+        parts = (
+            Struct(">h").pack(error),
+            string(directory.path),
+            array(held),
+            Struct(">qq").pack(*sizes),
+            tail,
+        )
+        dirs.append(b"".join(parts))
+    return b"".join((bytes(4), b"\0\0", array(dirs), NO_TAGS))

@@ -1,0 +1,132 @@
+"""AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter (KIP-853), handed to the quorum's leader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from backends.live.codec.ids import kafka_id
+from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.loop import MILLISECOND, SECOND
+from backends.simulator.messages import UpdateFeature
+from backends.simulator.network import NodeRole, controller
+from backends.simulator.operator_messages import Perform
+from backends.simulator.quorum.raft_messages import (
+    AddRaftVoter,
+    RaftVoterReply,
+    RemoveRaftVoter,
+    UpdateRaftVoter,
+    VoterRequest,
+)
+from backends.simulator.rpc import Answer
+from backends.simulator.served.entities import Values
+from backends.simulator.served.served_call import NodeSilent, ServedCall
+from recovery.membership.quorum import RaftError
+from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+
+PATIENCE = 30 * SECOND
+_NOBODY = {"leader_id": -1, "leader_epoch": -1, "host": "", "port": 0}
+"""UpdateRaftVoter's answer has a place for the leader, where somebody else was asked."""
+
+
+async def add_raft_voter(call: ServedCall) -> Values:
+    """Needs ALTER on the cluster. Refused or committed when it is answered."""
+    request = call.request
+    refused = _refused(call, "ALTER")
+    if refused is not None:
+        return refused
+    key = ReplicaKey(request.voter_id, kafka_id(request.voter_directory_id))
+    timeout = max(1, round(request.timeout.total_seconds() * 1000)) * MILLISECOND
+    voter = Voter(key, _endpoints(call, request.listeners))
+    body = AddRaftVoter(voter, None, timeout, call.field("ack_when_committed", True))
+    return _told(await ask_leader(call, body, timeout + SECOND), _words(call, key))
+
+
+async def remove_raft_voter(call: ServedCall) -> Values:
+    """Needs ALTER on the cluster."""
+    refused = _refused(call, "ALTER")
+    if refused is not None:
+        return refused
+    if not call.request.voter_directory_id:
+        said = "Remove voter request didn't include a valid voter"
+        return {"error_code": ErrorCode.invalid_request, "error_message": said, "current_leader": _NOBODY}
+    key = ReplicaKey(call.request.voter_id, kafka_id(call.request.voter_directory_id))
+    return _told(await ask_leader(call, RemoveRaftVoter(key, None), PATIENCE), _words(call, key))
+
+
+async def update_raft_voter(call: ServedCall) -> Values:
+    """Between controllers only; needs CLUSTER_ACTION."""
+    request = call.request
+    refused = _refused(call, "CLUSTER_ACTION")
+    if refused is not None:
+        return refused
+    key = ReplicaKey(request.voter_id, kafka_id(request.voter_directory_id))
+    versions = request.k_raft_version_feature
+    supported = (versions.min_supported_version, versions.max_supported_version)
+    voter = Voter(key, _endpoints(call, request.listeners), supported)
+    reply = await call.ask(UpdateRaftVoter(voter, request.current_leader_epoch, None), PATIENCE)
+    return _told(reply)
+
+
+def _refused(call: ServedCall, operation: str) -> Values | None:
+    if not call.rights.cluster(operation):
+        return {"error_code": ErrorCode.cluster_authorization_failed, "current_leader": _NOBODY}
+    named = call.field("cluster_id")
+    if named is not None and named != call.cluster.cluster_id:
+        return {"error_code": ErrorCode.inconsistent_cluster_id, "current_leader": _NOBODY}
+    return None
+
+
+def _endpoints(call: ServedCall, listeners: Iterable[Any]) -> tuple[Endpoint, ...]:
+    """Where the simulated controllers listen, for the addresses at which they are served."""
+    hosts = call.cluster.world.quorum.shared.hosts
+    by_port = {call.cluster.ports[node]: node.id for node in call.cluster.nodes(NodeRole.CONTROLLER)}
+    found = []
+    for listener in listeners:
+        known = hosts.get(by_port.get(listener.port, -1))
+        if known is None or listener.host not in ("127.0.0.1", "localhost"):
+            found.append(Endpoint(listener.name, listener.host, listener.port))
+        else:
+            found.append(Endpoint(listener.name, known.host, known.port))
+    return tuple(found)
+
+
+async def ask_leader(call: ServedCall, body: VoterRequest | UpdateFeature, timeout: int) -> Any:
+    """A broker hands it on to the leader; a controller that does not lead says so."""
+    if not call.at_broker:
+        return await call.ask(body, timeout)
+    leader = call.cluster.world.quorum.leader
+    if leader is None:
+        raise NodeSilent
+
+    def hand_on(process: BrokerProcess, answer: Answer) -> None:
+        process.endpoint.ask(controller(leader.id), body, timeout, answer)
+
+    return await call.ask(Perform(hand_on), timeout)
+
+
+def _words(call: ServedCall, key: ReplicaKey) -> dict[RaftError, str]:
+    """What Kafka says of voters that are there, or not there, already."""
+    leader = call.cluster.world.quorum.leader
+    held = () if leader is None else leader.voters.keys
+    voters = ", ".join(map(_java, held))
+    return {
+        RaftError.VOTER_NOT_FOUND: f"Cannot remove voter {_java(key)} from the set of voters [{voters}]",
+        RaftError.DUPLICATE_VOTER: f"The voter id for {_java(key)} is already included in the set of voters "
+        f"[{voters}].",
+    }
+
+
+def _java(key: ReplicaKey) -> str:
+    return f"ReplicaKey(id={key.id}, directoryId={key.directory_id or '<undefined>'})"
+
+
+def _told(reply: Any, words: Mapping[RaftError, str] | None = None) -> Values:
+    error, said = ErrorCode.not_controller, None
+    if isinstance(reply, RaftVoterReply):
+        refusal = reply.refusal
+        error = ErrorCode.none if refusal is None else ErrorCode[refusal.error.value.lower()]
+        said = None if refusal is None else (words or {}).get(refusal.error, refusal.reason)
+    return {"error_code": error, "error_message": said, "current_leader": _NOBODY}

@@ -1,0 +1,166 @@
+"""One node's listener, and what becomes of its connections when the node dies, hangs or is cut off."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+from backends.simulator.events import BrokerStopped, Event
+from backends.simulator.network import OPERATOR, NetworkNode, NodeRole
+from backends.simulator.served.client_connection import ClientConnection
+from backends.simulator.served.frame_faults import FrameFaults
+
+if TYPE_CHECKING:
+    from backends.simulator.served.served_cluster import ServedCluster
+
+BACKLOG = 128
+AT_MOST = 1_000
+"""Connections at once; more are closed as they come."""
+AGAIN = 0.05
+"""Seconds until a port that could not be bound is tried again."""
+
+
+class NodeListener:
+    """Keeps its port for as long as it lives, so that nobody else gets it while the node is down.
+
+    A node that was killed refuses, and its connections are reset. A machine that lost its power says nothing any
+    more, and so does one that the operator is cut off from: new connections are taken and nothing is answered.
+    """
+
+    def __init__(self, cluster: ServedCluster, node: NetworkNode) -> None:
+        self.cluster = cluster
+        self.node = node
+        self.frame_faults = FrameFaults()
+        self._socket: socket.socket | None = None
+        self._server: asyncio.Server | None = None
+        self._connections: dict[ClientConnection, asyncio.Task[None]] = {}
+        self._process: object | None = None
+        self._dark = False
+        self._address = ("", 0)
+        self._switching: asyncio.Task[None] | None = None
+        if node.role is NodeRole.BROKER:
+            cluster.world.events.subscribers.append(self._saw)
+
+    def _saw(self, event: Event) -> None:
+        if isinstance(event, BrokerStopped) and event.broker == self.node.id:
+            self._dark = event.power_lost
+
+    async def bind(self, host: str, port: int) -> int:
+        """Take the port. Raises OSError where it is taken."""
+        held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            # Any free port must not be that of another simulator's node that is down: that one is bound for reuse.
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(port != 0))
+            held.setblocking(False)
+            held.bind((host, port))
+            # What a client has not closed yet must not keep the node from its own port when it comes back.
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        except OSError:
+            held.close()
+            raise
+        self._socket = held
+        self._address = held.getsockname()
+        self._process = self._present()
+        await self._listen()
+        return int(self._address[1])
+
+    async def _listen(self) -> None:
+        if self._socket is None:
+            self._socket = self._bound_anew()
+        if self._process is not None or self._dark:
+            held, self._socket = self._socket, None
+            self._server = await asyncio.start_server(self._take, sock=held, backlog=BACKLOG)
+
+    def _bound_anew(self) -> socket.socket:
+        """Raises OSError."""
+        held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.setblocking(False)
+            held.bind(self._address)
+        except OSError:
+            held.close()
+            raise
+        return held
+
+    def _present(self) -> object | None:
+        """The process that serves there now: a broker that starts listens once it has the metadata, as Kafka's."""
+        world = self.cluster.world
+        if self.node.role is NodeRole.CONTROLLER:
+            return world.controllers.get(self.node.id)
+        process = world.brokers.get(self.node.id)
+        return process if process is not None and process.offset >= 0 else None
+
+    @property
+    def answers(self) -> bool:
+        """Whether the node serves and the operator reaches it."""
+        return self._process is not None and self.cluster.world.network.connected(OPERATOR, self.node)
+
+    def look(self) -> None:
+        """Follow the node: reset what was connected to a process that is gone, stop or begin to listen."""
+        present = self._present()
+        powered = self._dark and self.node.id in self.cluster.world.brokers
+        if present is self._process and not powered:
+            return
+        gone = self._process is not None
+        self._process = present
+        if powered:
+            self._dark = False
+        if gone and not self._dark:
+            self._reset_all()
+        if self._switching is None or self._switching.done():
+            self._switching = asyncio.get_running_loop().create_task(self._switch())
+
+    async def _switch(self) -> None:
+        wanted = self._process is not None or self._dark
+        while (self._server is not None) != wanted:
+            if self._server is not None:
+                server, self._server = self._server, None
+                server.close()
+            # The port stays bound, so that it cannot be taken by another while nobody listens.
+            pause = 0.0
+            try:
+                await self._listen()
+            except OSError:
+                pause = AGAIN
+            await asyncio.sleep(pause)
+            wanted = self._process is not None or self._dark
+
+    def _reset_all(self) -> None:
+        for connection, task in list(self._connections.items()):
+            connection.reset()
+            task.cancel()
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        connection = ClientConnection(self, reader, writer)
+        if len(self._connections) >= AT_MOST:
+            connection.reset()
+            return
+        self._connections[connection] = task
+        try:
+            await connection.serve()
+        except asyncio.CancelledError:
+            if self._server is not None and task.uncancel() > 0:
+                raise
+        finally:
+            self._connections.pop(connection, None)
+            connection.reset()
+
+    async def close(self) -> None:
+        """May be called twice."""
+        if self._switching is not None:
+            self._switching.cancel()
+        if self._saw in self.cluster.world.events.subscribers:
+            self.cluster.world.events.subscribers.remove(self._saw)
+        server, self._server = self._server, None
+        tasks = list(self._connections.values())
+        self._reset_all()
+        if server is not None:
+            server.close()
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        await asyncio.gather(*tasks, return_exceptions=True)

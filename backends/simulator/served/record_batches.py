@@ -1,0 +1,159 @@
+"""Record batches (KIP-98's format, magic 2) of logs that hold epoch spans and no records.
+
+What clients produced is kept by (epoch, offset), which is one record in whichever log it lies; what the scenario's
+own producers wrote is made up when it is read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from io import BytesIO
+from struct import Struct
+from typing import NamedTuple
+
+from kio.records.readers import read_batch
+from kio.records.schema import NewRecordBatch, Record, RecordBatch
+from kio.records.writers import write_new_batch
+from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
+
+from recovery.model import EpochSpan, TopicPartition
+
+_BASE = Struct(">q")
+_EPOCH = Struct(">i")
+_EPOCH_AT = 12
+_HEADER = Struct(">qiibIhiqqqhii")
+_MAGIC = 2
+_COMPRESSION = 0x07
+_TRANSACTIONAL = 0x10
+MADE_UP = 500
+"""Records in a batch that is made up."""
+
+
+class BadRecords(ValueError):
+    """What a producer sent is no record batch of the present format, or is damaged."""
+
+
+class Compressed(BadRecords):
+    """Compressed by a codec: nothing here reads that."""
+
+
+class ProducedBatch(NamedTuple):
+    """A batch as it was produced; sequence and producer are -1 where the producer is not idempotent."""
+
+    data: bytes
+    records: int
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+
+
+def read_produced(data: bytes) -> ProducedBatch:
+    """The one batch of a produce request. Raises BadRecords."""
+    if len(data) < _HEADER.size:
+        raise BadRecords("a batch that is cut")
+    head = _HEADER.unpack_from(data)
+    _, length, _, magic, _, attributes, last_delta, _, _, producer, epoch, sequence, count = head
+    if magic != _MAGIC or length + 12 != len(data) or attributes & _TRANSACTIONAL:
+        raise BadRecords("one batch of magic 2, outside of a transaction, is what is taken here")
+    if attributes & _COMPRESSION:
+        raise Compressed("compressed")
+    try:
+        read_batch(data, 0)
+    except Exception as error:  # kio's readers raise as many kinds of errors as there are formats
+        raise BadRecords(str(error)) from None
+    if count < 1 or last_delta != count - 1:
+        raise BadRecords(f"{count} records that end at {last_delta}")
+    return ProducedBatch(data, count, producer, epoch, sequence)
+
+
+class _StoredBatches(NamedTuple):
+    starts: list[int]
+    ends: list[int]
+    batches: list[bytes]
+
+
+class RecordContents:
+    """The records that clients produced, of all logs together."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[TopicPartition, int], _StoredBatches] = {}
+
+    def add(self, tp: TopicPartition, span: EpochSpan, batch: ProducedBatch) -> None:
+        """A leader has appended ``batch`` as ``span``."""
+        data = bytearray(batch.data)
+        _BASE.pack_into(data, 0, span.start)
+        _EPOCH.pack_into(data, _EPOCH_AT, span.epoch)
+        held = self._held.setdefault((tp, span.epoch), _StoredBatches([], [], []))
+        held.starts.append(span.start)
+        held.ends.append(span.end)
+        held.batches.append(bytes(data))
+
+    def forget(self, topic: str) -> None:
+        """The topic was deleted."""
+        for key in [key for key in self._held if key[0].topic == topic]:
+            del self._held[key]
+
+    def read(self, tp: TopicPartition, span: EpochSpan, time_of: Callable[[int], int]) -> Iterator[bytes]:
+        """The batches of exactly ``span``; ``time_of`` gives a made-up record's timestamp in ms."""
+        held = self._held.get((tp, span.epoch), _StoredBatches([], [], []))
+        offset = span.start
+        at = max(bisect_right(held.starts, offset) - 1, 0)
+        while offset < span.end:
+            while at < len(held.starts) and held.ends[at] <= offset:
+                at += 1
+            if at < len(held.starts) and held.starts[at] <= offset:
+                end = min(held.ends[at], span.end)
+                whole = held.starts[at] == offset and held.ends[at] == end
+                data = held.batches[at]
+                yield data if whole else _part(data, EpochSpan(span.epoch, offset, end))
+            else:
+                until = held.starts[at] if at < len(held.starts) else span.end
+                end = _same_time(offset, min(until, span.end, offset + MADE_UP), time_of)
+                yield _made_up(EpochSpan(span.epoch, offset, end), time_of(offset))
+            offset = end
+
+
+def _part(data: bytes, span: EpochSpan) -> bytes:
+    """What a truncation has left of a batch."""
+    batch, _ = read_batch(data, 0)
+    kept = [record for record in batch.records if span.start <= record.offset < span.end]
+    return _written(span, kept, batch)
+
+
+def _same_time(start: int, end: int, time_of: Callable[[int], int]) -> int:
+    """Where the records end that were written together with the one at ``start``."""
+    time = time_of(start)
+    return next((offset for offset in range(start + 1, end) if time_of(offset) != time), end)
+
+
+def _made_up(span: EpochSpan, time_ms: int) -> bytes:
+    # kio truncates to milliseconds what has become a float: a tenth of one more does not change them.
+    timestamp = TZAwareMicros.parse(datetime.fromtimestamp(time_ms / 1000 + 0.0001, UTC))
+    records = [
+        Record(
+            attributes=i8(0),
+            timestamp=timestamp,
+            offset=i64(offset),
+            key=None,
+            value=f"record {offset} of epoch {span.epoch}".encode(),
+            headers=(),
+        )
+        for offset in range(span.start, span.end)
+    ]
+    return _written(span, records, None)
+
+
+def _written(span: EpochSpan, records: list[Record], whole: RecordBatch | None) -> bytes:
+    buffer = BytesIO()
+    batch = NewRecordBatch(
+        producer_id=i64(-1) if whole is None else whole.producer_id,
+        producer_epoch=i16(-1) if whole is None else whole.producer_epoch,
+        partition_leader_epoch=i32(span.epoch),
+        base_sequence=i32(-1),
+        records=tuple(records),
+        attributes=i16(0),
+    )
+    write_new_batch(buffer, batch)
+    return buffer.getvalue()

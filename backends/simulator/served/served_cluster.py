@@ -1,0 +1,146 @@
+"""The served cluster: the simulation, its clock, a listener for each node, and what only the wire has."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from backends.simulator.loop import MILLISECOND
+from backends.simulator.network import NetworkNode, NodeRole
+from backends.simulator.scenario.build import Scenario
+from backends.simulator.served.api_versions import Versions, offered
+from backends.simulator.served.client_state import ClientState
+from backends.simulator.served.clock import Clock
+from backends.simulator.served.node_listener import NodeListener
+from backends.simulator.served.principals import Principal
+from backends.simulator.simulation import Simulation
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class ServedClusterOptions:
+    """``speed`` in virtual seconds a second, 0: time stands still. ``port_base`` 0: any ports that are free.
+
+    ``without`` are calls that are hidden, with a version: from that one on. With ``users`` every listener wants
+    SASL PLAIN. ``cluster_id`` empty: one that is the same for a scenario and seed.
+    """
+
+    seed: int = 1
+    speed: float = 1.0
+    port_base: int = 0
+    without: frozenset[tuple[int, int | None]] = frozenset()
+    users: Mapping[str, Principal] = field(default_factory=dict)
+    cluster_id: str = ""
+
+
+class ServedCluster:
+    """One scenario on the wire, from the moment at which its operator comes; or a ``simulation`` that somebody else
+    holds and goes on with, as it is.
+
+    Start and close it in one running event loop. ``ports`` are known once it is started; they stay with their
+    nodes, whatever happens to these.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        options: ServedClusterOptions | None = None,
+        simulation: Simulation | None = None,
+    ) -> None:
+        self.options = options or ServedClusterOptions()
+        self.scenario = scenario
+        self.simulation = simulation or Simulation(scenario, self.options.seed)
+        self.world = self.simulation.world
+        if simulation is None:
+            self.simulation.advance_to(scenario.operator_at)
+        self.cluster_id = self.options.cluster_id or _cluster_id(scenario.name, self.options.seed)
+        self.clock = Clock(self.simulation, self.options.speed, self._look)
+        self.client_state = ClientState()
+        self.ports: dict[NetworkNode, int] = {}
+        self._began_ms = int(time.time() * 1000) - self.simulation.now // MILLISECOND
+        without = self.options.without
+        self._offered = {role: offered(role, without) for role in (NodeRole.BROKER, NodeRole.CONTROLLER)}
+        self._listeners: dict[NetworkNode, NodeListener] = {}
+
+    async def start(self) -> None:
+        """Listen at every node that is up. Raises OSError where a port is taken; then nothing listens."""
+        nodes = sorted(self.world.nodes(), key=lambda node: (node.role is not NodeRole.BROKER, node.id))
+        try:
+            for number, node in enumerate(nodes):
+                listener = self._listeners[node] = NodeListener(self, node)
+                base = self.options.port_base
+                port = base + number if base else 0
+                self.ports[node] = await listener.bind(HOST, port)
+        except OSError as error:
+            await self.close()
+            raise OSError(error.errno, f"port {port}: {error.strerror}") from None
+        self._look()
+        self.clock.start()
+
+    async def close(self) -> None:
+        """Stop listening and drop every connection; in any state, and twice."""
+        self.clock.stop()
+        for listener in self._listeners.values():
+            await listener.close()
+        self._listeners.clear()
+
+    async def __aenter__(self) -> ServedCluster:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def bootstrap(self) -> str:
+        """Every broker's address."""
+        return self._addresses(NodeRole.BROKER)
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        return self._addresses(NodeRole.CONTROLLER)
+
+    def _addresses(self, role: NodeRole) -> str:
+        return ",".join(f"{HOST}:{port}" for node, port in self.ports.items() if node.role is role)
+
+    def listener(self, node: NetworkNode) -> NodeListener:
+        return self._listeners[node]
+
+    def offered(self, role: NodeRole) -> Versions:
+        """What a node of that role says in ApiVersions."""
+        return self._offered[role]
+
+    def _look(self) -> None:
+        """Something may have happened: who is down does not listen any more."""
+        for listener in self._listeners.values():
+            listener.look()
+
+    def in_epoch_ms(self, virtual_ms: int) -> int:
+        """A time of the simulation as ms since the epoch; -1 stays -1."""
+        return virtual_ms if virtual_ms < 0 else self._began_ms + virtual_ms
+
+    def seen_ms(self, virtual_ms: int) -> int:
+        """As :meth:`in_epoch_ms`, for what is compared with the time now: as long ago as it is in virtual time."""
+        if virtual_ms < 0:
+            return virtual_ms
+        return int(time.time() * 1000) - (self.simulation.now // MILLISECOND - virtual_ms)
+
+    def nodes(self, role: NodeRole, ids: Iterable[int] | None = None) -> Sequence[NetworkNode]:
+        """The nodes of that role that are in the scenario, or those of ``ids``."""
+        wanted = None if ids is None else set(ids)
+        return [node for node in self.ports if node.role is role and (wanted is None or node.id in wanted)]
+
+
+def _cluster_id(name: str, seed: int) -> str:
+    """As Kafka prints one: 22 characters of URL-safe base64, the same for a scenario and seed."""
+    return cluster_id_of(hashlib.sha256(f"cluster {name} {seed}".encode()).digest()[:16])
+
+
+def cluster_id_of(sixteen: bytes) -> str:
+    """16 bytes as Kafka prints an id; never with a dash in front, which a command would take for an option."""
+    text = base64.urlsafe_b64encode(sixteen).decode().rstrip("=")
+    return f"A{text[1:]}" if text.startswith("-") else text
