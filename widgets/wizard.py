@@ -12,8 +12,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 
-from widgets.lines import Lines
 from widgets.text import BLANK, Line, Piece, Tone, fold, lasting, line, printable
+from widgets.text_lines import Lines
 
 BAR = 30
 
@@ -28,7 +28,7 @@ class StepState(StrEnum):
     SKIPPED = "not needed"
 
 
-class Progress(NamedTuple):
+class StepProgress(NamedTuple):
     """``done`` of ``of`` of a ``unit``; ``left_s`` is the estimate in seconds, None where there is none."""
 
     done: int
@@ -38,7 +38,7 @@ class Progress(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WizardStep:
     """One step. ``commands`` are what to run on ``host``, word for word; ``sends`` what the tool sends itself;
     ``waits_for`` the condition; ``held`` why it cannot be done yet; ``wrong`` what can go wrong; ``back`` how to go
     back; ``problem`` why it failed; ``stands`` what the set stands after it.
@@ -56,7 +56,7 @@ class Step:
     back: str = ""
     problem: str = ""
     stands: str = ""
-    progress: Progress | None = None
+    progress: StepProgress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ class Wizard:
     """The steps; ``stands`` says what the quorum stands meanwhile. ``current`` is None when all is done."""
 
     title: str
-    steps: tuple[Step, ...]
+    steps: tuple[WizardStep, ...]
     stands: str = ""
 
     @property
-    def current(self) -> Step | None:
+    def current(self) -> WizardStep | None:
         return next((s for s in self.steps if s.state in (StepState.CURRENT, StepState.FAILED)), None)
 
 
@@ -95,7 +95,7 @@ def step_list(wizard: Wizard, width: int) -> list[Line]:
     return lines
 
 
-def step_text(step: Step, width: int) -> list[Line]:
+def step_text(step: WizardStep, width: int) -> list[Line]:
     """One step in full. The command stands alone on its lines, to be copied."""
     lines = fold(line(Piece(printable(step.title), Tone.HEAD)), width)
     lines += _told("", step.text, Tone.PLAIN, width)
@@ -121,7 +121,7 @@ def _told(label: str, text: str, tone: Tone, width: int) -> list[Line]:
     return fold(line(Piece(label, Tone.STRONG), Piece(printable(text), tone)), width, "  ") if text else []
 
 
-def _progress(progress: Progress | None, width: int) -> list[Line]:
+def _progress(progress: StepProgress | None, width: int) -> list[Line]:
     if progress is None:
         return []
     share = progress.done / progress.of if progress.of else 1.0
@@ -147,7 +147,7 @@ class WizardView(Vertical):
     class Go(Message):
         """Somebody wants the current step to be carried out, or looked at again."""
 
-        def __init__(self, step: Step) -> None:
+        def __init__(self, step: WizardStep) -> None:
             super().__init__()
             self.step = step
 

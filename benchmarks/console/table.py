@@ -20,7 +20,7 @@ from textual.pilot import Pilot
 from recovery.model import PartitionState
 from widgets import theme
 from widgets.partitions import PartitionRow, PartitionsPane, PartitionsView, bare_row
-from widgets.table import Filter, RowTable
+from widgets.table import RowFilter, RowTable
 
 ROWS = 200_000
 LIMIT_SECONDS = 0.3
@@ -93,8 +93,8 @@ async def _stalls(
         ("sort by name", lambda: table.sort_by("partition")),
         ("sort by state, from high to low", lambda: table.sort_by("state", reverse=True)),
         ("refill while sorted", lambda: fill(second)),
-        ("filter by text", lambda: table.filter_by(Filter("topic-017"))),
-        ("filter by a regular expression", lambda: table.filter_by(Filter("9.*-[0-4]$", regex=True))),
+        ("filter by text", lambda: table.filter_by(RowFilter("topic-017"))),
+        ("filter by a regular expression", lambda: table.filter_by(RowFilter("9.*-[0-4]$", regex=True))),
         ("no filter", lambda: table.filter_by(None)),
         ("group by topic", lambda: table.group_by("topic")),
         ("fold every group", lambda: table.fold_all(True)),

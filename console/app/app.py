@@ -22,8 +22,8 @@ from textual.worker import Worker
 
 from backends.base.protocol import Backend
 from console import backends
-from console.app.desk.desk import Desk
 from console.app.halt import ConsoleSupervisor
+from console.app.main_screen.main_screen import MainScreen
 from console.app.picker import places, target_of
 from console.app.session.safety import forbidden
 from console.app.session.session import Opening, Session
@@ -36,10 +36,10 @@ from console.paths import state_dir
 from console.signals import LIMIT_SECONDS, StopRequest, status_of_signal
 from console.target import Target
 from widgets import theme
-from widgets.dialogs.confirm import Confirmation
-from widgets.dialogs.once import Once
-from widgets.dialogs.picker import Place, PlacePicker
-from widgets.frame.bottom import Say
+from widgets.bars.message_bars import MessageBar
+from widgets.dialogs.cluster_picker import ClusterChoice, ClusterPicker
+from widgets.dialogs.confirmation import Confirmation
+from widgets.dialogs.dismiss_once import DismissOnce
 from widgets.text import Tone
 
 _EPOCH = time.time() - time.monotonic()
@@ -66,7 +66,7 @@ class Options:
     make: Callable[[Target, Callable[[str], None]], Backend] = field(default=backends.backend)
 
 
-class Palette(Once[Any], CommandPalette):
+class Palette(DismissOnce[Any], CommandPalette):
     """Textual's, whose second Enter would take the screen below, and whose search ends the app where it is closed
     before it has its parts.
     """
@@ -112,8 +112,8 @@ class Console(App[int], inherit_bindings=False):
         return self.program.supervisor.stop
 
     @property
-    def desk(self) -> Desk | None:
-        return next((screen for screen in self.screen_stack if isinstance(screen, Desk)), None)
+    def desk(self) -> MainScreen | None:
+        return next((screen for screen in self.screen_stack if isinstance(screen, MainScreen)), None)
 
     async def on_mount(self) -> None:
         supervisor = self.program.supervisor
@@ -134,7 +134,7 @@ class Console(App[int], inherit_bindings=False):
         why = forbidden(
             read_only_option=self.options.read_only, profile=target.read_only, served=self.options.served
         )
-        desk = Desk(self, guide=self.options.guide)
+        desk = MainScreen(self, guide=self.options.guide)
         say = self.warnings.append
         make = self.options.make
         opening = Opening(target, lambda: make(target, say), self.options.clock, why, self.options.beats)
@@ -160,9 +160,9 @@ class Console(App[int], inherit_bindings=False):
 
     def pick(self, note: str = "") -> None:
         """The picker: of a console that has no cluster it is the only screen, and leaving it ends the console."""
-        self.push_screen(PlacePicker(places(), note), self._picked)
+        self.push_screen(ClusterPicker(places(), note), self._picked)
 
-    def _picked(self, place: Place | None) -> None:
+    def _picked(self, place: ClusterChoice | None) -> None:
         if place is None:
             if self.session is None:
                 self.exit(0)
@@ -237,7 +237,7 @@ class Console(App[int], inherit_bindings=False):
 
     def action_say_quit(self) -> None:
         """Where it is read: a screen with a line of its own covers the desk's."""
-        lines = self.screen.query(Say)
+        lines = self.screen.query(MessageBar)
         if self.screen is not self.desk and lines:
             lines.first().say("Esc leaves this")
         elif self.desk is not None:

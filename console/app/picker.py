@@ -5,22 +5,22 @@ from __future__ import annotations
 from console.errors import InputError
 from console.paths import config_dir
 from console.target import Target, resolve
-from widgets.dialogs.picker import Kind, Place
+from widgets.dialogs.cluster_picker import ClusterChoice, ClusterKind
 
 
-def places() -> tuple[Place, ...]:
+def places() -> tuple[ClusterChoice, ...]:
     """Profiles first; a settings file that is wrong is a line that says so. Nobody is contacted."""
     return (*_profiles(), *_scenarios())
 
 
-def target_of(place: Place) -> Target:
+def target_of(place: ClusterChoice) -> Target:
     """Raises InputError."""
-    if place.kind is Kind.PROFILE:
+    if place.kind is ClusterKind.PROFILE:
         return resolve(None, place.name, None, None)
     return resolve(None, None, place.name, None)
 
 
-def _profiles() -> tuple[Place, ...]:
+def _profiles() -> tuple[ClusterChoice, ...]:
     from console.settings import load  # noqa: PLC0415  # pydantic and yaml are for the picker only
 
     path = config_dir() / "clusters.yaml"
@@ -32,14 +32,14 @@ def _profiles() -> tuple[Place, ...]:
         # The line and the mistake first: the whole path stands below the list.
         problem = str(error).removeprefix(f"{path}:").strip()
         problem = f"line {problem}" if problem[:1].isdigit() else problem
-        return (Place(Kind.PROFILE, path.name, f"in {path}", problem=problem),)
+        return (ClusterChoice(ClusterKind.PROFILE, path.name, f"in {path}", problem=problem),)
     return tuple(
-        Place(Kind.PROFILE, name, "", profile.bootstrap, profile.read_only)
+        ClusterChoice(ClusterKind.PROFILE, name, "", profile.bootstrap, profile.read_only)
         for name, profile in settings.clusters.items()
     )
 
 
-def _scenarios() -> tuple[Place, ...]:
+def _scenarios() -> tuple[ClusterChoice, ...]:
     from backends.simulator.scenario.files import names, read  # noqa: PLC0415
 
-    return tuple(Place(Kind.SCENARIO, name, read(name).title) for name in names())
+    return tuple(ClusterChoice(ClusterKind.SCENARIO, name, read(name).title) for name in names())

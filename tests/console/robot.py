@@ -18,8 +18,8 @@ from textual.widgets import Input
 
 from backends.base.protocol import Backend
 from console.app.app import Console, Options
-from console.app.desk.ask import AskOne
-from console.app.desk.desk import Desk
+from console.app.main_screen.main_screen import MainScreen
+from console.app.main_screen.question_dialogs import ChoiceQuestion
 from console.app.session.session import Session
 from console.app.session.view import Link
 from console.cli.base.run import Program
@@ -29,8 +29,8 @@ from console.signals import Supervisor
 from console.target import Target, resolve
 from recovery.model import TopicPartition
 from tests.unit.widgets.harness import text_of
-from widgets.dialogs.confirm import Confirmation
-from widgets.frame.bottom import Say
+from widgets.bars.message_bars import MessageBar
+from widgets.dialogs.confirmation import Confirmation
 from widgets.plan import CandidatePicker
 from widgets.table import RowTable
 
@@ -65,7 +65,7 @@ class Robot:
     # What is seen
 
     @property
-    def desk(self) -> Desk:
+    def desk(self) -> MainScreen:
         desk = self.app.desk
         assert desk is not None, "no cluster is open"
         return desk
@@ -81,7 +81,7 @@ class Robot:
 
     @property
     def said(self) -> str:
-        return self.desk.query_one(Say).text
+        return self.desk.query_one(MessageBar).text
 
     async def until(self, condition: Callable[[], object], what: str) -> None:
         """Waits until it is so; a condition that never comes fails with what is on the screen."""
@@ -167,7 +167,7 @@ class Robot:
         before = self.session.draft.plan
         await self.press("c")
         if broker is not None:
-            await self.asked(AskOne)
+            await self.asked(ChoiceQuestion)
             await self.press("down", "enter")
             await self.picks(broker)
         await self.until(lambda: self.session.draft.plan is not before, "a row in the plan")

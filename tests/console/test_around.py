@@ -18,8 +18,8 @@ from console.simulator_backend import scenario
 from console.target import Target
 from recovery.model import TopicPartition
 from tests.console.robot import console
-from widgets.dialogs.help import HelpScreen
-from widgets.dialogs.picker import PlacePicker
+from widgets.dialogs.cluster_picker import ClusterPicker
+from widgets.dialogs.help_screen import HelpScreen
 from widgets.table import RowTable
 from widgets.theme import PLAIN
 
@@ -163,15 +163,15 @@ async def test_escape_leads_back_the_way_one_came() -> None:
 
 async def test_bare_it_offers_scenarios_and_opens_what_is_chosen() -> None:
     async with console(None) as robot:
-        await robot.asked(PlacePicker)
+        await robot.asked(ClusterPicker)
         await robot.sees("last-replica-standing", "SIMULATOR")
         picker = robot.app.screen
-        assert isinstance(picker, PlacePicker)
+        assert isinstance(picker, ClusterPicker)
         await robot.press("enter")
         await robot.until(lambda: robot.app.desk is not None, "a cluster")
         await robot.looked()
         await robot.press("C")
-        await robot.asked(PlacePicker)
+        await robot.asked(ClusterPicker)
         await robot.press("escape")
         await robot.until(lambda: robot.app.screen is robot.desk, "the same cluster")
 
@@ -181,7 +181,7 @@ async def test_another_cluster_begins_read_only_without_marks_and_without_a_plan
         await robot.chooses(1)
         await robot.arms()
         await robot.press("a", "C")
-        await robot.asked(PlacePicker)
+        await robot.asked(ClusterPicker)
         table = robot.app.screen.query_one(RowTable)
         wanted = next(place for place in places() if place.name == "stale-long-tail")
         await robot.until(lambda: table.move_to((wanted.kind, wanted.name)), "that scenario")
@@ -254,7 +254,7 @@ async def test_a_mistake_in_the_profiles_is_a_line_with_its_place_and_the_scenar
     settings.parent.mkdir(parents=True)
     settings.write_text("clusters:\n  production: {bootstrap: 'kafka:9092', colur: red}\n", encoding="utf-8")
     async with console(None, size=(200, 40)) as robot:
-        await robot.asked(PlacePicker)
+        await robot.asked(ClusterPicker)
         await robot.sees("clusters.yaml", "line 2: ", "there is no such setting", "last-replica-standing")
 
 

@@ -11,19 +11,19 @@ from textual.widgets import OptionList
 from backends.base.answers import ClusterInfo
 from backends.base.errors import Unreachable
 from backends.simulator.adapter import SimulatorBackend
-from console.app.desk.ask import Answer, AskOne, AskText
+from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
 from console.app.session.view import Link
 from console.simulator_backend import scenario
 from console.target import Target
 from tests.console.robot import console
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
-from widgets.lines import Lines
+from widgets.text_lines import Lines
 
 ANSWERS = (
-    Answer("wait", "wait: leave it"),
-    Answer("choose", "choose a leader"),
-    Answer("no", "no", "not now"),
+    AnswerOption("wait", "wait: leave it"),
+    AnswerOption("choose", "choose a leader"),
+    AnswerOption("no", "no", "not now"),
 )
 
 
@@ -55,7 +55,7 @@ async def test_an_empty_line_is_no_answer_and_leaves_the_question_open() -> None
     taken: list[str | None] = []
     app = Harness(Lines())
     async with app.run_test(size=(80, 24)) as pilot:
-        app.push_screen(AskText("To which file?"), taken.append)
+        app.push_screen(TextQuestion("To which file?"), taken.append)
         await pilot.pause()
         await pilot.press("enter")
         await pilot.pause()
@@ -71,7 +71,7 @@ async def test_the_answer_that_enter_takes_carries_a_sign_without_colour_too(nam
     taken: list[str | None] = []
     app = Harness(Lines(), theme_name=name)
     async with app.run_test(size=(80, 24)) as pilot:
-        app.push_screen(AskOne("How much must be known?", ANSWERS), taken.append)
+        app.push_screen(ChoiceQuestion("How much must be known?", ANSWERS), taken.append)
         await pilot.pause()
         assert "► wait: leave it" in text_of(app)
         await pilot.press("down")

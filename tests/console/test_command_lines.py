@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from console.app.desk.command_lines import command_line
+from console.app.main_screen.equivalent_command import command_line
 from console.app.session.draft import Draft
 from console.app.session.rows import Rows
 from console.app.session.view import Choosing

@@ -10,7 +10,7 @@ from console.journal.lines import REORDER
 from console.journal.unfinished import unfinished
 from recovery.model import TopicPartition
 from tests.console.robot import Robot, console, program, records
-from widgets.dialogs.confirm import Confirmation
+from widgets.dialogs.confirmation import Confirmation
 
 PAYMENTS = TopicPartition("payments", 0)
 

@@ -14,7 +14,7 @@ from backends.base.answers import Designation, Election, SurveyRequest, SurveyRe
 from backends.base.protocol import Backend, Progress, Recorder, Stop
 from backends.simulator.adapter import SimulatorBackend
 from console.app.controller_replacement.screen import WizardScreen
-from console.app.desk.ask import AskOne
+from console.app.main_screen.question_dialogs import ChoiceQuestion
 from console.app.session.view import Link
 from console.operations import election_batches
 from console.simulator_backend import scenario
@@ -22,8 +22,8 @@ from console.target import Target, resolve
 from tests.console.faults import answers_again, hangs
 from tests.console.robot import Robot, console, records, reports
 from tests.console.test_wizard import SCENARIO, opens_the_wizard
-from widgets.dialogs.help import HelpScreen
-from widgets.frame.title import TitleBar
+from widgets.bars.title_bar import TitleBar
+from widgets.dialogs.help_screen import HelpScreen
 
 LOST = "last-replica-standing"
 
@@ -67,7 +67,7 @@ def gives(backend: SimulatorBackend) -> Callable[[Target, object], Backend]:
 
 async def plans_everything(robot: Robot) -> None:
     await robot.press("a", "c")
-    await robot.asked(AskOne)
+    await robot.asked(ChoiceQuestion)
     await robot.press("down", "down", "enter")
     await robot.until(lambda: len(robot.session.draft.partitions) > 1, "a plan")
     await robot.idle()
@@ -79,7 +79,7 @@ async def plans_everything(robot: Robot) -> None:
 async def test_a_second_key_takes_no_screen_but_the_one_it_was_meant_for(close: str) -> None:
     async with console(LOST) as robot:
         await robot.press("c")
-        await robot.asked(AskOne)
+        await robot.asked(ChoiceQuestion)
         robot.hits(close, close, close)
         await robot.until(lambda: robot.app.screen is robot.app.desk, "the desk")
         await robot.idle()
@@ -120,7 +120,7 @@ async def test_keys_that_come_while_another_cluster_is_opened_do_nothing() -> No
 async def test_what_is_chosen_of_a_cluster_that_was_lost_meanwhile_is_not_planned() -> None:
     async with console(LOST) as robot:
         await robot.press("c")
-        await robot.asked(AskOne)
+        await robot.asked(ChoiceQuestion)
         await hangs(robot, 0, 1, 2)
         robot.session.poller.ask()
         await robot.link_is(Link.LOST)

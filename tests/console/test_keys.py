@@ -9,22 +9,24 @@ from dataclasses import replace
 import pytest
 
 from backends.base.answers import RIGHTS_NOT_TOLD, ClusterInfo
-from console.app.desk.availability import Standing, why_not
-from console.app.desk.help import sections
+from console.app.main_screen.action_availability import ActionContext, why_not
+from console.app.main_screen.help_sections import sections
 from console.app.plan.view import how_to_plan
 from console.app.session.safety import SERVED, Safety
 from console.app.session.view import Link
 from console.operations.keys import ALL, BY_NAME, KEYS, OFFLINE, PANES, PLAN
 from recovery.model import Unknown, Why
-from widgets.dialogs.help import help_lines
+from widgets.dialogs.help_screen import help_lines
 from widgets.text import plain
 
 CLUSTER = ClusterInfo("c", (), 1, True, may_alter=True)
 CLUSTER_OF_OTHERS = replace(CLUSTER, may_alter=False)
 
 
-def standing(**changes: object) -> Standing:
-    usual = Standing(PLAN, Safety().arm(0.0), Link.UP, CLUSTER, 1, 1, "", "ElectLeaders v3 (native)", True)
+def standing(**changes: object) -> ActionContext:
+    usual = ActionContext(
+        PLAN, Safety().arm(0.0), Link.UP, CLUSTER, 1, 1, "", "ElectLeaders v3 (native)", True
+    )
     return usual._replace(**changes)  # type: ignore[arg-type]  # fields by name
 
 

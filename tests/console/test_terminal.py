@@ -128,11 +128,11 @@ def test_a_crash_leaves_the_terminal_whole_and_a_file_without_secrets(terminal: 
     planted.write_text(
         "import sys\n"
         "if any('console.cli.main' in word for word in sys.orig_argv):\n"
-        "    from console.app.desk import desk\n"
+        "    from console.app.main_screen import desk\n"
         "    def broken(self):\n"
         "        password = 'hunter2'\n"
         "        raise RuntimeError('sasl.password=hunter2 in ' + repr(self.pane))\n"
-        "    desk.Desk._help = broken\n",
+        "    main_screen.MainScreen._help = broken\n",
         encoding="utf-8",
     )
     terminal.types(f"export PYTHONPATH={home}:$PYTHONPATH", "Enter")

@@ -11,15 +11,15 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.network import OPERATOR, controller
 from backends.simulator.operate.membership import SimulatedMembership
 from console.app.controller_replacement.screen import WizardScreen
-from console.app.desk.quorum_view import quorum_view
+from console.app.main_screen.quorum_view import quorum_view
 from console.app.session.safety import IDLE_SECONDS
 from console.simulator_backend import scenario
 from console.target import Target
 from recovery.membership.quorum import Quorum
 from tests.console.faults import happens
 from tests.console.robot import Robot, console, records
-from widgets.dialogs.confirm import Confirmation
-from widgets.frame.bottom import Say
+from widgets.bars.message_bars import MessageBar
+from widgets.dialogs.confirmation import Confirmation
 
 SCENARIO = "controller-disk-failure"
 NODE = 102
@@ -198,7 +198,7 @@ async def test_why_a_step_is_not_sent_stands_as_long_as_it_holds(home: Path) -> 
         await silences(robot)
         await allows(robot)
         await robot.sees("5. NOW", "Not yet: ", "does not answer")
-        robot.app.screen.query_one(Say).clear_said()
+        robot.app.screen.query_one(MessageBar).clear_said()
         await robot.sees("Not yet: ", "does not answer")
         await hears_again(robot)
         # The voters are as they were agreed to, one is missing: nobody is asked a second time.
@@ -262,7 +262,7 @@ async def test_enter_twice_never_says_that_a_disk_was_replaced(home: Path) -> No
         await robot.sees("nothing is under way: Enter begins")
         await robot.press("enter")
         await robot.sees("d step is done", "d says so once it is, Enter does not")
-        robot.app.screen.query_one(Say).clear_said()
+        robot.app.screen.query_one(MessageBar).clear_said()
         await robot.press("enter", "enter")
         await robot.sees("d says so once it is, Enter does not")
         await robot.press("d")

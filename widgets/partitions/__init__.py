@@ -1,17 +1,23 @@
 """Pane 1: what is offline or under min ISR, whom to elect, and what that loses."""
 
-from widgets.partitions.pane import PartitionsPane, PartitionsView
-from widgets.partitions.row import Health, PartitionRow, bare_row, partition_row, worst_first
-from widgets.partitions.tally import Tally, tally
+from widgets.partitions.partition_counts import PartitionCounts, count_partitions
+from widgets.partitions.partition_row import (
+    PartitionHealth,
+    PartitionRow,
+    bare_row,
+    partition_row,
+    worst_first,
+)
+from widgets.partitions.partitions_pane import PartitionsPane, PartitionsView
 
 __all__ = [
-    "Health",
+    "PartitionCounts",
+    "PartitionHealth",
     "PartitionRow",
     "PartitionsPane",
     "PartitionsView",
-    "Tally",
     "bare_row",
+    "count_partitions",
     "partition_row",
-    "tally",
     "worst_first",
 ]

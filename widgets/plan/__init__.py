@@ -1,8 +1,8 @@
 """Pane 6: the plan."""
 
-from widgets.plan.candidates import in_plan
-from widgets.plan.pane import PlanPane
-from widgets.plan.pick import CandidatePicker
-from widgets.plan.view import Batch, PlanView, RowOutcome
+from widgets.plan.candidate_choices import in_plan
+from widgets.plan.candidate_picker import CandidatePicker
+from widgets.plan.plan_pane import PlanPane
+from widgets.plan.plan_view import BatchProgress, PlanView, RowOutcome
 
-__all__ = ["Batch", "CandidatePicker", "PlanPane", "PlanView", "RowOutcome", "in_plan"]
+__all__ = ["BatchProgress", "CandidatePicker", "PlanPane", "PlanView", "RowOutcome", "in_plan"]

@@ -1,6 +1,6 @@
 """Pane 4: the metadata quorum."""
 
-from widgets.quorum.pane import QuorumPane
-from widgets.quorum.view import Change, Member, QuorumView, Role
+from widgets.quorum.quorum_pane import QuorumPane
+from widgets.quorum.quorum_pane_view import QuorumMember, QuorumPaneView, QuorumRole, VoterChangePreview
 
-__all__ = ["Change", "Member", "QuorumPane", "QuorumView", "Role"]
+__all__ = ["QuorumMember", "QuorumPane", "QuorumPaneView", "QuorumRole", "VoterChangePreview"]

@@ -1,8 +1,8 @@
 """A table of any length that draws only what is seen, and whose selection is by identity."""
 
-from widgets.table.column import Column, Grouping
-from widgets.table.filtering import Filter
-from widgets.table.messages import Counts
-from widgets.table.rowtable import RowTable
+from widgets.table.row_filter import RowFilter
+from widgets.table.row_table import RowTable
+from widgets.table.table_column import Grouping, TableColumn
+from widgets.table.table_messages import RowCounts
 
-__all__ = ["Column", "Counts", "Filter", "Grouping", "RowTable"]
+__all__ = ["Grouping", "RowCounts", "RowFilter", "RowTable", "TableColumn"]

@@ -7,13 +7,13 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Generic
 
-from widgets.table import messages
-from widgets.table.arrange import Arranged, Group, GroupKey, Wanted, arrange, keys_in_slices
-from widgets.table.column import Column, Grouping, Row
-from widgets.table.filtering import Filter
-from widgets.table.messages import Counts
-from widgets.table.selection import Cursor, cursor_at, followed, keys_of
+from widgets.table import table_messages
+from widgets.table.row_arrangement import Arrangement, Group, GroupKey, TableQuery, arrange, keys_in_slices
+from widgets.table.row_cursor import Cursor, cursor_at, followed, keys_of
+from widgets.table.row_filter import RowFilter
 from widgets.table.slicing import Slicing
+from widgets.table.table_column import Grouping, Row, TableColumn
+from widgets.table.table_messages import RowCounts
 
 AT_ONCE = 2_000
 """Rows that are arranged within the call; more of them are arranged in slices, between other events."""
@@ -28,7 +28,7 @@ class Arranging(Slicing, Generic[Row]):
 
     def __init__(
         self,
-        columns: Sequence[Column[Row]],
+        columns: Sequence[TableColumn[Row]],
         key: Callable[[Row], Hashable],
         groupings: Sequence[Grouping[Row]],
         search: Callable[[Row], str] | None,
@@ -37,16 +37,16 @@ class Arranging(Slicing, Generic[Row]):
         super().__init__(id)
         self.columns = tuple(columns)
         self.groupings = tuple(groupings)
-        self._wanted: Wanted[Row] = Wanted(key, search or self._all_text)
+        self._wanted: TableQuery[Row] = TableQuery(key, search or self._all_text)
         self._rows: Sequence[Row] = ()
-        self._arranged: Arranged[Row] = Arranged((), (), (), (), key)
+        self._arranged: Arrangement[Row] = Arrangement((), (), (), (), key)
         self._finder: re.Pattern[str] | None = None
         self._cursor = Cursor(0, None)
         self._marks: frozenset[Hashable] = frozenset()
         self._marked_by_group: dict[str, int] = {}
         self._anchor: Hashable | None = None
         self._needs: dict[str, int] = {}
-        self._counts = Counts(0, 0, 0, 0)
+        self._counts = RowCounts(0, 0, 0, 0)
         self._told: tuple[Hashable | None, Row | None] = (None, None)
 
     def _all_text(self, row: Row) -> str:
@@ -92,7 +92,7 @@ class Arranging(Slicing, Generic[Row]):
         return tuple(row for row in self._arranged.rows if key(row) in self._marks) if self._marks else ()
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> RowCounts:
         return self._counts
 
     @property
@@ -102,7 +102,7 @@ class Arranging(Slicing, Generic[Row]):
         return (None if sort is None else sort.id), self._wanted.reverse
 
     @property
-    def filter(self) -> Filter | None:
+    def filter(self) -> RowFilter | None:
         return self._wanted.filter
 
     @property
@@ -113,7 +113,7 @@ class Arranging(Slicing, Generic[Row]):
         """Sorts by that column; None: in the order that the rows came in. Raises KeyError for an unknown one."""
         found = None if column is None else {c.id: c for c in self.columns}[column]
         self._wish(replace(self._wanted, sort=found, reverse=reverse and found is not None))
-        self.post_message(messages.SortChanged(self, column, self._wanted.reverse))
+        self.post_message(table_messages.SortChanged(self, column, self._wanted.reverse))
 
     def sort_next(self, step: int = 1) -> None:
         """Sorts by the next column; past the last one, in the order that the rows came in."""
@@ -127,8 +127,8 @@ class Arranging(Slicing, Generic[Row]):
         if column is not None:
             self.sort_by(column, not reverse)
 
-    def filter_by(self, wanted: Filter | None) -> None:
-        """Shows the rows that pass; one that cannot be looked for (:meth:`Filter.problem`) changes nothing."""
+    def filter_by(self, wanted: RowFilter | None) -> None:
+        """Shows the rows that pass; one that cannot be looked for (:meth:`RowFilter.problem`) changes nothing."""
         if wanted is not None and not wanted.pattern:
             wanted = None
         if wanted is not None and wanted.problem() is not None:
@@ -160,7 +160,7 @@ class Arranging(Slicing, Generic[Row]):
             return
         self._marks = keys
         self._marked_by_group.clear()
-        self.post_message(messages.MarksChanged(self, keys))
+        self.post_message(table_messages.MarksChanged(self, keys))
         self._count()
         self._repaint()
 
@@ -175,7 +175,7 @@ class Arranging(Slicing, Generic[Row]):
 
     # How it comes about
 
-    def _wish(self, wanted: Wanted[Row]) -> None:
+    def _wish(self, wanted: TableQuery[Row]) -> None:
         self._wanted = wanted
         self._rearrange()
 
@@ -185,7 +185,7 @@ class Arranging(Slicing, Generic[Row]):
             wanted = replace(self._wanted, marks=self._marks, cursor=cursor)
             self._run("arranging", arrange(self._rows, wanted), self._put, now=len(self._rows) <= AT_ONCE)
 
-    def _put(self, arranged: Arranged[Row]) -> None:
+    def _put(self, arranged: Arrangement[Row]) -> None:
         """Takes the place of the former picture; what was at the cursor, or at the top, stays where it was."""
         before, refilled = self._arranged, arranged.rows is not self._arranged.rows
         old, top = self._cursor, self.scroll_offset.y
@@ -199,13 +199,13 @@ class Arranging(Slicing, Generic[Row]):
             self._needs = {}
             self._drop_marks(arranged)
         if not there and refilled and old.key is not None and self._hidden(arranged, old.key) is False:
-            self.post_message(messages.RowGone(self, old.key, cursor.key))
+            self.post_message(table_messages.RowGone(self, old.key, cursor.key))
         self._count()
         self._keep_place(before, old, top)
         self._repaint()
         self._tell_cursor()
 
-    def _keep_place(self, before: Arranged[Row], old: Cursor, top: int) -> None:
+    def _keep_place(self, before: Arrangement[Row], old: Cursor, top: int) -> None:
         """The cursor's line stays where it was on the screen. Where somebody had scrolled it away, the topmost line
         stays in a refill; what they wished themselves shows the cursor.
         """
@@ -221,27 +221,27 @@ class Arranging(Slicing, Generic[Row]):
         """Shows the lines from ``top`` on, at once; by force, since the scroll bar may not be there yet."""
         self.scroll_to(y=max(top, 0), animate=False, force=True)
 
-    def _hidden(self, arranged: Arranged[Row], key: Hashable) -> bool:
+    def _hidden(self, arranged: Arrangement[Row], key: Hashable) -> bool:
         """Whether a row that is not on the lines is only hidden by filter or fold."""
         return any(arranged.key(row) == key for row in arranged.rows)
 
-    def _drop_marks(self, arranged: Arranged[Row]) -> None:
+    def _drop_marks(self, arranged: Arrangement[Row]) -> None:
         """Marks of rows that are gone; those that came while it was arranged were not looked for."""
         late = self._marks - arranged.looked_for
         found = arranged.marked | (late & keys_of(arranged, range(len(arranged.rows))) if late else late)
         gone = self._marks - found
         if gone:
             self._marks &= found
-            self.post_message(messages.MarksGone(self, gone))
-            self.post_message(messages.MarksChanged(self, self._marks))
+            self.post_message(table_messages.MarksGone(self, gone))
+            self.post_message(table_messages.MarksChanged(self, self._marks))
 
     def _count(self) -> None:
         # What is marked on the screen is shown; only an arrangement hides marks.
         hidden = len(self._arranged.hidden & self._marks) if self._marks else 0
-        counts = Counts(len(self._rows), len(self._arranged.shown), len(self._marks), hidden)
+        counts = RowCounts(len(self._rows), len(self._arranged.shown), len(self._marks), hidden)
         if counts != self._counts:
             self._counts = counts
-            self.post_message(messages.Counted(self, counts))
+            self.post_message(table_messages.Counted(self, counts))
 
     def _marked_in(self, group: Group) -> int:
         if not self._marks:
@@ -255,7 +255,7 @@ class Arranging(Slicing, Generic[Row]):
         told = (self.cursor_key, self.cursor_row)
         if told != self._told:
             self._told = told
-            self.post_message(messages.Moved(self, *told))
+            self.post_message(table_messages.CursorMoved(self, *told))
 
     # What the drawing half does
 

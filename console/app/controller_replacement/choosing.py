@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from console.app.controller_replacement import wizard
 from console.app.controller_replacement.screen import WizardScreen
-from console.app.desk.ask import Answer, AskOne, AskText
+from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
 from console.cli.quorum.replacement import Planned
 from console.errors import NotDone
 from console.operations.replacement_plan import Choice
 from recovery.membership.replacement import Kind
 
 if TYPE_CHECKING:
-    from console.app.desk.desk import Desk
+    from console.app.main_screen.main_screen import MainScreen
 
 _KINDS = {
     Kind.DISK: "its metadata disk is lost or replaced; the same node comes back",
@@ -29,7 +29,7 @@ _KINDS = {
 class Controllers:
     """What the quorum pane's key does."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: MainScreen) -> None:
         self._desk = desk
         self._last: WizardScreen | None = None
 
@@ -66,8 +66,10 @@ class Controllers:
         if not isinstance(key, tuple) or not isinstance(key[0], int):
             raise NotDone("put the cursor on a voter")
         node, directory = key[0], str(key[1])
-        answers = [Answer(str(kind), f"{kind}: {what}") for kind, what in _KINDS.items()]
-        answer = await self._desk.app.push_screen_wait(AskOne(f"Why is controller {node} replaced?", answers))
+        answers = [AnswerOption(str(kind), f"{kind}: {what}") for kind, what in _KINDS.items()]
+        answer = await self._desk.app.push_screen_wait(
+            ChoiceQuestion(f"Why is controller {node} replaced?", answers)
+        )
         if answer is None:
             return None
         kind = Kind(answer)
@@ -75,7 +77,7 @@ class Controllers:
         joining: tuple[int, ...] = ()
         if kind in (Kind.HOST, Kind.PLANNED, Kind.GROW):
             newcomer = await self._desk.app.push_screen_wait(
-                AskText("The node id of the controller that comes:")
+                TextQuestion("The node id of the controller that comes:")
             )
             if newcomer is None:
                 return None

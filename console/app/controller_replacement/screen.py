@@ -18,23 +18,23 @@ from console.cli.quorum.replacement import Planned
 from console.errors import ConsoleError
 from console.operations.replacement_steps import Course, Gone
 from recovery.membership.replacement import Step as PlannedStep
-from widgets.dialogs.confirm import Confirmation, ConfirmRequest
-from widgets.dialogs.once import Once
-from widgets.frame.bottom import Say
-from widgets.lines import Lines
-from widgets.showing import is_shown, is_up, while_up
+from widgets.bars.message_bars import MessageBar
+from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
+from widgets.dialogs.dismiss_once import DismissOnce
+from widgets.lifecycle import is_ready, screen_is_open, when_ready
 from widgets.text import Line, Piece, Tone, line
-from widgets.wizard import Progress, Step, StepState, Wizard, WizardView
+from widgets.text_lines import Lines
+from widgets.wizard import StepProgress, StepState, Wizard, WizardStep, WizardView
 
 if TYPE_CHECKING:
-    from console.app.desk.desk import Desk
+    from console.app.main_screen.main_screen import MainScreen
 
 
 SETTLED_SECONDS = 1.0
 """A step that has stood for less than that cannot be said to be done: the key was meant for the one before it."""
 
 
-class WizardScreen(Once[None], ModalScreen[None]):
+class WizardScreen(DismissOnce[None], ModalScreen[None]):
     """Goes through a plan. Esc leaves it where it is: the plan is kept, and is gone on with later.
 
     Enter begins and answers what is to be sent; that a step on a host is done is said by another key, d.
@@ -51,7 +51,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
         Binding("d", "done", "Say that the step is done", show=False, priority=True),
     ]
 
-    def __init__(self, desk: Desk, planned: Planned) -> None:
+    def __init__(self, desk: MainScreen, planned: Planned) -> None:
         super().__init__()
         self._desk = desk
         self.planned = planned
@@ -65,7 +65,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         yield WizardView(id="wizard")
-        yield Say(id="wizard-say")
+        yield MessageBar(id="wizard-say")
         yield Lines(self._keys, id="wizard-keys", focusable=False)
 
     def _keys(self, _width: int) -> list[Line]:
@@ -91,7 +91,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
         return step if step is not None and step.kind.said else None
 
     def on_mount(self) -> None:
-        if not is_shown(self):  # taken away before it had its parts
+        if not screen_is_open(self):  # taken away before it had its parts
             return
         self.query_one(WizardView).focus_first()
         self.call_later(self._draw)
@@ -110,8 +110,8 @@ class WizardScreen(Once[None], ModalScreen[None]):
             self._draw()
 
     def _say(self, text: str, tone: Tone) -> None:
-        if is_up(self):
-            self.query_one(Say).say(text, tone)
+        if is_ready(self):
+            self.query_one(MessageBar).say(text, tone)
 
     def action_go(self) -> None:
         """Begins, or answers what is to be allowed."""
@@ -236,7 +236,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
             bridge.allow(question)
 
     @on(WizardView.CopyCommand)
-    @while_up
+    @when_ready
     def _copy(self, event: WizardView.CopyCommand) -> None:
         self.app.copy_to_clipboard(event.command)
         self._say("copied to the terminal's clipboard", Tone.GOOD)
@@ -266,7 +266,7 @@ class WizardScreen(Once[None], ModalScreen[None]):
             self._say(told.said, Tone.INFO)
 
     def _draw(self) -> None:
-        if is_up(self):
+        if is_ready(self):
             self.query_one(WizardView).update(shown(self.planned, self._told, done=self._done))
             self.query_one("#wizard-keys", Lines).show_again()
 
@@ -294,7 +294,7 @@ def shown(planned: Planned, told: Told, *, done: bool) -> Wizard:
     )
 
 
-def _step(step: PlannedStep, now: int, told: Told, *, done: bool) -> Step:
+def _step(step: PlannedStep, now: int, told: Told, *, done: bool) -> WizardStep:
     state = StepState.WAITING
     if done or step.number < now:
         state = StepState.DONE
@@ -303,8 +303,8 @@ def _step(step: PlannedStep, now: int, told: Told, *, done: bool) -> Step:
     seen = told.seen if state is StepState.CURRENT else None
     progress = None
     if seen is not None and seen.target >= 0:
-        progress = Progress(seen.caught, seen.target, "offsets", told.seconds_left)
-    return Step(
+        progress = StepProgress(seen.caught, seen.target, "offsets", told.seconds_left)
+    return WizardStep(
         step.title,
         state,
         host=f"controller {step.node}" if step.kind.on_host else "",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from backends.base.answers import Outcome
 from backends.base.protocol import Progress
-from console.app.desk.availability import NO_ALTER
+from console.app.main_screen.action_availability import NO_ALTER
 from console.app.plan import apply_plan
 from console.app.plan.confirmation import Frozen, freeze, refuse_changed, refuse_unconfirmed
 from console.app.plan.progress import Batches
@@ -23,12 +23,12 @@ from recovery.plan.review import candidate_harm, worst
 from recovery.plan.successors import risk_lines
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.verify import RowState
-from widgets.dialogs.confirm import Confirmation, ConfirmRequest
-from widgets.plan.words import ACKS_REFUSED
+from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
+from widgets.plan.plan_text import ACKS_REFUSED
 from widgets.text import Tone
 
 if TYPE_CHECKING:
-    from console.app.desk.desk import Desk
+    from console.app.main_screen.main_screen import MainScreen
 
 WORST = 5
 
@@ -36,7 +36,7 @@ WORST = 5
 class Applier:
     """The only one who sends what changes a cluster."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: MainScreen) -> None:
         self._desk = desk
         self.batches: Batches | None = None
         self._unrecorded: list[str] = []

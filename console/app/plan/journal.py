@@ -14,9 +14,9 @@ from console.journal.reading import read_runs
 from console.journal.unfinished import left_open
 from console.output.journal_report import ClusterJournal, journal_lines
 from console.output.resume_report import open_lines
-from widgets.dialogs.once import Once
-from widgets.lines import Lines
+from widgets.dialogs.dismiss_once import DismissOnce
 from widgets.text import fold, line, printable
+from widgets.text_lines import Lines
 
 SHOWN_RUNS = 50
 
@@ -32,7 +32,7 @@ def lines(cluster_id: str) -> tuple[str, ...]:
     return (*(() if open_ends.nothing else open_lines(open_ends, going_on)), *journal_lines([journal]))
 
 
-class JournalScreen(Once[None], ModalScreen[None]):
+class JournalScreen(DismissOnce[None], ModalScreen[None]):
     """The journal as ``ktriage journal`` prints it."""
 
     DEFAULT_CSS = """

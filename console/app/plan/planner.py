@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from console.app.desk.ask import Answer, AskOne, AskText
-from console.app.desk.takeaway import given_path
+from console.app.main_screen.copy_and_export import given_path
+from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
 from console.app.plan import apply_plan, journal, leader_choice
 from console.app.plan.applier import Applier
 from console.app.plan.progress import Batches
@@ -31,14 +31,14 @@ from widgets.plan import CandidatePicker, PlanPane, in_plan
 from widgets.text import Tone
 
 if TYPE_CHECKING:
-    from console.app.desk.desk import Desk
+    from console.app.main_screen.main_screen import MainScreen
     from console.app.session.session import Session
 
 
 class Planner:
     """What the plan's keys do."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: MainScreen) -> None:
         self._desk = desk
         self._applier = Applier(desk)
         self._requests = False
@@ -104,7 +104,7 @@ class Planner:
             )
             raise NotDone(f"{survey.tp}: {decision.verdict}: {decision.reason}{nobody}")
         question = f"{survey.tp}: {how.strategy} says {decision.verdict}: {decision.reason}"
-        answer = await self._desk.app.push_screen_wait(AskOne(question, _AGAINST_ADVICE))
+        answer = await self._desk.app.push_screen_wait(ChoiceQuestion(question, _AGAINST_ADVICE))
         if answer != CHOOSE:
             return
         made = make_plan(self._session.header(), [(survey, anyone)], self._session.view.marks)
@@ -135,9 +135,9 @@ class Planner:
         comes = await asyncio.to_thread(leader_choice.what_each_comes_to, surveys, how.ranking)
         mine = next((one for one in comes if one.strategy is how.strategy), None)
         if mine is None or mine.elects < len(surveys):
-            answers = [Answer(str(one.strategy), _comes_text(one)) for one in comes]
+            answers = [AnswerOption(str(one.strategy), _comes_text(one)) for one in comes]
             question = f"{len(surveys):,} partitions. How much must be known before a leader is chosen?"
-            answer = await self._desk.app.push_screen_wait(AskOne(question, answers))
+            answer = await self._desk.app.push_screen_wait(ChoiceQuestion(question, answers))
             if answer is None:
                 return
             how = replace(how, strategy=Strategy(answer))
@@ -195,7 +195,7 @@ class Planner:
         plan = self._session.draft.plan
         assert plan is not None
         question = "Save the plan to a new file (a file that exists is never overwritten):"
-        answer = await self._desk.app.push_screen_wait(AskText(question, unused()))
+        answer = await self._desk.app.push_screen_wait(TextQuestion(question, unused()))
         if answer is None:
             return
         path = given_path(answer)
@@ -206,7 +206,7 @@ class Planner:
 
     async def _load(self) -> None:
         question = "Load a plan file, or the newest plan of a pipeline's results (a directory or a URI):"
-        answer = await self._desk.app.push_screen_wait(AskText(question))
+        answer = await self._desk.app.push_screen_wait(TextQuestion(question))
         if answer is None:
             return
         session = self._session
@@ -256,16 +256,18 @@ class Planner:
 
     async def _ranking(self) -> None:
         answers = [
-            Answer(Ranking.LAST_RECORD, "last-record: the epoch of the last record, then the log end"),
-            Answer(Ranking.SPECIFICATION, "specification: the partition's leader epoch, then the log end"),
+            AnswerOption(Ranking.LAST_RECORD, "last-record: the epoch of the last record, then the log end"),
+            AnswerOption(
+                Ranking.SPECIFICATION, "specification: the partition's leader epoch, then the log end"
+            ),
         ]
-        answer = await self._desk.app.push_screen_wait(AskOne("What makes a log the best?", answers))
+        answer = await self._desk.app.push_screen_wait(ChoiceQuestion("What makes a log the best?", answers))
         if answer is not None:
             await self._session.choose_by(replace(self._session.choosing, ranking=Ranking(answer)))
 
     async def _strategy(self) -> None:
-        answers = [Answer(str(strategy), text) for strategy, text in _STRATEGIES.items()]
-        answer = await self._desk.app.push_screen_wait(AskOne("How much must be known?", answers))
+        answers = [AnswerOption(str(strategy), text) for strategy, text in _STRATEGIES.items()]
+        answer = await self._desk.app.push_screen_wait(ChoiceQuestion("How much must be known?", answers))
         if answer is not None:
             await self._session.choose_by(replace(self._session.choosing, strategy=Strategy(answer)))
 
@@ -276,8 +278,8 @@ class Planner:
 
 WAIT, CHOOSE = "wait", "choose"
 _AGAINST_ADVICE = (
-    Answer(WAIT, "wait: leave it as it is"),
-    Answer(CHOOSE, "choose a leader now all the same, and see what that loses"),
+    AnswerOption(WAIT, "wait: leave it as it is"),
+    AnswerOption(CHOOSE, "choose a leader now all the same, and see what that loses"),
 )
 _STRATEGIES = {
     Strategy.BALANCED: "balanced: never while an ISR or ELR member may come back",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from console.app.desk.takeaway import given_path
+from console.app.main_screen.copy_and_export import given_path
 from console.app.session.aside import aside
 from console.cli.base.recording import user
 from console.errors import InputError

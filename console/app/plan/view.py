@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backends.base.answers import Capabilities
-from console.app.desk.availability import Standing, why_not
+from console.app.main_screen.action_availability import ActionContext, why_not
 from console.app.plan.progress import Batches
 from console.app.session.safety import NO_FILES
 from console.operations.keys import BY_NAME, OFFLINE
-from widgets.plan import Batch, PlanView
+from widgets.plan import BatchProgress, PlanView
 
 if TYPE_CHECKING:
     from console.app.session.session import Session
 
 
-def how_to_plan(standing: Standing) -> str:
+def how_to_plan(standing: ActionContext) -> str:
     """The keys that lead to a plan, as they are bound and as far as they work now."""
     choose, load = BY_NAME["choose"], BY_NAME["load"]
     loads = "" if why_not(load, standing) == NO_FILES else f"; {load.shown} loads one from a file"
@@ -33,7 +33,7 @@ def plan_view(session: Session, batches: Batches | None, how: str) -> PlanView:
         draft.edited,
         None if draft.file is None else str(draft.file),
         draft.digest,
-        None if batches is None or not batches.of else Batch(batches.what, batches.done, batches.of),
+        None if batches is None or not batches.of else BatchProgress(batches.what, batches.done, batches.of),
         draft.outcomes,
         draft.states,
         isinstance(elections, str) and "native" in elections,

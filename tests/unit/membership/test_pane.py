@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from console.app.desk.quorum_view import quorum_view
+from console.app.main_screen.quorum_view import quorum_view
 from recovery.membership.quorum import Quorum
 from tests.unit.membership.quorums import key, progress, quorum
-from widgets.quorum import Change
+from widgets.quorum import VoterChangePreview
 
 
-def change(of: Quorum, name: str) -> Change:
+def change(of: Quorum, name: str) -> VoterChangePreview:
     return next(c for c in quorum_view(of, ()).changes if c.name == name)
 
 

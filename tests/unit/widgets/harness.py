@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from widgets import theme
-from widgets.table import messages
+from widgets.table import table_messages
 
 
 class Harness(App[None]):
@@ -34,13 +34,13 @@ class Harness(App[None]):
     def on_event_heard(self, message: Message) -> None:
         self.heard.append(message)
 
-    def on_row_table_row_gone(self, message: messages.RowGone) -> None:
+    def on_row_table_row_gone(self, message: table_messages.RowGone) -> None:
         self.heard.append(message)
 
-    def on_row_table_marks_gone(self, message: messages.MarksGone) -> None:
+    def on_row_table_marks_gone(self, message: table_messages.MarksGone) -> None:
         self.heard.append(message)
 
-    def on_row_table_activated(self, message: messages.Activated) -> None:
+    def on_row_table_activated(self, message: table_messages.Activated) -> None:
         self.heard.append(message)
 
 

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import pytest
 
-from widgets.table import Column, Filter, Grouping
-from widgets.table.arrange import Arranged, GroupKey, Wanted, arrange
-from widgets.table.draw import GUTTER, header
-from widgets.table.export import CHUNK, Export, exported
-from widgets.table.filtering import wanted
-from widgets.table.layout import Layout, Placed, lay_out
+from widgets.table import Grouping, RowFilter, TableColumn
+from widgets.table.column_layout import Layout, Placed, lay_out
+from widgets.table.row_arrangement import Arrangement, GroupKey, TableQuery, arrange
+from widgets.table.row_filter import parse_filter
 from widgets.table.slicing import finished as at_once
+from widgets.table.table_export import CHUNK, Export, exported
+from widgets.table.table_lines import GUTTER, header
 from widgets.text import Tone, plain
 
 
@@ -25,9 +25,9 @@ class Item(NamedTuple):
     rack: str
 
 
-COLUMNS: tuple[Column[Item], ...] = (
-    Column("name", "NAME", lambda i: i.name, flex=True),
-    Column(
+COLUMNS: tuple[TableColumn[Item], ...] = (
+    TableColumn("name", "NAME", lambda i: i.name, flex=True),
+    TableColumn(
         "number",
         "NUMBER",
         lambda i: f"{i.number:,}",
@@ -35,10 +35,10 @@ COLUMNS: tuple[Column[Item], ...] = (
         right=True,
         export=lambda i: i.number,
     ),
-    Column("rack", "RACK", lambda i: i.rack, priority=1, tone=Tone.DIM),
+    TableColumn("rack", "RACK", lambda i: i.rack, priority=1, tone=Tone.DIM),
 )
 BY_RACK: Grouping[Item] = Grouping("rack", "by rack", lambda i: tuple(i.rack))
-WANTED: Wanted[Item] = Wanted(lambda i: i.name, lambda i: f"{i.name}\n{i.rack}")
+WANTED: TableQuery[Item] = TableQuery(lambda i: i.name, lambda i: f"{i.name}\n{i.rack}")
 
 
 def items(count: int, seed: int = 1) -> tuple[Item, ...]:
@@ -46,7 +46,7 @@ def items(count: int, seed: int = 1) -> tuple[Item, ...]:
     return tuple(Item(f"t-{n}", chosen.randrange(50), chosen.choice("abc")) for n in range(count))
 
 
-def shown(arranged: Arranged[Item]) -> list[Item]:
+def shown(arranged: Arrangement[Item]) -> list[Item]:
     return [arranged.rows[n] for n in arranged.shown]
 
 
@@ -59,7 +59,7 @@ def test_sorting_is_stable_in_both_directions(reverse: bool) -> None:
 
 def test_nothing_takes_long_between_two_slices() -> None:
     rows = items(50_000)
-    slices = arrange(rows, Wanted(WANTED.key, WANTED.search, Filter("t-"), COLUMNS[1], False, BY_RACK))
+    slices = arrange(rows, TableQuery(WANTED.key, WANTED.search, RowFilter("t-"), COLUMNS[1], False, BY_RACK))
     assert sum(1 for _ in slices) > 100
 
 
@@ -75,27 +75,27 @@ def test_nothing_takes_long_between_two_slices() -> None:
 )
 def test_filters_as_they_are_typed(typed: str, kept: set[str] | None) -> None:
     rows = items(12)
-    arranged = at_once(arrange(rows, Wanted(WANTED.key, WANTED.search, wanted(typed))))
+    arranged = at_once(arrange(rows, TableQuery(WANTED.key, WANTED.search, parse_filter(typed))))
     expected = {f"t-{n}" for n in (0, *range(2, 10))} if kept is None else kept
     assert {i.name for i in shown(arranged)} == expected
 
 
 @pytest.mark.parametrize("pattern", ["(", "(a+)+b", "[z-a]", "(.*)*x", "a{2,1}"])
 def test_an_expression_that_cannot_be_looked_for_says_why_and_hides_nothing(pattern: str) -> None:
-    bad = Filter(pattern, regex=True)
+    bad = RowFilter(pattern, regex=True)
     assert bad.problem()
-    assert len(shown(at_once(arrange(items(5), Wanted(WANTED.key, WANTED.search, bad))))) == 5
+    assert len(shown(at_once(arrange(items(5), TableQuery(WANTED.key, WANTED.search, bad))))) == 5
 
 
 def test_text_is_no_expression() -> None:
-    assert Filter("(a+)+b").problem() is None
-    assert Filter("t.1").keeps()("t-1") is False
+    assert RowFilter("(a+)+b").problem() is None
+    assert RowFilter("t.1").keeps()("t-1") is False
 
 
 def test_groups_count_their_rows_and_fold() -> None:
     rows = (Item("t-0", 1, "ab"), Item("t-1", 2, "b"), Item("t-2", 3, "b"))
     arranged = at_once(
-        arrange(rows, Wanted(WANTED.key, WANTED.search, grouping=BY_RACK, folded=frozenset({"b"})))
+        arrange(rows, TableQuery(WANTED.key, WANTED.search, grouping=BY_RACK, folded=frozenset({"b"})))
     )
     assert [(group.label, len(group.rows), group.folded) for group in arranged.groups] == [
         ("a", 1, False),
@@ -107,7 +107,7 @@ def test_groups_count_their_rows_and_fold() -> None:
 
 def test_an_export_holds_every_shown_row_with_its_values() -> None:
     rows = items(CHUNK * 2 + 1)
-    arranged = at_once(arrange(rows, Wanted(WANTED.key, WANTED.search, Filter("t-1"))))
+    arranged = at_once(arrange(rows, TableQuery(WANTED.key, WANTED.search, RowFilter("t-1"))))
     found = json.loads("".join(exported(arranged, COLUMNS, Export.JSON)))
     assert [(o["name"], o["number"]) for o in found] == [(i.name, i.number) for i in rows if "t-1" in i.name]
     text = "".join(exported(arranged, COLUMNS, Export.CSV)).splitlines()

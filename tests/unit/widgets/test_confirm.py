@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
-from widgets.dialogs.confirm import Confirmation, Confirmed, ConfirmRequest
-from widgets.lines import Lines
+from widgets.dialogs.confirmation import Confirmation, Confirmed, ConfirmRequest
+from widgets.text_lines import Lines
 
 REQUEST = ConfirmRequest(
     "Elect 5 leaders?",

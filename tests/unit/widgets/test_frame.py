@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.widgets.harness import Harness, text_of
-from widgets.dialogs.help import HelpRow, HelpScreen, HelpSection
-from widgets.dialogs.picker import Kind, Place, PlacePicker
-from widgets.frame.bottom import CommandLine, Say
-from widgets.frame.filterbar import FilterBar
-from widgets.frame.tabs import Crumbs, PaneTabs, Tab, tab_line
-from widgets.frame.title import RefreshState, Title, TitleBar, title_lines
-from widgets.table import Filter
+from widgets.bars.filter_bar import FilterBar
+from widgets.bars.message_bars import CommandBar, MessageBar
+from widgets.bars.pane_tabs import Crumbs, PaneTabs, Tab, tab_line
+from widgets.bars.title_bar import RefreshState, Title, TitleBar, title_lines
+from widgets.dialogs.cluster_picker import ClusterChoice, ClusterKind, ClusterPicker
+from widgets.dialogs.help_screen import HelpRow, HelpScreen, HelpSection
+from widgets.table import RowFilter
 from widgets.text import Tone, plain, width_of
 
 TITLE = Title("prod-eu", "MkU3OEVBNTcwNTJENDM2Qk", False, age_s=3.0, refresh=RefreshState.FRESH)
@@ -76,7 +76,7 @@ async def test_a_tab_is_chosen_by_the_mouse() -> None:
     chosen: list[str] = []
 
     class Tabbed(Harness):
-        def on_pane_tabs_chosen(self, message: PaneTabs.Chosen) -> None:
+        def on_pane_tabs_tab_clicked(self, message: PaneTabs.TabClicked) -> None:
             chosen.append(message.key)
 
     tabs = PaneTabs()
@@ -93,13 +93,13 @@ async def test_a_tab_is_chosen_by_the_mouse() -> None:
 class Filtered(Harness):
     def __init__(self, *parts: FilterBar) -> None:
         super().__init__(*parts)
-        self.filters: list[Filter | None] = []
+        self.filters: list[RowFilter | None] = []
         self.closed: list[bool] = []
 
-    def on_filter_bar_changed(self, message: FilterBar.Changed) -> None:
+    def on_filter_bar_filter_changed(self, message: FilterBar.FilterChanged) -> None:
         self.filters.append(message.filter)
 
-    def on_filter_bar_closed(self, message: FilterBar.Closed) -> None:
+    def on_filter_bar_filter_bar_closed(self, message: FilterBar.FilterBarClosed) -> None:
         self.closed.append(message.kept)
 
 
@@ -110,7 +110,7 @@ async def test_a_filter_is_typed_kept_and_dropped() -> None:
         bar.open()
         await pilot.press("!", "o", "r")
         await pilot.pause()
-        assert app.filters[-1] == Filter("or", inverse=True)
+        assert app.filters[-1] == RowFilter("or", inverse=True)
         assert "!or" in text_of(app), "what is typed is seen"
         assert "not text" in text_of(app)
         await pilot.press("enter")
@@ -131,11 +131,11 @@ async def test_a_mistyped_expression_is_said_and_filters_nothing() -> None:
         await pilot.press("(")
         await pilot.pause()
         assert "no regex" in text_of(app)
-        assert app.filters[-1] == Filter("a", regex=True)
+        assert app.filters[-1] == RowFilter("a", regex=True)
 
 
 async def test_an_error_is_one_line_and_stays() -> None:
-    say, command = Say(), CommandLine()
+    say, command = MessageBar(), CommandBar()
     async with Harness(say, command).run_test(size=(40, 5)) as pilot:
         command.update("ktriage replicas --bootstrap-server kafka-1:9092 --all-offline-partitions")
         say.say("broker 3:\x1b[2J\nlost", Tone.BAD)
@@ -150,7 +150,7 @@ async def test_an_error_is_one_line_and_stays() -> None:
 
 
 async def test_a_long_error_keeps_its_cause_and_its_end() -> None:
-    say = Say()
+    say = MessageBar()
     where = "/home/somebody/.local/state/ktriage/simulations/last-replica-standing-1.json"
     async with Harness(say).run_test(size=(80, 24)) as pilot:
         say.say(f"{where}: another command is using this simulation; wait for it", Tone.BAD)
@@ -178,7 +178,7 @@ def test_a_title_tells_the_cause_before_the_place() -> None:
 
 async def test_help_lists_the_keys_and_why_one_does_nothing_now() -> None:
     sections = (HelpSection("Changes", (HelpRow("A", "arm", "this profile is read-only"),)),)
-    app = Harness(Say())
+    app = Harness(MessageBar())
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(HelpScreen(sections))
         await pilot.pause()
@@ -190,7 +190,7 @@ async def test_help_lists_the_keys_and_why_one_does_nothing_now() -> None:
 
 async def test_help_that_is_longer_than_the_screen_is_scrolled() -> None:
     rows = tuple(HelpRow(f"k{number}", f"what key {number} does") for number in range(60))
-    app = Harness(Say())
+    app = Harness(MessageBar())
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(HelpScreen((HelpSection("Keys", rows),)))
         await pilot.pause()
@@ -208,14 +208,19 @@ async def test_help_that_is_longer_than_the_screen_is_scrolled() -> None:
 
 async def test_the_picker_opens_only_what_can_be_opened() -> None:
     places = (
-        Place(Kind.PROFILE, "prod-eu", "production", read_only=True),
-        Place(Kind.PROFILE, "broken", "in /home/clusters.yaml", problem="clusters.yaml:12: expected a list"),
-        Place(Kind.SCENARIO, "stale-long-tail", "a choice by length destroys"),
+        ClusterChoice(ClusterKind.PROFILE, "prod-eu", "production", read_only=True),
+        ClusterChoice(
+            ClusterKind.PROFILE,
+            "broken",
+            "in /home/clusters.yaml",
+            problem="clusters.yaml:12: expected a list",
+        ),
+        ClusterChoice(ClusterKind.SCENARIO, "stale-long-tail", "a choice by length destroys"),
     )
-    chosen: list[Place | None] = []
-    app = Harness(Say())
+    chosen: list[ClusterChoice | None] = []
+    app = Harness(MessageBar())
     async with app.run_test(size=(80, 24)) as pilot:
-        app.push_screen(PlacePicker(places), chosen.append)
+        app.push_screen(ClusterPicker(places), chosen.append)
         await pilot.pause()
         assert "SIMULATOR scenarios: nothing real" in text_of(app)
         await pilot.press("down", "enter")

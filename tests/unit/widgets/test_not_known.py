@@ -6,8 +6,8 @@ import pytest
 
 from recovery.model import Unknown, Why
 from tests.unit.widgets.harness import Harness, text_of
-from widgets.dirs import DirsPane, DirsView
 from widgets.eligible import EligiblePane, EligibleView
+from widgets.log_dirs import LogDirsPane, LogDirsView
 from widgets.partitions import PartitionsPane, PartitionsView
 
 
@@ -37,12 +37,12 @@ async def test_whether_anybody_waits_for_a_leader_is_not_known_before_it_was_tol
 @pytest.mark.parametrize(
     ("view", "told"),
     [
-        (DirsView((), known=False), "the log dirs are not known yet"),
-        (DirsView((), {1: Unknown(Why.NOT_ANSWERED, "broker 1")}), "no broker told its log dirs"),
+        (LogDirsView((), known=False), "the log dirs are not known yet"),
+        (LogDirsView((), {1: Unknown(Why.NOT_ANSWERED, "broker 1")}), "no broker told its log dirs"),
     ],
 )
-async def test_log_dirs_that_nobody_told_are_not_counted_as_whole(view: DirsView, told: str) -> None:
-    pane = DirsPane()
+async def test_log_dirs_that_nobody_told_are_not_counted_as_whole(view: LogDirsView, told: str) -> None:
+    pane = LogDirsPane()
     async with Harness(pane).run_test(size=(80, 24)) as pilot:
         pane.update(view)
         await pilot.pause()

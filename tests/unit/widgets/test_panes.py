@@ -16,10 +16,10 @@ from recovery.strategy import Strategy
 from tests.unit.widgets import examples
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
-from widgets.dirs import DirDetail, DirRow, DirsPane, DirsView, PartitionOutcome
 from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView
+from widgets.log_dirs import LogDirDetail, LogDirRow, LogDirsPane, LogDirsView, PartitionOutcome
 from widgets.partitions import PartitionsPane, PartitionsView, bare_row, partition_row, worst_first
-from widgets.quorum import Change, Member, QuorumPane, QuorumView, Role
+from widgets.quorum import QuorumMember, QuorumPane, QuorumPaneView, QuorumRole, VoterChangePreview
 from widgets.replicas import ReplicasPane, ReplicasView
 
 NOW = 1_772_334_000.0
@@ -171,14 +171,14 @@ async def test_where_the_elr_notices_an_empty_disk_that_is_said_too() -> None:
 
 
 MEMBERS = (
-    Member(Role.LEADER, 100, "AAAAAAAAAAAAAAAAAAABZA", 5_000, 0, 0.0, 0.0),
-    Member(Role.VOTER, 102, "CCCCCCCCCCCCCCCCCCCBZA", 4_000, 1_000, 900.0, 905.0),
-    Member(Role.OBSERVER, 7, "", -1, None, None, None),
+    QuorumMember(QuorumRole.LEADER, 100, "AAAAAAAAAAAAAAAAAAABZA", 5_000, 0, 0.0, 0.0),
+    QuorumMember(QuorumRole.VOTER, 102, "CCCCCCCCCCCCCCCCCCCBZA", 4_000, 1_000, 900.0, 905.0),
+    QuorumMember(QuorumRole.OBSERVER, 7, "", -1, None, None, None),
 )
 
 
 async def test_the_quorum_says_who_is_behind_and_what_may_be_changed() -> None:
-    view = QuorumView(
+    view = QuorumPaneView(
         100,
         7,
         None,
@@ -187,7 +187,10 @@ async def test_the_quorum_says_who_is_behind_and_what_may_be_changed() -> None:
         MEMBERS,
         "stands no more failures",
         False,
-        (Change("remove 102", True, ""), Change("remove 100", False, "the new set could not commit")),
+        (
+            VoterChangePreview("remove 102", True, ""),
+            VoterChangePreview("remove 100", False, "the new set could not commit"),
+        ),
         ("two readings 3 s apart: the high watermark stands still",),
     )
     pane = QuorumPane()
@@ -208,21 +211,21 @@ async def test_the_quorum_says_who_is_behind_and_what_may_be_changed() -> None:
 
 GIB = 2**30
 DIRS = (
-    DirRow(1, "/data/1", None, 100 * GIB, 8 * GIB, 90 * GIB, 300, ((PAYMENTS, 40 * GIB),)),
-    DirRow(1, "/data/2", "KAFKA_STORAGE_ERROR", -1, -1, -1, 0),
+    LogDirRow(1, "/data/1", None, 100 * GIB, 8 * GIB, 90 * GIB, 300, ((PAYMENTS, 40 * GIB),)),
+    LogDirRow(1, "/data/2", "KAFKA_STORAGE_ERROR", -1, -1, -1, 0),
 )
 
 
 async def test_log_dirs_show_state_in_words_and_ask_for_the_prediction_once() -> None:
-    pane = DirsPane()
-    asked: list[DirsPane.Wanted] = []
+    pane = LogDirsPane()
+    asked: list[LogDirsPane.DetailRequested] = []
 
     class Asking(Harness):
-        def on_dirs_pane_wanted(self, message: DirsPane.Wanted) -> None:
+        def on_log_dirs_pane_detail_requested(self, message: LogDirsPane.DetailRequested) -> None:
             asked.append(message)
 
     async with Asking(pane, theme_name=theme.PLAIN).run_test(size=SIZE) as pilot:
-        pane.update(DirsView(DIRS, {3: Unknown(Why.NOT_ANSWERED, "broker 3")}))
+        pane.update(LogDirsView(DIRS, {3: Unknown(Why.NOT_ANSWERED, "broker 3")}))
         await pilot.pause()
         assert "nearly full" in line_of(pilot, "/data/1") and "92%" in line_of(pilot, "/data/1")
         assert "FAILED" in line_of(pilot, "/data/2") and "size not told" in line_of(pilot, "/data/2")
@@ -231,7 +234,7 @@ async def test_log_dirs_show_state_in_words_and_ask_for_the_prediction_once() ->
             PartitionOutcome(ORDERS, Outcome.NEW_LEADER, 1, 2),
             PartitionOutcome(PAYMENTS, Outcome.LAST_COPY, 1, -1),
         )
-        pane.update(DirsView(DIRS, detail=DirDetail(1, "/data/1", False, outcomes)))
+        pane.update(LogDirsView(DIRS, detail=LogDirDetail(1, "/data/1", False, outcomes)))
         await pilot.pause()
         screen = text_of(pilot.app)
         assert "WHAT IF broker 1 /data/1 failed?" in screen
@@ -244,7 +247,7 @@ async def test_log_dirs_show_state_in_words_and_ask_for_the_prediction_once() ->
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50), (20, 5)])
 async def test_every_pane_draws_before_anything_is_known(size: tuple[int, int]) -> None:
-    for pane in (PartitionsPane(), ReplicasPane(), EligiblePane(), QuorumPane(), DirsPane()):
+    for pane in (PartitionsPane(), ReplicasPane(), EligiblePane(), QuorumPane(), LogDirsPane()):
         async with Harness(pane).run_test(size=size) as pilot:
             await pilot.press("down", "up", "enter", "space", "end")
             assert text_of(pilot.app)
@@ -280,7 +283,7 @@ async def test_a_members_endpoint_and_directory_are_told_at_80_columns() -> None
     members = (MEMBERS[0]._replace(endpoint="CONTROLLER://c1.example.org:9093"), *MEMBERS[1:])
     pane = QuorumPane()
     async with Harness(pane).run_test(size=(80, 40)) as pilot:
-        pane.update(QuorumView(100, 7, 5_000, 5_000, 1, members, "stands 1 more failure", True))
+        pane.update(QuorumPaneView(100, 7, 5_000, 5_000, 1, members, "stands 1 more failure", True))
         await pilot.pause()
         screen = text_of(pilot.app)
         assert "CONTROLLER://c1.example.org:9093" in screen and "AAAAAAAAAAAAAAAAAAABZA" in screen

@@ -7,8 +7,8 @@ import pytest
 from recovery.model import ReplicaLog, Survey
 from recovery.ranking import Ranking
 from tests.unit.widgets import examples
-from widgets.replicas.axis import make_axis
-from widgets.replicas.picture import LABEL, look, picture
+from widgets.replicas.log_diagram import LABEL, look, picture
+from widgets.replicas.offset_axis import make_axis
 from widgets.text import plain, width_of
 
 

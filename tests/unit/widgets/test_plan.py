@@ -12,9 +12,9 @@ from recovery.ranking import Ranking
 from tests.unit.widgets import examples
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
-from widgets.plan import Batch, CandidatePicker, PlanPane, PlanView, RowOutcome
-from widgets.plan.candidates import choices
-from widgets.plan.columns import COLUMNS, PlannedRow
+from widgets.plan import BatchProgress, CandidatePicker, PlanPane, PlanView, RowOutcome
+from widgets.plan.candidate_choices import choices
+from widgets.plan.plan_columns import COLUMNS, PlannedRow
 from widgets.text import Tone
 
 PAYMENTS, ORDERS = TopicPartition("payments", 0), TopicPartition("orders", 7)
@@ -84,7 +84,7 @@ async def test_partitions_that_nobody_is_elected_for_are_shown_with_the_reason()
 
 
 async def test_progress_and_outcomes_are_told() -> None:
-    batch = Batch("electing batch 2 of 3", 1_200, 3_000)
+    batch = BatchProgress("electing batch 2 of 3", 1_200, 3_000)
     assert "1,200 of 3,000  electing batch 2 of 3" in await shown(PlanView(examples.plan(), batch=batch), "")
     outcomes = {PAYMENTS: RowOutcome(True, "elected"), ORDERS: RowOutcome(False, "failed", "not controller")}
     screen = await shown(PlanView(examples.plan(), outcomes=outcomes), "")

@@ -15,22 +15,22 @@ from recovery.ranking import Ranking
 from tests.unit.widgets import examples
 from tests.unit.widgets.harness import Harness
 from tests.unit.widgets.test_panes import DIRS, MEMBERS, rows
-from widgets.dirs import DirsPane, DirsView
+from widgets.bars.title_bar import RefreshState, Title, TitleBar
 from widgets.eligible import EligiblePane, EligibleRow, EligibleView
-from widgets.frame.title import RefreshState, Title, TitleBar
-from widgets.lines import Lines
+from widgets.log_dirs import LogDirsPane, LogDirsView
 from widgets.partitions import PartitionsPane
 from widgets.plan import PlanPane, PlanView
-from widgets.quorum import QuorumPane, QuorumView
+from widgets.quorum import QuorumPane, QuorumPaneView
 from widgets.replicas import ReplicasPane, ReplicasView
 from widgets.table import RowTable
+from widgets.text_lines import Lines
 
 VIEWS: dict[type[Widget], Callable[[], Any]] = {
     PartitionsPane: rows,
     ReplicasPane: lambda: ReplicasView(examples.stale_long_tail(), Ranking.LAST_RECORD, examples.BROKERS),
     EligiblePane: lambda: EligibleView(tuple(EligibleRow(one, Rules(), {}) for one in examples.SURVEYS)),
-    QuorumPane: lambda: QuorumView(100, 7, 5, 5, 1, tuple(MEMBERS), "stands 1 more failure", True),
-    DirsPane: lambda: DirsView(tuple(DIRS)),
+    QuorumPane: lambda: QuorumPaneView(100, 7, 5, 5, 1, tuple(MEMBERS), "stands 1 more failure", True),
+    LogDirsPane: lambda: LogDirsView(tuple(DIRS)),
     PlanPane: lambda: PlanView(examples.plan()),
     TitleBar: lambda: Title("prod", "id", False, age_s=3.0, refresh=RefreshState.FRESH, colour="red"),
 }

@@ -10,15 +10,15 @@ from textual.pilot import Pilot
 
 from tests.unit.widgets.harness import Harness, text_of
 from tests.unit.widgets.test_rowtable import Item, table
-from widgets.table import Filter, RowTable
+from widgets.table import RowFilter, RowTable
 
 STEPS = 80
 FILTERS = (
     None,
-    Filter("1"),
-    Filter("t-[0-4]", regex=True),
-    Filter("7", inverse=True),
-    Filter("nothing like it"),
+    RowFilter("1"),
+    RowFilter("t-[0-4]", regex=True),
+    RowFilter("7", inverse=True),
+    RowFilter("nothing like it"),
 )
 
 

@@ -9,9 +9,9 @@ from textual.geometry import Region
 from textual.pilot import Pilot
 
 from tests.unit.widgets.harness import Harness, text_of
-from widgets.table import Column, Filter, Grouping, RowTable
-from widgets.table.arrange import GroupKey
-from widgets.table.messages import Activated, MarksGone, RowGone
+from widgets.table import Grouping, RowFilter, RowTable, TableColumn
+from widgets.table.row_arrangement import GroupKey
+from widgets.table.table_messages import Activated, MarksGone, RowGone
 
 
 class Item(NamedTuple):
@@ -33,8 +33,8 @@ def _name(item: Item) -> str:
 def table(*, noun: str = "partition") -> RowTable[Item]:
     return RowTable(
         (
-            Column("name", "NAME", _name, flex=True),
-            Column("number", "NUMBER", lambda i: f"{i.number:,}", sort=lambda i: i.number, right=True),
+            TableColumn("name", "NAME", _name, flex=True),
+            TableColumn("number", "NUMBER", lambda i: f"{i.number:,}", sort=lambda i: i.number, right=True),
         ),
         lambda item: item.name,
         groupings=(Grouping("tens", "by tens", lambda i: (f"group {i.number // 10}",)),),
@@ -87,7 +87,7 @@ async def test_sort_and_filter_keep_the_cursor_on_its_row() -> None:
         shown.move_to("t-44")
         shown.sort_by("number", reverse=True)
         assert shown.cursor_key == "t-44"
-        shown.filter_by(Filter("4"))
+        shown.filter_by(RowFilter("4"))
         assert shown.cursor_key == "t-44"
         assert shown.counts.shown == sum(1 for n in range(500) if "4" in str(n))
         shown.filter_by(None)
@@ -105,7 +105,7 @@ async def test_marks_are_rows_and_not_places() -> None:
         assert shown.marks == {"t-0", "t-1"}
         shown.sort_by("number", reverse=True)
         assert {row.name for row in shown.marked_rows} == {"t-0", "t-1"}
-        shown.filter_by(Filter("t-1"))
+        shown.filter_by(RowFilter("t-1"))
         assert shown.counts.hidden_marks == 1, "a mark that the filter hides is counted"
         shown.update(items(range(1, 20)))
         await pilot.pause()
@@ -123,7 +123,7 @@ async def test_a_range_goes_from_the_last_mark_to_the_cursor() -> None:
         shown.move_to("t-7")
         shown.mark_range()
         assert shown.marks == {f"t-{n}" for n in range(3, 8)}
-        shown.filter_by(Filter("t-1"))
+        shown.filter_by(RowFilter("t-1"))
         shown.mark_all_shown()
         assert len(shown.marks) == 5 + len({"t-1", *(f"t-{n}" for n in range(10, 20))})
         shown.clear_marks()
@@ -169,7 +169,7 @@ async def test_the_last_whole_picture_stays_until_the_next_is_whole() -> None:
         assert not shown.settled
         assert shown.shown_rows[0].number == 0
         shown.sort_by("number")
-        shown.filter_by(Filter("777"))
+        shown.filter_by(RowFilter("777"))
         await shown.wait_settled()
         assert shown.sort_state == ("number", False), "the later wish counts"
         assert [row.number for row in shown.shown_rows[:2]] == [777, 1777]
@@ -235,7 +235,7 @@ async def test_what_matches_is_seen_and_an_empty_table_says_why() -> None:
         await ready(pilot, shown, ())
         assert "no partition is offline" in text_of(pilot.app)
         shown.update(items(range(9)))
-        shown.filter_by(Filter("zzz"))
+        shown.filter_by(RowFilter("zzz"))
         await pilot.pause()
         assert "the filter hides all 9" in text_of(pilot.app)
         assert shown.cursor_key is None

@@ -8,14 +8,14 @@ from recovery.membership.replacement_steps import notes, steps
 from tests.unit.membership.quorums import CLUSTER, key, progress, quorum, voters
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
-from widgets.replacement import wizard_of
+from widgets.replacement_wizard import wizard_of
 from widgets.text import fold, line, plain
-from widgets.wizard import Progress, Step, StepState, Wizard, WizardView, step_text
+from widgets.wizard import StepProgress, StepState, Wizard, WizardStep, WizardView, step_text
 
 COMMAND = "kafka-storage.sh format --cluster-id MkU3OEVBNTcwNTJENDM2Qk --config /etc/kafka/c.properties"
 STEPS = (
-    Step("Stop controller 102", StepState.DONE),
-    Step(
+    WizardStep("Stop controller 102", StepState.DONE),
+    WizardStep(
         "Format the new disk",
         StepState.CURRENT,
         host="kafka-c3",
@@ -24,7 +24,7 @@ STEPS = (
         wrong=("a wrong id",),
         back="put the old disk back",
     ),
-    Step("Add voter 102", StepState.WAITING),
+    WizardStep("Add voter 102", StepState.WAITING),
 )
 
 
@@ -41,10 +41,10 @@ async def test_the_steps_have_their_state_in_words_and_the_command_word_for_word
 
 
 def test_catching_up_shows_how_far_and_how_long() -> None:
-    step = Step("Catch up", StepState.CURRENT, progress=Progress(50, 200, "records", 125.0))
+    step = WizardStep("Catch up", StepState.CURRENT, progress=StepProgress(50, 200, "records", 125.0))
     text = "\n".join(plain(one) for one in step_text(step, 80))
     assert "25%  50 of 200 records, about 2 min left" in text
-    none = Step("Catch up", StepState.CURRENT, progress=Progress(0, 0, "records"))
+    none = WizardStep("Catch up", StepState.CURRENT, progress=StepProgress(0, 0, "records"))
     assert "no estimate yet" in "\n".join(plain(one) for one in step_text(none, 80))
 
 
@@ -96,7 +96,7 @@ def test_catching_up_of_a_newcomer_has_a_bar_and_an_estimate() -> None:
     behind = tuple(progress(p.key, behind=400) if p.key == newcomer else p for p in seen.progress)
     wizard = wizard_of(plan, Picture(quorum(1, 2, progress=behind)), left_s=65.0)
     assert wizard.current is not None
-    assert wizard.current.progress == Progress(100, 500, "offsets", 65.0)
+    assert wizard.current.progress == StepProgress(100, 500, "offsets", 65.0)
 
 
 def test_a_step_that_failed_says_why_and_how_to_go_back() -> None:

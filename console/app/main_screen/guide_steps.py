@@ -1,0 +1,62 @@
+"""What to press, for somebody who has never seen this: a few lines above the footer, one step at a time."""
+
+from __future__ import annotations
+
+from console.app.session.draft import Draft
+from console.app.session.safety import Safety
+from console.app.session.view import View
+from console.operations.keys import OFFLINE, PLAN, REPLICAS
+from widgets.plan.plan_text import ACKS_REFUSED
+
+
+def step(pane: str, view: View, draft: Draft, safety: Safety) -> str:
+    """The next thing to press, from how things stand; it never runs ahead of what was done."""
+    if view.at is None:
+        return "Guide: the cluster is being looked at."
+    if draft.outcomes and all(outcome.good for outcome in draft.outcomes.values()):
+        return _after(view, draft)
+    if draft.plan is not None and draft.plan.rows:
+        return _planned(pane, safety)
+    return _choosing(pane) if view.offline else _NOTHING
+
+
+_NOTHING = "Guide: nothing is offline. Press 4 for the quorum, 5 for the disks, ? for every key."
+
+
+def _after(view: View, draft: Draft) -> str:
+    if view.offline:
+        return "Guide: elected. r looks again, V verifies what came of it."
+    under = _under_min_isr(view, draft)
+    if under:
+        return f"Guide: elected; {under}: {ACKS_REFUSED}. r looks again, V verifies what came of it."
+    return "Guide: recovered. J shows the journal, Y copies the command line of what you see, q leaves."
+
+
+def _under_min_isr(view: View, draft: Draft) -> str:
+    """The first of the plan's partitions that is led and has too few in sync, "" where none is known to be."""
+    for state in view.troubled:
+        survey = view.surveys.get(state.tp) if state.tp in draft.partitions else None
+        least = None if survey is None else survey.min_isr
+        if isinstance(least, int) and len(state.isr) < least:
+            return f"{state.tp} has ISR {len(state.isr)} of min ISR {least}"
+    return ""
+
+
+def _planned(pane: str, safety: Safety) -> str:
+    if pane != PLAN:
+        return "Guide: the row is in the plan. Press 6 to review what it would lose."
+    if not safety.armed:
+        return "Guide: e designates another leader, R shows the requests. Press A to arm the console."
+    return "Guide: press X to apply. You will be asked once more; Esc always leads back."
+
+
+def _choosing(pane: str) -> str:
+    if pane == OFFLINE:
+        return "Guide: a partition has no leader. Press Enter to see what each replica still holds."
+    if pane == REPLICAS:
+        return (
+            "Guide: compare the replicas' last epochs and log ends: what a choice cuts off is drawn below. Waiting"
+            " for a broker may cost nothing, unless it lost its disk. Press c, and take the"
+            " second answer: here the exercise goes on."
+        )
+    return "Guide: press 1 for the offline partitions, and Enter there to see one."

@@ -1,0 +1,94 @@
+"""The keys of the pane that is open, and the guide's line above them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+
+from console.operations.keys import KeyAction
+from widgets.text import Line, Piece, Tone, fold, line, width_of
+from widgets.text_lines import Lines
+
+
+class KeyFooter(Vertical):
+    """As many keys as fit on a line; what does nothing now is dim."""
+
+    DEFAULT_CSS = """
+    KeyFooter { height: auto; }
+    KeyFooter > Lines { height: auto; }
+    """
+
+    class KeyClicked(Message):
+        """A key was clicked."""
+
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._here: Sequence[tuple[KeyAction, str]] = ()
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="guide", focusable=False)
+        yield Lines(id="keys", focusable=False)
+
+    def update(self, actions: Sequence[tuple[KeyAction, str]], pane: str) -> None:
+        """The actions with why each does nothing now, "" where it works."""
+        self._here = here = sorted(
+            (pair for pair in actions if pair[0].foot and pane in pair[0].panes), key=_place
+        )
+        self.query_one("#keys", Lines).show(lambda width: [keys_line(here, width)])
+
+    def on_click(self, event: events.Click) -> None:
+        keys = self.query_one("#keys", Lines)
+        if event.widget is not keys:
+            return
+        at = 0
+        for pair in shown(self._here, keys.size.width):
+            at += _width(pair)
+            if event.x < at:
+                self.post_message(self.KeyClicked(pair[0].name))
+                return
+
+    def guide(self, text: str) -> None:
+        """The next thing to press, "" for nothing."""
+        said = line(Piece(text, Tone.INFO))
+        self.query_one("#guide", Lines).show(lambda width: fold(said, width, "       ") if text else [])
+
+
+def _place(pair: tuple[KeyAction, str]) -> int:
+    return pair[0].foot
+
+
+def keys_line(actions: Sequence[tuple[KeyAction, str]], width: int) -> Line:
+    """The keys that fit, each with its word."""
+    return tuple(piece for pair in shown(actions, width) for piece in _words(pair))
+
+
+def shown(actions: Sequence[tuple[KeyAction, str]], width: int) -> list[tuple[KeyAction, str]]:
+    """The keys that fit, in their order; the help, which has them all, is always among them."""
+    last = [pair for pair in actions if pair[0].name in ("help", "quit")]
+    room = width - sum(_width(pair) for pair in last)
+    fitting: list[tuple[KeyAction, str]] = []
+    for pair in (pair for pair in actions if pair not in last):
+        room -= _width(pair)
+        if room < 0:
+            break
+        fitting.append(pair)
+    return [*fitting, *last]
+
+
+def _words(pair: tuple[KeyAction, str]) -> list[Piece]:
+    action, why = pair
+    if why:
+        return [Piece(f"{action.shown} {action.label}  ", Tone.DIM)]
+    return [Piece(action.shown, Tone.KEY), Piece(f" {action.label}  ")]
+
+
+def _width(pair: tuple[KeyAction, str]) -> int:
+    return width_of(_words(pair))

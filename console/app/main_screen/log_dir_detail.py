@@ -1,0 +1,67 @@
+"""What was on a failed log dir, and what would happen if a healthy one failed (as ``ktriage log-dirs`` has it)."""
+
+from __future__ import annotations
+
+from backends.base.protocol import Backend
+from console.app.session.view import View
+from console.last_healthy import recall
+from console.operations.log_dir_survey import KEPT, Disks, failures, kept_from, reckon
+from recovery.disks.failed_dirs import Left, Lost
+from recovery.disks.failure_preview import Fate, if_places_fail
+from recovery.disks.outcome import Outcome
+from recovery.disks.values import DiskError, Place
+from recovery.model import Survey
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy, decide
+from widgets.log_dirs import LogDirDetail, PartitionOutcome
+from widgets.text import counted
+
+_NOTE = "predicted by the controller's rules from the state of now, if nothing else fails"
+_STOPS = "the broker would stop altogether: its metadata log, or its last log dir, is there"
+_FAILED = "by the last healthy listing that ktriage log-dirs kept, and by the replicas that are offline now"
+_PERHAPS = "it may have been on another failed dir"
+_LEFT = {
+    Left.LAST_COPY: Outcome.LAST_COPY,
+    Left.OFFLINE: Outcome.OFFLINE,
+    Left.UNDER: Outcome.UNDER_MIN_ISR,
+    Left.UNNOTICED: Outcome.UNNOTICED,
+    Left.DISK: Outcome.FEWER,
+}
+
+
+async def dir_detail(
+    backend: Backend, view: View, broker: int, path: str, ranking: Ranking = Ranking.LAST_RECORD
+) -> LogDirDetail:
+    """On the backend's thread, for a dir may hold thousands. ``ranking`` tells which log is the best. Raises
+    BackendError.
+    """
+    assert view.cluster is not None
+    assert view.partitions is not None
+    kept = kept_from(recall(view.cluster_id, KEPT))
+    disks = Disks(view.cluster, view.partitions, view.log_dirs or {}, kept)
+    place = Place(broker, path)
+    if place in disks.failed:
+        found = next(one for one in await failures(backend, disks) if one.place == place)
+        return LogDirDetail(broker, path, True, tuple(_lost(lost) for lost in found.lost), _FAILED)
+    topics = sorted({state.topic for state in view.partitions.states if broker in state.replicas})
+    try:
+        reckoned = if_places_fail(await reckon(backend, disks, topics), [place])
+    except DiskError as error:
+        return LogDirDetail(broker, path, False, (), str(error))
+    note = _STOPS if broker in reckoned.stopped else _NOTE
+    outcomes = tuple(_fate(fate, view.surveys.get(fate.tp), broker, ranking) for fate in reckoned.fates)
+    return LogDirDetail(broker, path, False, outcomes, note)
+
+
+def _lost(lost: Lost) -> PartitionOutcome:
+    note = str(lost.left) if lost.sure else f"{lost.left}; {_PERHAPS}"
+    return PartitionOutcome(lost.tp, _LEFT[lost.left], lost.state.leader, lost.state.leader, note=note)
+
+
+def _fate(fate: Fate, survey: Survey | None, broker: int, ranking: Ranking) -> PartitionOutcome:
+    worst, note = fate.outcomes[0], ""
+    if worst is Outcome.SURVIVOR:
+        best = survey is not None and decide(survey, ranking, Strategy.AGGRESSIVE).leader == broker
+        left = f"{counted(fate.copies, 'copy', 'copies')} left"
+        note = f"the best one; {left}" if best else left
+    return PartitionOutcome(fate.tp, worst, fate.state.leader, fate.leader, fate.unclean, note=note)

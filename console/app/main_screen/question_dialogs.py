@@ -1,0 +1,110 @@
+"""Small questions: a line of text, or one of a few."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Label, OptionList
+from textual.widgets.option_list import Option
+
+from widgets.dialogs.dismiss_once import DismissOnce
+
+_HOW = "Enter: go on   Esc: cancel"
+
+
+class TextQuestion(DismissOnce[str | None], ModalScreen[str | None]):
+    """One line of text; None where Esc gave up. An empty line is no answer."""
+
+    DEFAULT_CSS = """
+    TextQuestion { align: center middle; }
+    TextQuestion > Vertical {
+        width: 90%; max-width: 100; height: auto; border: round $primary; padding: 0 1; background: $surface;
+    }
+    TextQuestion Label { width: 100%; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]
+
+    def __init__(self, question: str, value: str = "") -> None:
+        super().__init__()
+        self._question = question
+        self._value = value
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Label(self._question, markup=False)
+            yield Input(self._value)
+            yield Label(_HOW, id="how", markup=False)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        given = event.value.strip()
+        if given:
+            self.dismiss(given)
+        else:
+            # Keys that come in one burst may leave the line empty: that is no answer.
+            self.query_one("#how", Label).update(f"Nothing is given yet.   {_HOW}")
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
+
+class AnswerOption(NamedTuple):
+    """One of the answers; ``why_not`` says why it cannot be chosen."""
+
+    name: str
+    text: str
+    why_not: str = ""
+
+
+class ChoiceQuestion(DismissOnce[str | None], ModalScreen[str | None]):
+    """The name of the answer chosen; None where none was. Esc gives up."""
+
+    DEFAULT_CSS = """
+    ChoiceQuestion { align: center middle; }
+    ChoiceQuestion > Vertical {
+        width: 90%; max-width: 100; height: auto; border: round $primary; padding: 0 1; background: $surface;
+    }
+    ChoiceQuestion .question { width: 100%; height: auto; text-style: bold; margin: 0 0 1 0; }
+    ChoiceQuestion OptionList { height: auto; max-height: 12; border: none; background: $surface; padding: 0; }
+    ChoiceQuestion OptionList:focus { border: none; }
+    ChoiceQuestion OptionList:focus > .option-list--option-highlighted {
+        color: $foreground; background: $surface; text-style: bold;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]
+
+    def __init__(self, question: str, answers: Sequence[AnswerOption]) -> None:
+        super().__init__()
+        self._question = question
+        self._answers = tuple(answers)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Label(self._question, markup=False, classes="question")
+            yield OptionList(
+                *(Option(f"  {_text(a)}", id=a.name, disabled=bool(a.why_not)) for a in self._answers),
+                markup=False,
+            )
+            yield Label("Enter: choose   Esc: cancel", markup=False)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """A sign beside the answer that enter takes: a background is not seen without colour."""
+        for index, answer in enumerate(self._answers):
+            here = index == event.option_list.highlighted
+            prompt = Content.styled(f"► {_text(answer)}", "reverse") if here else f"  {_text(answer)}"
+            event.option_list.replace_option_prompt_at_index(index, prompt)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option.id)
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
+
+def _text(answer: AnswerOption) -> str:
+    return f"{answer.text} ({answer.why_not})" if answer.why_not else answer.text

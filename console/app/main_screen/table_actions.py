@@ -1,0 +1,92 @@
+"""What can be done with any table: filter, sort, group, marks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from widgets.bars.filter_bar import FilterBar
+from widgets.table import RowFilter, RowTable
+from widgets.text import Tone
+
+if TYPE_CHECKING:
+    from console.app.main_screen.main_screen import MainScreen
+
+
+GROUPED_BY = ("topic", "broker")
+
+
+class TableActions:
+    """Acts on the table of the open pane. Each table keeps its own filter."""
+
+    def __init__(self, desk: MainScreen) -> None:
+        self._desk = desk
+        self._filters: dict[str, RowFilter | None] = {}
+
+    @property
+    def _table(self) -> RowTable[Any]:
+        return self._desk.table
+
+    def handlers(self) -> dict[str, Callable[[], None]]:
+        return {
+            "filter": self._open_filter,
+            "mark_all": self._mark_all,
+            "unmark": self._table.clear_marks,
+            "range": self._table.mark_range,
+            "sort": self._sort,
+            "reverse": self._reverse,
+            "group": self._group,
+        }
+
+    def filter_by(self, wanted: RowFilter | None) -> None:
+        """The bar's filter, for the open pane's table."""
+        self._filters[self._desk.pane] = wanted
+        self._table.filter_by(wanted)
+        self._desk.draw_frame()
+
+    def clear_filter(self) -> bool:
+        """Takes the open pane's filter away; False where there is none."""
+        if self._filters.get(self._desk.pane) is None:
+            return False
+        self.filter_by(None)
+        self.follow_filter()
+        return True
+
+    def follow_filter(self) -> None:
+        """The bar belongs to the pane that is open."""
+        self._desk.query_one(FilterBar).close()
+
+    def _open_filter(self) -> None:
+        self._desk.query_one(FilterBar).open()
+
+    def _sort(self) -> None:
+        self._table.sort_next(1)
+        self._say_order()
+
+    def _reverse(self) -> None:
+        self._table.reverse_sort()
+        self._say_order()
+
+    def _say_order(self) -> None:
+        """In words: the column may have no room on the screen."""
+        column, reverse = self._table.sort_state
+        title = next((c.title for c in self._table.columns if c.id == column), None)
+        if title is None:
+            self._desk.say("in the order they came in; s sorts by the first column", Tone.INFO)
+            return
+        way = "from high to low" if reverse else "from low to high"
+        self._desk.say(f"sorted by {title}, {way}; s: the next column, S: the other way", Tone.INFO)
+
+    def _group(self) -> None:
+        """By topic, by broker, not at all, and so on."""
+        table = self._table
+        known = {g.id: g.title for g in table.groupings if g.id in GROUPED_BY}
+        ways = (None, *known)
+        now = ways[(ways.index(table.grouping) + 1) % len(ways)] if table.grouping in ways else None
+        table.group_by(now)
+        said = "not grouped any more" if now is None else f"grouped {known[now]}: left folds, right unfolds"
+        self._desk.say(f"{said}; t goes on to the next", Tone.INFO)
+
+    def _mark_all(self) -> None:
+        self._table.mark_all_shown()
+        self._desk.say(f"{self._table.counts.marked:,} rows are marked; u takes the marks away", Tone.INFO)

@@ -1,0 +1,67 @@
+"""What the title says: which cluster, live or simulated, armed or not, and how old the picture is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from console.app.session.schedule import Schedule
+from console.app.session.session import Session
+from console.app.session.view import Link
+from console.target import Target
+from widgets.bars.title_bar import RefreshState, Title
+
+AGE_STEP = 5.0
+
+
+def title(session: Session) -> Title:
+    """The title bar's value."""
+    state, view, safety = session.poller.state, session.view, session.safety
+    now = session.clock()
+    left = safety.left(now)
+    return Title(
+        name=short_name(session.target),
+        cluster_id=view.cluster_id,
+        simulated=session.simulated,
+        armed_left_s=left,
+        read_only_why=safety.brief,
+        age_s=None if view.at is None else _coarse(now - view.at),
+        refresh=_refresh(state.link, state.schedule),
+        note=_note(state.link, state.problem, state.schedule, now),
+        colour=session.target.colour,
+    )
+
+
+def _coarse(seconds: float) -> float:
+    """An age in steps: a title that changed every second would be most of what goes over ssh."""
+    return max(0.0, seconds // AGE_STEP * AGE_STEP)
+
+
+def short_name(target: Target) -> str:
+    """The cluster as it was named, short enough for a title: the first bootstrap server, a scenario's file name."""
+    if target.kind == "simulated":
+        return Path(target.scenario).name
+    first, *others = target.title.split(",")
+    return f"{first} (+{len(others)})" if others else first
+
+
+def _refresh(link: Link, schedule: Schedule) -> RefreshState:
+    if link is Link.LOST:
+        return RefreshState.LOST
+    if link is Link.CONNECTING:
+        return RefreshState.OPENING
+    if schedule.began is not None:
+        return RefreshState.ASKING
+    if schedule.paused:
+        return RefreshState.PAUSED
+    return RefreshState.SLOWED if schedule.slowed else RefreshState.FRESH
+
+
+def _note(link: Link, problem: str, schedule: Schedule, now: float) -> str:
+    """Why it is as it is: the problem, or when the next look is due where looks are slow."""
+    if problem:
+        due = schedule.due(now)
+        again = "" if due is None or link is not Link.LOST else f"; asked again in {due:.0f} s"
+        return f"{problem}{again}"
+    if schedule.slowed and not schedule.paused:
+        return f"a look takes {schedule.took:.1f} s: the next one every {schedule.pause_between:.0f} s"
+    return ""

@@ -1,0 +1,100 @@
+"""Where a filter is typed."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widgets import Input
+
+from widgets.lifecycle import when_ready
+from widgets.table import RowFilter
+from widgets.table.row_filter import parse_filter
+from widgets.text import Line, Piece, Tone, cut, fit, line
+from widgets.text_lines import Lines
+
+
+class FilterBar(Horizontal):
+    """Hidden until it is opened. Enter keeps the filter, escape takes it away."""
+
+    DEFAULT_CSS = """
+    FilterBar { height: 1; display: none; }
+    FilterBar.open { display: block; }
+    FilterBar > .prompt { width: 8; }
+    FilterBar > Input { width: 1fr; height: 1; border: none; padding: 0; background: $panel; }
+    FilterBar > Input:focus { border: none; }
+    FilterBar > .told { width: 2fr; padding: 0 0 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "drop", "No filter", show=False)]
+
+    class FilterChanged(Message):
+        """Another filter is typed; None: none. One that cannot be looked for is not told."""
+
+        def __init__(self, parse_filter: RowFilter | None) -> None:
+            super().__init__()
+            self.filter = parse_filter
+
+    class FilterBarClosed(Message):
+        """The bar is closed; ``kept``: the filter stays."""
+
+        def __init__(self, kept: bool) -> None:
+            super().__init__()
+            self.kept = kept
+
+    def compose(self) -> ComposeResult:
+        yield Lines(lambda width: [line(Piece("filter:"[:width], Tone.KEY))], focusable=False).add_class(
+            "prompt"
+        )
+        yield Input(id="filter-input")
+        yield Lines(self._told, focusable=False, id="filter-told").add_class("told")
+
+    def open(self, text: str | None = None) -> None:
+        """Shows the bar and takes the keys; ``text`` takes the place of what was typed last."""
+        field = self.query_one(Input)
+        if text is not None:
+            field.value = text
+        self.add_class("open")
+        field.focus()
+
+    def close(self) -> None:
+        """Hides the bar; whoever opened it takes the keys back."""
+        self.remove_class("open")
+
+    @property
+    def value(self) -> RowFilter | None:
+        return parse_filter(self.query_one(Input).value)
+
+    @when_ready
+    def on_input_changed(self, message: Input.Changed) -> None:
+        message.stop()
+        found = self.value
+        self.query_one("#filter-told", Lines).show(self._told)
+        if found is None or found.problem() is None:
+            self.post_message(self.FilterChanged(found))
+
+    @when_ready
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        message.stop()
+        self.close()
+        self.post_message(self.FilterBarClosed(kept=self.value is not None))
+
+    def action_drop(self) -> None:
+        self.query_one(Input).value = ""
+        self.close()
+        self.post_message(self.FilterChanged(None))
+        self.post_message(self.FilterBarClosed(kept=False))
+
+    def _told(self, width: int) -> list[Line]:
+        found = self.value if self.is_mounted else None
+        problem = None if found is None else found.problem()
+        if problem is not None:
+            return [line(Piece(cut(problem, width), Tone.BAD))]
+        if found is None:
+            return [
+                line(Piece(fit("! first: without  / first: regular expression", width).rstrip(), Tone.DIM))
+            ]
+        how = ("not " if found.inverse else "") + ("regex" if found.regex else "text")
+        return [line(Piece(fit(f"{how} · enter keeps, escape drops", width).rstrip(), Tone.DIM))]

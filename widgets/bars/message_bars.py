@@ -1,0 +1,71 @@
+"""The bottom of the screen: the same thing as a command, and what is said."""
+
+from __future__ import annotations
+
+from textual.timer import Timer
+
+from widgets.text import Line, Piece, Tone, cut, fit, fold, line, plain, printable, without_directories
+from widgets.text_lines import Lines
+
+
+class CommandBar(Lines):
+    """The command that shows the same; :attr:`text` is the whole of it, for copying."""
+
+    DEFAULT_CSS = """
+    CommandBar { height: 1; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, focusable=False)
+        self.text = ""
+
+    def update(self, text: str) -> None:
+        """Shows the command, shortened in its middle where the line is too short for it."""
+        self.text = text
+        self.show(lambda width: [line(Piece(fit(f"$ {printable(text)}", width).rstrip(), Tone.DIM))])
+
+
+class MessageBar(Lines):
+    """What happened, in as many lines as it takes, to three; an error stays until something else is said or it is
+    cleared.
+    """
+
+    DEFAULT_CSS = """
+    MessageBar { height: auto; min-height: 1; max-height: 3; }
+    """
+    SECONDS = 8.0
+    LINES = 3
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, focusable=False)
+        self.text = ""
+        self._timer: Timer | None = None
+
+    def say(self, text: str, tone: Tone = Tone.INFO) -> None:
+        """Says it; what is no error goes by itself."""
+        self._stop()
+        self.text = printable(text)
+        sign = {Tone.BAD: "ERROR ", Tone.WARN: "! "}.get(tone, "")
+        self.show(lambda width: _said(sign + self.text, tone, width))
+        if tone is not Tone.BAD:
+            self._timer = self.set_timer(self.SECONDS, self.clear_said)
+
+    def clear_said(self) -> None:
+        """Nothing is said any more."""
+        self._stop()
+        self.text = ""
+        self.show(lambda width: [()])  # noqa: ARG005  # every width is as empty
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+
+def _said(text: str, tone: Tone, width: int) -> list[Line]:
+    lines = fold(line(Piece(text, tone)), width)
+    if len(lines) > MessageBar.LINES:
+        lines = fold(line(Piece(without_directories(text), tone)), width)
+    return [*lines[: MessageBar.LINES - 1], line(Piece(cut(" ".join(map(plain, lines[2:])), width), tone))][
+        : len(lines)
+    ]

@@ -1,0 +1,85 @@
+"""Where one is: the panes with their keys, and the way down to what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from textual import events
+from textual.message import Message
+
+from widgets.text import Line, Piece, Tone, fit, line, printable, width_of
+from widgets.text_lines import Lines
+
+
+class Tab(NamedTuple):
+    """A pane by the key that opens it; ``told`` stands behind its title, a count say, "" nothing."""
+
+    key: str
+    title: str
+    told: str = ""
+
+
+class PaneTabs(Lines):
+    """One line of panes; a click chooses."""
+
+    DEFAULT_CSS = """
+    PaneTabs { height: 1; }
+    """
+
+    class TabClicked(Message):
+        """A pane was clicked."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, focusable=False)
+        self._tabs: Sequence[Tab] = ()
+
+    def update(self, tabs: Sequence[Tab], current: str) -> None:
+        """Shows the panes; the current one stands in brackets."""
+        self._tabs = tabs
+        self.show(lambda width: [tab_line(tabs, current, width)])
+
+    def on_click(self, event: events.Click) -> None:
+        at = 0
+        for piece in self.lines[0] if self.lines else ():
+            at += width_of((piece,))
+            if event.x < at:
+                key = piece.text.strip(" []")[:1]
+                if any(tab.key == key for tab in self._tabs):
+                    self.post_message(self.TabClicked(key))
+                return
+
+
+def tab_line(tabs: Sequence[Tab], current: str, width: int) -> Line:
+    """All panes with what is told of them; where it is narrow, without it, then without the others' titles."""
+    for counts, titles in ((True, True), (False, True), (False, False)):
+        pieces = [_tab(tab, current, counts=counts, titled=titles or tab.key == current) for tab in tabs]
+        told = line(*pieces)
+        if width_of(told) <= width:
+            return told
+    return told
+
+
+def _tab(tab: Tab, current: str, *, counts: bool, titled: bool) -> Piece:
+    text = tab.key + (f" {tab.title}" if titled else "") + (f" {tab.told}" if counts and tab.told else "")
+    return Piece(f"[{text}]", Tone.KEY) if tab.key == current else Piece(f" {text} ", Tone.DIM)
+
+
+class Crumbs(Lines):
+    """The way down: cluster, pane, what is open."""
+
+    DEFAULT_CSS = """
+    Crumbs { height: 1; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, focusable=False)
+
+    def update(self, parts: Sequence[str]) -> None:
+        """Shows the way; its end is never cut off."""
+        way = " > ".join(printable(part) for part in parts)
+        self.show(lambda width: [line(Piece(fit(way, width).rstrip(), Tone.INFO))])

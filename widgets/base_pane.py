@@ -1,0 +1,78 @@
+"""What all panes have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+from textual import on
+from textual.containers import Vertical
+
+from widgets.table import RowTable
+from widgets.text import Line, Piece, Tone, counted, fold, line, printable
+from widgets.text_lines import Lines
+from widgets.theme import FADED
+
+
+class Pane(Vertical):
+    """One pane: some lines, its table, and the details of the row under the cursor."""
+
+    DEFAULT_CSS = """
+    Pane { height: 1fr; }
+    Pane > .summary { height: auto; max-height: 6; }
+    Pane > .details { height: auto; max-height: 60%; padding: 0 0 0 1; border-top: solid $panel; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._details_of: Hashable | None = None
+
+    @property
+    def table(self) -> RowTable[Any]:
+        """The pane's main table."""
+        return self.query_one(RowTable)
+
+    @on(RowTable.CursorMoved)
+    def _another_row(self, message: RowTable.CursorMoved) -> None:
+        if message.key != self._details_of:
+            self._details_of = message.key
+            for lines in self.query(".details").results(Lines):
+                lines.to_the_top()
+
+    def on_row_table_narrowed(self) -> None:
+        for lines in self.query(Lines):
+            lines.show_again()
+
+    def left_out(self, width: int, whose: str = "") -> list[Line]:
+        """What the table has no room for, of the row under the cursor: nothing is out of reach at 80 columns."""
+        told = self.table.left_out
+        if not told:
+            return []
+        # The heading has room for the bare number: here is what it counts.
+        count = counted(self.table.without_room, "column")
+        pieces = [Piece(f"+{count}{' of ' if whose else ':'}", Tone.DIM)]
+        pieces += [Piece(f"{whose}:", Tone.STRONG)] if whose else []
+        for title, text in told:
+            pieces += [
+                Piece("  "),
+                Piece(f"{title.lower()} ", Tone.DIM),
+                Piece(printable(text)),
+            ]
+        return fold(line(*pieces), width, "  ")
+
+    def fade(self, faded: bool) -> None:
+        """Takes all colour from what is shown, or gives it back: an old picture must not look like one of now."""
+        if faded is self.has_class(FADED):
+            return
+        self.set_class(faded, FADED)
+        for part in (*self.query(Lines), *self.query(RowTable)):
+            part.set_class(faded, FADED)
+            part.refresh()
+
+    def focus_first(self) -> None:
+        """Puts the keys where the rows are."""
+        self.table.focus()
+
+    def export(self, kind: str) -> Iterator[str]:
+        """The main table's shown rows as ``csv`` or ``json``, in chunks."""
+        return self.table.export(kind)

@@ -1,0 +1,125 @@
+"""What a bare ``ktriage`` asks: which cluster? Never one that was remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import ClassVar, NamedTuple
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from widgets.dialogs.dismiss_once import DismissOnce
+from widgets.lifecycle import screen_is_open, when_ready
+from widgets.table import Grouping, RowTable, TableColumn
+from widgets.text import Line, Piece, Tone, fold, line, printable
+from widgets.text_lines import Lines
+
+
+class ClusterKind(StrEnum):
+    """Whether something real is behind it."""
+
+    PROFILE = "LIVE"
+    SCENARIO = "simulator"
+
+
+class ClusterChoice(NamedTuple):
+    """A profile or a scenario. ``problem`` is why it cannot be opened, "" where it can."""
+
+    kind: ClusterKind
+    name: str
+    about: str
+    where: str = ""
+    read_only: bool = False
+    problem: str = ""
+
+
+_GROUPS = {"LIVE clusters (profiles)": 0, "SIMULATOR scenarios: nothing real": 1}
+_TONES = {ClusterKind.PROFILE: Tone.WARN, ClusterKind.SCENARIO: Tone.INFO}
+
+COLUMNS: tuple[TableColumn[ClusterChoice], ...] = (
+    TableColumn(
+        "kind",
+        "KIND",
+        lambda p: p.kind.value,
+        tone=lambda p: _TONES[p.kind],
+    ),
+    TableColumn("name", "NAME", lambda p: printable(p.name), tone=Tone.STRONG),
+    TableColumn("mode", "MODE", lambda p: "read-only" if p.read_only else "", priority=2),
+    TableColumn("where", "WHERE", lambda p: printable(p.where), priority=3),
+    TableColumn(
+        "about",
+        "ABOUT",
+        lambda p: printable(p.problem or p.about),
+        flex=True,
+        tone=lambda p: Tone.BAD if p.problem else Tone.PLAIN,
+    ),
+)
+
+
+class ClusterPicker(DismissOnce[ClusterChoice | None], ModalScreen[ClusterChoice | None]):
+    """Profiles and scenarios; ends with the one that was chosen, or None."""
+
+    DEFAULT_CSS = """
+    ClusterPicker { align: center middle; background: $background; }
+    ClusterPicker > Vertical { width: 100%; height: 100%; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "leave", "Leave")]
+
+    def __init__(self, places: Sequence[ClusterChoice], note: str = "") -> None:
+        super().__init__()
+        self._places = tuple(places)
+        self._note = note
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Lines(self._head, focusable=False)
+            yield RowTable(
+                COLUMNS,
+                lambda place: (place.kind, place.name),
+                groupings=(Grouping("kind", "by kind", _group, order=_GROUPS.__getitem__),),
+                noun="choice",
+                empty="no profile and no scenario",
+            )
+            yield Lines(id="place-about", focusable=False)
+
+    def on_mount(self) -> None:
+        if not screen_is_open(self):  # taken away before it had its parts
+            return
+        table = self.query_one(RowTable)
+        table.update(self._places)
+        table.group_by("kind")
+        table.focus()
+
+    @when_ready
+    def on_row_table_cursor_moved(self, message: RowTable.CursorMoved) -> None:
+        message.stop()
+        self.query_one("#place-about", Lines).show(self._about)
+
+    def on_row_table_activated(self, message: RowTable.Activated) -> None:
+        message.stop()
+        if isinstance(message.row, ClusterChoice) and not message.row.problem:
+            self.dismiss(message.row)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def _head(self, width: int) -> list[Line]:
+        lines = fold(
+            line(Piece("ktriage: which cluster? ", Tone.STRONG), Piece("enter opens, q leaves")), width
+        )
+        return lines + (fold(line(Piece(printable(self._note), Tone.WARN)), width) if self._note else [])
+
+    def _about(self, width: int) -> list[Line]:
+        place = self.query_one(RowTable).cursor_row
+        if not isinstance(place, ClusterChoice):
+            return []
+        problem = Piece(f"{printable(place.problem)} " if place.problem else "", Tone.BAD)
+        about = ", ".join(part for part in (place.where, place.about, "read-only" * place.read_only) if part)
+        return fold(line(Piece(f"{place.name}: ", Tone.STRONG), problem, Piece(printable(about))), width)
+
+
+def _group(place: ClusterChoice) -> tuple[str, ...]:
+    return (list(_GROUPS)[0 if place.kind is ClusterKind.PROFILE else 1],)

@@ -1,0 +1,204 @@
+"""The confirmation (style.md: a key that both opens and confirms is how the wrong thing gets done)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from widgets.dialogs.dismiss_once import DismissOnce
+from widgets.dialogs.guarded_button import GuardedButton
+from widgets.lifecycle import screen_is_open, when_ready
+from widgets.text import Line, Piece, Tone, fold, line, printable
+from widgets.text_lines import Lines
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmRequest:
+    """What is asked. ``target`` is what was frozen when the dialog opened, line by line; ``expected`` is what has
+    to be typed (None: nothing), ``expected_what`` says what that is ("the number of partitions that may lose
+    something"). ``opened_by`` is the key that opened it, "" for the mouse.
+    """
+
+    title: str
+    target: tuple[str, ...]
+    confirm_label: str
+    opened_by: str
+    warnings: tuple[str, ...] = ()
+    expected: str | None = None
+    expected_what: str = ""
+    needs_reason: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """It was confirmed; ``reason`` and ``typed``, what was to be typed, are "" where they were not asked for."""
+
+    reason: str
+    typed: str = ""
+
+
+class Confirmation(DismissOnce[Confirmed | None], ModalScreen[Confirmed | None]):
+    """Ends with :class:`Confirmed`, or with None. Cancel has the focus; the key that opened it presses nothing
+    before another key was seen, and never confirms. What is typed while a button has the focus goes into the field
+    that misses something.
+    """
+
+    DEFAULT_CSS = """
+    Confirmation { align: center middle; }
+    Confirmation > Vertical {
+        width: 96%; max-width: 100; height: auto; max-height: 96%; border: heavy $error; padding: 0 1;
+        background: $surface;
+    }
+    Confirmation .told { max-height: 12; }
+    Confirmation Input { height: 1; border: none; padding: 0 1; background: $panel; }
+    Confirmation Input:focus { border: none; }
+    Confirmation Horizontal { height: auto; margin: 1 0 0 0; }
+    Confirmation GuardedButton {
+        height: 1; min-width: 16; border: none; margin: 0 2 0 0; background: $panel; color: $foreground;
+    }
+    Confirmation GuardedButton:focus { text-style: bold reverse; }
+    Confirmation GuardedButton:disabled { color: $foreground 60%; text-style: none; }
+    Confirmation GuardedButton:ansi.-style-default:disabled {
+        border: none !important; color: $foreground; text-style: dim;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel")]
+    AUTO_FOCUS = "#cancel"
+
+    def __init__(self, request: ConfirmRequest) -> None:
+        super().__init__()
+        self.request = request
+        self._another_key = False
+        self._stays = False
+
+    def compose(self) -> ComposeResult:
+        request = self.request
+        with Vertical():
+            yield Lines(self._told, focusable=False).add_class("told")
+            if request.expected is not None:
+                yield Lines(self._asks, focusable=False)
+                yield Input(id="expected", select_on_focus=False)
+            if request.needs_reason:
+                yield Lines(_reason, focusable=False)
+                yield Input(id="reason", max_length=500, select_on_focus=False)
+            yield Lines(self._missing, focusable=False, id="missing")
+            with Horizontal():
+                yield GuardedButton(Content(f"[ {request.confirm_label} ]"), id="confirm", compact=True)
+                yield GuardedButton(Content("[ Cancel ]"), id="cancel", compact=True)
+
+    def on_mount(self) -> None:
+        if not screen_is_open(self):  # taken away before it had its parts
+            return
+        self._look()
+
+    @property
+    def missing(self) -> str:
+        """What has still to be typed before it can be confirmed; "" when nothing has."""
+        return {
+            "#expected": f"type {self.request.expected_what}",
+            "#reason": "give a reason: it goes into the journal",
+        }.get(self._lacking, "")
+
+    @property
+    def on_apply(self) -> bool:
+        """Whether the button that confirms has the focus."""
+        return self.focused is not None and self.focused.id == "confirm"
+
+    @property
+    def _lacking(self) -> str:
+        """The first field that misses something."""
+        request = self.request
+        if request.expected is not None and self._typed("#expected") != request.expected:
+            return "#expected"
+        return "#reason" if request.needs_reason and not self._typed("#reason") else ""
+
+    @when_ready
+    def on_key(self, event: events.Key) -> None:
+        if event.key != self.request.opened_by:
+            self._another_key = True
+        button = self.focused
+        if not isinstance(button, GuardedButton) or not event.is_printable:
+            return
+        if button.id == "confirm" and event.key == "space":
+            return
+        event.stop()
+        if self._another_key and self._lacking:
+            field = self.query_one(self._lacking, Input)
+            field.focus()
+            field.insert_text_at_cursor(event.character or "")
+
+    @when_ready
+    def on_input_changed(self) -> None:
+        self._look()
+
+    @when_ready
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        """Enter in a field goes on to the one that misses something, or to the next; it leads to no button, which a
+        second Enter would press.
+        """
+        message.stop()
+        following = list(self.query(Input))[1:]
+        if self._lacking:
+            self.query_one(self._lacking, Input).focus()
+        elif message.input not in following and following:
+            following[0].focus()
+        else:
+            self._stays = True
+            self._look()
+
+    @when_ready
+    def on_guarded_button_pressed_by(self, message: GuardedButton.PressedBy) -> None:
+        message.stop()
+        opener = bool(message.key) and message.key == self.request.opened_by
+        if opener and (message.button.id == "confirm" or not self._another_key):
+            return
+        if message.button.id == "cancel":
+            self.dismiss(None)
+        elif not self.missing:
+            self.dismiss(Confirmed(*(self._typed(field) for field in ("#reason", "#expected"))))
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
+    def _typed(self, field: str) -> str:
+        """What stands in that field, "" where it is not asked for."""
+        return "".join(found.value for found in self.query(field).results(Input)).strip()
+
+    def _look(self) -> None:
+        self.query_one("#confirm", GuardedButton).disabled = bool(self.missing)
+        self.query_one("#missing", Lines).show(self._missing)
+
+    def _told(self, width: int) -> list[Line]:
+        request = self.request
+        lines = fold(line(Piece(printable(request.title), Tone.STRONG)), width)
+        for text in request.target:
+            lines += fold(line(Piece(f"  {printable(text)}")), width, "    ")
+        for text in request.warnings:
+            lines += fold(line(Piece(f"! {printable(text)}", Tone.BAD)), width, "  ")
+        return lines
+
+    def _asks(self, width: int) -> list[Line]:
+        return fold(line(Piece(f"To go on, type {self.request.expected_what}:", Tone.KEY)), width)
+
+    def _missing(self, width: int) -> list[Line]:
+        if not self.is_mounted:
+            return []
+        missing = self.missing
+        if missing:
+            return fold(line(Piece(f"not yet: {missing}", Tone.WARN)), width)
+        key = "space" if self.request.opened_by == "enter" else "enter"
+        here = "enter leads to no button: " if self._stays else ""
+        told = f"{here}tab to [ {self.request.confirm_label} ], {key} confirms"
+        return fold(line(Piece(told, Tone.GOOD)), width)
+
+
+def _reason(width: int) -> list[Line]:
+    return fold(line(Piece("Why (it goes into the journal):", Tone.KEY)), width)

@@ -1,0 +1,118 @@
+"""Pane 3: what offline partitions wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual.app import ComposeResult
+
+from recovery.model import Unknown
+from widgets.base_pane import Pane
+from widgets.eligible.eligible_row import EligibleRow
+from widgets.eligible.eligible_text import details, returns, summary
+from widgets.lifecycle import when_ready
+from widgets.table import Grouping, RowTable, TableColumn
+from widgets.text import Line, Piece, Tone, either, fold, ids, line, printable
+from widgets.text_lines import Lines
+
+
+@dataclass(frozen=True, slots=True)
+class EligibleView:
+    """The partitions in the order they are to stand. ``known`` False: their logs were not told yet, and no rows is
+    no good news.
+    """
+
+    rows: Sequence[EligibleRow]
+    known: bool = True
+
+
+def _ends(row: EligibleRow) -> str:
+    if not row.survey.state.offline:
+        return "online"
+    return f"return of {either(row.clean)}" if row.clean else "nobody's return"
+
+
+def _ends_tone(row: EligibleRow) -> Tone:
+    return Tone.GOOD if row.clean or not row.survey.state.offline else Tone.WARN
+
+
+def _waits(row: EligibleRow) -> str:
+    waiting = row.waiting
+    return printable(str(waiting)) if isinstance(waiting, Unknown) else waiting.sentence
+
+
+def _elr(members: tuple[int, ...] | None) -> str:
+    return "not offered" if members is None else ids(members)
+
+
+COLUMNS: tuple[TableColumn[EligibleRow], ...] = (
+    TableColumn(
+        "partition",
+        "PARTITION",
+        lambda r: str(r.survey.tp),
+        sort=lambda r: r.survey.tp,
+        tone=Tone.STRONG,
+        flex=True,
+    ),
+    TableColumn("ends", "ENDS WITHOUT LOSS", _ends, tone=_ends_tone),
+    TableColumn("isr", "ISR", lambda r: ids(r.survey.state.isr)),
+    TableColumn("elr", "ELR", lambda r: _elr(r.survey.state.elr)),
+    TableColumn("lastKnownElr", "LASTKNOWNELR", lambda r: _elr(r.survey.state.last_known_elr)),
+    TableColumn("minIsr", "MIN ISR", lambda r: printable(str(r.survey.min_isr)), priority=3),
+    TableColumn("waits", "THE CONTROLLER", _waits, priority=5, flex=True, width=34),
+)
+GROUPINGS: tuple[Grouping[EligibleRow], ...] = (
+    Grouping("topic", "by topic", lambda r: (r.survey.state.topic,)),
+    Grouping("broker", "by whose return ends it", lambda r: (_ends(r),)),
+)
+
+
+class EligiblePane(Pane):
+    """ISR, ELR, LastKnownELR, and what the controller is waiting for. The table's keys are topic-partitions."""
+
+    DEFAULT_CSS = """
+    EligiblePane > RowTable { height: 1fr; min-height: 4; }
+    EligiblePane > .details { max-height: 70%; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._view = EligibleView((), known=False)
+        self._returns = returns(())
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="eligible-summary", focusable=False).add_class("summary")
+        yield RowTable(
+            COLUMNS,
+            lambda row: row.survey.tp,
+            groupings=GROUPINGS,
+            noun="partition",
+            empty="no partition waits for a leader",
+        )
+        yield Lines(id="eligible-details").add_class("details")
+
+    def update(self, view: EligibleView) -> None:
+        """Shows a new picture; the cursor stays on its partition."""
+        if view.rows != self._view.rows:
+            self._returns = returns(view.rows)
+        self._view = view
+        self.table.update(view.rows)
+        self._tell()
+
+    @when_ready
+    def on_row_table_cursor_moved(self) -> None:
+        self._tell()
+
+    def _tell(self) -> None:
+        self.query_one("#eligible-summary", Lines).show(self._summary)
+        self.query_one("#eligible-details", Lines).show(self._details)
+
+    def _summary(self, width: int) -> list[Line]:
+        if not self._view.known:
+            return fold(line(Piece("  who waits for a leader is not known yet", Tone.WARN)), width, "  ")
+        return summary(self._returns, width)
+
+    def _details(self, width: int) -> list[Line]:
+        row = self.table.cursor_row
+        return details(row, width) if isinstance(row, EligibleRow) else []

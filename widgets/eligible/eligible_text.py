@@ -1,0 +1,138 @@
+"""Pane 3 in plain words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from recovery.model import Unknown
+from widgets.eligible.eligible_row import DiskWord, EligibleRow
+from widgets.text import Line, Piece, Tone, both, either, fold, ids, line, printable
+from widgets.unknown_min_isr import unknown_min_isr_lines
+
+SHOWN = 3
+_WORST_FIRST = (DiskWord.EMPTY, DiskWord.FAILED_DIR, DiskWord.NOT_KNOWN, DiskWord.HOLDS_LOG)
+
+
+class Return(NamedTuple):
+    """A broker whose return ends so many offline ``partitions`` cleanly; the worst word of its disk."""
+
+    broker: int
+    partitions: int
+    disk: DiskWord
+
+
+@dataclass(frozen=True, slots=True)
+class Returns:
+    """Whose return ends how many of ``offline`` partitions, most first; ``nobody``: for how many nobody's does;
+    ``untold``: why the min ISR of how many is not known.
+    """
+
+    offline: int
+    brokers: tuple[Return, ...]
+    nobody: int
+    untold: Mapping[Unknown, int] = field(default_factory=dict)
+
+
+def returns(rows: Iterable[EligibleRow]) -> Returns:
+    """Counts it over all rows."""
+    rows = tuple(rows)
+    untold = Counter(row.survey.min_isr for row in rows if isinstance(row.survey.min_isr, Unknown))
+    offline = [row for row in rows if row.survey.state.offline]
+    counts: Counter[int] = Counter()
+    words: dict[int, set[DiskWord]] = {}
+    nobody = 0
+    for row in offline:
+        clean = row.clean
+        nobody += not clean
+        for broker in clean:
+            counts[broker] += 1
+            words.setdefault(broker, set()).add(row.disk(broker))
+    brokers = (
+        Return(broker, count, next(word for word in _WORST_FIRST if word in words[broker]))
+        for broker, count in counts.most_common()
+    )
+    return Returns(len(offline), tuple(brokers), nobody, dict(untold))
+
+
+def summary(told: Returns, width: int) -> list[Line]:
+    """First of all: whose return would end how many of them without a loss."""
+    lines = unknown_min_isr_lines(told.untold, width)
+    if not told.offline:
+        return [line(Piece("  no partition waits for a leader", Tone.GOOD)), *lines]
+    for broker, count, disk in told.brokers[:SHOWN]:
+        text = f"  The return of {broker} ends {count:,} of {told.offline:,} without an unclean election"
+        tone = Tone.BAD if disk in (DiskWord.EMPTY, DiskWord.FAILED_DIR) else Tone.PLAIN
+        lines += fold(line(Piece(text, Tone.GOOD), Piece(f" ({disk.short})", tone)), width, "    ")
+    if told.nobody:
+        text = (
+            f"  For {told.nobody:,} of {told.offline:,} nobody's return ends it without an unclean election"
+        )
+        lines += fold(line(Piece(text, Tone.WARN)), width, "    ")
+    return lines
+
+
+def details(row: EligibleRow, width: int) -> list[Line]:
+    """One partition: who ends it cleanly, what happens if that disk is empty, what each strategy would do."""
+    state = row.survey.state
+    lines = fold(line(Piece(f"{state.tp}: ", Tone.STRONG), *_sets(row)), width, "  ")
+    waiting = row.waiting
+    if isinstance(waiting, Unknown):
+        text = f"what the controller does is not known: min ISR {printable(str(waiting))}"
+        return [*lines, *fold(line(Piece(text, Tone.WARN)), width, "  ")]
+    if not state.offline:
+        return [*lines, line(Piece(f"led by {state.leader}: nothing is waited for", Tone.GOOD))]
+    lines += _clean_return(row, width)
+    lines += fold(line(Piece("The controller now:  ", Tone.HEAD), Piece(waiting.sentence)), width, "  ")
+    lines.append(line(Piece("What it would do under each strategy (KIP-966):", Tone.HEAD)))
+    for strategy, then in row.strategies().items():
+        now = "  ← as it is set" if strategy is row.rules.strategy else ""
+        sign = Piece("may lose records: " if then.unclean else "", Tone.WARN)
+        told = line(
+            Piece(f"  {strategy.value:<11}", Tone.STRONG), sign, Piece(then.sentence), Piece(now, Tone.KEY)
+        )
+        lines += fold(told, width, " " * 13)
+    return lines
+
+
+def _sets(row: EligibleRow) -> tuple[Piece, ...]:
+    state = row.survey.state
+    elr = "not offered" if state.elr is None else ids(state.elr)
+    known = "not offered" if state.last_known_elr is None else ids(state.last_known_elr)
+    text = (
+        f"replicas {ids(state.replicas)} · ISR {ids(state.isr)} · ELR {elr} · LastKnownELR {known} · min ISR "
+    )
+    return (Piece(text), Piece(printable(str(row.survey.min_isr))))
+
+
+def _clean_return(row: EligibleRow, width: int) -> list[Line]:
+    """Whose return ends it, and what comes of an empty disk: told once for all of which the same is to be said."""
+    if not row.clean:
+        text = "Nobody's return ends this without an unclean election: ISR and ELR name nobody who is away."
+        return fold(line(Piece(text, Tone.WARN)), width, "  ")
+    text = f"The return of {either(row.clean)} ends this without a loss, if its disk is whole."
+    lines = fold(line(Piece(text, Tone.GOOD)), width, "  ")
+    alike: dict[tuple[Piece, ...], list[int]] = {}
+    for broker in row.clean:
+        alike.setdefault(_empty_disk(row, broker), []).append(broker)
+    for told, brokers in alike.items():
+        who = f"broker {brokers[0]}" if len(brokers) == 1 else f"brokers {both(brokers)}, each"
+        lines += fold(line(Piece(f"  {who}: "), *told), width, "    ")
+    return lines
+
+
+def _empty_disk(row: EligibleRow, broker: int) -> tuple[Piece, ...]:
+    disk = row.disk(broker)
+    told = Piece(f"{disk.value}. ", Tone.BAD if disk in (DiskWord.EMPTY, DiskWord.FAILED_DIR) else Tone.PLAIN)
+    if disk is DiskWord.HOLDS_LOG:
+        return (told,)
+    elected = row.with_empty_disk(broker)
+    if isinstance(elected, Unknown):
+        return (told, Piece("What happens if it comes back empty is not known.", Tone.WARN))
+    if elected:
+        text = "Coming back with an EMPTY disk, it is elected all the same, and all that it held is lost"
+        return (told, Piece(f"{text}: look at its log dirs before it is started.", Tone.BAD))
+    text = "Coming back with an empty disk, it is noticed by the controller and not elected"
+    return (told, Piece(f"{text}: the partition stays offline.", Tone.INFO))

@@ -1,0 +1,177 @@
+"""The columns of pane 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from recovery.model import Unknown
+from recovery.plan.review import harm_text
+from recovery.strategy import Verdict
+from widgets.loss_text import loss_order, loss_tone, short_loss
+from widgets.partitions.partition_row import PartitionHealth, PartitionRow
+from widgets.table import Grouping, TableColumn
+from widgets.text import Tone, either, ids, lasting
+
+_HEALTH_TONES = {
+    PartitionHealth.OFFLINE: Tone.BAD,
+    PartitionHealth.UNDER_MIN_ISR: Tone.WARN,
+    PartitionHealth.MAY_BE_UNDER: Tone.WARN,
+    PartitionHealth.UNDER_REPLICATED: Tone.INFO,
+    PartitionHealth.ONLINE: Tone.GOOD,
+}
+_RANK = {health: number for number, health in enumerate(PartitionHealth)}
+
+
+def columns(
+    now: Callable[[], float], first: Callable[[], float], picked: Callable[[PartitionRow], bool]
+) -> tuple[TableColumn[PartitionRow], ...]:
+    """``now`` is the time of the picture, ``first`` that of the first one, ``picked`` tells what is in the plan."""
+    return (
+        TableColumn("state", "STATE", _state, sort=lambda r: _RANK[r.health], tone=_state_tone),
+        TableColumn(
+            "partition",
+            "PARTITION",
+            lambda r: f"{r.state.topic}-{r.state.partition}",
+            sort=lambda r: (r.state.topic, r.state.partition),
+            tone=Tone.STRONG,
+            flex=True,
+        ),
+        TableColumn(
+            "plan",
+            "PLAN",
+            lambda r: "in plan" if picked(r) else "",
+            tone=Tone.KEY,
+            priority=4,
+            width=7,
+        ),
+        TableColumn(
+            "for",
+            "FOR",
+            lambda r: "" if r.since is None else _lasting(now() - r.since, found_so=r.since <= first()),
+            sort=lambda r: 0.0 if r.since is None else -r.since,
+            export=lambda r: None if r.since is None else max(0, round(now() - r.since)),
+            right=True,
+            priority=5,
+            width=6,
+        ),
+        TableColumn("answered", "ANSWERED", _answered, sort=_answered_order, tone=_answered_tone, priority=6),
+        TableColumn("suggested", "SUGGESTED", suggested, sort=_suggested_order, tone=_suggested_tone),
+        TableColumn("loses", "LOSES", loses, sort=lambda r: loss_order(r.loss), tone=_loses_tone),
+        TableColumn(
+            "leader", "LEADER", lambda r: _leader(r.state.leader), sort=lambda r: r.state.leader, priority=10
+        ),
+        TableColumn("isr", "ISR", lambda r: ids(r.state.isr), sort=lambda r: len(r.state.isr), priority=7),
+        TableColumn("elr", "ELR", _elr, priority=8),
+        TableColumn("replicas", "REPLICAS", lambda r: ids(r.state.replicas), priority=9),
+        TableColumn("minIsr", "MIN ISR", _min_isr, priority=11, right=True),
+        TableColumn("why", "WHY", why, priority=12, tone=Tone.DIM, flex=True, width=30, told=True),
+    )
+
+
+def _missing(row: PartitionRow) -> tuple[str, ...]:
+    """The brokers whose replica is not in the ISR, by the name that a person looks for."""
+    state = row.state
+    return tuple(f"broker {broker}" for broker in state.replicas if broker not in state.isr) or (
+        "none missing",
+    )
+
+
+GROUPINGS: tuple[Grouping[PartitionRow], ...] = (
+    Grouping("topic", "by topic", lambda r: (r.state.topic,)),
+    Grouping("broker", "by broker that is missing", _missing, order=lambda s: (len(s), s)),
+    Grouping("suggested", "by suggestion", lambda r: (suggested(r) or "nothing suggested",)),
+    Grouping("state", "by state", lambda r: (str(r.health),)),
+)
+
+
+def _lasting(seconds: float, *, found_so: bool) -> str:
+    """What was in trouble when it was first looked at may have been for days: no cluster tells since when."""
+    return f"≥{'0 min' if seconds < 60 else lasting(seconds)}" if found_so else lasting(seconds)
+
+
+def _state(row: PartitionRow) -> str:
+    return row.health.value
+
+
+def _state_tone(row: PartitionRow) -> Tone:
+    return _HEALTH_TONES[row.health]
+
+
+def _answered(row: PartitionRow) -> str:
+    told = row.answered
+    return "not asked" if told is None else f"{told} of {len(row.state.replicas)}"
+
+
+def _answered_order(row: PartitionRow) -> int:
+    return -1 if row.answered is None else row.answered
+
+
+def _answered_tone(row: PartitionRow) -> Tone:
+    told = row.answered
+    if told is None:
+        return Tone.DIM
+    return Tone.PLAIN if told == len(row.state.replicas) else Tone.WARN
+
+
+def suggested(row: PartitionRow) -> str:
+    """Whom to elect, or whom to wait for."""
+    decision = row.decision
+    if decision is None or decision.verdict is Verdict.ALREADY_ONLINE:
+        return ""
+    match decision.verdict:
+        case Verdict.ELECT:
+            return f"elect {decision.leader}"
+        case Verdict.WAIT:
+            return f"wait for {either(decision.waits_for)}"
+        case Verdict.REFUSED:
+            return "refused"
+        case Verdict.NO_CANDIDATE:
+            return "nobody can be"
+        case _:
+            return "report only"
+
+
+def _suggested_order(row: PartitionRow) -> tuple[str, int]:
+    decision = row.decision
+    return ("", -1) if decision is None else (str(decision.verdict), decision.leader)
+
+
+def _suggested_tone(row: PartitionRow) -> Tone:
+    verdict = None if row.decision is None else row.decision.verdict
+    if verdict in (Verdict.REFUSED, Verdict.NO_CANDIDATE):
+        return Tone.BAD
+    return Tone.INFO if verdict is Verdict.WAIT else Tone.STRONG
+
+
+def loses(row: PartitionRow) -> str:
+    """What the suggestion loses; while it is to wait, what electing somebody at once would lose."""
+    if row.loss is None or row.decision is None:
+        return "" if row.decision is None or row.decision.verdict is Verdict.ALREADY_ONLINE else "?"
+    text = short_loss(row.loss, row.last_epoch)
+    return text if row.decision.verdict is Verdict.ELECT else f"if {row.now}: {text}"
+
+
+def _loses_tone(row: PartitionRow) -> Tone:
+    return Tone.DIM if row.loss is None else loss_tone(row.loss, row.last_epoch)
+
+
+def why(row: PartitionRow) -> str:
+    """The reason for the suggestion, and the loss in full."""
+    if row.decision is None:
+        return ""
+    if row.decision.verdict is Verdict.ELECT and row.loss is not None and not row.loss.none:
+        return f"{row.decision.reason}; loses {harm_text(row.loss, row.last_epoch)}"
+    return row.decision.reason
+
+
+def _leader(leader: int) -> str:
+    return "none" if leader < 0 else str(leader)
+
+
+def _elr(row: PartitionRow) -> str:
+    elr = row.state.elr
+    return "not offered" if elr is None else ids(elr)
+
+
+def _min_isr(row: PartitionRow) -> str:
+    return "?" if isinstance(row.min_isr, Unknown) else str(row.min_isr)

@@ -1,0 +1,109 @@
+"""A partition with what is suggested for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.loss import Loss, loss
+from recovery.model import PartitionState, Survey, Unknown, Why
+from recovery.ranking import Ranking
+from recovery.strategy import Decision, Strategy, Verdict, clean_electors, decide
+from widgets.loss_text import last_epoch
+
+_NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
+
+
+class PartitionHealth(StrEnum):
+    """How a partition fares, worst first."""
+
+    OFFLINE = "OFFLINE"
+    UNDER_MIN_ISR = "under min ISR"
+    MAY_BE_UNDER = "may be under min ISR"
+    UNDER_REPLICATED = "under-replicated"
+    ONLINE = "online"
+
+
+class PartitionRow(NamedTuple):
+    """One partition. ``survey`` is None where its logs were not asked; then nothing is suggested.
+
+    ``since``: when it was first seen in trouble, seconds since the epoch; None where that is not known.
+    ``now`` is the broker that could be elected at once (the suggested one, or the best there is while the
+    suggestion is to wait), and ``loss`` what that loses; ``last_epoch`` is that of its log.
+    """
+
+    state: PartitionState
+    survey: Survey | None
+    min_isr: int | Unknown
+    decision: Decision | None
+    now: int | None
+    loss: Loss | None
+    last_epoch: int | None
+    since: float | None
+
+    @property
+    def health(self) -> PartitionHealth:
+        state = self.state
+        if state.offline:
+            return PartitionHealth.OFFLINE
+        if isinstance(self.min_isr, int) and len(state.isr) < self.min_isr:
+            return PartitionHealth.UNDER_MIN_ISR
+        if len(state.isr) == len(state.replicas):
+            return PartitionHealth.ONLINE
+        return PartitionHealth.UNDER_REPLICATED if self.untold is None else PartitionHealth.MAY_BE_UNDER
+
+    @property
+    def untold(self) -> Unknown | None:
+        """Why the min ISR is not known although it was asked for; None where it is known, or nobody asked."""
+        return self.min_isr if isinstance(self.min_isr, Unknown) and self.min_isr != _NOT_ASKED else None
+
+    @property
+    def answered(self) -> int | None:
+        """How many replicas told their log; None where nobody was asked."""
+        if self.survey is None:
+            return None
+        return sum(1 for replica in self.survey.replicas if not isinstance(replica.log, Unknown))
+
+    @property
+    def clean(self) -> tuple[int, ...]:
+        """The brokers whose return elects without an unclean election; of an offline partition only."""
+        return clean_electors(self.survey) if self.survey is not None and self.state.offline else ()
+
+
+def partition_row(survey: Survey, ranking: Ranking, strategy: Strategy, since: float | None) -> PartitionRow:
+    """The row of a surveyed partition: decides, and counts what the choice loses."""
+    decision = decide(survey, ranking, strategy)
+    now = _electable_now(survey, ranking, decision)
+    return PartitionRow(
+        survey.state,
+        survey,
+        survey.min_isr,
+        decision,
+        now,
+        None if now is None else loss(survey, now),
+        None if now is None else last_epoch(survey.log(now)),
+        since,
+    )
+
+
+def _electable_now(survey: Survey, ranking: Ranking, decision: Decision) -> int | None:
+    if decision.verdict is Verdict.ELECT:
+        return decision.leader
+    if decision.verdict not in (Verdict.WAIT, Verdict.REPORT_ONLY):
+        return None
+    instead = decide(survey, ranking, Strategy.AGGRESSIVE)
+    return instead.leader if instead.verdict is Verdict.ELECT else None
+
+
+def bare_row(
+    state: PartitionState, since: float | None = None, min_isr: int | Unknown = _NOT_ASKED
+) -> PartitionRow:
+    """The row of a partition whose logs were not asked."""
+    return PartitionRow(state, None, min_isr, None, None, None, None, since)
+
+
+def worst_first(rows: Iterable[PartitionRow]) -> tuple[PartitionRow, ...]:
+    """Offline first, then under min ISR, under-replicated, the rest; by name in each."""
+    rank = {health: number for number, health in enumerate(PartitionHealth)}
+    return tuple(sorted(rows, key=lambda row: (rank[row.health], row.state.topic, row.state.partition)))

@@ -1,0 +1,147 @@
+"""Pane 1: offline partitions, and at a key all others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual.app import ComposeResult
+
+from recovery.model import TopicPartition
+from recovery.plan.review import harm_text
+from recovery.strategy import Verdict, return_words
+from widgets.base_pane import Pane
+from widgets.lifecycle import when_ready
+from widgets.partitions.partition_columns import GROUPINGS, columns, suggested, why
+from widgets.partitions.partition_counts import PartitionCounts, count_partitions
+from widgets.partitions.partition_row import PartitionHealth, PartitionRow
+from widgets.table import RowTable
+from widgets.text import Line, Piece, Tone, counted, fold, line
+from widgets.text_lines import Lines
+from widgets.unknown_min_isr import unknown_min_isr_lines
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsView:
+    """The rows in the order they are to stand, the time of the picture (seconds since the epoch), what the list is
+    ("offline and under min ISR", "all partitions"), and what is in the plan. ``counts`` are those of ``rows``
+    where the caller has counted them already. ``known`` False: the partitions have not been read yet, so no rows is
+    not good news. ``first`` is the time of the first view (same unit as ``now``).
+    """
+
+    rows: Sequence[PartitionRow]
+    now: float
+    title: str
+    picked: frozenset[TopicPartition] = frozenset()
+    counts: PartitionCounts | None = None
+    known: bool = True
+    first: float = 0.0
+
+
+class PartitionsPane(Pane):
+    """What is broken, whom to elect, what that loses. The table's keys are topic-partitions."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._view = PartitionsView((), 0.0, "", known=False)
+        self._counts = PartitionCounts()
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="partitions-summary", focusable=False).add_class("summary")
+        yield RowTable(
+            columns(
+                lambda: self._view.now,
+                lambda: self._view.first,
+                lambda row: row.state.tp in self._view.picked,
+            ),
+            lambda row: row.state.tp,
+            groupings=GROUPINGS,
+            search=_search,
+            noun="partition",
+            empty="no partition is offline or under min ISR",
+        )
+        yield Lines(id="partitions-why", focusable=False).add_class("details")
+
+    def update(self, view: PartitionsView) -> None:
+        """Shows a new picture; the cursor, the marks, filter and order stay."""
+        refilled = view.rows is not self._view.rows
+        self._view = view
+        if refilled:
+            self._counts = count_partitions(view.rows) if view.counts is None else view.counts
+            self.table.update(view.rows)
+        self.table.redraw()
+        self._tell()
+
+    @when_ready
+    def on_row_table_cursor_moved(self) -> None:
+        self._tell()
+
+    @when_ready
+    def on_row_table_counted(self) -> None:
+        self._tell()
+
+    def _tell(self) -> None:
+        self.query_one("#partitions-summary", Lines).show(self._summary)
+        self.query_one("#partitions-why", Lines).show(self._why)
+
+    def _summary(self, width: int) -> list[Line]:
+        told, table = self._counts, self.table.counts
+        parts = [Piece(self._view.title or "partitions", Tone.HEAD), Piece(": ")]
+        if not self._view.known:
+            return fold((*parts, Piece("not known yet", Tone.WARN)), width, "  ")
+        offline, under = told.count(PartitionHealth.OFFLINE), told.count(PartitionHealth.UNDER_MIN_ISR)
+        parts.append(Piece(f"{offline:,} offline", Tone.BAD if offline else Tone.GOOD))
+        may_be = told.count(PartitionHealth.MAY_BE_UNDER)
+        parts.append(Piece(f", {under:,} more under min ISR", Tone.WARN if under else Tone.PLAIN))
+        if may_be:
+            parts.append(Piece(f", {may_be:,} may be", Tone.WARN))
+        if table.rows > offline + under + may_be:
+            parts.append(Piece(f", {table.rows:,} in all"))
+        if table.shown < table.rows:
+            parts.append(Piece(f", {table.shown:,} of {table.rows:,} shown", Tone.KEY))
+        if table.marked:
+            hidden = f" ({table.hidden_marks:,} of them hidden by the filter)" if table.hidden_marks else ""
+            parts.append(Piece(f", {table.marked:,} marked{hidden}", Tone.KEY))
+        if self._view.picked:
+            parts.append(Piece(f", {len(self._view.picked):,} in the plan", Tone.INFO))
+        return [
+            *fold(tuple(parts), width, "  "),
+            *unknown_min_isr_lines(told.untold, width),
+            *self._returns(width),
+        ]
+
+    def _returns(self, width: int) -> list[Line]:
+        """Waiting may cost nothing: whose return elects without an unclean election."""
+        ends = sorted(self._counts.returns.items(), key=lambda item: (-item[1], item[0]))
+        lines = []
+        for broker, count in ends[:2]:
+            text = f"First of all: {return_words(broker, count)}"
+            lines += fold(line(Piece(text, Tone.GOOD)), width, "  ")
+        return lines
+
+    def _why(self, width: int) -> list[Line]:
+        row = self.table.cursor_row
+        if not isinstance(row, PartitionRow):
+            return []
+        told = line(Piece(f"{row.state.tp}: ", Tone.STRONG), Piece(_told(row)))
+        return [*fold(told, width, "  "), *self.left_out(width)]
+
+
+def _told(row: PartitionRow) -> str:
+    """The reason for the suggestion, what it loses in full, and who did not answer."""
+    state, decision = row.state, row.decision
+    if decision is None or decision.verdict is Verdict.ALREADY_ONLINE:
+        led = "OFFLINE, its logs were not asked" if state.offline else f"led by {state.leader}"
+        return f"{led}, leader epoch {state.leader_epoch}"
+    told = why(row)
+    if decision.verdict is Verdict.ELECT:
+        missing = len(state.replicas) - (row.answered or 0)
+        return f"{told}; {counted(missing, 'replica')} did not answer" if missing else told
+    if row.now is None or row.loss is None:
+        return told
+    return f"{told}. Lost by electing {row.now} now: {harm_text(row.loss, row.last_epoch)}"
+
+
+def _search(row: PartitionRow) -> str:
+    state = row.state
+    return f"{state.topic}-{state.partition}\n{row.health}\n{suggested(row)}"

@@ -1,0 +1,129 @@
+"""Choosing another leader for one row."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
+from widgets.dialogs.dismiss_once import DismissOnce
+from widgets.lifecycle import screen_is_open, when_ready
+from widgets.loss_text import loss_tone, short_loss
+from widgets.plan.candidate_choices import CandidateChoice, choice_lines, choices
+from widgets.table import RowTable, TableColumn
+from widgets.text import Line, Piece, Tone, fold, line, offset
+from widgets.text_lines import Lines
+
+
+def _epoch(choice: CandidateChoice) -> str:
+    if choice.candidate is None or choice.candidate.last_epoch is None:
+        return "?"
+    return str(choice.candidate.last_epoch)
+
+
+def _loses(choice: CandidateChoice) -> str:
+    told = choice.candidate
+    return "not known" if told is None else short_loss(told.loss, told.last_epoch)
+
+
+def _loses_tone(choice: CandidateChoice) -> Tone:
+    told = choice.candidate
+    return Tone.BAD if told is None else loss_tone(told.loss, told.last_epoch)
+
+
+COLUMNS: tuple[TableColumn[CandidateChoice], ...] = (
+    TableColumn(
+        "broker", "BROKER", lambda c: str(c.broker), sort=lambda c: c.broker, right=True, tone=Tone.STRONG
+    ),
+    TableColumn(
+        "may",
+        "ELECTABLE",
+        lambda c: "CANNOT BE" if c.problem else "yes",
+        tone=lambda c: Tone.BAD if c.problem else Tone.GOOD,
+    ),
+    TableColumn("epoch", "EPOCH", _epoch, right=True, priority=2),
+    TableColumn(
+        "end",
+        "LOG END",
+        lambda c: "?" if c.candidate is None else offset(c.candidate.log_end),
+        right=True,
+        priority=1,
+    ),
+    TableColumn("loses", "LOSES", _loses, tone=_loses_tone),
+    TableColumn("role", "ROLE", lambda c: c.role, tone=Tone.KEY, flex=True),
+)
+
+
+class CandidatePicker(DismissOnce[int | None], ModalScreen[int | None]):
+    """Every replica of one row. Ends with the broker that was chosen, or None; one that cannot be elected is not
+    chosen, and the reason is shown. ``stands`` is what the row's leader is to the plan, "" where it is in none.
+    """
+
+    DEFAULT_CSS = """
+    CandidatePicker { align: center middle; }
+    CandidatePicker > Vertical {
+        width: 96%; max-width: 120; height: auto; max-height: 90%; border: round $primary; padding: 0 1;
+        background: $surface;
+    }
+    CandidatePicker RowTable { height: auto; min-height: 3; max-height: 10; }
+    CandidatePicker Lines { max-height: 8; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "leave", "Leave it as it is")]
+
+    def __init__(self, row: PlanRow, ranking: Ranking, stands: str = "") -> None:
+        super().__init__()
+        self._row = row
+        self._choices = tuple(choices(row, ranking, stands))
+        self._refused: CandidateChoice | None = None
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Lines(self._head, focusable=False)
+            yield RowTable(COLUMNS, lambda choice: choice.broker, noun="replica")
+            yield Lines(id="pick-details", focusable=False)
+
+    def on_mount(self) -> None:
+        if not screen_is_open(self):  # taken away before it had its parts
+            return
+        table = self.query_one(RowTable)
+        table.update(self._choices)
+        table.move_to(self._row.leader)
+        table.focus()
+
+    @when_ready
+    def on_row_table_cursor_moved(self, message: RowTable.CursorMoved) -> None:
+        message.stop()
+        self._refused = None
+        self.query_one("#pick-details", Lines).show(self._details)
+
+    @when_ready
+    def on_row_table_activated(self, message: RowTable.Activated) -> None:
+        message.stop()
+        if isinstance(message.row, CandidateChoice) and not message.row.problem:
+            self.dismiss(message.row.broker)
+        else:
+            self._refused = message.row
+            self.query_one("#pick-details", Lines).show(self._details)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def _head(self, width: int) -> list[Line]:
+        head = line(
+            Piece(f"Leader of {self._row.tp}: ", Tone.STRONG), Piece("enter chooses, escape leaves it")
+        )
+        return fold(head, width)
+
+    def _details(self, width: int) -> list[Line]:
+        row = self.query_one(RowTable).cursor_row
+        if not isinstance(row, CandidateChoice):
+            return []
+        lines = choice_lines(row, width, "")
+        if self._refused is not None:
+            lines.append(line(Piece(f"not chosen: {self._refused.broker} cannot be elected", Tone.BAD)))
+        return lines

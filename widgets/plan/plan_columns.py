@@ -1,0 +1,168 @@
+"""The columns of pane 6."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from recovery.loss import Loss
+from recovery.model import Standing, TopicPartition
+from recovery.plan.compare import Now, RowCheck
+from recovery.plan.values import NotElected, PlanRow
+from recovery.plan.verify import RowState
+from recovery.strategy import Verdict
+from widgets.loss_text import STANDING_WORDS, loss_order, loss_tone, short_loss
+from widgets.plan.plan_view import RowOutcome
+from widgets.table import Grouping, TableColumn
+from widgets.text import Tone, ids, printable
+
+
+class PlannedRow(NamedTuple):
+    """A partition of the plan with all that is known of it; ``row`` is a NotElected where nobody is elected."""
+
+    row: PlanRow | NotElected
+    check: RowCheck | None
+    edited: bool
+    outcome: RowOutcome | None
+    state: RowState | None
+
+    @property
+    def tp(self) -> TopicPartition:
+        return self.row.tp
+
+    @property
+    def planned(self) -> PlanRow | None:
+        return self.row if isinstance(self.row, PlanRow) else None
+
+    @property
+    def stale(self) -> bool:
+        """Whether the cluster is no longer the one that this row was planned on."""
+        return self.check is not None and not self.check.holds
+
+
+_NOW_WORDS = {
+    Now.TRUE: "still true",
+    Now.STALE: "STALE",
+    Now.ONLINE: "already online",
+    Now.NOT_ELECTABLE: "NOT ELECTABLE",
+    Now.UNANSWERED: "NO ANSWER",
+}
+
+
+def status(row: PlannedRow) -> str:
+    """What became of it, or how it stands against the cluster of now."""
+    if row.outcome is not None:
+        return row.outcome.word
+    if isinstance(row.row, NotElected):
+        return "online" if row.row.verdict is Verdict.ALREADY_ONLINE else f"not elected: {row.row.verdict}"
+    return "not compared" if row.check is None else _NOW_WORDS[row.check.now]
+
+
+def status_tone(row: PlannedRow) -> Tone:
+    if row.outcome is not None:
+        return Tone.GOOD if row.outcome.good else Tone.BAD
+    if row.planned is None or row.check is None:
+        return Tone.DIM
+    if row.check.holds:
+        return Tone.GOOD
+    return Tone.INFO if row.check.now is Now.ONLINE else Tone.BAD
+
+
+def leader(row: PlannedRow) -> str:
+    if row.planned is None:
+        return "-"
+    return f"{row.planned.leader} by hand" if row.edited else str(row.planned.leader)
+
+
+def loses(row: PlannedRow) -> str:
+    planned = row.planned
+    return "" if planned is None else short_loss(planned.loss, planned.chosen.last_epoch)
+
+
+def _loses_tone(row: PlannedRow) -> Tone:
+    planned = row.planned
+    return Tone.DIM if planned is None else loss_tone(planned.loss, planned.chosen.last_epoch)
+
+
+def _drops_out(row: PlannedRow) -> str:
+    successor = None if row.planned is None else row.planned.successor
+    if successor is None:
+        return ""
+    if successor.standing is Standing.ELECTABLE:
+        return str(successor.broker)
+    return f"{successor.broker} ({STANDING_WORDS[successor.standing]})"
+
+
+def _successor(row: PlannedRow) -> tuple[Loss, int | None] | None:
+    """What electing the successor would lose, and the epoch of its log's last record; None where there is none."""
+    planned = row.planned
+    successor = None if planned is None else planned.successor
+    if planned is None or successor is None:
+        return None
+    known = planned.candidate(successor.broker)
+    return successor.loss, None if known is None else known.last_epoch
+
+
+def _then_loses(row: PlannedRow) -> str:
+    found = _successor(row)
+    return ("" if row.planned is None else "nobody") if found is None else short_loss(*found)
+
+
+def _then_tone(row: PlannedRow) -> Tone:
+    found = _successor(row)
+    return Tone.DIM if found is None else loss_tone(*found)
+
+
+def _afterwards(row: PlannedRow) -> str:
+    """Led, usable and replicated are three things."""
+    state = row.state
+    if state is None:
+        return ""
+    return "complete" if state.complete else "; ".join(state.missing)
+
+
+def _afterwards_tone(row: PlannedRow) -> Tone:
+    return Tone.GOOD if row.state is not None and row.state.complete else Tone.WARN
+
+
+def note(row: PlannedRow) -> str:
+    """What a person has to know of the row beside its figures."""
+    if isinstance(row.row, NotElected):
+        waits = f"wait for {ids(row.row.waits_for)}: " if row.row.verdict is Verdict.WAIT else ""
+        return printable(waits + row.row.reason)
+    if row.outcome is not None and row.outcome.detail:
+        return printable(row.outcome.detail)
+    if row.check is not None and row.check.detail:
+        return printable(row.check.detail)
+    return printable(row.row.reason)
+
+
+COLUMNS: tuple[TableColumn[PlannedRow], ...] = (
+    TableColumn(
+        "partition", "PARTITION", lambda r: str(r.tp), sort=lambda r: r.tp, tone=Tone.STRONG, flex=True
+    ),
+    TableColumn("now", "NOW", status, tone=status_tone),
+    TableColumn(
+        "leader",
+        "LEADER",
+        leader,
+        sort=lambda r: -1 if r.planned is None else r.planned.leader,
+        tone=lambda r: Tone.KEY if r.edited else Tone.STRONG,
+    ),
+    TableColumn(
+        "loses",
+        "LOSES",
+        loses,
+        sort=lambda r: loss_order(r.planned.loss if r.planned else None),
+        tone=_loses_tone,
+    ),
+    TableColumn("dropsOut", "IF IT DROPS OUT", _drops_out, priority=3, right=True),
+    TableColumn("thenLoses", "THEN LOSES", _then_loses, priority=4, tone=_then_tone),
+    TableColumn("topic", "TOPIC", lambda r: ", ".join(r.planned.marks) if r.planned else "", priority=5),
+    TableColumn("afterwards", "SEEN AFTERWARDS", _afterwards, priority=2, tone=_afterwards_tone),
+    TableColumn("note", "NOTE", note, priority=6, flex=True, width=24, tone=Tone.DIM),
+)
+GROUPINGS: tuple[Grouping[PlannedRow], ...] = (
+    Grouping("topic", "by topic", lambda r: (r.tp.topic,)),
+    Grouping("broker", "by leader", lambda r: (f"leader {leader(r)}",), order=lambda s: (len(s), s)),
+    Grouping("now", "by state", lambda r: (status(r),)),
+)

@@ -1,0 +1,107 @@
+"""Pane 6: what was chosen, what each choice loses, how it stands now, what was sent and what came of it."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.message import Message
+
+from recovery.model import TopicPartition
+from recovery.plan.review import Summary, summarise
+from recovery.plan.values import NotElected, PlanRow
+from recovery.strategy import Verdict
+from widgets.base_pane import Pane
+from widgets.lifecycle import when_ready
+from widgets.plan.plan_columns import COLUMNS, GROUPINGS, PlannedRow
+from widgets.plan.plan_text import details, request_lines, summary
+from widgets.plan.plan_view import PlanView
+from widgets.table import RowTable
+from widgets.text import Line
+from widgets.text_lines import Lines
+
+
+class PlanPane(Pane):
+    """The plan; the table's keys are topic-partitions."""
+
+    DEFAULT_CSS = """
+    PlanPane > RowTable { height: 1fr; min-height: 4; }
+    """
+
+    class EditWanted(Message):
+        """Enter on a row that is to be elected: somebody wants to choose its leader."""
+
+        def __init__(self, tp: TopicPartition) -> None:
+            super().__init__()
+            self.tp = tp
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._view = PlanView(None)
+        self._summary: Summary | None = None
+        self._requests = False
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="plan-summary", focusable=False).add_class("summary")
+        yield RowTable(
+            COLUMNS,
+            lambda row: row.tp,
+            groupings=GROUPINGS,
+            noun="partition",
+            empty="nothing is planned",
+        )
+        yield Lines(id="plan-details").add_class("details")
+
+    def on_mount(self) -> None:
+        self._tell()
+
+    def update(self, view: PlanView) -> None:
+        """Shows the plan as it is now; the cursor stays on its partition."""
+        if view == self._view:
+            return
+        if view.plan is not self._view.plan:
+            self._summary = None if view.plan is None else summarise(view.plan)
+        self._view = view
+        self.table.update(_rows(view))
+        self._tell()
+
+    def show_requests(self, shown: bool) -> None:
+        """Shows the exact requests in place of the row's details."""
+        self._requests = shown
+        self._tell()
+
+    @when_ready
+    def on_row_table_cursor_moved(self) -> None:
+        self._tell()
+
+    def on_row_table_activated(self, message: RowTable.Activated) -> None:
+        if isinstance(message.row, PlannedRow) and message.row.planned is not None:
+            self.post_message(self.EditWanted(message.row.tp))
+
+    def _tell(self) -> None:
+        self.query_one("#plan-summary", Lines).show(lambda width: summary(self._view, self._summary, width))
+        self.query_one("#plan-details", Lines).show(self._details)
+
+    def _details(self, width: int) -> list[Line]:
+        plan, row = self._view.plan, self.table.cursor_row
+        if plan is None:
+            return []
+        if self._requests:
+            return request_lines(plan, self._view.native, width)
+        return details(row, plan, width) if isinstance(row, PlannedRow) else []
+
+
+def _rows(view: PlanView) -> tuple[PlannedRow, ...]:
+    """What is to be elected, then what is waited for, then what is online already."""
+    if view.plan is None:
+        return ()
+    rest = sorted(view.plan.not_elected, key=lambda row: row.verdict is Verdict.ALREADY_ONLINE)
+    rows: list[PlanRow | NotElected] = [*view.plan.rows, *rest]
+    return tuple(
+        PlannedRow(
+            row,
+            view.checks.get(row.tp),
+            row.tp in view.edited,
+            view.outcomes.get(row.tp),
+            view.states.get(row.tp),
+        )
+        for row in rows
+    )

@@ -1,0 +1,119 @@
+"""A plan in words: counts, progress, one row in full, the requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+
+from recovery.plan.compare import Now
+from recovery.plan.election_requests import requests
+from recovery.plan.review import Summary
+from recovery.plan.values import Plan, PlanRow
+from widgets.plan.candidate_choices import choice_lines, choices, in_plan
+from widgets.plan.plan_columns import PlannedRow, note, status
+from widgets.plan.plan_view import PlanView
+from widgets.text import Line, Piece, Tone, counted, fold, line
+
+BAR = 24
+REQUESTS_SHOWN = 30
+ACKS_REFUSED = "acks=all is refused until replicas are back"
+
+
+def summary(view: PlanView, told: Summary | None, width: int) -> list[Line]:
+    """How many are elected and what that loses (``told``); how it stands now; how far its application is."""
+    plan = view.plan
+    if plan is None or told is None:
+        none = line(Piece("  no plan yet", Tone.STRONG), Piece(f": {view.how}" if view.how else ""))
+        return fold(none, width, "  ")
+    saved = Piece(
+        f" · saved in {view.file}" if view.file else " · NOT SAVED", Tone.DIM if view.file else Tone.WARN
+    )
+    header = plan.header
+    lines = fold(
+        line(
+            Piece(f"  {counted(told.elect, 'partition')} to elect", Tone.STRONG),
+            Piece(f" · ranking {header.ranking}, strategy {header.strategy}"),
+            saved,
+        ),
+        width,
+        "  ",
+    )
+    lines += fold(
+        line(
+            # What is lost first, and no count of none: "0 lose nothing" reads as the opposite.
+            Piece("  "),
+            Piece(f"{told.may_lose:,} may lose something" if told.may_lose else "", Tone.WARN),
+            Piece(
+                f" (offsets: {told.loss})" if told.may_lose else "",
+                Tone.BAD if told.at_most is None else Tone.WARN,
+            ),
+            Piece(", " if told.may_lose and told.lossless else ""),
+            Piece(f"{told.lossless:,} lose nothing for certain" if told.lossless else "", Tone.GOOD),
+        ),
+        width,
+        "  ",
+    )
+    return [*lines, *_compared(view, width), *_progress(view, width)]
+
+
+def _compared(view: PlanView, width: int) -> list[Line]:
+    if view.outcomes:
+        words = Counter(outcome.word for outcome in view.outcomes.values())
+        failed = sum(1 for outcome in view.outcomes.values() if not outcome.good)
+        told = ", ".join(f"{count:,} {word}" for word, count in words.most_common())
+        return fold(line(Piece(f"  came to: {told}", Tone.BAD if failed else Tone.GOOD)), width, "  ")
+    if not view.checks:
+        return []
+    counts = Counter(check.now for check in view.checks.values())
+    told = ", ".join(f"{counts[now]:,} {now}" for now in Now if counts[now])
+    moved = sum(counts[now] for now in (Now.STALE, Now.NOT_ELECTABLE, Now.UNANSWERED))
+    return fold(line(Piece(f"  now: {told}", Tone.BAD if moved else Tone.GOOD)), width, "  ")
+
+
+def _progress(view: PlanView, width: int) -> list[Line]:
+    batch = view.batch
+    if batch is None:
+        return []
+    filled = round(BAR * batch.done / batch.of) if batch.of else 0
+    bar = "█" * filled + "·" * (BAR - filled)
+    text = f" {batch.done:,} of {batch.of:,}  {batch.what}"
+    return fold(line(Piece(f"  {bar}", Tone.INFO), Piece(text, Tone.STRONG)), width, "  ")
+
+
+def details(row: PlannedRow, plan: Plan, width: int) -> list[Line]:
+    """One row in full: how it stands, every candidate, what its topic's marks mean."""
+    head = line(Piece(f"{row.tp}: ", Tone.STRONG), Piece(f"{status(row)}; {note(row)}"))
+    lines = fold(head, width, "  ")
+    if row.check is not None:
+        for told in row.check.notes:
+            lines += fold(line(Piece(f"note: {told}", Tone.WARN)), width, "  ")
+    if row.state is not None and row.state.missing:
+        told = "; ".join(row.state.missing)
+        if row.state.leader >= 0 and row.state.usable is False:
+            told += f"; {ACKS_REFUSED}"
+        lines += fold(line(Piece(f"missing when it was last looked at: {told}", Tone.WARN)), width, "  ")
+    if not isinstance(row.row, PlanRow):
+        return lines
+    lines.append(line(Piece("BROKER  WHAT ELECTING IT WOULD LOSE", Tone.HEAD)))
+    for choice in choices(row.row, plan.header.ranking, in_plan(edited=row.edited)):
+        lines += choice_lines(choice, width, "")
+    for mark in row.row.marks:
+        lines += fold(line(Piece(f"{mark}: ", Tone.WARN), Piece(mark.meaning)), width, "  ")
+    return lines
+
+
+def request_lines(plan: Plan, native: bool, width: int) -> list[Line]:
+    """The requests in the order they go out, whole; a long plan's first ones."""
+    lines = [
+        line(
+            Piece("REQUESTS THAT WILL BE SENT", Tone.HEAD),
+            Piece("  each checked again right before", Tone.DIM),
+        )
+    ]
+    for request in islice(requests(plan, native), REQUESTS_SHOWN):
+        title, *body = request.text().splitlines()
+        lines.append(line(Piece(title, Tone.STRONG)))
+        for text in body:
+            shown = text if len(text) <= 2_000 else f"{text[:2_000]} … {len(text) - 2_000:,} characters more"
+            lines += fold(line(Piece(f"  {shown}")), width, "  ")
+    return lines

@@ -1,0 +1,150 @@
+"""Pane 4: who leads, who is behind, how many failures the set still stands, and what may be changed."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+
+from recovery.model import Unknown
+from widgets.base_pane import Pane
+from widgets.lifecycle import when_ready
+from widgets.quorum.quorum_pane_view import QuorumMember, QuorumPaneView, QuorumRole
+from widgets.table import RowTable, TableColumn
+from widgets.text import Line, Piece, Tone, fold, lasting, line, offset, printable
+from widgets.text_lines import Lines
+
+BEHIND_S = 3.0
+"""Seconds since it was caught up, from which a member counts as behind (as the command line has it)."""
+_ROLES = {role: number for number, role in enumerate(QuorumRole)}
+
+
+def _ago(seconds: float | None) -> str:
+    if seconds is None:
+        return "not told"
+    if seconds < BEHIND_S:
+        return "now"
+    return f"{int(seconds)} s ago" if seconds < 60 else f"{lasting(seconds)} ago"
+
+
+def _behind(member: QuorumMember) -> bool:
+    return member.caught_up_s is None or member.caught_up_s >= BEHIND_S
+
+
+def _lag_tone(member: QuorumMember) -> Tone:
+    if not _behind(member):
+        return Tone.GOOD
+    return Tone.BAD if member.role is not QuorumRole.OBSERVER else Tone.WARN
+
+
+def _role_tone(member: QuorumMember) -> Tone:
+    return {QuorumRole.LEADER: Tone.GOOD, QuorumRole.OBSERVER: Tone.DIM}.get(member.role, Tone.STRONG)
+
+
+def _note(member: QuorumMember) -> str:
+    return printable(member.note) or ("behind" if _behind(member) else "")
+
+
+def _note_tone(member: QuorumMember) -> Tone:
+    return Tone.DIM if member.role is QuorumRole.OBSERVER and not _behind(member) else Tone.WARN
+
+
+COLUMNS: tuple[TableColumn[QuorumMember], ...] = (
+    TableColumn("role", "ROLE", lambda m: m.role.value, sort=lambda m: _ROLES[m.role], tone=_role_tone),
+    TableColumn("id", "ID", lambda m: str(m.id), sort=lambda m: m.id, right=True, tone=Tone.STRONG),
+    TableColumn(
+        "lag",
+        "LAG",
+        lambda m: "not told" if m.lag is None else f"{m.lag:,}",
+        sort=lambda m: -1 if m.lag is None else m.lag,
+        right=True,
+        tone=_lag_tone,
+    ),
+    TableColumn(
+        "caughtUp",
+        "CAUGHT UP",
+        lambda m: _ago(m.caught_up_s),
+        sort=lambda m: m.caught_up_s or 0.0,
+        tone=_lag_tone,
+    ),
+    TableColumn(
+        "lastFetch", "LAST FETCH", lambda m: _ago(m.fetched_s), sort=lambda m: m.fetched_s or 0.0, priority=3
+    ),
+    TableColumn(
+        "logEnd", "LOG END", lambda m: offset(m.log_end), sort=lambda m: m.log_end, right=True, priority=5
+    ),
+    TableColumn("endpoint", "ENDPOINT", lambda m: printable(m.endpoint), priority=4),
+    TableColumn("directoryId", "DIRECTORY ID", lambda m: m.directory_id, priority=6),
+    TableColumn("note", "NOTE", _note, tone=_note_tone, flex=True),
+)
+
+
+class QuorumPane(Pane):
+    """Voters and observers; the table's keys are (node id, directory id)."""
+
+    DEFAULT_CSS = """
+    QuorumPane > RowTable { height: 1fr; min-height: 4; }
+    QuorumPane > .details { max-height: 50%; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._view: QuorumPaneView | Unknown | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="quorum-summary", focusable=False).add_class("summary")
+        yield RowTable(COLUMNS, lambda member: member.key, noun="member", empty="the quorum is not described")
+        yield Lines(id="quorum-changes").add_class("details")
+
+    def on_mount(self) -> None:
+        self.update(self._view)
+
+    def update(self, view: QuorumPaneView | Unknown | None) -> None:
+        """Shows the quorum; Unknown: why it cannot be described; None: it was not asked yet."""
+        self._view = view
+        self.table.update(view.members if isinstance(view, QuorumPaneView) else ())
+        self.query_one("#quorum-summary", Lines).show(self._summary)
+        self.query_one("#quorum-changes", Lines).show(self._changes)
+
+    @when_ready
+    def on_row_table_cursor_moved(self) -> None:
+        self.query_one("#quorum-changes", Lines).show_again()
+
+    def _summary(self, width: int) -> list[Line]:
+        view = self._view
+        if view is None:
+            return [line(Piece("  not asked yet", Tone.DIM))]
+        if isinstance(view, Unknown):
+            return fold(line(Piece(f"  quorum: {printable(str(view))}", Tone.WARN)), width, "  ")
+        leader = (
+            Piece(f"  led by {view.leader}", Tone.STRONG)
+            if view.leader >= 0
+            else Piece("  NO LEADER", Tone.BAD)
+        )
+        known = "nothing committed" if view.high_watermark is None else offset(view.high_watermark)
+        version = "not known" if view.kraft_version is None else str(view.kraft_version)
+        told = f" (epoch {view.leader_epoch}) · high watermark {known} · kraft.version {version}"
+        verdict = Piece(f"  {view.verdict}", Tone.GOOD if view.healthy else Tone.BAD)
+        if view.leader < 0:
+            told = ""
+        lines = [*fold(line(leader, Piece(told)), width, "  "), *fold(line(verdict), width, "  ")]
+        for note in view.notes:
+            lines += fold(line(Piece(f"  {printable(note)}", Tone.WARN)), width, "  ")
+        return lines
+
+    def _changes(self, width: int) -> list[Line]:
+        view = self._view
+        member = self.table.cursor_row
+        lines = self.left_out(width, f"{member.role} {member.id}") if isinstance(member, QuorumMember) else []
+        if not isinstance(view, QuorumPaneView) or not view.changes:
+            return lines
+        # Whoever reads "possible" in a tone of good news at night takes it for advice.
+        lines.append(
+            line(
+                Piece("CHANGES OF THE VOTERS", Tone.HEAD),
+                Piece("  what would be accepted, no advice", Tone.DIM),
+            )
+        )
+        for change in view.changes:
+            sign = Piece("possible      ") if change.possible else Piece("not possible  ", Tone.WARN)
+            why = f": {printable(change.why)}" if change.why else ""
+            lines += fold(line(sign, Piece(change.name, Tone.STRONG), Piece(why)), width, " " * 14)
+        return lines

@@ -1,0 +1,123 @@
+"""Pane 2: replica log info of the partition that was under the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from textual.app import ComposeResult
+
+from recovery.loss import loss
+from recovery.model import Broker, Survey, Unknown
+from recovery.plan.review import lost_ranges
+from recovery.ranking import Ranking, rank
+from widgets.base_pane import Pane
+from widgets.lifecycle import when_ready
+from widgets.loss_text import last_epoch, loss_tone
+from widgets.replicas.log_diagram import losses, picture
+from widgets.replicas.replica_columns import COLUMNS, ReplicaRow
+from widgets.table import RowTable
+from widgets.text import BLANK, Line, Piece, Tone, fold, ids, line, printable
+from widgets.text_lines import Lines
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasView:
+    """One partition. ``calls`` and ``ages`` (seconds) by broker: how its answer was got, and how old it is."""
+
+    survey: Survey
+    ranking: Ranking
+    brokers: Mapping[int, Broker] = field(default_factory=dict)
+    calls: Mapping[int, str] = field(default_factory=dict)
+    ages: Mapping[int, float] = field(default_factory=dict)
+
+
+class ReplicasPane(Pane):
+    """Every replica as the controller and as we see it, and the picture of their logs. Keys are broker ids."""
+
+    DEFAULT_CSS = """
+    ReplicasPane > RowTable { height: auto; min-height: 3; max-height: 40%; }
+    ReplicasPane > .details { height: 1fr; max-height: 100%; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._view: ReplicasView | Unknown | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="replicas-summary", focusable=False).add_class("summary")
+        yield RowTable(
+            COLUMNS, lambda row: row.replica.broker, noun="replica", empty="choose a partition in pane 1"
+        )
+        yield Lines(id="replicas-picture").add_class("details")
+
+    def on_mount(self) -> None:
+        self.update(self._view)
+
+    def update(self, view: ReplicasView | Unknown | None) -> None:
+        """Shows a partition; None: none is chosen; Unknown: why it is not to be had."""
+        self._view = view
+        self.table.update(_rows(view) if isinstance(view, ReplicasView) else ())
+        self.query_one("#replicas-summary", Lines).show(self._summary)
+        self.query_one("#replicas-picture", Lines).show(self._picture)
+
+    @when_ready
+    def on_row_table_cursor_moved(self) -> None:
+        self.query_one("#replicas-picture", Lines).show_again()
+
+    def _replica(self, width: int) -> list[Line]:
+        row = self.table.cursor_row
+        return self.left_out(width, f"broker {row.replica.broker}") if isinstance(row, ReplicaRow) else []
+
+    def _summary(self, width: int) -> list[Line]:
+        view = self._view
+        if view is None:
+            return [line(Piece("  no partition is chosen", Tone.DIM))]
+        if isinstance(view, Unknown):
+            return fold(line(Piece(printable(str(view)), Tone.WARN)), width, "  ")
+        state, survey = view.survey.state, view.survey
+        led = (
+            Piece("OFFLINE, no leader", Tone.BAD)
+            if state.offline
+            else Piece(f"led by {state.leader}", Tone.GOOD)
+        )
+        elr = "not offered" if state.elr is None else ids(state.elr)
+        known = "not offered" if state.last_known_elr is None else ids(state.last_known_elr)
+        rest = (
+            f", leader epoch {state.leader_epoch} · replicas {ids(state.replicas)} · ISR {ids(state.isr)}"
+            f" · ELR {elr} · LastKnownELR {known} · min ISR {printable(str(survey.min_isr))}"
+        )
+        return fold(line(Piece(f"{survey.tp}: ", Tone.STRONG), led, Piece(rest)), width, "  ")
+
+    def _picture(self, width: int) -> list[Line]:
+        view = self._view
+        if not isinstance(view, ReplicasView):
+            return []
+        lines = [*picture(view.survey, view.ranking, width), *self._replica(width)]
+        told = losses(view.survey, view.ranking)
+        if not told:
+            return lines
+        lines.append(BLANK)
+        for broker, harm in told:
+            lost = loss(view.survey, broker)
+            which = lost_ranges(lost)
+            tone = loss_tone(lost, last_epoch(view.survey.log(broker)))
+            told_of = Piece(f"elect {broker}: "), Piece(f"loses {harm}", tone), Piece(which and f": {which}")
+            lines += fold(line(*told_of), width, "    ")
+        refused = rank(view.survey, view.ranking)
+        if isinstance(refused, Unknown):
+            lines += fold(line(Piece(f"no suggestion: {printable(str(refused))}", Tone.WARN)), width, "    ")
+        return lines
+
+
+def _rows(view: ReplicasView) -> tuple[ReplicaRow, ...]:
+    return tuple(
+        ReplicaRow(
+            view.survey.state,
+            replica,
+            view.brokers.get(replica.broker),
+            view.calls.get(replica.broker, ""),
+            view.ages.get(replica.broker),
+        )
+        for replica in view.survey.replicas
+    )

@@ -1,0 +1,225 @@
+"""Rows filtered, sorted and grouped, in slices: two hundred thousand of them never hold up the screen.
+
+Each function is a generator that yields between slices, and returns its result. Sorting is a merge sort of runs
+that ``list.sort`` makes and joins (it finds the two runs and only merges them), hence stable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple
+
+from widgets.table.row_filter import RowFilter
+from widgets.table.table_column import Grouping, Row, TableColumn
+
+SLICE = 2_000
+RUN = 4_096
+
+Slices = Generator[None, None, Any]
+
+
+class Group(NamedTuple):
+    """A heading: its label, the row numbers below it, and whether they are folded away."""
+
+    label: str
+    rows: Sequence[int]
+    folded: bool
+
+
+class GroupKey(NamedTuple):
+    """The identity of a heading."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableQuery(Generic[Row]):
+    """How the rows are to be arranged. ``folded`` are the labels of the groups that are folded away, ``marks`` the
+    keys that are looked for, and ``cursor`` the one that the cursor is on (None: nothing to look for).
+    """
+
+    key: Callable[[Row], Hashable]
+    search: Callable[[Row], str]
+    filter: RowFilter | None = None
+    sort: TableColumn[Row] | None = None
+    reverse: bool = False
+    grouping: Grouping[Row] | None = None
+    folded: frozenset[str] = frozenset()
+    marks: frozenset[Hashable] = frozenset()
+    cursor: Hashable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement(Generic[Row]):
+    """The lines of the table: in ``lines`` a row's number in ``rows``, or -1 - g for the heading ``groups[g]``.
+
+    ``shown`` are the rows that the filter keeps, in order, each once; a row may stand in several groups. Of the
+    keys ``looked_for``, ``marked`` have a row, and those in ``hidden`` one that is not shown.
+    ``sought_row`` is the number of the row with the key ``sought``, None where there is none.
+    """
+
+    rows: Sequence[Row]
+    lines: Sequence[int]
+    shown: Sequence[int]
+    groups: Sequence[Group]
+    key: Callable[[Row], Hashable]
+    looked_for: frozenset[Hashable] = frozenset()
+    marked: frozenset[Hashable] = frozenset()
+    hidden: frozenset[Hashable] = frozenset()
+    sought: Hashable | None = None
+    sought_row: int | None = None
+
+    def identity(self, number: int) -> Hashable:
+        """The key of the row, or of the heading, on line ``number``."""
+        at = self.lines[number]
+        return self.key(self.rows[at]) if at >= 0 else GroupKey(self.groups[-1 - at].label)
+
+    def row(self, number: int) -> Row | None:
+        """The row on line ``number``; None for a heading."""
+        at = self.lines[number]
+        return self.rows[at] if at >= 0 else None
+
+    def group(self, number: int) -> Group | None:
+        """The heading on line ``number``; None for a row."""
+        at = self.lines[number]
+        return None if at >= 0 else self.groups[-1 - at]
+
+    def heading(self, number: int) -> Group | None:
+        """The group that line ``number`` stands in, or heads."""
+        if not self.groups:
+            return None
+        while number >= 0:
+            if self.lines[number] < 0:
+                return self.groups[-1 - self.lines[number]]
+            number -= 1
+        return None
+
+    def find(self, wanted: Hashable, near: int = 0) -> int | None:
+        """The line of that identity, ``near`` first; None where there is none."""
+        if near < len(self.lines) and self.identity(near) == wanted:
+            return near
+        if isinstance(wanted, GroupKey):
+            heads = (n for n, at in enumerate(self.lines) if at < 0)
+            return next((n for n in heads if self.identity(n) == wanted), None)
+        key, rows = self.key, self.rows
+        return next((n for n, at in enumerate(self.lines) if at >= 0 and key(rows[at]) == wanted), None)
+
+
+def arrange(rows: Sequence[Row], wanted: TableQuery[Row]) -> Generator[None, None, Arrangement[Row]]:
+    """The rows as they are ``wanted``, between slices."""
+    kept = yield from _filtered(rows, wanted)
+    if wanted.sort is not None:
+        kept = yield from _sorted(rows, kept, wanted.sort, wanted.reverse)
+    marked, hidden = yield from _marked(rows, kept, wanted)
+    lines: Sequence[int] = kept
+    groups: Sequence[Group] = ()
+    if wanted.grouping is not None:
+        lines, groups = yield from _grouped(rows, kept, wanted, wanted.grouping)
+    row = yield from _sought(rows, wanted)
+    return Arrangement(
+        rows, lines, kept, groups, wanted.key, wanted.marks, marked, hidden, wanted.cursor, row
+    )
+
+
+def _sought(rows: Sequence[Row], wanted: TableQuery[Row]) -> Generator[None, None, int | None]:
+    """The number of the row that the cursor is on."""
+    if wanted.cursor is None:
+        return None
+    key, cursor = wanted.key, wanted.cursor
+    for start in range(0, len(rows), SLICE):
+        for n in range(start, min(start + SLICE, len(rows))):
+            if key(rows[n]) == cursor:
+                return n
+        yield
+    return None
+
+
+def _filtered(rows: Sequence[Row], wanted: TableQuery[Row]) -> Generator[None, None, Sequence[int]]:
+    if wanted.filter is None or not wanted.filter.pattern or wanted.filter.problem() is not None:
+        return range(len(rows))
+    keeps, text = wanted.filter.keeps(), wanted.search
+    kept: list[int] = []
+    for start in range(0, len(rows), SLICE):
+        kept.extend(n for n in range(start, min(start + SLICE, len(rows))) if keeps(text(rows[n])))
+        yield
+    return kept
+
+
+def _sorted(
+    rows: Sequence[Row], kept: Sequence[int], column: TableColumn[Row], reverse: bool
+) -> Generator[None, None, Sequence[int]]:
+    values: dict[int, Any] = {}
+    for start in range(0, len(kept), SLICE):
+        values.update((n, column.sort_key(rows[n])) for n in kept[start : start + SLICE])
+        yield
+    runs = []
+    for start in range(0, len(kept), RUN):
+        runs.append(sorted(kept[start : start + RUN], key=values.__getitem__, reverse=reverse))
+        yield
+    while len(runs) > 1:
+        joined = []
+        for left in range(0, len(runs), 2):
+            pair = [n for run in runs[left : left + 2] for n in run]
+            pair.sort(key=values.__getitem__, reverse=reverse)
+            joined.append(pair)
+            yield
+        runs = joined
+    return runs[0] if runs else ()
+
+
+def _grouped(
+    rows: Sequence[Row], kept: Sequence[int], wanted: TableQuery[Row], grouping: Grouping[Row]
+) -> Generator[None, None, tuple[Sequence[int], Sequence[Group]]]:
+    members: dict[str, list[int]] = {}
+    for start in range(0, len(kept), SLICE):
+        for n in kept[start : start + SLICE]:
+            for label in grouping.labels(rows[n]):
+                members.setdefault(label, []).append(n)
+        yield
+    labels = sorted(members, key=grouping.order)
+    groups = [Group(label, members[label], label in wanted.folded) for label in labels]
+    lines: list[int] = []
+    for number, group in enumerate(groups):
+        lines.append(-1 - number)
+        if not group.folded:
+            lines.extend(group.rows)
+        if len(lines) % SLICE == 0:
+            yield
+    return lines, groups
+
+
+def keys_in_slices(
+    arranged: Arrangement[Row], numbers: Sequence[int]
+) -> Generator[None, None, frozenset[Hashable]]:
+    """The identities of the rows of these numbers."""
+    key, rows = arranged.key, arranged.rows
+    keys: set[Hashable] = set()
+    for start in range(0, len(numbers), SLICE):
+        keys.update(key(rows[n]) for n in numbers[start : start + SLICE])
+        yield
+    return frozenset(keys)
+
+
+def _marked(
+    rows: Sequence[Row], kept: Sequence[int], wanted: TableQuery[Row]
+) -> Generator[None, None, tuple[frozenset[Hashable], frozenset[Hashable]]]:
+    """The marked keys that have a row, and those of them that are not shown."""
+    if not wanted.marks:
+        return frozenset(), frozenset()
+    there = yield from _keys_among(rows, range(len(rows)), wanted)
+    if len(kept) == len(rows):
+        return there, frozenset()
+    shown = yield from _keys_among(rows, kept, wanted)
+    return there, there - shown
+
+
+def _keys_among(
+    rows: Sequence[Row], numbers: Sequence[int], wanted: TableQuery[Row]
+) -> Generator[None, None, frozenset[Hashable]]:
+    key, marks = wanted.key, wanted.marks
+    found: set[Hashable] = set()
+    for start in range(0, len(numbers), SLICE):
+        found.update(k for n in numbers[start : start + SLICE] if (k := key(rows[n])) in marks)
+        yield
+    return frozenset(found)

@@ -1,0 +1,96 @@
+"""What a table tells. Handlers are named after it: ``on_row_table_cursor_moved``."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from widgets.table.arranging import Arranging
+
+
+class RowCounts(NamedTuple):
+    """How many rows there are, are shown, are marked, and are marked though they are not shown."""
+
+    rows: int
+    shown: int
+    marked: int
+    hidden_marks: int
+
+
+class TableMessage(Message, namespace="row_table"):
+    """Comes from ``table``."""
+
+    def __init__(self, table: Arranging[Any]) -> None:
+        super().__init__()
+        self.table = table
+
+    @property
+    def control(self) -> Arranging[Any]:
+        return self.table
+
+
+class CursorMoved(TableMessage, namespace="row_table"):
+    """The cursor stands on another row, or its row has other values. None on a heading and in an empty table."""
+
+    def __init__(self, table: Arranging[Any], key: Hashable | None, row: Any) -> None:
+        super().__init__(table)
+        self.key = key
+        self.row = row
+
+
+class Activated(TableMessage, namespace="row_table"):
+    """Enter or a double click on a row."""
+
+    def __init__(self, table: Arranging[Any], key: Hashable, row: Any) -> None:
+        super().__init__(table)
+        self.key = key
+        self.row = row
+
+
+class RowGone(TableMessage, namespace="row_table"):
+    """The row under the cursor is no longer there. The cursor is on ``now``; nothing else was done."""
+
+    def __init__(self, table: Arranging[Any], key: Hashable, now: Hashable | None) -> None:
+        super().__init__(table)
+        self.key = key
+        self.now = now
+
+
+class MarksChanged(TableMessage, namespace="row_table"):
+    """Other rows are marked."""
+
+    def __init__(self, table: Arranging[Any], marks: frozenset[Hashable]) -> None:
+        super().__init__(table)
+        self.marks = marks
+
+
+class MarksGone(TableMessage, namespace="row_table"):
+    """Marked rows that are no longer there, and so are marked no longer."""
+
+    def __init__(self, table: Arranging[Any], keys: frozenset[Hashable]) -> None:
+        super().__init__(table)
+        self.keys = keys
+
+
+class Counted(TableMessage, namespace="row_table"):
+    """The numbers of rows changed."""
+
+    def __init__(self, table: Arranging[Any], counts: RowCounts) -> None:
+        super().__init__(table)
+        self.counts = counts
+
+
+class SortChanged(TableMessage, namespace="row_table"):
+    """The table is sorted by another column; None: in the order that the rows came in."""
+
+    def __init__(self, table: Arranging[Any], column: str | None, reverse: bool) -> None:
+        super().__init__(table)
+        self.column = column
+        self.reverse = reverse
+
+
+class Narrowed(TableMessage, namespace="row_table"):
+    """There is room for other columns than before."""

@@ -1,0 +1,118 @@
+"""Text that repaints only the lines that changed: a refresh that changes nothing sends nothing over ssh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events
+from textual.binding import BindingType
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from widgets.lifecycle import screen_is_open
+from widgets.navigation_keys import navigation_bindings
+from widgets.text import Content, Line, width_of
+from widgets.theme import Styles, looks
+
+
+def strip_of(line: Line, styles: Styles, width: int) -> Strip:
+    """The line as Textual draws it, exactly ``width`` columns."""
+    segments = [Segment(text, styles[tone]) for text, tone in line]
+    return Strip(segments, width_of(line)).adjust_cell_length(width)
+
+
+class Lines(ScrollView, can_focus=True):
+    """Lines of text, scrolled by keys and wheel. What is shown is made anew for every width."""
+
+    DEFAULT_CSS = """
+    Lines { height: auto; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = navigation_bindings(
+        "scroll_up", "scroll_down", "page_up", "page_down", "scroll_home", "scroll_end"
+    )
+
+    def __init__(
+        self, content: Content | None = None, *, id: str | None = None, focusable: bool = True
+    ) -> None:
+        super().__init__(id=id)
+        self.can_focus = focusable
+        self._content = content
+        self._lines: Sequence[Line] = ()
+        self._made_for = -1
+
+    @property
+    def lines(self) -> Sequence[Line]:
+        """What is shown."""
+        return self._lines
+
+    def show(self, content: Content) -> None:
+        """Shows what ``content`` makes for the present width, and again for every later width."""
+        self._content = content
+        self._make()
+
+    def show_again(self) -> None:
+        """Asks again for the content: it depends on something that changed."""
+        self._make()
+
+    def to_the_top(self) -> None:
+        """Shows the first line: the content is about something else now."""
+        self.scroll_to(y=0, animate=False, force=True)
+
+    def on_mount(self) -> None:
+        self.watch(self.app, "theme", self._redraw, init=False)
+
+    def on_resize(self, event: events.Resize) -> None:
+        if event.size.width != self._made_for:
+            self._make()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        if self._content is None:
+            return 0
+        return len(self._lines) if width == self._made_for else len(self._content(max(width, 1)))
+
+    def render_line(self, y: int) -> Strip:
+        if self._made_for != self.scrollable_content_region.width:
+            self.call_later(self._make)  # a scroll bar came or went
+        number = y + self.scroll_offset.y
+        line = self._lines[number] if number < len(self._lines) else ()
+        return strip_of(line, looks(self), self.size.width).apply_style(self.rich_style)
+
+    def _redraw(self) -> None:
+        self.refresh()
+
+    def _make(self) -> None:
+        width = self.scrollable_content_region.width
+        if self._content is None or width <= 0 or not screen_is_open(self):
+            return
+        old, self._made_for = self._lines, width
+        self._lines = tuple(self._content(width))
+        self.virtual_size = Size(self.size.width, len(self._lines))
+        if len(old) != len(self._lines):
+            self.refresh(layout=True)
+            self.scroll_to(y=min(self.scroll_offset.y, self.max_scroll_y), animate=False, force=True)
+            return
+        top = self.scroll_offset.y
+        for number, (before, after) in enumerate(zip(old, self._lines, strict=True)):
+            if before != after and top <= number < top + self.size.height:
+                self.refresh(Region(0, number - top, self.size.width, 1))
+
+    def action_scroll_up(self) -> None:
+        self.scroll_relative(y=-1, animate=False)
+
+    def action_scroll_down(self) -> None:
+        self.scroll_relative(y=1, animate=False)
+
+    def action_page_up(self) -> None:
+        self.scroll_page_up(animate=False)
+
+    def action_page_down(self) -> None:
+        self.scroll_page_down(animate=False)
+
+    def action_scroll_home(self) -> None:
+        self.scroll_home(animate=False)
+
+    def action_scroll_end(self) -> None:
+        self.scroll_end(animate=False)

@@ -1,0 +1,24 @@
+"""What was asked and not told, counted by reason: thousands of partitions share one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from recovery.model import Unknown
+from widgets.text import Line, Piece, Tone, counted, fold, line, printable
+
+SHOWN = 2
+
+
+def unknown_min_isr_lines(why: Mapping[Unknown, int], width: int) -> list[Line]:
+    """A line for each of the commonest reasons why the min ISR of how many partitions is not known."""
+    reasons = sorted(why.items(), key=lambda item: -item[1])
+    lines: list[Line] = []
+    for reason, count in reasons[:SHOWN]:
+        text = f"not told: min ISR of {counted(count, 'partition')}: {printable(str(reason))}"
+        lines += fold(line(Piece(text, Tone.WARN)), width, "  ")
+    left = sum(count for _, count in reasons[SHOWN:])
+    if left:
+        text = f"not told: min ISR of {counted(left, 'more partition')}, for other reasons"
+        lines += fold(line(Piece(text, Tone.WARN)), width, "  ")
+    return lines
