@@ -14,6 +14,8 @@ _FIXED = 14
 """Bytes of a partition before its arrays: error, index, leader, leader epoch."""
 _ARRAYS = 5
 """Replicas, ISR, ELR, LastKnownELR, offline replicas."""
+_NOT_NULLABLE = (0, 1, 4)
+"""Replicas, ISR and offline replicas: null there is no valid answer."""
 _LONGEST = 16
 """Members of an array at most; the length of a longer one is not looked for in one byte."""
 _NULL, _PRESENT = -1, 1
@@ -74,6 +76,8 @@ def _partitions(reader: ColumnReader, rows: int) -> Columns:
     whole = rows
     while rows:
         lengths = reader.lengths(_FIXED, _ARRAYS, _LONGEST)
+        if any(lengths[array] < 0 for array in _NOT_NULLABLE):
+            raise FastPathMiss
         form = _form(lengths)
         several = rows if rows == whole and reader.fits(form, rows) else 1
         while 2 * several <= rows and reader.fits(form, 2 * several):

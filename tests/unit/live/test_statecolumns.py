@@ -7,6 +7,7 @@ from io import BytesIO
 from typing import Any
 from uuid import UUID
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.describe_topic_partitions.v0 import response as schema
@@ -16,6 +17,7 @@ from kio.serial import entity_writer
 from backends.live.calls.describe_partitions import _position, _StateCollector
 from backends.live.codec.aiokafka_requests import read
 from backends.live.codec.column_reader import FastPathMiss
+from backends.live.codec.field_lengths import LengthError
 from backends.live.codec.partition_columns import read_page
 
 KIND: Any = schema.DescribeTopicPartitionsResponse
@@ -103,6 +105,47 @@ def test_a_page_is_taken_as_kio_reads_it_or_left_to_kio(
     assert told(by_columns) == told(by_kio)
     assert columns.following == _position(answer.next_cursor)
     assert columns.throttle_ms == round(answer.throttle_time.total_seconds() * 1000)
+
+
+@pytest.mark.parametrize("array", ["replica_nodes", "isr_nodes", "offline_replicas"])
+def test_an_array_that_may_not_be_null_is_left_to_the_full_decoder_which_refuses_it(array: str) -> None:
+    """One marker byte at a time is written over: the length of that array, as null."""
+    members = {"replica_nodes": (1, 2), "isr_nodes": (1, 2), "offline_replicas": (1, 2), array: ()}
+    row: Any = schema.DescribeTopicPartitionsResponsePartition
+    topic: Any = schema.DescribeTopicPartitionsResponseTopic
+    partition = row(
+        error_code=ErrorCode.none,
+        partition_index=0,
+        leader_id=1,
+        leader_epoch=1,
+        eligible_leader_replicas=(1, 2),
+        last_known_elr=(1, 2),
+        **members,
+    )
+    answer = KIND(
+        throttle_time=timedelta(),
+        topics=(
+            topic(
+                error_code=ErrorCode.none,
+                name="orders",
+                topic_id=UUID(int=5),
+                partitions=(partition,),
+                topic_authorized_operations=0,
+            ),
+        ),
+        next_cursor=None,
+    )
+    buffer = BytesIO()
+    entity_writer(KIND)(buffer, answer)
+    page = bytearray(buffer.getvalue())
+    arrays = ("replica_nodes", "isr_nodes", "eligible", "known", "offline_replicas")
+    at = page.index(b"orders") + len("orders") + 16 + 1 + 1 + 14 + 9 * arrays.index(array)
+    assert page[at] == 1  # an empty array
+    page[at] = 0
+    with pytest.raises(LengthError):
+        read(KIND, bytes(page), 0)
+    with pytest.raises(FastPathMiss):
+        read_page(bytes(page), 0)
 
 
 @settings(max_examples=50, deadline=None)
