@@ -18,7 +18,7 @@ from recovery.model import EpochSpan, Lineage, PartitionState, Replica, ReplicaL
 from recovery.plan.make import make_plan
 from recovery.plan.values import Header
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy, Verdict, decide
+from recovery.strategy import DecisionKind, Strategy, decide
 
 BROKERS = 12
 TOPIC_SIZE = 100
@@ -89,7 +89,7 @@ def main(partitions: int, shape: str) -> None:
     counted = clock()
     plan = make_plan(_header(), zip(made, decisions, strict=True))
     planned = clock()
-    if len(plan.rows) != partitions or any(d.verdict is not Verdict.ELECT for d in decisions):
+    if len(plan.rows) != partitions or any(d.verdict is not DecisionKind.ELECT for d in decisions):
         raise SystemExit("not every partition was planned for")
     print(
         json.dumps(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from backends.live.quorum_backend import QuorumOnly
 
 
-class Closing(Protocol):
+class ClosableMembership(Protocol):
     """Whatever has a quorum to offer and has to be let go of."""
 
     async def close(self) -> None: ...
@@ -29,7 +29,7 @@ def backend(target: Target, say: Callable[[str], None]) -> QuorumOnly:
     return QuorumOnly(settings(target, say), target.addresses, through_brokers=through_brokers)
 
 
-def with_quorum(target: Target, say: Callable[[str], None]) -> Closing:
+def with_quorum(target: Target, say: Callable[[str], None]) -> ClosableMembership:
     """Something that offers the target's quorum; contacts nothing yet. Raises InputError."""
     if target.kind == "simulated":
         return backends.backend(target, say)

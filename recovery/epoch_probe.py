@@ -30,7 +30,7 @@ _SHARED = 10_000
 """Results kept: the replicas of a healthy partition answer alike, so that two of three are known already."""
 
 
-class ProbeError(ValueError):
+class EpochProbeError(ValueError):
     """The answers contradict each other: the log changed while it was asked, or it has no epochs."""
 
 
@@ -40,7 +40,7 @@ class OutOfRange(Enum):
     ANSWER = "out of range"
 
 
-class Answer(NamedTuple):
+class EpochAnswer(NamedTuple):
     """A Fetch answer without an error. ``diverging`` is (epoch, its end offset), or None for no divergence."""
 
     diverging: tuple[int, int] | None
@@ -48,7 +48,7 @@ class Answer(NamedTuple):
     high_watermark: int
 
 
-class Probe(NamedTuple):
+class EpochProbe(NamedTuple):
     """What is known of one log so far; values change only through :func:`advance`.
 
     ``asks`` is the epoch to ask next: NO_EPOCH to ask without one, and when nothing is left to ask. ``known``
@@ -87,29 +87,29 @@ class Probe(NamedTuple):
         return self.bottom or bool(self.known and self.known[-1][1] < self.log_end_offset)
 
 
-_START = Probe._fields.index("log_start_offset")
+_START = EpochProbe._fields.index("log_start_offset")
 """Its place; that of the high watermark is the next."""
 
 
 @lru_cache(_SHARED)
-def start(log_end_offset: int, leader_epoch: int, offline: bool) -> Probe:
+def start(log_end_offset: int, leader_epoch: int, offline: bool) -> EpochProbe:
     """The first question about a log, given the partition's current leader epoch.
 
-    Raises ProbeError where that epoch is not known. The search begins one below it: nobody writes under the epoch
-    of an offline partition, often nobody has yet under a new leader's, and where somebody has, that epoch's start
-    is learnt first instead of last.
+    Raises EpochProbeError where that epoch is not known. The search begins one below it: nobody writes under the
+    epoch of an offline partition, and often nobody has yet under a new leader's. Where somebody has, the search
+    learns the start of that epoch first instead of last.
     """
     if log_end_offset == 0:
-        return Probe(0, NO_EPOCH, log_start_offset=0, high_watermark=0, bottom=True)
+        return EpochProbe(0, NO_EPOCH, log_start_offset=0, high_watermark=0, bottom=True)
     if leader_epoch < 0:
-        raise ProbeError("the broker knows no leader epoch of the partition")
+        raise EpochProbeError("the broker knows no leader epoch of the partition")
     below = max(0, leader_epoch - 1)
-    return Probe(log_end_offset, below, top=below if offline else leader_epoch)
+    return EpochProbe(log_end_offset, below, top=below if offline else leader_epoch)
 
 
 @lru_cache(_SHARED)
-def advance(probe: Probe, answer: Answer | OutOfRange) -> Probe:
-    """What is known after ``answer`` to ``probe.asks``. Raises ProbeError where answers contradict."""
+def advance(probe: EpochProbe, answer: EpochAnswer | OutOfRange) -> EpochProbe:
+    """What is known after ``answer`` to ``probe.asks``. Raises EpochProbeError where answers contradict."""
     if isinstance(answer, OutOfRange):
         return _too_high(probe)
     start, watermark = answer.log_start_offset, answer.high_watermark
@@ -117,12 +117,12 @@ def advance(probe: Probe, answer: Answer | OutOfRange) -> Probe:
     if start > probe.log_start_offset or watermark > probe.high_watermark:
         before, after = probe[:_START], probe[_START + 2 :]
         known = max(probe.log_start_offset, start), max(probe.high_watermark, watermark)
-        probe = Probe._make((*before, *known, *after))
+        probe = EpochProbe._make((*before, *known, *after))
     if probe.asks == NO_EPOCH:
         return _no_epoch_at_all(probe)
     epoch, end = answer.diverging or (probe.asks, probe.log_end_offset)
     if epoch > probe.asks or end > probe.log_end_offset:
-        raise ProbeError(f"asked for epoch {probe.asks}, got epoch {epoch} ending at {end}")
+        raise EpochProbeError(f"asked for epoch {probe.asks}, got epoch {epoch} ending at {end}")
     if probe.known:
         return _down(probe, epoch, end)
     if end == probe.log_end_offset and not probe.emptied:
@@ -132,27 +132,27 @@ def advance(probe: Probe, answer: Answer | OutOfRange) -> Probe:
     return _between(probe)
 
 
-def _too_high(probe: Probe) -> Probe:
+def _too_high(probe: EpochProbe) -> EpochProbe:
     """Nothing that old: widen the step until an answer comes, then close in."""
     if probe.known:
-        raise ProbeError(f"epoch {probe.asks} is out of range below epoch {probe.known[-1][0]}")
+        raise EpochProbeError(f"epoch {probe.asks} is out of range below epoch {probe.known[-1][0]}")
     probe = probe._replace(above=probe.asks)
     if probe.below != NO_EPOCH:
         return _between(probe)
     if probe.asks == NO_EPOCH:
-        raise ProbeError(f"the log does not end at {probe.log_end_offset} any more")
+        raise EpochProbeError(f"the log does not end at {probe.log_end_offset} any more")
     if probe.asks == 0:
         return probe._replace(asks=NO_EPOCH)
     return probe._replace(asks=max(0, probe.asks - probe.step), step=probe.step * 2)
 
 
-def _no_epoch_at_all(probe: Probe) -> Probe:
+def _no_epoch_at_all(probe: EpochProbe) -> EpochProbe:
     if not probe.emptied:
-        raise ProbeError("the log holds records but no leader epoch")
+        raise EpochProbeError("the log holds records but no leader epoch")
     return probe._replace(bottom=True)
 
 
-def _between(probe: Probe) -> Probe:
+def _between(probe: EpochProbe) -> EpochProbe:
     """Bisect between an epoch that answered and one that is out of range.
 
     In a log that was emptied every epoch below the newest answers alike, so the newest is searched for.
@@ -166,47 +166,47 @@ def _between(probe: Probe) -> Probe:
         # The epoch below the leader's ends short of the log's end: there is a later one.
         return probe._replace(asks=probe.asks + probe.step, step=probe.step * 2)
     if probe.above - probe.below <= 1:
-        raise ProbeError(f"no epoch of the log reaches its end {probe.log_end_offset}")
+        raise EpochProbeError(f"no epoch of the log reaches its end {probe.log_end_offset}")
     return probe._replace(asks=(probe.above + probe.below) // 2)
 
 
-def _down(probe: Probe, epoch: int, end: int) -> Probe:
+def _down(probe: EpochProbe, epoch: int, end: int) -> EpochProbe:
     """The next older epoch, or the bottom: phantoms end at the log start."""
     if end <= probe.log_start_offset:
         return probe._replace(bottom=True, asks=NO_EPOCH)
     newer = probe.known[-1][1]
     if end > newer:
-        raise ProbeError(f"epoch {epoch} ends at {end}, above the newer epoch's end {newer}")
+        raise EpochProbeError(f"epoch {epoch} ends at {end}, above the newer epoch's end {newer}")
     # Only the newest epoch can share its end with another one: that of a leader that wrote nothing.
     if end == newer and epoch == probe.asks and (end < probe.log_end_offset or len(probe.known) > 1):
         return _forgotten(probe, end)
     return _known(probe, epoch, end)
 
 
-def _forgotten(probe: Probe, end: int) -> Probe:
+def _forgotten(probe: EpochProbe, end: int) -> EpochProbe:
     """The broker remembers no epoch below ``end``: what answered for the last epoch asked was a phantom too."""
     if end < probe.log_end_offset:
         return probe._replace(known=probe.known[:-1], forgotten=end, bottom=True, asks=NO_EPOCH)
     return _between(probe._replace(known=(), forgotten=end, below=probe.known[0][0], short=None))
 
 
-def _known(probe: Probe, epoch: int, end: int) -> Probe:
+def _known(probe: EpochProbe, epoch: int, end: int) -> EpochProbe:
     bottom = epoch == 0 or end <= probe.floor
     asks = NO_EPOCH if bottom else epoch - 1
     log_end, _, top, start, watermark, known, above, below, step, _, forgotten, short = probe
     known = (*known, (epoch, end))
     # Not _replace, which takes three times as long: this is done for every log of a cluster.
-    probe = Probe(log_end, asks, top, start, watermark, known, above, below, step, bottom, forgotten)
+    probe = EpochProbe(log_end, asks, top, start, watermark, known, above, below, step, bottom, forgotten)
     if short is not None and below == asks != NO_EPOCH:
         return _down(probe, *short)  # that was asked on the way up
     return probe
 
 
 @lru_cache(_SHARED)
-def lineage(probe: Probe) -> Lineage:
-    """The lineage as far as it is known. Raises ProbeError while the last record's epoch is not settled."""
+def lineage(probe: EpochProbe) -> Lineage:
+    """The lineage as far as it is known. Raises EpochProbeError while the last record's epoch is not settled."""
     if not probe.settled:
-        raise ProbeError("the last record's epoch is not known yet")
+        raise EpochProbeError("the last record's epoch is not known yet")
     floor = max(probe.floor, 0) if probe.bottom else probe.known[-1][1]
     spans = []
     for index, (epoch, end) in enumerate(probe.known):
@@ -218,7 +218,7 @@ def lineage(probe: Probe) -> Lineage:
     return Lineage(last, tuple(reversed(spans)), floor)
 
 
-def deepen(probes: Mapping[int, Probe], full: bool) -> Sequence[int]:
+def deepen(probes: Mapping[int, EpochProbe], full: bool) -> Sequence[int]:
     """Which of a partition's settled logs must be asked further down, by broker.
 
     ``full``: all that have not reached the bottom. Otherwise every pair is followed down to the highest
@@ -248,5 +248,5 @@ def deepen(probes: Mapping[int, Probe], full: bool) -> Sequence[int]:
     return [broker for broker in settled if broker in deeper]
 
 
-def _lowest(probe: Probe) -> int:
+def _lowest(probe: EpochProbe) -> int:
     return probe.known[-1][0] if probe.known else NO_EPOCH

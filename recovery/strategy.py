@@ -18,7 +18,7 @@ class Strategy(StrEnum):
     NONE = "none"
 
 
-class Verdict(StrEnum):
+class DecisionKind(StrEnum):
     """What a decision comes to."""
 
     ELECT = "elect"
@@ -38,7 +38,7 @@ class Decision(NamedTuple):
     choose somebody else.
     """
 
-    verdict: Verdict
+    verdict: DecisionKind
     leader: int
     order: tuple[int, ...]
     waits_for: tuple[int, ...]
@@ -53,17 +53,17 @@ def decide(survey: Survey, ranking: Ranking, strategy: Strategy) -> Decision:
         return early
     ranked = rank(survey, ranking)
     if isinstance(ranked, Unknown):
-        return _no_election(Verdict.REFUSED, str(ranked))
+        return _no_election(DecisionKind.REFUSED, str(ranked))
     waits_for, why = _must_wait(survey, ranking, strategy, ranked)
     if waits_for:
-        return _no_election(Verdict.WAIT, why, waits_for=waits_for)
+        return _no_election(DecisionKind.WAIT, why, waits_for=waits_for)
     chosen = next((candidate for candidate in ranked if candidate.electable), None)
     if chosen is None:
         return _nobody(survey, ranked)
     order = election_order(survey, ranked, chosen.broker)
     other = _other_choice(survey, ranking)
     return Decision(
-        Verdict.ELECT,
+        DecisionKind.ELECT,
         chosen.broker,
         order,
         (),
@@ -81,11 +81,11 @@ REASSIGNING = (
 def _nothing_to_decide(survey: Survey, strategy: Strategy) -> Decision | None:
     if not survey.state.offline:
         leader = survey.state.leader
-        return _no_election(Verdict.ALREADY_ONLINE, f"led by {leader}", leader=leader)
+        return _no_election(DecisionKind.ALREADY_ONLINE, f"led by {leader}", leader=leader)
     if survey.reassigning:
-        return _no_election(Verdict.REFUSED, _reassignment_reason(survey.reassigning))
+        return _no_election(DecisionKind.REFUSED, _reassignment_reason(survey.reassigning))
     if strategy is Strategy.NONE:
-        return _no_election(Verdict.REPORT_ONLY, "strategy none: nothing is elected")
+        return _no_election(DecisionKind.REPORT_ONLY, "strategy none: nothing is elected")
     return None
 
 
@@ -164,7 +164,7 @@ def _nobody(survey: Survey, ranked: tuple[Candidate, ...]) -> Decision:
     else:
         states = ", ".join(f"{c.broker} is {_standing_words(c.standing)}" for c in ranked)
         reason = f"no replica that answered can be elected: {states}"
-    return _no_election(Verdict.NO_CANDIDATE, reason, waits_for=survey.state.replicas)
+    return _no_election(DecisionKind.NO_CANDIDATE, reason, waits_for=survey.state.replicas)
 
 
 def _standing_words(standing: Standing) -> str:
@@ -201,6 +201,6 @@ def _names(brokers: tuple[int, ...]) -> str:
 
 
 def _no_election(
-    verdict: Verdict, reason: str, *, leader: int = -1, waits_for: tuple[int, ...] = ()
+    verdict: DecisionKind, reason: str, *, leader: int = -1, waits_for: tuple[int, ...] = ()
 ) -> Decision:
     return Decision(verdict, leader, (), waits_for, reason, None)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from recovery.membership.preflight import Limits, strength
+from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.replacement import ReplacementPlan, StepKind
-from recovery.membership.replacement import Step as Planned
-from recovery.membership.replacement_state import Picture, Situation, current, situation
+from recovery.membership.replacement import ReplacementStep as Planned
+from recovery.membership.replacement_state import QuorumPicture, StepSituation, current, situation
 from widgets.wizard import StepProgress, StepState, Wizard, WizardStep
 
 
 def wizard_of(
-    plan: ReplacementPlan, picture: Picture, *, left_s: float | None = None, problem: str = ""
+    plan: ReplacementPlan, picture: QuorumPicture, *, left_s: float | None = None, problem: str = ""
 ) -> Wizard:
     """The wizard of ``plan`` with the cluster as in ``picture``.
 
@@ -29,11 +29,11 @@ def wizard_of(
     wanted = plan.wanted
     nodes = ", ".join(map(str, dict.fromkeys((*(key.id for key in wanted.leaving), *wanted.joining))))
     quorum = picture.quorum
-    stands = f"the voters now: {strength(quorum, quorum.voters, Limits())}"
+    stands = f"the voters now: {strength(quorum, quorum.voters, LivenessLimits())}"
     return Wizard(f"Replacement ({wanted.kind}) of {nodes}", tuple(steps), stands)
 
 
-def _step(planned: Planned, seen: Situation) -> WizardStep:
+def _step(planned: Planned, seen: StepSituation) -> WizardStep:
     """A step that is not the current one. A later one may be done already: it needed nobody."""
     return WizardStep(
         planned.title,
@@ -48,7 +48,7 @@ def _step(planned: Planned, seen: Situation) -> WizardStep:
     )
 
 
-def _current(step: WizardStep, seen: Situation, left_s: float | None, problem: str) -> WizardStep:
+def _current(step: WizardStep, seen: StepSituation, left_s: float | None, problem: str) -> WizardStep:
     counted = seen.target > 0 and seen.caught >= 0
     return replace(
         step,

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from backends.base.protocol import Recorder
-from recovery.membership.preflight import Identity
+from recovery.membership.preflight import NodeIdentity
 from recovery.membership.quorum import MembershipRules, Quorum
 from recovery.membership.voters import ReplicaKey, Voter
 from recovery.model import Unknown
@@ -21,7 +21,7 @@ CHANGE_TIMEOUT = 30.0
 """Seconds that the leader may take for a change of the voters."""
 
 
-class Role(StrEnum):
+class NodeRole(StrEnum):
     """What a node of the cluster is."""
 
     BROKER = "broker"
@@ -50,7 +50,7 @@ class NodeSettings:
     metadata_log_dir: str = ""
 
 
-class Probe(NamedTuple):
+class NodeProbe(NamedTuple):
     """Who answers at an address. ``leader`` is whom it takes for the leader, -1 for none; -1 too where a broker
     was asked. ``kraft_versions`` is the range that it supports, None where it names none.
 
@@ -67,23 +67,23 @@ class Probe(NamedTuple):
     settings: NodeSettings | Unknown
 
     @property
-    def identity(self) -> Identity | Unknown:
+    def identity(self) -> NodeIdentity | Unknown:
         """For the preflight: Unknown where the node's id is not known."""
         if isinstance(self.node_id, Unknown):
             return self.node_id
-        return Identity(self.cluster_id, self.node_id, self.kraft_versions)
+        return NodeIdentity(self.cluster_id, self.node_id, self.kraft_versions)
 
 
-class Node(NamedTuple):
+class ClusterNode(NamedTuple):
     """A broker or controller that should be there, with who answers at its address."""
 
     id: int
-    role: Role
+    role: NodeRole
     address: str
-    answer: Probe | Unknown
+    answer: NodeProbe | Unknown
 
 
-class Ended(StrEnum):
+class ChangeEnd(StrEnum):
     """How a request ended."""
 
     DONE = "done"
@@ -91,7 +91,7 @@ class Ended(StrEnum):
     NOT_KNOWN = "not known"
 
 
-class Answer(NamedTuple):
+class ChangeAnswer(NamedTuple):
     """The end of a request for a change.
 
     DONE: committed (for a dry run: it would be accepted). REFUSED: ``error`` is Kafka's name for it, and nothing
@@ -99,7 +99,7 @@ class Answer(NamedTuple):
     at the quorum. NOT_KNOWN: no answer came back; look at the quorum.
     """
 
-    ended: Ended
+    ended: ChangeEnd
     error: str = ""
     detail: str = ""
 
@@ -154,30 +154,32 @@ class Membership(Protocol):
         """
         ...
 
-    async def probe(self, host: str, port: int, node_id: int | None = None) -> Probe | Unknown:
+    async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:
         """Who answers at that address; ``node_id`` is who is expected there."""
         ...
 
-    async def nodes(self) -> tuple[Node, ...]:
+    async def nodes(self) -> tuple[ClusterNode, ...]:
         """Every broker and controller that is known, each asked at its own address, by id.
 
         What serves while nobody leads: it takes nothing from the quorum but the addresses known before.
         """
         ...
 
-    async def add_voter(self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT) -> Answer:
+    async def add_voter(
+        self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
+    ) -> ChangeAnswer:
         """AddRaftVoter to the leader, once. Recorded as ``add-voter`` before it is sent."""
         ...
 
     async def remove_voter(
         self, key: ReplicaKey, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
-    ) -> Answer:
+    ) -> ChangeAnswer:
         """RemoveRaftVoter to the leader, once. Recorded as ``remove-voter``."""
         ...
 
     async def upgrade_feature(
         self, feature: str, level: int, recorder: Recorder | None, *, dry_run: bool
-    ) -> Answer:
+    ) -> ChangeAnswer:
         """UpdateFeatures, upgrades only. Recorded as ``upgrade-feature`` unless it is a dry run."""
         ...
 

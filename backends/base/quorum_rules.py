@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backends.base.answers import Quorum as Described
 from backends.base.answers import QuorumReplica
-from recovery.membership.quorum import Progress, Quorum
+from recovery.membership.quorum import FetchProgress, Quorum
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter, VoterSet
 
 
@@ -25,7 +25,7 @@ def as_rules(found: Described, cluster_id: str, kraft_version: int) -> Quorum:
         log_end_offset=leader.log_end_offset if leader is not None else found.high_watermark,
         now_ms=_clock(found, leader),
         progress=tuple(
-            Progress(_key(r), r.log_end_offset, r.last_fetch_ms, r.last_caught_up_ms)
+            FetchProgress(_key(r), r.log_end_offset, r.last_fetch_ms, r.last_caught_up_ms)
             for r in (*found.voters, *found.observers)
         ),
         kraft_version=kraft_version,

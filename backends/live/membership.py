@@ -11,12 +11,12 @@ from backends.base.errors import BackendError, NoLeader
 from backends.base.membership import (
     CHANGE_TIMEOUT,
     KRAFT_VERSION,
-    Answer,
+    ChangeAnswer,
+    ChangeEnd,
+    ClusterNode,
     Controller,
-    Ended,
-    Node,
-    Probe,
-    Role,
+    NodeProbe,
+    NodeRole,
 )
 from backends.base.protocol import Recorder
 from backends.base.quorum_rules import as_rules
@@ -52,7 +52,7 @@ class Route(Protocol):
         """Put a question to the leader, or to a broker that hands it on, once."""
         ...
 
-    async def brokers(self) -> tuple[Node, ...]:
+    async def brokers(self) -> tuple[ClusterNode, ...]:
         """The brokers, each asked; empty where they are not known."""
         ...
 
@@ -82,17 +82,17 @@ class ThroughBrokers:
     async def leading(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
         return (await self._fleet.any(ask, again=False)).value
 
-    async def brokers(self) -> tuple[Node, ...]:
+    async def brokers(self) -> tuple[ClusterNode, ...]:
         return tuple(await asyncio.gather(*(self._broker(b.id) for b in self._fleet.brokers)))
 
-    async def _broker(self, broker: int) -> Node:
+    async def _broker(self, broker: int) -> ClusterNode:
         at = self._fleet.address(broker)
-        answer: Probe | Unknown
+        answer: NodeProbe | Unknown
         try:
             answer = await asked(await self._fleet.connection(broker), broker, controller=False)
         except BackendError as error:
             answer = as_unknown(error)
-        return Node(broker, Role.BROKER, str(at or "address not known"), answer)
+        return ClusterNode(broker, NodeRole.BROKER, str(at or "address not known"), answer)
 
 
 class ThroughControllers:
@@ -110,7 +110,7 @@ class ThroughControllers:
     async def leading(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
         return await self._controllers.leading(ask)
 
-    async def brokers(self) -> tuple[Node, ...]:
+    async def brokers(self) -> tuple[ClusterNode, ...]:
         return ()
 
 
@@ -165,11 +165,11 @@ class LiveMembership:
         except BackendError as error:
             return as_unknown(error)
 
-    async def probe(self, host: str, port: int, node_id: int | None = None) -> Probe | Unknown:
+    async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:
         """Over a connection of its own."""
         return await probe(self._settings, Address(host, port), node_id)
 
-    async def nodes(self) -> tuple[Node, ...]:
+    async def nodes(self) -> tuple[ClusterNode, ...]:
         """Brokers at their advertised addresses, controllers at every address that anybody knows of them."""
         brokers = await self._route.brokers()
         for node in brokers:
@@ -181,12 +181,14 @@ class LiveMembership:
         known = self._controllers.known
         answers = await asyncio.gather(*(probe(self._settings, a, ids.get(a)) for a in known))
         found = [
-            Node(_node_id(answer, ids.get(address, -1)), Role.CONTROLLER, str(address), answer)
+            ClusterNode(_node_id(answer, ids.get(address, -1)), NodeRole.CONTROLLER, str(address), answer)
             for address, answer in zip(known, answers, strict=True)
         ]
         return tuple(sorted((*brokers, *_once(found)), key=lambda node: (node.role, node.id)))
 
-    async def add_voter(self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT) -> Answer:
+    async def add_voter(
+        self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
+    ) -> ChangeAnswer:
         """AddRaftVoter, once."""
         detail: dict[str, object] = {
             "voter": voter.key.id,
@@ -199,7 +201,7 @@ class LiveMembership:
 
     async def remove_voter(
         self, key: ReplicaKey, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
-    ) -> Answer:
+    ) -> ChangeAnswer:
         """RemoveRaftVoter, once."""
         detail: dict[str, object] = {"voter": key.id, "directoryId": key.directory_id}
         return await self._change(
@@ -208,10 +210,10 @@ class LiveMembership:
 
     async def upgrade_feature(
         self, feature: str, level: int, recorder: Recorder | None, *, dry_run: bool
-    ) -> Answer:
+    ) -> ChangeAnswer:
         """UpdateFeatures, once."""
 
-        async def ask(conn: BrokerConnection) -> Answer:
+        async def ask(conn: BrokerConnection) -> ChangeAnswer:
             return await upgrade_feature(conn, feature, level, dry_run=dry_run, timeout=FEATURE_TIMEOUT)
 
         if dry_run or recorder is None:
@@ -223,8 +225,8 @@ class LiveMembership:
         recorder: Recorder,
         action: str,
         detail: Mapping[str, object],
-        ask: Callable[[BrokerConnection], Awaitable[Answer]],
-    ) -> Answer:
+        ask: Callable[[BrokerConnection], Awaitable[ChangeAnswer]],
+    ) -> ChangeAnswer:
         entry = recorder.before(action, detail)
         try:
             answer = await self._route.leading(ask)
@@ -232,7 +234,7 @@ class LiveMembership:
             if not getattr(error, "sent", False):
                 recorder.after(entry, {"answer": f"nothing was sent: {error}"})
                 raise
-            answer = Answer(Ended.NOT_KNOWN, "", str(error))
+            answer = ChangeAnswer(ChangeEnd.NOT_KNOWN, "", str(error))
         recorder.after(entry, {"answer": str(answer)})
         return answer
 
@@ -252,15 +254,15 @@ class LiveMembership:
                 continue
 
 
-def _node_id(answer: Probe | Unknown, listed: int) -> int:
+def _node_id(answer: NodeProbe | Unknown, listed: int) -> int:
     if isinstance(answer, Unknown) or isinstance(answer.node_id, Unknown):
         return listed
     return answer.node_id
 
 
-def _once(nodes: list[Node]) -> list[Node]:
+def _once(nodes: list[ClusterNode]) -> list[ClusterNode]:
     """A controller that is known by two names is one: where one of them answers, that one is kept."""
-    kept: dict[int, Node] = {}
+    kept: dict[int, ClusterNode] = {}
     for node in nodes:
         former = kept.get(node.id)
         if node.id < 0:

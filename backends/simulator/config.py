@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from backends.simulator.loop import MILLISECOND, SECOND
-from recovery.controller.rules import Rules
+from recovery.controller.rules import ControllerRules
 from recovery.membership.quorum import MembershipRules
 
 
@@ -28,7 +28,7 @@ class Config:
     - ``denied``: what the operator may not do, as "READ topic payments" or "CLUSTER_ACTION cluster".
     """
 
-    rules: Rules = field(default_factory=Rules)
+    rules: ControllerRules = field(default_factory=ControllerRules)
     broker_epoch_check: bool = True
     high_watermark_needs_min_isr: bool = True
     clean_shutdown_detection: bool = True

@@ -16,8 +16,8 @@ from backends.simulator.network import Weather, broker, controller
 from backends.simulator.quorum_faults import QUORUM_FAULTS, Fault
 from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology
 from backends.simulator.world import World
-from recovery.controller.rules import KIP_966, Rules, UncleanRecoveryStrategy
-from recovery.controller.transition_targets import Election
+from recovery.controller.rules import KIP_966, ControllerRules, UncleanRecoveryStrategy
+from recovery.controller.transition_targets import ElectionKind
 from recovery.membership.quorum import MembershipRules
 from recovery.model import NO_LEADER, TopicPartition
 
@@ -99,7 +99,7 @@ def topology(seed: int) -> Topology:
     ids = tuple(range(1, count + 1))
     assignments = tuple(tuple(random.sample(ids, 3)) for _ in range(PARTITIONS))
     strategy = random.choice((UncleanRecoveryStrategy.BALANCED,) * 3 + tuple(UncleanRecoveryStrategy))
-    rules = replace(random.choice((Rules(), Rules(), KIP_966)), strategy=strategy)
+    rules = replace(random.choice((ControllerRules(), ControllerRules(), KIP_966)), strategy=strategy)
     config = Config(
         rules=rules,
         broker_heartbeat_interval=SECOND // 2,
@@ -218,10 +218,12 @@ def _tell(world: World, body: object) -> None:
 
 
 def _elect(world: World, random: Random) -> None:
-    kind = random.choice((Election.PREFERRED, Election.PREFERRED, Election.UNCLEAN, Election.DESIGNATED))
+    kind = random.choice(
+        (ElectionKind.PREFERRED, ElectionKind.PREFERRED, ElectionKind.UNCLEAN, ElectionKind.DESIGNATED)
+    )
     tp = TopicPartition(TOPIC, random.randrange(PARTITIONS))
     leader = random.choice(world.image.partitions[tp].replicas)
-    chosen = leader if kind is Election.DESIGNATED else NO_LEADER
+    chosen = leader if kind is ElectionKind.DESIGNATED else NO_LEADER
     _tell(world, ElectLeaders(kind, ((tp, chosen),)))
 
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from recovery.controller.alter_partition import AlterPartition
 from recovery.controller.cluster_image import ClusterImage
-from recovery.controller.controller_errors import Refusal
+from recovery.controller.controller_errors import ControllerRefusal
 from recovery.controller.registration import Registration
-from recovery.controller.transition_targets import Election
+from recovery.controller.transition_targets import ElectionKind
 from recovery.controller.unclean_recovery import LogInfo
 from recovery.model import EpochSpan, TopicPartition
 
@@ -80,7 +80,7 @@ class Heartbeat(NamedTuple):
 
 
 class HeartbeatReply(NamedTuple):
-    refusal: Refusal | None
+    refusal: ControllerRefusal | None
     fenced: bool
     may_shut_down: bool
 
@@ -116,8 +116,8 @@ class AlterPartitions(NamedTuple):
 class AlterPartitionsReply(NamedTuple):
     """``refusal`` of the whole request, or an answer for each partition."""
 
-    refusal: Refusal | None
-    answers: tuple[tuple[TopicPartition, Refusal | None, Registration | None], ...] = ()
+    refusal: ControllerRefusal | None
+    answers: tuple[tuple[TopicPartition, ControllerRefusal | None, Registration | None], ...] = ()
 
 
 class AssignDirectories(NamedTuple):
@@ -223,12 +223,12 @@ class RecordsDeleted(NamedTuple):
 class ElectLeaders(NamedTuple):
     """``partitions`` None: all; values are the designated leaders (v3), -1 otherwise."""
 
-    kind: Election
+    kind: ElectionKind
     partitions: tuple[tuple[TopicPartition, int], ...] | None
 
 
 class ElectLeadersReply(NamedTuple):
-    refusals: Mapping[TopicPartition, Refusal | None]
+    refusals: Mapping[TopicPartition, ControllerRefusal | None]
 
 
 class Reassign(NamedTuple):
@@ -239,7 +239,7 @@ class Reassign(NamedTuple):
 
 
 class ReassignReply(NamedTuple):
-    refusals: Mapping[TopicPartition, Refusal | None]
+    refusals: Mapping[TopicPartition, ControllerRefusal | None]
 
 
 class SetConfig(NamedTuple):
@@ -271,7 +271,7 @@ class DeleteTopic(NamedTuple):
 class Done(NamedTuple):
     """The answer to what has no other: None, or why not."""
 
-    refusal: Refusal | None
+    refusal: ControllerRefusal | None
 
 
 class LogInfoRequest(NamedTuple):

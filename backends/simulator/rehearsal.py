@@ -17,10 +17,10 @@ from backends.simulator.loop import SECOND
 from backends.simulator.scenario.build import Scenario, nodes
 from backends.simulator.scenario.faults import BrokerFault, Fault
 from backends.simulator.simulation import Simulation
-from recovery.controller.metrics import Counts, count, electable_leaders, views
+from recovery.controller.metrics import PartitionCounts, count, electable_leaders, views
 from recovery.model import Lineage, ReplicaLog, Survey
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy, Verdict, decide
+from recovery.strategy import DecisionKind, Strategy, decide
 
 SURVEY_SECONDS = 30.0
 SETTLE = 60 * SECOND
@@ -49,7 +49,7 @@ class RehearsalResult(NamedTuple):
     outcomes: Mapping[str, int]
     lost: tuple[LostRecords, ...]
     broken: tuple[BrokenInvariant, ...]
-    counts: Counts
+    counts: PartitionCounts
     recoveries_finished: int
     steps: int
     digest: str
@@ -189,7 +189,7 @@ async def _recover(
     for survey in surveyed.surveys:
         decision = decide(survey, ranking, strategy)
         verdicts[decision.verdict.value] = verdicts.get(decision.verdict.value, 0) + 1
-        if decision.verdict is Verdict.ELECT:
+        if decision.verdict is DecisionKind.ELECT:
             rows.append(designation(survey, decision.order))
     elections = await backend.designate(rows, _NullRecorder(), attempts=3, stop=False)
     for election in elections:

@@ -21,7 +21,7 @@ from backends.simulator.scenario.spread import spread
 from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
 from backends.simulator.world import World
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy, Verdict, decide
+from recovery.strategy import DecisionKind, Strategy, decide
 
 LARGE = "partitions-200000"
 TOPIC_PARTITIONS = 100
@@ -121,7 +121,7 @@ def recovery(_: int) -> Told:
         rows = []
         for one in surveyed.surveys:
             decision = decide(one, Ranking.LAST_RECORD, Strategy.AGGRESSIVE)
-            if decision.verdict is Verdict.ELECT:
+            if decision.verdict is DecisionKind.ELECT:
                 rows.append(designation(one, decision.order))
         elections = await backend.designate(rows, _Nothing(), attempts=0, stop=False)
         if {one.outcome for one in elections} != {Outcome.ELECTED}:

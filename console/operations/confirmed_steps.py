@@ -7,8 +7,8 @@ from backends.base.protocol import Recorder
 from console.journal.unfinished import CONFIRM
 from console.operations.replacement_steps import Watcher
 from console.operations.voter_change import Changed, Prepared
-from recovery.membership.replacement import Step
-from recovery.membership.replacement_state import Situation
+from recovery.membership.replacement import ReplacementStep
+from recovery.membership.replacement_state import StepSituation
 
 
 class Keeping:
@@ -29,26 +29,26 @@ class Keeping:
             self._kept |= said
         return self._kept
 
-    def begins(self, step: Step, seen: Situation) -> None:
+    def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
         self._watcher.begins(step, seen)
 
-    def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:
+    def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
         self._watcher.waits(step, seen, seconds_left)
 
-    def unseen(self, step: Step, why: BackendError) -> None:
+    def unseen(self, step: ReplacementStep, why: BackendError) -> None:
         self._watcher.unseen(step, why)
 
-    def judged(self, step: Step, prepared: Prepared) -> None:
+    def judged(self, step: ReplacementStep, prepared: Prepared) -> None:
         self._watcher.judged(step, prepared)
 
-    async def allows(self, step: Step, prepared: Prepared) -> bool:
+    async def allows(self, step: ReplacementStep, prepared: Prepared) -> bool:
         return await self._watcher.allows(step, prepared)
 
-    def says(self, step: Step, said: str) -> None:
+    def says(self, step: ReplacementStep, said: str) -> None:
         self._watcher.says(step, said)
 
-    def changed(self, step: Step, changed: Changed) -> None:
+    def changed(self, step: ReplacementStep, changed: Changed) -> None:
         self._watcher.changed(step, changed)
 
-    def ends(self, step: Step) -> None:
+    def ends(self, step: ReplacementStep) -> None:
         self._watcher.ends(step)

@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from backends.base.errors import BackendError
-from backends.base.membership import KRAFT_VERSION, Answer, Ended, Membership, Node, Probe, Role
+from backends.base.membership import (
+    KRAFT_VERSION,
+    ChangeAnswer,
+    ChangeEnd,
+    ClusterNode,
+    Membership,
+    NodeProbe,
+    NodeRole,
+)
 from backends.base.protocol import Recorder
 from console.operations.elapsed_time import Waited
-from recovery.membership.preflight import Limits, strength
+from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.quorum import Quorum
 from recovery.model import Unknown
 
@@ -22,7 +30,7 @@ class UpgradeCheck:
     """What speaks against the upgrade; nothing is sent while anything does. ``already``: there is nothing to do."""
 
     quorum: Quorum
-    nodes: tuple[Node, ...]
+    nodes: tuple[ClusterNode, ...]
     refused: tuple[str, ...]
     warnings: tuple[str, ...]
     already: bool
@@ -35,21 +43,21 @@ async def check_upgrade(membership: Membership) -> UpgradeCheck:
     if quorum.kraft_version >= LEVEL:
         return UpgradeCheck(quorum, nodes, (), (), True)
     refused = [fault for node in nodes if (fault := _fault(node)) is not None]
-    found = strength(quorum, quorum.voters, Limits())
+    found = strength(quorum, quorum.voters, LivenessLimits())
     refused += [f"voter {key} does not fetch, or is behind" for key in found.down]
-    missing = {key.id for key in quorum.voters.keys} - {n.id for n in nodes if n.role is not Role.BROKER}
+    missing = {key.id for key in quorum.voters.keys} - {n.id for n in nodes if n.role is not NodeRole.BROKER}
     refused += [f"voter {node} could not be asked: its address is not known" for node in sorted(missing)]
     warnings = []
-    if not any(node.role is not Role.CONTROLLER for node in nodes):
+    if not any(node.role is not NodeRole.CONTROLLER for node in nodes):
         warnings.append("the brokers were not asked here: the controller checks what they registered")
     if not refused:
         answer = await membership.upgrade_feature(KRAFT_VERSION, LEVEL, None, dry_run=True)
-        if answer.ended is not Ended.DONE:
+        if answer.ended is not ChangeEnd.DONE:
             refused.append(f"the controller would not: {answer}")
     return UpgradeCheck(quorum, nodes, tuple(refused), tuple(warnings), False)
 
 
-async def upgrade(membership: Membership, recorder: Recorder) -> tuple[Answer, bool]:
+async def upgrade(membership: Membership, recorder: Recorder) -> tuple[ChangeAnswer, bool]:
     """Sends the upgrade, and whether the level was seen afterwards. Raises BackendError where nothing was sent."""
     answer = await membership.upgrade_feature(KRAFT_VERSION, LEVEL, recorder, dry_run=False)
     waited = Waited(membership)
@@ -59,13 +67,13 @@ async def upgrade(membership: Membership, recorder: Recorder) -> tuple[Answer, b
                 return answer, True
         except BackendError:
             pass  # a change of leader: it is looked at again
-        if answer.ended is Ended.REFUSED:
+        if answer.ended is ChangeEnd.REFUSED:
             break
         await waited.pause(POLL)
     return answer, False
 
 
-def _fault(node: Node) -> str | None:
+def _fault(node: ClusterNode) -> str | None:
     if isinstance(node.answer, Unknown):
         return f"{node.role} {node.id} at {node.address} does not answer: {node.answer}"
     if not supports(node.answer):
@@ -73,6 +81,6 @@ def _fault(node: Node) -> str | None:
     return None
 
 
-def supports(answer: Probe) -> bool:
+def supports(answer: NodeProbe) -> bool:
     """Whether a node knows level 1."""
     return answer.kraft_versions is not None and answer.kraft_versions[1] >= LEVEL

@@ -14,7 +14,7 @@ from recovery.model import Survey, TopicPartition
 from recovery.plan.make import make_plan
 from recovery.plan.values import Header, Plan
 from recovery.ranking import Ranking
-from recovery.strategy import Decision, Strategy, Verdict, decide
+from recovery.strategy import Decision, DecisionKind, Strategy, decide
 
 
 class Choice(NamedTuple):
@@ -37,7 +37,7 @@ class Choices:
     plan: Plan
 
     @property
-    def counts(self) -> Mapping[Verdict, int]:
+    def counts(self) -> Mapping[DecisionKind, int]:
         return Counter(row.decision.verdict for row in self.rows)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from backends.base.answers import ClusterInfo, LogDir, Partitions
 from backends.base.errors import BackendError
-from backends.base.membership import Membership, Role
+from backends.base.membership import Membership, NodeRole
 from backends.base.protocol import Backend
-from recovery.controller.rules import Rules, shipped
-from recovery.disks.disk_swap import Moved, moved
+from recovery.controller.rules import ControllerRules, shipped
+from recovery.disks.disk_swap import MovedReplica, moved
 from recovery.disks.failed_dirs import FailedDir, failed_dirs
-from recovery.disks.values import Cluster, Held, Place
+from recovery.disks.values import DiskCluster, Held, LogDirPlace
 from recovery.min_isr import MIN_ISR
 from recovery.model import TopicPartition, Unknown
 
@@ -44,8 +44,8 @@ class Disks:
         return tuple((broker, d) for broker, d in self.dirs.items() if isinstance(d, Unknown))
 
     @property
-    def failed(self) -> tuple[Place, ...]:
-        return tuple(Place(d.broker, d.path) for d in self.listed if d.error)
+    def failed(self) -> tuple[LogDirPlace, ...]:
+        return tuple(LogDirPlace(d.broker, d.path) for d in self.listed if d.error)
 
     @cached_property
     def held(self) -> Held:
@@ -63,7 +63,7 @@ class Disks:
         return not self.failed and self.held == self.kept
 
     @cached_property
-    def moved(self) -> tuple[Moved, ...]:
+    def moved(self) -> tuple[MovedReplica, ...]:
         """Replicas that came back on another dir and are not in sync yet."""
         if self.as_kept:
             return ()
@@ -74,7 +74,7 @@ class Disks:
 
     def reckoned(
         self, configs: Mapping[str, Mapping[str, str] | Unknown], metadata: Mapping[int, str]
-    ) -> Cluster:
+    ) -> DiskCluster:
         """For the rules; what topics' configurations do not tell is taken as Kafka's defaults."""
         min_isr: dict[str, int | Unknown] = {}
         unclean = set()
@@ -87,7 +87,7 @@ class Disks:
             if config.get(UNCLEAN) == "true":
                 unclean.add(topic)
         brokers = {broker.id: broker for broker in self.cluster.brokers}
-        return Cluster(
+        return DiskCluster(
             self.partitions.states,
             brokers,
             self.held,
@@ -98,7 +98,7 @@ class Disks:
             self.failed,
         )
 
-    def _rules(self) -> Rules:
+    def _rules(self) -> ControllerRules:
         return shipped(RELEASE, elr=self.cluster.elr_enabled is True)
 
 
@@ -108,7 +108,7 @@ async def look(backend: Backend, cluster: ClusterInfo, kept: Held) -> Disks:
     return Disks(cluster, found, dirs, kept)
 
 
-async def reckon(backend: Backend, disks: Disks, topics: Sequence[str] | None = None) -> Cluster:
+async def reckon(backend: Backend, disks: Disks, topics: Sequence[str] | None = None) -> DiskCluster:
     """What a failure is reckoned from: with the topics' configurations, and where metadata logs are."""
     names = sorted({state.topic for state in disks.partitions.states}) if topics is None else list(topics)
     return disks.reckoned(await backend.topic_configs(names), await metadata_dirs(backend))
@@ -126,7 +126,7 @@ async def metadata_dirs(backend: object) -> Mapping[int, str]:
         nodes = await membership.nodes()
     except BackendError:
         return {}
-    found = {n.id: settings_of(n) for n in nodes if n.role is not Role.CONTROLLER}
+    found = {n.id: settings_of(n) for n in nodes if n.role is not NodeRole.CONTROLLER}
     return {broker: settings.metadata_log_dir for broker, settings in found.items() if settings is not None}
 
 

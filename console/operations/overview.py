@@ -21,8 +21,8 @@ from backends.base.answers import (
 from backends.base.protocol import Backend, Progress
 from backends.base.quorum_rules import as_rules
 from console.operations.partition_picture import tasks
-from recovery.membership.preflight import Limits
-from recovery.membership.quorum_health import Health, Member, MemberRole, health
+from recovery.membership.preflight import LivenessLimits
+from recovery.membership.quorum_health import MemberRole, QuorumHealth, QuorumMember, health
 from recovery.model import Broker, ReplicaLog, Survey, Unknown, Why
 
 LAGGING_MS = 3_000
@@ -98,16 +98,16 @@ async def overview(backend: Backend, duration: float, progress: Progress | None 
     return Overview(cluster, found, result.surveys, result.contacts, log_dirs.result(), quorum.result())
 
 
-def voters_health(view: Overview) -> Health | Unknown:
+def voters_health(view: Overview) -> QuorumHealth | Unknown:
     """How the voters fare and what the set stands, as ``quorum status`` reckons it from one reading."""
     quorum = view.quorum
     if isinstance(quorum, Unknown):
         return quorum
     # Which kraft.version the cluster has makes no difference to who is up.
-    return health(as_rules(quorum, view.cluster.cluster_id, 1), Limits())
+    return health(as_rules(quorum, view.cluster.cluster_id, 1), LivenessLimits())
 
 
-def voters_behind(found: Health) -> tuple[Member, ...]:
+def voters_behind(found: QuorumHealth) -> tuple[QuorumMember, ...]:
     """The voters that fetch and are behind; observers are told by :func:`lagging_observers`."""
     return tuple(member for member in found.behind if member.role is not MemberRole.CONTROLLER)
 

@@ -17,7 +17,7 @@ from recovery.model import TopicPartition, Why
 from recovery.plan.compare import Moved, Now, RowCheck, compare
 from recovery.plan.make import plan_of_bare
 from recovery.plan.values import BarePlan, Header, Plan
-from recovery.strategy import Verdict
+from recovery.strategy import DecisionKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +132,11 @@ def checked_just_now(plan: Plan) -> Prepared:
     """A plan that was made a moment ago beside the cluster: what it elects holds, the rest is refused."""
     checks = [RowCheck(row.tp, Now.TRUE, None, "") for row in plan.rows]
     for row in plan.not_elected:
-        now = Now.ONLINE if row.verdict is Verdict.ALREADY_ONLINE else Now.NOT_ELECTABLE
+        now = Now.ONLINE if row.verdict is DecisionKind.ALREADY_ONLINE else Now.NOT_ELECTABLE
         checks.append(RowCheck(row.tp, now, None, row.reason))
     return Prepared(plan, tuple(checks), plan)
 
 
 def refused_rows(plan: Plan) -> Sequence[tuple[TopicPartition, str]]:
     """The rows of a bare file that cannot be elected as they ask, with the reason."""
-    return [(r.tp, r.reason) for r in plan.not_elected if r.verdict is not Verdict.ALREADY_ONLINE]
+    return [(r.tp, r.reason) for r in plan.not_elected if r.verdict is not DecisionKind.ALREADY_ONLINE]

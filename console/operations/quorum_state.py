@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from backends.base.errors import BackendError, NoLeader
-from backends.base.membership import Controller, Membership, Node, Probe, Role
-from recovery.membership.preflight import Limits, wedged
+from backends.base.membership import ClusterNode, Controller, Membership, NodeProbe, NodeRole
+from recovery.membership.preflight import LivenessLimits, wedged
 from recovery.membership.quorum import Quorum
-from recovery.membership.quorum_health import Health, all_fetched, committing, health, with_change_known
-from recovery.membership.quorum_without_leader import NOT_KNOWN, Host, Lost
+from recovery.membership.quorum_health import QuorumHealth, all_fetched, committing, health, with_change_known
+from recovery.membership.quorum_without_leader import NOT_KNOWN, QuorumWithoutLeader, VoterHost
 from recovery.membership.replica_lookup import fetches
 from recovery.membership.voters import Endpoint, ReplicaKey
 from recovery.model import Unknown
@@ -32,7 +32,7 @@ class Look:
     """A quorum that somebody leads."""
 
     cluster_id: str
-    health: Health
+    health: QuorumHealth
     controllers: tuple[Controller, ...] | Unknown
 
     @property
@@ -53,7 +53,7 @@ class Look:
         )
 
 
-async def look(membership: Membership, limits: Limits = Limits()) -> Look:  # noqa: B008  # frozen
+async def look(membership: Membership, limits: LivenessLimits = LivenessLimits()) -> Look:  # noqa: B008  # frozen
     """One reading, and a second one where the first leaves a doubt whether the quorum commits.
 
     Raises NoLeader, Unreachable, NotAllowed, BackendError.
@@ -75,7 +75,7 @@ class Settled(NamedTuple):
     """A reading for a preflight. By ``limits`` a voter is up only where it has fetched since an earlier reading."""
 
     quorum: Quorum
-    limits: Limits
+    limits: LivenessLimits
 
 
 async def settled_quorum(membership: Membership, newcomer: int | None = None) -> Settled:
@@ -90,7 +90,7 @@ async def settled_quorum(membership: Membership, newcomer: int | None = None) ->
     while True:
         later = await membership.describe()
         known = with_change_known(earlier, later)
-        limits = Limits(fetch_age_ms=max(0, later.now_ms - earlier.now_ms))
+        limits = LivenessLimits(fetch_age_ms=max(0, later.now_ms - earlier.now_ms))
         if known is not None and (all_fetched(earlier, later, newcomer) or waited >= FETCHING):
             return Settled(known, limits)
         if later.leader_epoch != earlier.leader_epoch:
@@ -101,12 +101,14 @@ async def settled_quorum(membership: Membership, newcomer: int | None = None) ->
         waited += POLL
 
 
-async def lost(membership: Membership, cluster_id: str, kept: Mapping[str, Any] | None) -> Lost:
+async def lost(
+    membership: Membership, cluster_id: str, kept: Mapping[str, Any] | None
+) -> QuorumWithoutLeader:
     """What is left of a quorum without a leader; ``kept`` is what :func:`reading` made of the last healthy one."""
-    nodes = [node for node in await membership.nodes() if node.role is not Role.BROKER]
+    nodes = [node for node in await membership.nodes() if node.role is not NodeRole.BROKER]
     if kept is None:
         hosts = [_host(ReplicaKey(node.id), node.address, nodes, NOT_KNOWN) for node in nodes]
-        return Lost(cluster_id, tuple(hosts), False, "")
+        return QuorumWithoutLeader(cluster_id, tuple(hosts), False, "")
     others = dict(kept.get("others", ()))
     at = {f"{e[1]}:{e[2]}" for v in kept["voters"] for e in v["endpoints"]}
     missing = [address for address in at if address not in {node.address for node in nodes}]
@@ -120,7 +122,7 @@ async def lost(membership: Membership, cluster_id: str, kept: Mapping[str, Any] 
         )._replace(other=others.get(v["id"], ""))
         for v in kept["voters"]
     ]
-    return Lost(cluster_id, tuple(hosts), True, str(kept["at"]))
+    return QuorumWithoutLeader(cluster_id, tuple(hosts), True, str(kept["at"]))
 
 
 def reading(quorum: Quorum, at: str) -> dict[str, object]:
@@ -149,21 +151,23 @@ def reading(quorum: Quorum, at: str) -> dict[str, object]:
     }
 
 
-async def _asked(membership: Membership, address: str) -> Node:
+async def _asked(membership: Membership, address: str) -> ClusterNode:
     host, _, port = address.rpartition(":")
     answer = await membership.probe(host, int(port))
-    node = answer.node_id if isinstance(answer, Probe) and isinstance(answer.node_id, int) else -1
-    return Node(node, Role.CONTROLLER, address, answer)
+    node = answer.node_id if isinstance(answer, NodeProbe) and isinstance(answer.node_id, int) else -1
+    return ClusterNode(node, NodeRole.CONTROLLER, address, answer)
 
 
-def _host(key: ReplicaKey, address: str, nodes: Iterable[Node], held: int) -> Host:
+def _host(key: ReplicaKey, address: str, nodes: Iterable[ClusterNode], held: int) -> VoterHost:
     mine = [node for node in nodes if node.id == key.id or (address and node.address == address)]
-    answer = next((n.answer for n in mine if isinstance(n.answer, Probe)), mine[0].answer if mine else None)
-    if isinstance(answer, Probe):
-        return Host(key, address or answer.address, True, "", held, answer.metadata_offset)
+    answer = next(
+        (n.answer for n in mine if isinstance(n.answer, NodeProbe)), mine[0].answer if mine else None
+    )
+    if isinstance(answer, NodeProbe):
+        return VoterHost(key, address or answer.address, True, "", held, answer.metadata_offset)
     # A controller that has loaded no features does not let itself be asked which cluster it is of.
     runs = isinstance(answer, Unknown) and UNLOADED in str(answer)
-    return Host(key, address, runs, str(answer or "not asked"), held, NOT_KNOWN)
+    return VoterHost(key, address, runs, str(answer or "not asked"), held, NOT_KNOWN)
 
 
 def without_leader(error: BackendError) -> bool:

@@ -10,7 +10,7 @@ from console.operations.election_batches import Elected, Result
 from console.operations.leader_choice import Choices
 from recovery.model import TopicPartition
 from recovery.plan.values import NotElected
-from recovery.strategy import Verdict
+from recovery.strategy import DecisionKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Recovery:
     def left_over(self) -> tuple[NotElected, ...]:
         """Partitions of the input that stay without a leader because nobody was chosen."""
         return tuple(
-            row for row in self.choices.plan.not_elected if row.verdict is not Verdict.ALREADY_ONLINE
+            row for row in self.choices.plan.not_elected if row.verdict is not DecisionKind.ALREADY_ONLINE
         )
 
     @property

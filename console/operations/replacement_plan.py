@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from backends.base.membership import Membership, Node, NodeSettings, Probe, Role
-from recovery.membership.preflight import Limits
+from backends.base.membership import ClusterNode, Membership, NodeProbe, NodeRole, NodeSettings
+from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
-from recovery.membership.replacement import Header, Kind, ReplacementError, ReplacementPlan, Wanted
+from recovery.membership.replacement import (
+    ReplacementError,
+    ReplacementHeader,
+    ReplacementKind,
+    ReplacementPlan,
+    ReplacementRequest,
+)
 from recovery.membership.replacement_file import make
 from recovery.membership.replacement_safety import refusal
 from recovery.membership.replica_lookup import voter_of
@@ -25,14 +31,16 @@ SECOND_LOOK = 1.0
 class Choice:
     """What an operator asks for: voters that go, nodes that come, and where the latter listen if that is known."""
 
-    kind: Kind
+    kind: ReplacementKind
     leaving: tuple[int, ...] = ()
     joining: tuple[int, ...] = ()
     directory_id: str | None = None
     endpoints: tuple[Endpoint, ...] = ()
 
 
-async def plan_replacement(membership: Membership, choice: Choice, header: Header) -> ReplacementPlan:
+async def plan_replacement(
+    membership: Membership, choice: Choice, header: ReplacementHeader
+) -> ReplacementPlan:
     """Looks at the quorum and at every controller's settings, and makes the plan. Sends nothing.
 
     Raises ReplacementError, NotChosen, NoLeader, BackendError.
@@ -40,27 +48,27 @@ async def plan_replacement(membership: Membership, choice: Choice, header: Heade
     cluster_id = await membership.open()
     quorum = await membership.describe()
     nodes = await membership.nodes()
-    brokers = {node.id for node in nodes if node.role is Role.BROKER}
+    brokers = {node.id for node in nodes if node.role is NodeRole.BROKER}
     if taken := sorted(brokers.intersection(choice.joining)):
         raise ReplacementError(f"node {taken[0]} is a broker: a controller needs a node id of its own")
     asked = wanted(choice, cluster_id, quorum, nodes, add_first=membership.rules.duplicate_ids)
     plan = make(header, asked)
-    if refusal(plan, quorum, Limits()):
+    if refusal(plan, quorum, LivenessLimits()):
         await membership.pause(SECOND_LOOK)  # one late fetch is no failure
-        why = refusal(plan, await membership.describe(), Limits())
+        why = refusal(plan, await membership.describe(), LivenessLimits())
         if why:
             raise ReplacementError(why)
     return plan
 
 
 def wanted(
-    choice: Choice, cluster_id: str, quorum: Quorum, nodes: Sequence[Node], *, add_first: bool
-) -> Wanted:
+    choice: Choice, cluster_id: str, quorum: Quorum, nodes: Sequence[ClusterNode], *, add_first: bool
+) -> ReplacementRequest:
     """The choice in full: voters' directories, endpoints, and which rules this cluster follows."""
     leaving = tuple(voter_of(quorum, node, choice.directory_id) for node in choice.leaving)
-    joining = choice.leaving if choice.kind is Kind.DISK and not choice.joining else choice.joining
+    joining = choice.leaving if choice.kind is ReplacementKind.DISK and not choice.joining else choice.joining
     at = tuple((node, choice.endpoints) for node in joining[:1] if choice.endpoints)
-    return Wanted(
+    return ReplacementRequest(
         choice.kind,
         cluster_id,
         quorum.voters.voters,
@@ -74,30 +82,30 @@ def wanted(
     )
 
 
-def auto_join(nodes: Sequence[Node]) -> bool:
+def auto_join(nodes: Sequence[ClusterNode]) -> bool:
     """Whether any controller says that it adds itself."""
     return any(
         settings.auto_join
         for node in nodes
-        if node.role is not Role.BROKER and (settings := settings_of(node)) is not None
+        if node.role is not NodeRole.BROKER and (settings := settings_of(node)) is not None
     )
 
 
-def joins_of(nodes: Sequence[Node]) -> dict[int, bool]:
+def joins_of(nodes: Sequence[ClusterNode]) -> dict[int, bool]:
     """What each controller that tells it runs with as controller.quorum.auto.join.enable."""
-    told = {n.id: settings_of(n) for n in nodes if n.role is not Role.BROKER}
+    told = {n.id: settings_of(n) for n in nodes if n.role is not NodeRole.BROKER}
     return {node: bool(settings.auto_join) for node, settings in told.items() if settings is not None}
 
 
-def settings_of(node: Node) -> NodeSettings | None:
+def settings_of(node: ClusterNode) -> NodeSettings | None:
     """What a node runs with; None where it would not tell."""
-    if not isinstance(node.answer, Probe) or isinstance(node.answer.settings, Unknown):
+    if not isinstance(node.answer, NodeProbe) or isinstance(node.answer.settings, Unknown):
         return None
     return node.answer.settings
 
 
 def servers_of(
-    nodes: Sequence[Node], quorum: Quorum, leaving: Sequence[ReplicaKey]
+    nodes: Sequence[ClusterNode], quorum: Quorum, leaving: Sequence[ReplicaKey]
 ) -> dict[str, tuple[str, ...] | None]:
     """What each node runs with as controller.quorum.bootstrap.servers, but for those that go.
 
@@ -109,20 +117,20 @@ def servers_of(
     found: dict[str, tuple[str, ...] | None] = {}
     for node in nodes:
         stopped = isinstance(node.answer, Unknown) and node.id not in voters
-        if node.role is not Role.BROKER and (node.id in gone or stopped):
+        if node.role is not NodeRole.BROKER and (node.id in gone or stopped):
             continue
         settings = settings_of(node)
         found[f"{node.role} {node.id}"] = None if settings is None else settings.bootstrap_servers
-    if not any(node.role is not Role.CONTROLLER for node in nodes):
+    if not any(node.role is not NodeRole.CONTROLLER for node in nodes):
         found[BROKERS] = None
     return found
 
 
-def mute_of(nodes: Sequence[Node]) -> frozenset[str]:
+def mute_of(nodes: Sequence[ClusterNode]) -> frozenset[str]:
     """Those of :func:`servers_of` that will not tell: brokers that are not asked, and who does not allow it."""
     return frozenset((BROKERS, *(f"{node.role} {node.id}" for node in nodes if _refuses(node.answer))))
 
 
-def _refuses(answer: Probe | Unknown) -> bool:
-    told = answer.settings if isinstance(answer, Probe) else answer
+def _refuses(answer: NodeProbe | Unknown) -> bool:
+    told = answer.settings if isinstance(answer, NodeProbe) else answer
     return isinstance(told, Unknown) and told.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED)

@@ -16,12 +16,12 @@ from backends.base.protocol import Recorder, Stop
 from console.operations.elapsed_time import Waited
 from console.operations.replacement_plan import joins_of, mute_of, servers_of
 from console.operations.voter_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
-from recovery.membership.catch_up_rate import Pace
+from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.membership.quorum import Quorum
-from recovery.membership.replacement import ReplacementPlan, Step, StepKind
+from recovery.membership.replacement import ReplacementPlan, ReplacementStep, StepKind
 from recovery.membership.replacement_state import (
-    Picture,
-    Situation,
+    QuorumPicture,
+    StepSituation,
     current,
     key_of,
     silent,
@@ -37,35 +37,35 @@ POLL = 0.5
 class Watcher(Protocol):
     """Who watches a replacement: the command line, or the console's wizard."""
 
-    def begins(self, step: Step, seen: Situation) -> None:
+    def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
         """A step's turn has come. ``seen.held`` is what must change before it can be taken."""
         ...
 
-    def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:
+    def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
         """It is not done yet; called at every look. ``seen.caught`` of ``seen.target`` for a progress bar."""
         ...
 
-    def unseen(self, step: Step, why: BackendError) -> None:
+    def unseen(self, step: ReplacementStep, why: BackendError) -> None:
         """The quorum could not be looked at just now: it is looked at again."""
         ...
 
-    def judged(self, step: Step, prepared: Prepared) -> None:
+    def judged(self, step: ReplacementStep, prepared: Prepared) -> None:
         """The preflight of what the step sends."""
         ...
 
-    async def allows(self, step: Step, prepared: Prepared) -> bool:
+    async def allows(self, step: ReplacementStep, prepared: Prepared) -> bool:
         """Whether it may be sent: a person is asked, or was asked before. False ends the run."""
         ...
 
-    def says(self, step: Step, said: str) -> None:
+    def says(self, step: ReplacementStep, said: str) -> None:
         """What is waited for while a change is under way."""
         ...
 
-    def changed(self, step: Step, changed: Changed) -> None:
+    def changed(self, step: ReplacementStep, changed: Changed) -> None:
         """What came of what was sent; it was not, where ``changed.answer`` is None."""
         ...
 
-    def ends(self, step: Step) -> None:
+    def ends(self, step: ReplacementStep) -> None:
         """The step is done."""
         ...
 
@@ -91,8 +91,8 @@ class Gone:
     """How far a run went: ``step`` is the one that is not done, None at the end."""
 
     course: Course
-    step: Step | None
-    seen: Situation | None = None
+    step: ReplacementStep | None
+    seen: StepSituation | None = None
     quorum: Quorum | None = None
 
 
@@ -124,7 +124,7 @@ async def go_through(
 
 async def standing(
     membership: Membership, plan: ReplacementPlan, confirmed: frozenset[int] = frozenset()
-) -> tuple[Picture, Step | None]:
+) -> tuple[QuorumPicture, ReplacementStep | None]:
     """Where a replacement stands now, for a look without a run. Raises BackendError."""
     picture = await _picture(membership, plan, confirmed, None)
     return picture, current(plan, picture)
@@ -149,12 +149,12 @@ class _Run:
         self._attended = attended
         self._waited = Waited(membership)
         self._furthest = 0
-        self._pace = Pace()
+        self._pace = CatchUpRate()
         self._silent: frozenset[int] = frozenset()
         self._seen: frozenset[int] = frozenset()
         self._history = _History({}, set())
-        self.step: Step | None = None
-        self.picture: Picture
+        self.step: ReplacementStep | None = None
+        self.picture: QuorumPicture
 
     async def look(self) -> None:
         confirmed = self._watcher.confirmed | self._seen
@@ -187,7 +187,7 @@ class _Run:
         await self._wait(step, seen)
         return None
 
-    def _turn(self, step: Step | None, seen: Situation | None = None) -> None:
+    def _turn(self, step: ReplacementStep | None, seen: StepSituation | None = None) -> None:
         """Tells who watches where the course is."""
         if self.step is not None and (step is None or step.number > self.step.number):
             self._watcher.ends(self.step)
@@ -195,11 +195,11 @@ class _Run:
             # A newcomer that comes and goes must not keep the run going for ever.
             if step.number > self._furthest:
                 self._waited.restart()
-            self._furthest, self._pace = max(self._furthest, step.number), Pace()
+            self._furthest, self._pace = max(self._furthest, step.number), CatchUpRate()
             self._watcher.begins(told(self._plan, step, self.picture.quorum), seen)
         self.step = step
 
-    async def _send(self, step: Step) -> bool:
+    async def _send(self, step: ReplacementStep) -> bool:
         """Sends what the step sends, if its preflight allows it; False where a person said no."""
         try:
             prepared = await self._prepared(step)
@@ -222,7 +222,7 @@ class _Run:
             self._watcher.changed(step, changed)
         return True
 
-    async def _prepared(self, step: Step) -> Prepared:
+    async def _prepared(self, step: ReplacementStep) -> Prepared:
         key = key_of(self._plan, step, self.picture.quorum)
         if key is None:
             raise NotChosen(f"node {step.node} does not fetch")
@@ -231,7 +231,7 @@ class _Run:
         given = dict(self._plan.wanted.endpoints).get(step.node, ())
         return await prepare_add(self._membership, key.id, key.directory_id, given)
 
-    async def _wait(self, step: Step, seen: Situation) -> None:
+    async def _wait(self, step: ReplacementStep, seen: StepSituation) -> None:
         if seen.target >= 0:
             self._pace = self._pace.seen(self._waited.seconds, seen.target - seen.caught)
         self._watcher.waits(step, seen, self._pace.seconds_left)
@@ -252,10 +252,10 @@ class _History(NamedTuple):
 
 async def _picture(
     membership: Membership, plan: ReplacementPlan, confirmed: frozenset[int], history: _History | None
-) -> Picture:
+) -> QuorumPicture:
     """The cluster now; ``history`` is None for a single look."""
     quorum = await membership.describe()
-    picture = Picture(quorum, confirmed=confirmed)
+    picture = QuorumPicture(quorum, confirmed=confirmed)
     if history is not None:
         since = history.leaders.setdefault(quorum.leader_epoch, quorum.now_ms)
         picture = replace(picture, since_ms=since, quiet=frozenset(history.quiet))

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from backends.base.errors import BackendError
-from backends.base.membership import CHANGE_TIMEOUT, Answer, Ended, Membership
+from backends.base.membership import CHANGE_TIMEOUT, ChangeAnswer, ChangeEnd, Membership
 from backends.base.protocol import Recorder
 from console.operations.elapsed_time import Waited
 from console.operations.quorum_state import settled_quorum
@@ -16,7 +16,7 @@ from console.operations.voter_change_drift import moved
 from recovery.membership.preflight import (
     STATIC,
     EndpointProbe,
-    Verdict,
+    PreflightResult,
     before_adding,
     before_removing,
     explain_timeout,
@@ -58,7 +58,7 @@ class Prepared:
     given: Given
     voter: Voter
     quorum: Quorum
-    verdict: Verdict
+    verdict: PreflightResult
     probes: tuple[EndpointProbe, ...] = ()
 
     @property
@@ -77,7 +77,7 @@ class Changed:
     """
 
     prepared: Prepared
-    answer: Answer | None
+    answer: ChangeAnswer | None
     done: bool | None
     cause: TimeoutCause | None = None
     after: Quorum | None = None
@@ -114,7 +114,7 @@ async def carry_out(
         answer = await membership.add_voter(prepared.voter, recorder)
     else:
         answer = await membership.remove_voter(prepared.voter.key, recorder)
-    if answer.ended is Ended.DONE:
+    if answer.ended is ChangeEnd.DONE:
         return Changed(prepared, answer, True)
     tell(f"the answer: {answer}; whether it is written is looked at, for about {COMMIT_SECONDS:.0f} s")
     return await _explained(membership, prepared, answer, tell)
@@ -200,7 +200,7 @@ async def probe_endpoint(membership: Membership, endpoint: Endpoint, node_id: in
 
 
 async def _explained(
-    membership: Membership, prepared: Prepared, answer: Answer, tell: Callable[[str], None]
+    membership: Membership, prepared: Prepared, answer: ChangeAnswer, tell: Callable[[str], None]
 ) -> Changed:
     """Looks at the quorum until the change is seen committed, or seen not to be there."""
     key, adding = prepared.voter.key, prepared.change is Change.ADD

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from recovery.membership.preflight import Verdict
+from recovery.membership.preflight import PreflightResult
 
 if TYPE_CHECKING:
     from console.operations.voter_change import Prepared
@@ -33,7 +33,7 @@ def _differences(shown: Prepared, now: Prepared) -> Iterator[str]:
     yield from (warning for warning in now.verdict.warnings if warning not in shown.verdict.warnings)
 
 
-def _lost(shown: Verdict, now: Verdict) -> Iterator[object]:
+def _lost(shown: PreflightResult, now: PreflightResult) -> Iterator[object]:
     """Who was up and is not."""
     return (key for key in now.before.down if key in shown.before.up)
 

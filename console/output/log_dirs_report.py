@@ -11,9 +11,9 @@ from console.output.plurals import counted_as
 from console.output.screen import printable
 from console.output.survey_json import unknown_json
 from console.output.text_table import TextColumn, table
-from recovery.disks.disk_swap import Swap, waiting
-from recovery.disks.failed_dirs import FailedDir, Lost, last_copies
-from recovery.disks.failure_preview import Fate, IfFails
+from recovery.disks.disk_swap import DiskSwap, waiting
+from recovery.disks.failed_dirs import FailedDir, LostReplica, last_copies
+from recovery.disks.failure_preview import FailureEffect, FailurePreview
 from recovery.model import NO_LEADER, TopicPartition
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -55,7 +55,7 @@ def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Itera
     yield from table(columns, [_dir_row(d) for d in listed])
 
 
-def fails_lines(found: IfFails, limit: int) -> Iterator[str]:
+def fails_lines(found: FailurePreview, limit: int) -> Iterator[str]:
     """What the failures would come to, the worst first."""
     yield f"if {' and '.join(map(str, found.places))} failed:"
     for broker in found.stopped:
@@ -85,7 +85,7 @@ def fails_lines(found: IfFails, limit: int) -> Iterator[str]:
         yield f"… and {left:,} more (--rows 0, or --output json, shows all)"
 
 
-def swap_lines(found: Swap, disks: Disks, limit: int) -> Iterator[str]:
+def swap_lines(found: DiskSwap, disks: Disks, limit: int) -> Iterator[str]:
     """What must be recovered first, the steps, and how far it is."""
     left = waiting(disks.partitions.states, found.place, found.held)
     yield (
@@ -141,7 +141,7 @@ def dirs_document(disks: Disks, failed: tuple[FailedDir, ...]) -> Iterator[str]:
     )
 
 
-def fails_document(found: IfFails) -> Iterator[str]:
+def fails_document(found: FailurePreview) -> Iterator[str]:
     """``ktriage.log-dirs-if-fails/1``."""
     return document(
         "log-dirs-if-fails",
@@ -174,7 +174,7 @@ def fails_document(found: IfFails) -> Iterator[str]:
     )
 
 
-def swap_document(found: Swap, disks: Disks) -> Iterator[str]:
+def swap_document(found: DiskSwap, disks: Disks) -> Iterator[str]:
     """``ktriage.log-dirs-swap/1``."""
     left = waiting(disks.partitions.states, found.place, found.held)
     return document(
@@ -221,16 +221,16 @@ def _failed_lines(found: FailedDir, limit: int) -> Iterator[str]:
         yield f"  … and {left:,} more (--rows 0, or --output json, shows all)"
 
 
-def _lost_row(lost: Lost) -> tuple[str, ...]:
+def _lost_row(lost: LostReplica) -> tuple[str, ...]:
     return str(lost.tp), lost.done, str(lost.left), str(lost.known)
 
 
-def _lost_line(lost: Lost) -> str:
+def _lost_line(lost: LostReplica) -> str:
     disks = "the disk of broker" if len(lost.brokers) == 1 else "the disks of brokers"
     return printable(f"{lost.tp}: {lost.left}; it was on {disks} {', '.join(map(str, lost.brokers))}")
 
 
-def _lost_json(lost: Lost) -> dict[str, object]:
+def _lost_json(lost: LostReplica) -> dict[str, object]:
     return {
         **_tp_json(lost.tp),
         "leader": lost.state.leader,
@@ -243,7 +243,7 @@ def _lost_json(lost: Lost) -> dict[str, object]:
     }
 
 
-def _fate_row(fate: Fate) -> tuple[str, ...]:
+def _fate_row(fate: FailureEffect) -> tuple[str, ...]:
     return (
         str(fate.tp),
         _leader(fate.state.leader),
@@ -255,7 +255,7 @@ def _fate_row(fate: Fate) -> tuple[str, ...]:
     )
 
 
-def _what(fate: Fate) -> str:
+def _what(fate: FailureEffect) -> str:
     said = ", ".join(fate.outcomes)
     return f"{said}, by an unclean election" if fate.unclean else said
 

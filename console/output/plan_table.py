@@ -15,7 +15,7 @@ from recovery.plan.review import Summary, candidate_harm, review_row, summarise,
 from recovery.plan.successors import at_risk, risk_text
 from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.verify import Leading, Order, RowState
-from recovery.strategy import Verdict
+from recovery.strategy import DecisionKind
 
 LED_BY = {
     Leading.RIGHT: "the right leader",
@@ -46,7 +46,7 @@ def plan_lines(plan: Plan, limit: int) -> Iterator[str]:
         yield ""
         yield from planned_table(rows)
         yield from _more(len(plan.rows) - len(rows))
-    waiting = [row for row in plan.not_elected if row.verdict is not Verdict.ALREADY_ONLINE]
+    waiting = [row for row in plan.not_elected if row.verdict is not DecisionKind.ALREADY_ONLINE]
     if waiting:
         yield ""
         yield from not_elected_table(waiting[:limit] if limit else waiting)

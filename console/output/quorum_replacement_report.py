@@ -8,14 +8,14 @@ from console.operations.replacement_steps import Course, Gone
 from console.output.json_document import document
 from console.output.quorum_report import key_json
 from console.output.screen import printable
-from recovery.membership.preflight import Limits
+from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
-from recovery.membership.replacement import ReplacementPlan, Step
+from recovery.membership.replacement import ReplacementPlan, ReplacementStep
 from recovery.membership.replacement_file import digest
 from recovery.membership.replacement_safety import after
 
 
-def review_lines(plan: ReplacementPlan, current: Step | None, quorum: Quorum) -> Iterator[str]:
+def review_lines(plan: ReplacementPlan, current: ReplacementStep | None, quorum: Quorum) -> Iterator[str]:
     """The whole plan: steps with what is run, sent, waited for, what can go wrong and the way back; what the voters
     then stand with those down that are down in ``quorum``.
     """
@@ -30,13 +30,13 @@ def review_lines(plan: ReplacementPlan, current: Step | None, quorum: Quorum) ->
         yield from step_lines(step, done=done)
         if step.kind.sends:
             voters = ", ".join(map(str, step.voters))
-            now = "" if done else f": {after(plan, step, quorum, Limits())}"
+            now = "" if done else f": {after(plan, step, quorum, LivenessLimits())}"
             yield f"   then: voters {voters}{now}"
     yield ""
     yield f"digest {digest(plan)}"
 
 
-def step_lines(step: Step, *, done: bool = False) -> Iterator[str]:
+def step_lines(step: ReplacementStep, *, done: bool = False) -> Iterator[str]:
     """One step in full."""
     yield f"{step.number}. {printable(step.title)}{' (done)' if done else ''}"
     for command in step.commands:

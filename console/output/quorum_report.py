@@ -11,9 +11,9 @@ from console.output.screen import printable
 from console.output.survey_json import unknown_json
 from console.output.text_table import TextColumn, table
 from recovery.membership.directory_ids import directory_uuid
-from recovery.membership.preflight import Strength, Verdict
-from recovery.membership.quorum_health import Health, Member, MemberRole, MemberState
-from recovery.membership.quorum_without_leader import ADVICE, Host, Lost
+from recovery.membership.preflight import PreflightResult, VoterSetStrength
+from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHealth, QuorumMember
+from recovery.membership.quorum_without_leader import ADVICE, QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown
 
@@ -61,7 +61,7 @@ def verdict_lines(look: Look) -> Iterator[str]:
         yield printable(f"controllers and brokers are not told apart: {look.controllers}")
 
 
-def trouble_lines(found: Health) -> Iterator[str]:
+def trouble_lines(found: QuorumHealth) -> Iterator[str]:
     """One line for each kind of trouble; nothing where all is well."""
     if found.wedged:
         yield (
@@ -82,7 +82,7 @@ def trouble_lines(found: Health) -> Iterator[str]:
         yield f"node {node} is listed with {len(twice)} directories: {named}"
 
 
-def strength_text(strength: Strength) -> str:
+def strength_text(strength: VoterSetStrength) -> str:
     """``stands 1 more failure: 3 of 3 voters up, majority 2``."""
     up = f"{len(strength.up)} of {counted_as(len(strength.voters.voters), 'voter')} up"
     if not strength.commits:
@@ -91,7 +91,7 @@ def strength_text(strength: Strength) -> str:
     return f"stands {counted_as(strength.spare, 'more failure')}: {up}, majority {strength.voters.majority}"
 
 
-def preflight_lines(verdict: Verdict, what: str) -> Iterator[str]:
+def preflight_lines(verdict: PreflightResult, what: str) -> Iterator[str]:
     """The verdict on a change before it is sent."""
     yield f"preflight: {what}"
     yield f"  now:   {strength_text(verdict.before)}"
@@ -105,7 +105,7 @@ def preflight_lines(verdict: Verdict, what: str) -> Iterator[str]:
         yield "  nothing speaks against it"
 
 
-def lost_lines(lost: Lost) -> Iterator[str]:
+def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
     """A quorum that nobody leads."""
     yield f"cluster {lost.cluster_id}: NO LEADER"
     yield lost.sentence
@@ -131,13 +131,13 @@ def lost_lines(lost: Lost) -> Iterator[str]:
             yield from (f"  {line}" for line in ADVICE)
 
 
-def _state(host: Host) -> str:
+def _state(host: VoterHost) -> str:
     if not host.answers:
         return "DOWN"
     return "NEW DISK" if host.other else "answers"
 
 
-def _held(lost: Lost, host: Host) -> str:
+def _held(lost: QuorumWithoutLeader, host: VoterHost) -> str:
     if host in lost.without_metadata:
         return "none told"  # what is known of it was on the disk that it had
     return f"at least {host.offset:,}" if host.offset >= 0 else "not known"
@@ -170,7 +170,7 @@ def status_document(look: Look, command: str = "quorum-status") -> Iterator[str]
     )
 
 
-def lost_document(lost: Lost, command: str = "quorum-status") -> Iterator[str]:
+def lost_document(lost: QuorumWithoutLeader, command: str = "quorum-status") -> Iterator[str]:
     """The same document for a quorum without a leader."""
     return document(
         command,
@@ -201,7 +201,7 @@ def lost_document(lost: Lost, command: str = "quorum-status") -> Iterator[str]:
     )
 
 
-def strength_json(strength: Strength) -> dict[str, object]:
+def strength_json(strength: VoterSetStrength) -> dict[str, object]:
     return {
         "voters": [key_json(key) for key in strength.voters.keys],
         "up": [key.id for key in strength.up],
@@ -217,7 +217,7 @@ def key_json(key: ReplicaKey) -> dict[str, object]:
     return {"id": key.id, "directoryId": key.directory_id, "directoryUuid": directory_uuid(key.directory_id)}
 
 
-def member_json(member: Member) -> dict[str, object]:
+def member_json(member: QuorumMember) -> dict[str, object]:
     return {
         **key_json(member.key),
         "role": str(member.role),
@@ -244,13 +244,13 @@ def _head(look: Look) -> str:
     )
 
 
-def _shown(member: Member) -> bool:
+def _shown(member: QuorumMember) -> bool:
     return member.role in (MemberRole.LEADER, MemberRole.VOTER, MemberRole.CONTROLLER) or (
         member.state is not MemberState.CAUGHT_UP
     )
 
 
-def _row(member: Member) -> tuple[str, ...]:
+def _row(member: QuorumMember) -> tuple[str, ...]:
     return (
         str(member.role),
         str(member.key.id),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from backends.base.membership import Answer, Node, Probe
+from backends.base.membership import ChangeAnswer, ClusterNode, NodeProbe
 from console.operations.kraft_upgrade import UpgradeCheck, supports
 from console.output.json_document import document
 from console.output.screen import printable
@@ -37,7 +37,7 @@ def upgrade_lines(check: UpgradeCheck) -> Iterator[str]:
         yield f"  {AFTERWARDS}"
 
 
-def upgrade_document(check: UpgradeCheck, answer: Answer | None, seen: bool) -> Iterator[str]:
+def upgrade_document(check: UpgradeCheck, answer: ChangeAnswer | None, seen: bool) -> Iterator[str]:
     """``ktriage.quorum-upgrade/1``."""
     return document(
         "quorum-upgrade",
@@ -57,8 +57,8 @@ def upgrade_document(check: UpgradeCheck, answer: Answer | None, seen: bool) -> 
     )
 
 
-def _support(node: Node) -> str:
-    if not isinstance(node.answer, Probe):
+def _support(node: ClusterNode) -> str:
+    if not isinstance(node.answer, NodeProbe):
         return str(node.answer)
     if not supports(node.answer):
         return "no"

@@ -10,7 +10,7 @@ from console.output.json_document import document
 from console.output.plan_json import loss_json, not_elected_json, plan_head, row_json, summary_json
 from console.output.plan_table import plan_lines, shown_rows
 from console.output.text_table import TextColumn, table
-from recovery.plan.election_requests import Request, requests
+from recovery.plan.election_requests import PlannedRequest, requests
 from recovery.plan.review import candidate_harm, lost_ranges, summarise
 from recovery.plan.values import Plan, PlanCandidate, PlanRow
 from recovery.plan.write import digest, utc_text
@@ -139,7 +139,7 @@ def _row(row: PlanRow) -> dict[str, object]:
     return {**row_json(row), "order": list(row.order), "candidates": candidates, "silent": list(row.silent)}
 
 
-def _request(request: Request) -> dict[str, object]:
+def _request(request: PlannedRequest) -> dict[str, object]:
     return {
         "name": request.name,
         "purpose": request.purpose,

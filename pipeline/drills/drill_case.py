@@ -20,7 +20,7 @@ from backends.simulator.world import World
 from pipeline.drills.incident import END, SHAPES, scenario
 from pipeline.drills.recovery_arms import Arm, ArmSetup, arm_setup
 from recovery.model import EpochSpan, TopicPartition
-from recovery.strategy import Verdict, decide
+from recovery.strategy import DecisionKind, decide
 
 SURVEY_SECONDS = 2.0
 SETTLE = 60 * SECOND
@@ -105,7 +105,7 @@ async def _run(case: DrillCase) -> DrillRow:
         costs.leaderless(simulation.now),
         offline,
         sum(verdicts.values()),
-        verdicts.get(Verdict.WAIT.value, 0),
+        verdicts.get(DecisionKind.WAIT.value, 0),
         len(simulation.offline()),
         len(simulation.checker.broken),
         simulation.world.loop.steps,
@@ -130,13 +130,15 @@ async def _recover(backend: SimulatorBackend, way: ArmSetup) -> Mapping[str, int
         states = tuple(state for state in (await backend.partitions()).states if state.offline)
         if way.strategy is None or way.ranking is None:
             await backend.elect(False, [state.tp for state in states], _NullRecorder())
-            return {Verdict.ELECT.value: len(states)}
+            return {DecisionKind.ELECT.value: len(states)}
         surveyed = await backend.survey(SurveyRequest(states, SURVEY_SECONDS))
         chosen = [(survey, decide(survey, way.ranking, way.strategy)) for survey in surveyed.surveys]
-        rows = [designation(s, decision.order) for s, decision in chosen if decision.verdict is Verdict.ELECT]
+        rows = [
+            designation(s, decision.order) for s, decision in chosen if decision.verdict is DecisionKind.ELECT
+        ]
         await backend.designate(rows, _NullRecorder(), attempts=1, stop=False)
     except BackendError:
-        return {Verdict.NO_CANDIDATE.value: len(backend.simulation.offline())}
+        return {DecisionKind.NO_CANDIDATE.value: len(backend.simulation.offline())}
     verdicts: dict[str, int] = {}
     for _, decision in chosen:
         verdicts[decision.verdict.value] = verdicts.get(decision.verdict.value, 0) + 1

@@ -21,7 +21,7 @@ from backends.simulator.scenario.build import Scenario
 from backends.simulator.scenario.faults import BrokerFault, DiskFault, ElectionFault, Fault
 from backends.simulator.scenario.files import names, parse, read
 from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
-from recovery.controller.rules import Rules
+from recovery.controller.rules import ControllerRules
 
 TOPIC = "orders"
 PARTITIONS = 2
@@ -48,7 +48,7 @@ _Do = Literal["kill", "power-off", "start"]
 SHAPES = frozenset(shape.value for shape in IncidentShape)
 
 
-def scenario(name: str, seed: int, rules: Rules, min_isr: int | None) -> Scenario:
+def scenario(name: str, seed: int, rules: ControllerRules, min_isr: int | None) -> Scenario:
     """The incident of a shape, or a scenario that comes with the tool, under those rules.
 
     Raises ScenarioError for a name that is neither.
@@ -74,7 +74,7 @@ def _known(name: str) -> Scenario:
     return read(name) if text is None else parse(text.decode(), name, name)
 
 
-def _drawn(shape: IncidentShape, seed: int, rules: Rules, min_isr: int) -> Scenario:
+def _drawn(shape: IncidentShape, seed: int, rules: ControllerRules, min_isr: int) -> Scenario:
     random = Random(f"drill {shape} {seed}")  # noqa: S311
     faults = tuple(sorted(_faults(shape, random), key=lambda fault: fault.at))
     name = f"{shape.value}@{seed}"
@@ -92,7 +92,7 @@ def _drawn(shape: IncidentShape, seed: int, rules: Rules, min_isr: int) -> Scena
     )
 
 
-def _topology(name: str, random: Random, rules: Rules, min_isr: int) -> Topology:
+def _topology(name: str, random: Random, rules: ControllerRules, min_isr: int) -> Topology:
     assignments = tuple(tuple(random.sample(BROKERS, 3)) for _ in range(PARTITIONS))
     config = Config(
         rules=rules,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from recovery.controller.rules import KIP_966, Rules, UncleanRecoveryStrategy
+from recovery.controller.rules import KIP_966, ControllerRules, UncleanRecoveryStrategy
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -32,7 +32,7 @@ class Arm(StrEnum):
 class ArmSetup(NamedTuple):
     """``rules`` of the controller; what the operator does: ``ranking`` and ``strategy``, or ``unclean``."""
 
-    rules: Rules
+    rules: ControllerRules
     ranking: Ranking | None = None
     strategy: Strategy | None = None
     unclean: bool = False
@@ -45,7 +45,7 @@ class ArmSetup(NamedTuple):
 
 def arm_setup(arm: Arm) -> ArmSetup:
     """What the arm comes to. Where a person decides, the controller runs shipped 4.3 with ELR."""
-    shipped = Rules()
+    shipped = ControllerRules()
     return {
         Arm.NONE: ArmSetup(_kip(UncleanRecoveryStrategy.NONE)),
         Arm.BALANCED: ArmSetup(_kip(UncleanRecoveryStrategy.BALANCED)),
@@ -57,5 +57,7 @@ def arm_setup(arm: Arm) -> ArmSetup:
     }[arm]
 
 
-def _kip(strategy: UncleanRecoveryStrategy) -> Rules:
-    return Rules(**{name: getattr(KIP_966, name) for name in KIP_966.__slots__} | {"strategy": strategy})
+def _kip(strategy: UncleanRecoveryStrategy) -> ControllerRules:
+    return ControllerRules(
+        **{name: getattr(KIP_966, name) for name in KIP_966.__slots__} | {"strategy": strategy}
+    )

@@ -20,7 +20,7 @@ from pipeline.plan.row_checks import QUARANTINED, flaws
 from pipeline.plan.wait_for import WaitColumns, wait_for
 from pipeline.snapshot_schema import SPAN
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy, Verdict
+from recovery.strategy import DecisionKind, Strategy
 
 _BROKERS = pa.list_(pa.int32())
 
@@ -67,7 +67,7 @@ PLANNED = pa.schema(
 """A row of the plan."""
 
 _OTHER = {Ranking.LAST_RECORD: Ranking.SPECIFICATION, Ranking.SPECIFICATION: Ranking.LAST_RECORD}
-_VERDICTS = list(Verdict)
+_VERDICTS = list(DecisionKind)
 
 
 class DecisionRules(NamedTuple):
@@ -140,7 +140,7 @@ def _decided(batch: Any, ranking: Ranking, strategy: Strategy) -> Any:
     leader = numbers(batch["leader"], -1)
     looked = _Looked(batch, leader, replicas, ranked, wait_for(batch, replicas, ranked, strategy))
     verdict = _verdicts(looked, strategy)
-    elected = verdict == _VERDICTS.index(Verdict.ELECT)
+    elected = verdict == _VERDICTS.index(DecisionKind.ELECT)
     best, rival = leader.copy(), leader.copy()
     best[elected] = rival[elected] = replicas.broker[ranked.best[elected]]
     differs = elected & (other.best >= 0) & (other.refused < 0)
@@ -159,21 +159,21 @@ def _decided(batch: Any, ranking: Ranking, strategy: Strategy) -> Any:
 
 
 def _verdicts(looked: _Looked, strategy: Strategy) -> Array:
-    """The place of each row's verdict in :class:`Verdict`."""
+    """The place of each row's verdict in :class:`DecisionKind`."""
     some = np.zeros(len(looked.leader), bool)
     some[looked.waiting.rows] = True
     cases = [
-        (Verdict.ALREADY_ONLINE, looked.leader != -1),
-        (Verdict.REFUSED, _moves(looked.batch)),
-        (Verdict.REPORT_ONLY, np.full(len(some), strategy is Strategy.NONE)),
-        (Verdict.REFUSED, looked.ranked.refused >= 0),
-        (Verdict.WAIT, some),
-        (Verdict.NO_CANDIDATE, looked.ranked.best < 0),
+        (DecisionKind.ALREADY_ONLINE, looked.leader != -1),
+        (DecisionKind.REFUSED, _moves(looked.batch)),
+        (DecisionKind.REPORT_ONLY, np.full(len(some), strategy is Strategy.NONE)),
+        (DecisionKind.REFUSED, looked.ranked.refused >= 0),
+        (DecisionKind.WAIT, some),
+        (DecisionKind.NO_CANDIDATE, looked.ranked.best < 0),
     ]
     return np.select(
         [holds for _, holds in cases],
         [_VERDICTS.index(verdict) for verdict, _ in cases],
-        _VERDICTS.index(Verdict.ELECT),
+        _VERDICTS.index(DecisionKind.ELECT),
     )
 
 
@@ -196,7 +196,7 @@ def _order(replicas: ReplicaColumns, ranked: RankedReplicas, elected: Array) -> 
 
 def _waits_for(looked: _Looked, verdict: Array) -> Any:
     rows, told, _ = _waiting(looked.waiting, verdict)
-    nobody = np.flatnonzero(verdict == _VERDICTS.index(Verdict.NO_CANDIDATE))
+    nobody = np.flatnonzero(verdict == _VERDICTS.index(DecisionKind.NO_CANDIDATE))
     free = np.ones(len(verdict), bool)
     free[rows] = free[nobody] = False
     rest = np.flatnonzero(free)
@@ -213,19 +213,19 @@ def _waits_for(looked: _Looked, verdict: Array) -> Any:
 
 def _waiting(waiting: WaitColumns, verdict: Array) -> WaitColumns:
     """Those that wait in the end: others are online or refused."""
-    which = verdict[waiting.rows] == _VERDICTS.index(Verdict.WAIT)
+    which = verdict[waiting.rows] == _VERDICTS.index(DecisionKind.WAIT)
     kept = pa.array(which)
     return WaitColumns(waiting.rows[which], waiting.brokers.filter(kept), waiting.why.filter(kept))
 
 
 def _reason(looked: _Looked, verdict: Array, ranking: Ranking) -> Any:
-    def having(one: Verdict) -> Array:
+    def having(one: DecisionKind) -> Array:
         return np.flatnonzero(verdict == _VERDICTS.index(one))
 
     batch, _, replicas, ranked, _ = looked
-    online, refused = having(Verdict.ALREADY_ONLINE), having(Verdict.REFUSED)
-    report, nobody = having(Verdict.REPORT_ONLY), having(Verdict.NO_CANDIDATE)
-    elect = having(Verdict.ELECT)
+    online, refused = having(DecisionKind.ALREADY_ONLINE), having(DecisionKind.REFUSED)
+    report, nobody = having(DecisionKind.REPORT_ONLY), having(DecisionKind.NO_CANDIDATE)
+    elect = having(DecisionKind.ELECT)
     moves = _moves(batch)[refused]
     busy, unranked = refused[moves], refused[~moves]
     waiting = _waiting(looked.waiting, verdict)

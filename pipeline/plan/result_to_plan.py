@@ -19,7 +19,7 @@ from recovery.model import EpochSpan, Standing, TopicPartition
 from recovery.plan.marks import Mark
 from recovery.plan.values import Header, NotElected, Plan, PlanCandidate, PlanRow, Silent
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy, Verdict
+from recovery.strategy import DecisionKind, Strategy
 
 BATCH = 20_000
 
@@ -34,7 +34,7 @@ def plan_of(result: JobResult, cluster_id: str, made_by: str) -> Plan:
     found = False
     for row in read_rows(result, cluster_id):
         found = True
-        if row["verdict"] == Verdict.ELECT:
+        if row["verdict"] == DecisionKind.ELECT:
             rows.append(plan_row(row))
         elif row["topic"] is not None and row["partition"] is not None:
             # Of a row that names no partition nothing can be said but the reason, which the result's summary has.
@@ -82,9 +82,9 @@ def read_rows(result: JobResult, cluster_id: str) -> Iterator[Mapping[str, Any]]
 def _not_elected(row: Mapping[str, Any]) -> NotElected:
     tp = TopicPartition(row["topic"], row["partition"])
     if row["verdict"] == QUARANTINED:
-        return NotElected(tp, Verdict.REFUSED, (), f"its row in the snapshot is broken: {row['reason']}")
-    verdict = Verdict(row["verdict"])
-    leader = row["chosen"] if verdict is Verdict.ALREADY_ONLINE else -1
+        return NotElected(tp, DecisionKind.REFUSED, (), f"its row in the snapshot is broken: {row['reason']}")
+    verdict = DecisionKind(row["verdict"])
+    leader = row["chosen"] if verdict is DecisionKind.ALREADY_ONLINE else -1
     return NotElected(tp, verdict, tuple(row["waits_for"]), row["reason"], leader)
 
 

@@ -12,7 +12,7 @@ from recovery.controller.cluster_image import (
     acceptable_leaders,
     apply,
 )
-from recovery.controller.controller_errors import ControllerError, Refusal
+from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
 from recovery.controller.transition import transition
 from recovery.controller.transition_targets import Proposal
@@ -40,17 +40,19 @@ class AlterPartition(NamedTuple):
     leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
 
 
-class Answer(NamedTuple):
+class AlterPartitionAnswer(NamedTuple):
     """The controller's answer. NEW_LEADER_ELECTED comes *with* a change: the ISR completed a reassignment that
     took the leadership away from the sender.
     """
 
-    refusal: Refusal | None
+    refusal: ControllerRefusal | None
     partition: Registration | None
     effect: Effect
 
 
-def check_sender(brokers: Mapping[int, BrokerRegistration], broker: int, epoch: int) -> Refusal | None:
+def check_sender(
+    brokers: Mapping[int, BrokerRegistration], broker: int, epoch: int
+) -> ControllerRefusal | None:
     """Whether the request as a whole is heard: it must carry the sender's present broker epoch."""
     registered = brokers.get(broker)
     if registered is None:
@@ -60,16 +62,16 @@ def check_sender(brokers: Mapping[int, BrokerRegistration], broker: int, epoch: 
     return None
 
 
-def alter_partition(image: ClusterImage, tp: TopicPartition, request: AlterPartition) -> Answer:
+def alter_partition(image: ClusterImage, tp: TopicPartition, request: AlterPartition) -> AlterPartitionAnswer:
     """The request's fate for one partition: refused with nothing changed, or what is written."""
     return alter_partitions(image, {tp: request})[0][tp]
 
 
 def alter_partitions(
     image: ClusterImage, requests: Mapping[TopicPartition, AlterPartition]
-) -> tuple[Mapping[TopicPartition, Answer], Effect]:
+) -> tuple[Mapping[TopicPartition, AlterPartitionAnswer], Effect]:
     """The fate of each partition of one request, and what is written of all of them together."""
-    refusals: dict[TopicPartition, Refusal] = {}
+    refusals: dict[TopicPartition, ControllerRefusal] = {}
     changes: dict[TopicPartition, PartitionChange] = {}
     for tp, request in requests.items():
         partition = image.partitions.get(tp)
@@ -83,9 +85,11 @@ def alter_partitions(
     effect = apply(image, changes)
     nothing = Effect(effect.image, {})
     answers = {
-        tp: Answer(refusals[tp], None, nothing)
+        tp: AlterPartitionAnswer(refusals[tp], None, nothing)
         if tp in refusals
-        else Answer(_leadership_lost(request, changes.get(tp)), effect.image.partitions[tp], effect)
+        else AlterPartitionAnswer(
+            _leadership_lost(request, changes.get(tp)), effect.image.partitions[tp], effect
+        )
         for tp, request in requests.items()
     }
     return answers, effect
@@ -106,12 +110,12 @@ def _change(
 
 def check(
     partition: Registration, request: AlterPartition, brokers: Mapping[int, BrokerRegistration]
-) -> Refusal | None:
+) -> ControllerRefusal | None:
     """The first of Kafka's checks that ``request`` fails, epochs before the ISR it asks for."""
     return _epochs(partition, request) or _isr(partition, request) or _eligibility(request, brokers)
 
 
-def _epochs(partition: Registration, request: AlterPartition) -> Refusal | None:
+def _epochs(partition: Registration, request: AlterPartition) -> ControllerRefusal | None:
     if request.leader_epoch > partition.leader_epoch:
         return _refuse(
             ControllerError.NOT_CONTROLLER,
@@ -139,7 +143,7 @@ def _epochs(partition: Registration, request: AlterPartition) -> Refusal | None:
     return None
 
 
-def _isr(partition: Registration, request: AlterPartition) -> Refusal | None:
+def _isr(partition: Registration, request: AlterPartition) -> ControllerRefusal | None:
     isr = [member.broker for member in request.isr]
     if len(set(isr)) != len(isr) or not set(isr) <= set(partition.replicas):
         return _refuse(ControllerError.INVALID_REQUEST, f"ISR {isr} is not a set of the replicas")
@@ -157,7 +161,9 @@ def _isr(partition: Registration, request: AlterPartition) -> Refusal | None:
     return None
 
 
-def _eligibility(request: AlterPartition, brokers: Mapping[int, BrokerRegistration]) -> Refusal | None:
+def _eligibility(
+    request: AlterPartition, brokers: Mapping[int, BrokerRegistration]
+) -> ControllerRefusal | None:
     """KIP-903: who restarted, is fenced or is leaving may not join the ISR."""
     reasons = [
         f"{member.broker} {reason}"
@@ -181,7 +187,7 @@ def _ineligible(registered: BrokerRegistration | None, epoch: int) -> str:
     return ""
 
 
-def _leadership_lost(request: AlterPartition, change: PartitionChange | None) -> Refusal | None:
+def _leadership_lost(request: AlterPartition, change: PartitionChange | None) -> ControllerRefusal | None:
     if change is None or change.leader in (None, request.leader):
         return None
     return _refuse(
@@ -189,15 +195,15 @@ def _leadership_lost(request: AlterPartition, change: PartitionChange | None) ->
     )
 
 
-def _unknown(image: ClusterImage, tp: TopicPartition) -> Refusal:
+def _unknown(image: ClusterImage, tp: TopicPartition) -> ControllerRefusal:
     if TopicPartition(tp.topic, 0) in image.partitions:
         return _refuse(ControllerError.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {tp}")
     return _refuse(ControllerError.UNKNOWN_TOPIC_ID, f"no topic {tp.topic}")
 
 
-def _stale(reason: str) -> Refusal:
-    return Refusal(ControllerError.STALE_BROKER_EPOCH, reason)
+def _stale(reason: str) -> ControllerRefusal:
+    return ControllerRefusal(ControllerError.STALE_BROKER_EPOCH, reason)
 
 
-def _refuse(error: ControllerError, reason: str) -> Refusal:
-    return Refusal(error, reason)
+def _refuse(error: ControllerError, reason: str) -> ControllerRefusal:
+    return ControllerRefusal(error, reason)

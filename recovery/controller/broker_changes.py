@@ -14,9 +14,9 @@ from recovery.controller.cluster_image import (
     with_broker,
 )
 from recovery.controller.registration import PartitionChange
-from recovery.controller.rules import Rules
+from recovery.controller.rules import ControllerRules
 from recovery.controller.transition import transition
-from recovery.controller.transition_targets import Election, Proposal, without
+from recovery.controller.transition_targets import ElectionKind, Proposal, without
 from recovery.model import TopicPartition
 
 UNKNOWN_BROKER_EPOCH = -1
@@ -127,8 +127,8 @@ def _decide(
     """
     gone = frozenset(() if removed is None else (removed,))
     changes = {}
-    topics: dict[str, tuple[int, Election, Rules]] = {}
-    decided: dict[tuple[int, tuple[int, Election, Rules]], PartitionChange | None] = {}
+    topics: dict[str, tuple[int, ElectionKind, ControllerRules]] = {}
+    decided: dict[tuple[int, tuple[int, ElectionKind, ControllerRules]], PartitionChange | None] = {}
     for tp in touched:
         partition = image.partitions[tp]
         of_topic = topics.get(tp.topic)

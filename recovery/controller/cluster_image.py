@@ -15,8 +15,13 @@ from recovery.controller.registration import (
     Registration,
     merge,
 )
-from recovery.controller.rules import Rules, UncleanRecoveryStrategy, effective_min_isr, with_strategy
-from recovery.controller.transition_targets import Election
+from recovery.controller.rules import (
+    ControllerRules,
+    UncleanRecoveryStrategy,
+    effective_min_isr,
+    with_strategy,
+)
+from recovery.controller.transition_targets import ElectionKind
 from recovery.model import TopicPartition
 
 T = TypeVar("T")
@@ -66,7 +71,7 @@ class ClusterImage:
 
     brokers: Mapping[int, BrokerRegistration]
     partitions: Mapping[TopicPartition, Registration]
-    rules: Rules = field(default_factory=Rules)
+    rules: ControllerRules = field(default_factory=ControllerRules)
     min_isr: Layered[int] = field(default_factory=lambda: Layered(1))
     strategies: Layered[UncleanRecoveryStrategy] = field(
         default_factory=lambda: Layered(UncleanRecoveryStrategy.BALANCED)
@@ -78,12 +83,12 @@ class ClusterImage:
         first = self.partitions.get(TopicPartition(topic, 0))
         return configured if first is None else effective_min_isr(configured, len(first.replicas))
 
-    def rules_for(self, topic: str) -> Rules:
+    def rules_for(self, topic: str) -> ControllerRules:
         return with_strategy(self.rules, self.strategies.of(topic))
 
-    def election_for(self, topic: str) -> Election:
+    def election_for(self, topic: str) -> ElectionKind:
         """How far the controller goes by itself with a partition of ``topic``."""
-        return Election.UNCLEAN if self.rules_for(topic).elects_uncleanly else Election.ONLINE
+        return ElectionKind.UNCLEAN if self.rules_for(topic).elects_uncleanly else ElectionKind.ONLINE
 
     def with_isr_member(self, broker: int) -> Iterator[TopicPartition]:
         return (tp for tp, partition in self.partitions.items() if broker in partition.isr)

@@ -29,7 +29,7 @@ class ControllerError(StrEnum):
     UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
 
 
-class Refusal(NamedTuple):
+class ControllerRefusal(NamedTuple):
     """A request that was refused: the error and one line for a person."""
 
     error: ControllerError

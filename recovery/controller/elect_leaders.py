@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from recovery.controller.cluster_image import ClusterImage, Effect, acceptable_leaders, apply
-from recovery.controller.controller_errors import ControllerError, Refusal
+from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.controller.registration import PartitionChange, Registration
-from recovery.controller.rules import Rules
+from recovery.controller.rules import ControllerRules
 from recovery.controller.transition import transition
-from recovery.controller.transition_targets import Election, Proposal
+from recovery.controller.transition_targets import ElectionKind, Proposal
 from recovery.model import NO_LEADER, TopicPartition
 
 DESIGNATED_LIMIT = 1000
@@ -25,7 +25,7 @@ class ElectionRequest(NamedTuple):
     the designated leaders where the kind is DESIGNATED, -1 otherwise.
     """
 
-    kind: Election
+    kind: ElectionKind
     partitions: Mapping[TopicPartition, int] | None = None
 
 
@@ -34,7 +34,7 @@ class ElectionOutcome(NamedTuple):
     that need no election are left out, as Kafka does.
     """
 
-    refusals: Mapping[TopicPartition, Refusal | None]
+    refusals: Mapping[TopicPartition, ControllerRefusal | None]
     effect: Effect
 
 
@@ -43,14 +43,14 @@ def elect_leaders(image: ClusterImage, request: ElectionRequest) -> ElectionOutc
 
     Raises ValueError for an election that cannot be asked for.
     """
-    if request.kind is Election.ONLINE:
+    if request.kind is ElectionKind.ONLINE:
         raise ValueError("an ONLINE election is the controller's own: it cannot be asked for")
     wanted = dict.fromkeys(image.partitions, NO_LEADER) if request.partitions is None else request.partitions
-    refusals: dict[TopicPartition, Refusal | None] = {}
+    refusals: dict[TopicPartition, ControllerRefusal | None] = {}
     changes = {}
     for position, (tp, leader) in enumerate(wanted.items()):
-        if request.kind is Election.DESIGNATED and position >= DESIGNATED_LIMIT:
-            refusals[tp] = Refusal(
+        if request.kind is ElectionKind.DESIGNATED and position >= DESIGNATED_LIMIT:
+            refusals[tp] = ControllerRefusal(
                 ControllerError.REQUEST_LIMIT_REACHED,
                 f"more than {DESIGNATED_LIMIT} partitions in one request",
             )
@@ -65,11 +65,11 @@ def elect_leaders(image: ClusterImage, request: ElectionRequest) -> ElectionOutc
 
 
 def _elect_one(
-    image: ClusterImage, tp: TopicPartition, kind: Election, leader: int
-) -> PartitionChange | Refusal:
+    image: ClusterImage, tp: TopicPartition, kind: ElectionKind, leader: int
+) -> PartitionChange | ControllerRefusal:
     partition = image.partitions.get(tp)
     if partition is None:
-        return Refusal(ControllerError.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {tp}")
+        return ControllerRefusal(ControllerError.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {tp}")
     proposal = Proposal(
         acceptable=acceptable_leaders(partition, image.brokers),
         min_isr=image.effective_min_isr(tp.topic),
@@ -79,7 +79,9 @@ def _elect_one(
     return elect_leader(partition, proposal, image.rules_for(tp.topic))
 
 
-def elect_leader(partition: Registration, proposal: Proposal, rules: Rules) -> PartitionChange | Refusal:
+def elect_leader(
+    partition: Registration, proposal: Proposal, rules: ControllerRules
+) -> PartitionChange | ControllerRefusal:
     """One election that was asked for: the change, or why there is none.
 
     A preferred election of an offline partition elects whom an ordinary one would; a designated one elects the
@@ -92,15 +94,19 @@ def elect_leader(partition: Registration, proposal: Proposal, rules: Rules) -> P
     return change if change is not None else _nobody(proposal)
 
 
-def _precondition(partition: Registration, proposal: Proposal) -> Refusal | None:
+def _precondition(partition: Registration, proposal: Proposal) -> ControllerRefusal | None:
     kind = proposal.election
-    if kind is Election.PREFERRED:
+    if kind is ElectionKind.PREFERRED:
         if partition.leader == partition.replicas[0]:
-            return Refusal(ControllerError.ELECTION_NOT_NEEDED, f"{partition.leader} is leader and preferred")
+            return ControllerRefusal(
+                ControllerError.ELECTION_NOT_NEEDED, f"{partition.leader} is leader and preferred"
+            )
         return None
     if partition.has_leader:
-        return Refusal(ControllerError.ELECTION_NOT_NEEDED, f"the partition has a leader, {partition.leader}")
-    if kind is Election.DESIGNATED:
+        return ControllerRefusal(
+            ControllerError.ELECTION_NOT_NEEDED, f"the partition has a leader, {partition.leader}"
+        )
+    if kind is ElectionKind.DESIGNATED:
         chosen = proposal.designated
         if chosen not in partition.replicas:
             return _not_available(f"{chosen} is not a replica of the partition")
@@ -109,14 +115,14 @@ def _precondition(partition: Registration, proposal: Proposal) -> Refusal | None
     return None
 
 
-def _nobody(proposal: Proposal) -> Refusal:
-    if proposal.election is Election.PREFERRED:
-        return Refusal(
+def _nobody(proposal: Proposal) -> ControllerRefusal:
+    if proposal.election is ElectionKind.PREFERRED:
+        return ControllerRefusal(
             ControllerError.PREFERRED_LEADER_NOT_AVAILABLE,
             "the preferred replica is not in the ISR, or not alive",
         )
     return _not_available("no replica is alive")
 
 
-def _not_available(reason: str) -> Refusal:
-    return Refusal(ControllerError.ELIGIBLE_LEADERS_NOT_AVAILABLE, reason)
+def _not_available(reason: str) -> ControllerRefusal:
+    return ControllerRefusal(ControllerError.ELIGIBLE_LEADERS_NOT_AVAILABLE, reason)

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from recovery.controller.cluster_image import ClusterImage, acceptable_leaders
-from recovery.controller.prediction import View, Waits, waiting_for
+from recovery.controller.prediction import LeaderWaitReason, PartitionView, waiting_for
 from recovery.controller.registration import Registration
 from recovery.model import Standing
 
 
-class Counts(NamedTuple):
+class PartitionCounts(NamedTuple):
     """Gauges, in numbers of partitions.
 
     ``under_min_isr`` is ``global_under_min_isr_partition_count``; ``no_electable_leader`` counts those whose ISR
@@ -31,7 +31,7 @@ def electable_leaders(partition: Registration) -> int:
     return len(partition.isr) + len(partition.elr)
 
 
-def count(views: Iterable[View]) -> Counts:
+def count(views: Iterable[PartitionView]) -> PartitionCounts:
     """The gauges over ``views``."""
     under = none = recovering = manual = 0
     for view in views:
@@ -40,19 +40,21 @@ def count(views: Iterable[View]) -> Counts:
         none += electable_leaders(partition) == 0
         if not partition.has_leader:
             waits = waiting_for(view).waits
-            recovering += waits is Waits.LOGS
-            manual += waits is Waits.OPERATOR
-    return Counts(under, none, recovering, manual)
+            recovering += waits is LeaderWaitReason.LOGS
+            manual += waits is LeaderWaitReason.OPERATOR
+    return PartitionCounts(under, none, recovering, manual)
 
 
-def views(image: ClusterImage) -> Iterator[View]:
+def views(image: ClusterImage) -> Iterator[PartitionView]:
     """A view of every partition of ``image``."""
     for tp, partition in image.partitions.items():
         acceptable = acceptable_leaders(partition, image.brokers)
         standings = {
             replica: _standing(image, replica, replica in acceptable) for replica in partition.replicas
         }
-        yield View(partition, standings, image.effective_min_isr(tp.topic), image.rules_for(tp.topic))
+        yield PartitionView(
+            partition, standings, image.effective_min_isr(tp.topic), image.rules_for(tp.topic)
+        )
 
 
 def _standing(image: ClusterImage, replica: int, acceptable: bool) -> Standing:

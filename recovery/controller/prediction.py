@@ -12,27 +12,27 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.controller.registration import Registration, merge
-from recovery.controller.rules import Rules, UncleanRecoveryStrategy, with_strategy
+from recovery.controller.rules import ControllerRules, UncleanRecoveryStrategy, with_strategy
 from recovery.controller.transition import transition
-from recovery.controller.transition_targets import Election, Proposal, without
+from recovery.controller.transition_targets import ElectionKind, Proposal, without
 from recovery.controller.unclean_recovery import RecoveryStep, recover
 from recovery.model import NO_LEADER, Standing, Survey, Unknown
 
 
-class View(NamedTuple):
+class PartitionView(NamedTuple):
     """One partition, who of its replicas may lead, and the rules of its controller. ``min_isr`` is effective."""
 
     partition: Registration
     standings: Mapping[int, Standing]
     min_isr: int
-    rules: Rules
+    rules: ControllerRules
 
     @property
     def acceptable(self) -> frozenset[int]:
         return frozenset(broker for broker, held in self.standings.items() if held is Standing.ELECTABLE)
 
 
-class Waits(StrEnum):
+class LeaderWaitReason(StrEnum):
     """What an offline partition waits for."""
 
     NOTHING = "nothing"
@@ -44,12 +44,12 @@ class Waits(StrEnum):
     OPERATOR = "an operator"
 
 
-class Waiting(NamedTuple):
+class LeaderWait(NamedTuple):
     """``brokers`` are those whose return (or answer) elects; ``unclean`` tells that committed records may be lost
     by it; ``sentence`` says it to a person.
     """
 
-    waits: Waits
+    waits: LeaderWaitReason
     brokers: tuple[int, ...]
     unclean: bool
     sentence: str
@@ -63,7 +63,7 @@ class Prediction(NamedTuple):
     under_min_isr: bool
 
 
-def view_of(survey: Survey, rules: Rules) -> View | Unknown:
+def view_of(survey: Survey, rules: ControllerRules) -> PartitionView | Unknown:
     """The view of a surveyed partition. ``rules.elr`` is taken from the survey: without an ELR it is off.
 
     Unknown where the effective min ISR is, unless the ELR is off and nothing depends on it.
@@ -83,26 +83,26 @@ def view_of(survey: Survey, rules: Rules) -> View | Unknown:
     )
     standings = {replica.broker: replica.standing for replica in survey.replicas}
     min_isr = 1 if isinstance(survey.min_isr, Unknown) else survey.min_isr
-    return View(partition, standings, min_isr, rules)
+    return PartitionView(partition, standings, min_isr, rules)
 
 
-def waiting_for(view: View) -> Waiting:
+def waiting_for(view: PartitionView) -> LeaderWait:
     """What the controller waits for before it elects a leader by itself (KIP-966, "Leader election")."""
     partition = view.partition
     if partition.has_leader:
-        return Waiting(Waits.NOTHING, (), False, f"led by {partition.leader}")
+        return LeaderWait(LeaderWaitReason.NOTHING, (), False, f"led by {partition.leader}")
     now = _look(partition, view.acceptable, view)
     if now.leader != NO_LEADER:
         unclean = _unclean(partition, now.leader)
         how = "uncleanly, " if unclean else ""
         sentence = f"elects {now.leader} {how}when it next looks at the partition, within five minutes"
-        return Waiting(Waits.NEXT_CHANGE, (now.leader,), unclean, sentence)
+        return LeaderWait(LeaderWaitReason.NEXT_CHANGE, (now.leader,), unclean, sentence)
     if view.rules.recovery_manager:
         return _manager_waits(view)
     return _returns(view)
 
 
-def under_strategies(view: View) -> dict[UncleanRecoveryStrategy, Waiting]:
+def under_strategies(view: PartitionView) -> dict[UncleanRecoveryStrategy, LeaderWait]:
     """What the controller would wait for under None, Balanced and Aggressive."""
     return {
         strategy: waiting_for(view._replace(rules=with_strategy(view.rules, strategy)))
@@ -110,7 +110,7 @@ def under_strategies(view: View) -> dict[UncleanRecoveryStrategy, Waiting]:
     }
 
 
-def if_back(view: View, brokers: Iterable[int], unclean: frozenset[int] = frozenset()) -> Prediction:
+def if_back(view: PartitionView, brokers: Iterable[int], unclean: frozenset[int] = frozenset()) -> Prediction:
     """The partition after ``brokers`` are unfenced one by one, in the order given.
 
     Those in ``unclean`` come back after an unclean shutdown, and leave ISR and ELR first where the ELR is on.
@@ -129,7 +129,7 @@ def if_back(view: View, brokers: Iterable[int], unclean: frozenset[int] = frozen
     return _prediction(partition, lossy, view)
 
 
-def if_fails(view: View, brokers: Iterable[int]) -> Prediction:
+def if_fails(view: PartitionView, brokers: Iterable[int]) -> Prediction:
     """The partition after ``brokers`` are fenced one by one, in the order given."""
     partition = view.partition
     acceptable = view.acceptable
@@ -143,7 +143,7 @@ def if_fails(view: View, brokers: Iterable[int]) -> Prediction:
     return _prediction(partition, lossy, view)
 
 
-def elr_lost_by_min_isr_change(view: View) -> bool:
+def elr_lost_by_min_isr_change(view: PartitionView) -> bool:
     """Whether a change of ``min.insync.replicas`` would take away the only replicas a clean election can choose.
 
     As shipped, any change of it empties the ELR, and LastKnownELR with it.
@@ -153,7 +153,7 @@ def elr_lost_by_min_isr_change(view: View) -> bool:
     return view.rules.elr and not view.rules.kip966_min_isr_change and offline_on_elr
 
 
-def _returns(view: View) -> Waiting:
+def _returns(view: PartitionView) -> LeaderWait:
     partition = view.partition
     absent = tuple(replica for replica in partition.replicas if replica not in view.acceptable)
     elects = tuple(
@@ -161,37 +161,46 @@ def _returns(view: View) -> Waiting:
     )
     clean = tuple(broker for broker in elects if not _unclean(partition, broker))
     if not elects:
-        return Waiting(
-            Waits.OPERATOR, (), True, "elects nobody by itself, whoever returns: an operator has to choose"
+        return LeaderWait(
+            LeaderWaitReason.OPERATOR,
+            (),
+            True,
+            "elects nobody by itself, whoever returns: an operator has to choose",
         )
     if len(clean) == len(elects):
-        return Waiting(Waits.CLEAN_RETURN, elects, False, f"elects {_first_of(elects, view)}")
+        return LeaderWait(LeaderWaitReason.CLEAN_RETURN, elects, False, f"elects {_first_of(elects, view)}")
     if view.rules.elects_uncleanly:
         only = f"; only {_names(clean)} without an unclean election" if clean else ", uncleanly"
-        return Waiting(Waits.ANY_REPLICA, elects, True, f"elects {_first_of(elects, view)}{only}")
-    return Waiting(
-        Waits.LAST_KNOWN_LEADER,
+        return LeaderWait(
+            LeaderWaitReason.ANY_REPLICA, elects, True, f"elects {_first_of(elects, view)}{only}"
+        )
+    return LeaderWait(
+        LeaderWaitReason.LAST_KNOWN_LEADER,
         elects,
         True,
         f"elects {_first_of(elects, view)}: the last known leader, whose unflushed records may be gone",
     )
 
 
-def _manager_waits(view: View) -> Waiting:
+def _manager_waits(view: PartitionView) -> LeaderWait:
     step = recover(view.partition, view.acceptable, view.rules.strategy)
     if step.step is RecoveryStep.MANUAL:
-        return Waiting(Waits.OPERATOR, (), True, step.reason)
+        return LeaderWait(LeaderWaitReason.OPERATOR, (), True, step.reason)
     members = view.partition.isr or view.partition.elr
     if set(step.waits_for) == set(members) and members:
-        return Waiting(Waits.CLEAN_RETURN, step.waits_for, False, f"elects {_first_of(step.waits_for, view)}")
+        return LeaderWait(
+            LeaderWaitReason.CLEAN_RETURN, step.waits_for, False, f"elects {_first_of(step.waits_for, view)}"
+        )
     names = _names(step.waits_for)
-    return Waiting(Waits.LOGS, step.waits_for, True, f"asks for the logs of {names}: {step.reason}")
+    return LeaderWait(
+        LeaderWaitReason.LOGS, step.waits_for, True, f"asks for the logs of {names}: {step.reason}"
+    )
 
 
 def _look(
     partition: Registration,
     acceptable: frozenset[int],
-    view: View,
+    view: PartitionView,
     leaving: int = NO_LEADER,
     *,
     unclean_shutdown: bool = False,
@@ -201,7 +210,7 @@ def _look(
     proposal = Proposal(
         acceptable - gone,
         view.min_isr,
-        Election.UNCLEAN if view.rules.elects_uncleanly else Election.ONLINE,
+        ElectionKind.UNCLEAN if view.rules.elects_uncleanly else ElectionKind.ONLINE,
         isr=without(partition.isr, gone),
         unclean_shutdown=gone if unclean_shutdown else frozenset(),
     )
@@ -213,11 +222,11 @@ def _unclean(before: Registration, leader: int) -> bool:
     return leader not in (NO_LEADER, before.leader) and leader not in (*before.isr, *before.elr)
 
 
-def _prediction(partition: Registration, unclean: bool, view: View) -> Prediction:
+def _prediction(partition: Registration, unclean: bool, view: PartitionView) -> Prediction:
     return Prediction(partition, unclean, len(partition.isr) < view.min_isr)
 
 
-def _first_of(brokers: tuple[int, ...], view: View) -> str:
+def _first_of(brokers: tuple[int, ...], view: PartitionView) -> str:
     if len(brokers) > 1:
         return f"the first of {', '.join(map(str, brokers))} that returns"
     returns = {

@@ -16,7 +16,7 @@ from recovery.controller.cluster_image import (
     acceptable_leaders,
     apply,
 )
-from recovery.controller.controller_errors import ControllerError, Refusal
+from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.controller.registration import (
     MIGRATING_DIRECTORY,
     UNASSIGNED_DIRECTORY,
@@ -31,7 +31,7 @@ from recovery.model import TopicPartition
 class ReassignmentOutcome(NamedTuple):
     """``refusal`` is None where the request stands, even where it changes nothing."""
 
-    refusal: Refusal | None
+    refusal: ControllerRefusal | None
     effect: Effect
 
 
@@ -106,19 +106,21 @@ def _check_target(
     target: tuple[int, ...],
     brokers: Mapping[int, BrokerRegistration],
     allow_replication_factor_change: bool,
-) -> Refusal | None:
+) -> ControllerRefusal | None:
     if not target:
-        return Refusal(ControllerError.INVALID_REPLICA_ASSIGNMENT, "the replica list is empty")
+        return ControllerRefusal(ControllerError.INVALID_REPLICA_ASSIGNMENT, "the replica list is empty")
     for broker in sorted(target):
         if broker not in brokers:
-            return Refusal(ControllerError.INVALID_REPLICA_ASSIGNMENT, f"no broker {broker} is registered")
+            return ControllerRefusal(
+                ControllerError.INVALID_REPLICA_ASSIGNMENT, f"no broker {broker} is registered"
+            )
         if target.count(broker) > 1:
-            return Refusal(
+            return ControllerRefusal(
                 ControllerError.INVALID_REPLICA_ASSIGNMENT, f"broker {broker} is listed more than once"
             )
     now = len(without(partition.replicas, partition.removing))
     if not allow_replication_factor_change and len(target) != now:
-        return Refusal(
+        return ControllerRefusal(
             ControllerError.INVALID_REPLICATION_FACTOR,
             f"the replication factor would change from {now} to {len(target)}",
         )
@@ -140,4 +142,4 @@ def _invalid(image: ClusterImage, reason: str) -> ReassignmentOutcome:
 
 
 def _refused(image: ClusterImage, error: ControllerError, reason: str) -> ReassignmentOutcome:
-    return ReassignmentOutcome(Refusal(error, reason), Effect(image, {}))
+    return ReassignmentOutcome(ControllerRefusal(error, reason), Effect(image, {}))

@@ -25,7 +25,7 @@ def strategy_of(unclean_leader_election_enable: bool) -> UncleanRecoveryStrategy
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ControllerRules:
     """Switches between what shipped Kafka does and what the documents say, or older releases did.
 
     - ``elr``: the feature ``eligible.leader.replicas.version`` is 1.
@@ -73,7 +73,7 @@ class Rules:
         return self.strategy is UncleanRecoveryStrategy.AGGRESSIVE and not self.recovery_manager
 
 
-KIP_966 = Rules(
+KIP_966 = ControllerRules(
     last_known_elr_members=True,
     recovery_manager=True,
     kip966_reassignment=True,
@@ -82,9 +82,9 @@ KIP_966 = Rules(
 """The whole of KIP-966, with the unclean recovery manager on."""
 
 
-def shipped(release: tuple[int, int], *, elr: bool) -> Rules:
+def shipped(release: tuple[int, int], *, elr: bool) -> ControllerRules:
     """The rules of an Apache Kafka release (major, minor) with the ELR feature on or off."""
-    return Rules(
+    return ControllerRules(
         elr=elr,
         dead_last_known_leader_elected=release < (4, 1),
         reassignment_waits_for_all=release < (4, 3),
@@ -92,7 +92,7 @@ def shipped(release: tuple[int, int], *, elr: bool) -> Rules:
 
 
 @cache
-def with_strategy(rules: Rules, strategy: UncleanRecoveryStrategy) -> Rules:
+def with_strategy(rules: ControllerRules, strategy: UncleanRecoveryStrategy) -> ControllerRules:
     """``rules`` for a topic whose strategy is ``strategy``."""
     return replace(rules, strategy=strategy)
 

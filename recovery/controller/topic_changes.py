@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.controller.cluster_image import ClusterImage, Effect, apply
-from recovery.controller.controller_errors import ControllerError, Refusal
+from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.controller.registration import PartitionChange, Registration
 from recovery.model import TopicPartition
 
@@ -23,7 +23,7 @@ class ConfigLevel(StrEnum):
 class MinIsrOutcome(NamedTuple):
     """``refusal`` is None where the change stands."""
 
-    refusal: Refusal | None
+    refusal: ControllerRefusal | None
     effect: Effect
 
 
@@ -88,4 +88,4 @@ def _empties_elr(image: ClusterImage, tp: TopicPartition) -> bool:
 
 
 def _refused(image: ClusterImage, reason: str) -> MinIsrOutcome:
-    return MinIsrOutcome(Refusal(ControllerError.INVALID_CONFIG, reason), Effect(image, {}))
+    return MinIsrOutcome(ControllerRefusal(ControllerError.INVALID_CONFIG, reason), Effect(image, {}))

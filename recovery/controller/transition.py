@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from recovery.controller.leader_election import Elected, elect
+from recovery.controller.leader_election import ElectedLeader, elect
 from recovery.controller.registration import (
     NO_CHANGE,
     UNASSIGNED_DIRECTORY,
@@ -17,14 +17,14 @@ from recovery.controller.registration import (
     PartitionChange,
     Registration,
 )
-from recovery.controller.rules import Rules
+from recovery.controller.rules import ControllerRules
 from recovery.controller.transition_targets import Proposal, Targets, targets_of, without
 from recovery.model import NO_LEADER
 
 _T = TypeVar("_T")
 
 
-def transition(partition: Registration, proposal: Proposal, rules: Rules) -> PartitionChange | None:
+def transition(partition: Registration, proposal: Proposal, rules: ControllerRules) -> PartitionChange | None:
     """The change that ``proposal`` comes to, None where there is none (KIP-966, "Eligible Leader Replicas").
 
     One thing differs from shipped 4.3: where a partition without a leader loses a replica in a reassignment,
@@ -49,7 +49,7 @@ def transition(partition: Registration, proposal: Proposal, rules: Rules) -> Par
     return None if change == NO_CHANGE else change
 
 
-def complete_reassignment(targets: Targets, min_isr: int, rules: Rules) -> Targets:
+def complete_reassignment(targets: Targets, min_isr: int, rules: ControllerRules) -> Targets:
     """``targets`` with the reassignment done, where the ISR allows it.
 
     The added replicas must be in the ISR, and the whole target where the replication factor shrinks: to complete
@@ -66,7 +66,7 @@ def complete_reassignment(targets: Targets, min_isr: int, rules: Rules) -> Targe
     return targets._replace(isr=isr, replicas=replicas, removing=(), adding=())
 
 
-def _needed(targets: Targets, replicas: tuple[int, ...], rules: Rules) -> set[int]:
+def _needed(targets: Targets, replicas: tuple[int, ...], rules: ControllerRules) -> set[int]:
     if rules.reassignment_waits_for_all:
         return set(replicas)
     if len(targets.adding) < len(targets.removing):
@@ -74,7 +74,9 @@ def _needed(targets: Targets, replicas: tuple[int, ...], rules: Rules) -> set[in
     return set(targets.adding)
 
 
-def update_elr(partition: Registration, targets: Targets, proposal: Proposal, rules: Rules) -> Targets:
+def update_elr(
+    partition: Registration, targets: Targets, proposal: Proposal, rules: ControllerRules
+) -> Targets:
     """``targets`` with the ELR that the proposed ISR leaves (KIP-966, "ELR update").
 
     At min ISR the ELR is empty. Below it the members stay, those that leave the ISR join, and those that are in
@@ -94,7 +96,7 @@ def update_elr(partition: Registration, targets: Targets, proposal: Proposal, ru
 
 
 def _after_election(
-    partition: Registration, targets: Targets, elected: Elected, min_isr: int, rules: Rules
+    partition: Registration, targets: Targets, elected: ElectedLeader, min_isr: int, rules: ControllerRules
 ) -> Targets:
     if elected.leader != partition.leader:
         if elected.unclean:
@@ -113,7 +115,9 @@ def _after_election(
     return targets
 
 
-def _leader_written(partition: Registration, targets: Targets, elected: Elected, rules: Rules) -> int | None:
+def _leader_written(
+    partition: Registration, targets: Targets, elected: ElectedLeader, rules: ControllerRules
+) -> int | None:
     if elected.leader != partition.leader:
         return elected.leader
     if not set(partition.replicas) <= set(targets.replicas):
@@ -125,7 +129,7 @@ def _leader_written(partition: Registration, targets: Targets, elected: Elected,
 
 
 def _last_known_elr_written(
-    partition: Registration, targets: Targets, leader: int | None, rules: Rules
+    partition: Registration, targets: Targets, leader: int | None, rules: ControllerRules
 ) -> tuple[int, ...] | None:
     if rules.last_known_elr_members:
         return _if_other_members(partition.last_known_elr, targets.last_known_elr)
@@ -139,7 +143,7 @@ def _last_known_elr_written(
 
 
 def _recovery_state_written(
-    partition: Registration, proposal: Proposal, elected: Elected, rules: Rules
+    partition: Registration, proposal: Proposal, elected: ElectedLeader, rules: ControllerRules
 ) -> LeaderRecoveryState | None:
     wanted = proposal.leader_recovery_state
     if wanted not in (None, partition.leader_recovery_state):

@@ -9,7 +9,7 @@ from recovery.controller.registration import LeaderRecoveryState, Registration
 from recovery.model import NO_LEADER
 
 
-class Election(StrEnum):
+class ElectionKind(StrEnum):
     """How far an election may go.
 
     PREFERRED puts the first replica first and ONLINE the present leader; both stay in the ISR, or in the ELR
@@ -34,7 +34,7 @@ class Proposal(NamedTuple):
 
     acceptable: frozenset[int]
     min_isr: int
-    election: Election = Election.ONLINE
+    election: ElectionKind = ElectionKind.ONLINE
     isr: tuple[int, ...] | None = None
     replicas: tuple[int, ...] | None = None
     removing: tuple[int, ...] | None = None

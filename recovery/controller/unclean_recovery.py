@@ -39,7 +39,7 @@ class RecoveryStep(StrEnum):
     MANUAL = "manual"
 
 
-class Recovery(NamedTuple):
+class RecoveryDecision(NamedTuple):
     """``leader`` is -1 unless the step is ELECT; ``waits_for`` are brokers that must return or answer; ``rejected``
     are answers that do not count, with the reason.
     """
@@ -59,7 +59,7 @@ def recover(
     broker_epochs: Mapping[int, int] | None = None,
     *,
     timed_out: bool = False,
-) -> Recovery:
+) -> RecoveryDecision:
     """The next step for ``partition`` (KIP-966, "Unclean recovery").
 
     ``timed_out`` tells that ``unclean.recovery.timeout.ms`` has passed. Balanced with an empty LastKnownELR has
@@ -82,21 +82,25 @@ def recover(
         (broker for broker in partition.replicas if broker in valid),
         key=lambda broker: (valid[broker].last_written_leader_epoch, valid[broker].log_end_offset),
     )
-    return Recovery(RecoveryStep.ELECT, "the highest leader epoch, then the longest log", best, (), rejected)
+    return RecoveryDecision(
+        RecoveryStep.ELECT, "the highest leader epoch, then the longest log", best, (), rejected
+    )
 
 
 def _before_asking(
     partition: Registration, acceptable: frozenset[int], strategy: UncleanRecoveryStrategy
-) -> Recovery | None:
+) -> RecoveryDecision | None:
     members = partition.isr or partition.elr
     if partition.has_leader or acceptable.intersection(members):
-        return Recovery(RecoveryStep.NOT_NEEDED, "the partition has a leader, or a clean election finds one")
+        return RecoveryDecision(
+            RecoveryStep.NOT_NEEDED, "the partition has a leader, or a clean election finds one"
+        )
     if strategy is UncleanRecoveryStrategy.AGGRESSIVE:
         return None
     if members:
         return _wait("ISR or ELR members have to return", members, ())
     if strategy is UncleanRecoveryStrategy.NONE:
-        return Recovery(RecoveryStep.MANUAL, "the strategy is None: an operator chooses")
+        return RecoveryDecision(RecoveryStep.MANUAL, "the strategy is None: an operator chooses")
     fenced = without(partition.last_known_elr, acceptable)
     return _wait("LastKnownELR members have to return", fenced, ()) if fenced else None
 
@@ -124,5 +128,5 @@ def _sift(
     return valid, tuple(rejected)
 
 
-def _wait(reason: str, brokers: tuple[int, ...], rejected: tuple[tuple[int, str], ...]) -> Recovery:
-    return Recovery(RecoveryStep.WAIT, reason, NO_LEADER, brokers, rejected)
+def _wait(reason: str, brokers: tuple[int, ...], rejected: tuple[tuple[int, str], ...]) -> RecoveryDecision:
+    return RecoveryDecision(RecoveryStep.WAIT, reason, NO_LEADER, brokers, rejected)

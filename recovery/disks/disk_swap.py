@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from recovery.controller.prediction import if_back
-from recovery.disks.values import Cluster, Held, Place
+from recovery.disks.values import DiskCluster, Held, LogDirPlace
 from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
 
 
-class Danger(NamedTuple):
+class EmptyDiskElection(NamedTuple):
     """A partition that the broker would be elected to lead from its empty disk, and by which rule.
 
     ``others`` are replicas that may hold a copy: they would truncate to the empty one. Nobody: its records are gone
@@ -34,7 +34,7 @@ class Danger(NamedTuple):
         return self.state.tp
 
 
-class Moved(NamedTuple):
+class MovedReplica(NamedTuple):
     """A replica that came back on another dir than it was on: it starts empty there and copies everything."""
 
     broker: int
@@ -44,16 +44,16 @@ class Moved(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Swap:
+class DiskSwap:
     """The disk that is replaced: what it held, and what must be recovered before its broker starts."""
 
-    place: Place
+    place: LogDirPlace
     held: tuple[TopicPartition, ...]
-    dangers: tuple[Danger, ...]
+    dangers: tuple[EmptyDiskElection, ...]
     steps: tuple[str, ...]
 
 
-def swap(cluster: Cluster, place: Place, held: Iterable[TopicPartition]) -> Swap:
+def swap(cluster: DiskCluster, place: LogDirPlace, held: Iterable[TopicPartition]) -> DiskSwap:
     """What replacing that disk takes. ``held`` is what was on it."""
     names = frozenset(held)
     dangers = tuple(
@@ -61,13 +61,13 @@ def swap(cluster: Cluster, place: Place, held: Iterable[TopicPartition]) -> Swap
         for state in cluster.states
         if state.tp in names and (danger := _danger(cluster, state, place.broker)) is not None
     )
-    return Swap(
+    return DiskSwap(
         place, tuple(sorted(names)), dangers, tuple(_steps(cluster, place, any(d.others for d in dangers)))
     )
 
 
 def waiting(
-    states: Iterable[PartitionState], place: Place, held: Iterable[TopicPartition]
+    states: Iterable[PartitionState], place: LogDirPlace, held: Iterable[TopicPartition]
 ) -> list[PartitionState]:
     """The partitions of the disk whose replica there is not in the ISR again."""
     names = frozenset(held)
@@ -79,17 +79,17 @@ def leaderless(states: Iterable[PartitionState]) -> list[PartitionState]:
     return [state for state in states if state.leader == NO_LEADER]
 
 
-def moved(kept: Held, now: Held) -> tuple[Moved, ...]:
+def moved(kept: Held, now: Held) -> tuple[MovedReplica, ...]:
     """Replicas that are on another dir of their broker than when they were last seen healthy."""
     found = []
     for broker, dirs in kept.items():
         here = {tp: path for path, tps in now.get(broker, {}).items() for tp in tps}
         for was, tps in dirs.items():
-            found += [Moved(broker, tp, was, here[tp]) for tp in tps if tp in here and here[tp] != was]
+            found += [MovedReplica(broker, tp, was, here[tp]) for tp in tps if tp in here and here[tp] != was]
     return tuple(sorted(found))
 
 
-def _danger(cluster: Cluster, state: PartitionState, broker: int) -> Danger | None:
+def _danger(cluster: DiskCluster, state: PartitionState, broker: int) -> EmptyDiskElection | None:
     if broker not in state.replicas or state.leader != NO_LEADER:
         return None
     view = cluster.view(state)
@@ -109,10 +109,10 @@ def _danger(cluster: Cluster, state: PartitionState, broker: int) -> Danger | No
     others = tuple(
         b for b in state.replicas if b != broker and view.standings[b] is not Standing.OFFLINE_REPLICA
     )
-    return Danger(state, why, others)
+    return EmptyDiskElection(state, why, others)
 
 
-def _steps(cluster: Cluster, place: Place, dangers: bool) -> Iterator[str]:
+def _steps(cluster: DiskCluster, place: LogDirPlace, dangers: bool) -> Iterator[str]:
     node = place.broker
     metadata = (cluster.metadata_dirs or {}).get(node) == place.path
     if dangers:

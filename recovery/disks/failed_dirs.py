@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from recovery.disks.values import Cluster, Held, Place
+from recovery.disks.values import DiskCluster, Held, LogDirPlace
 from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
 from recovery.standing import standing
 
 
-class Left(StrEnum):
+class RemainingWork(StrEnum):
     """What is left to do for a partition that lost a replica to a disk."""
 
     LAST_COPY = "every copy was on a failed disk: its records are gone, unless the disk can be read again"
@@ -23,7 +23,7 @@ class Left(StrEnum):
     DISK = "nothing but the disk: it is led, and in sync with enough replicas"
 
 
-class Known(StrEnum):
+class EvidenceSource(StrEnum):
     """Where it is known from that a replica was on a failed dir."""
 
     LISTED = "the last healthy listing"
@@ -31,18 +31,18 @@ class Known(StrEnum):
     PERHAPS = "offline replicas: it may have been on another failed dir"
 
 
-class Lost(NamedTuple):
+class LostReplica(NamedTuple):
     """A partition with a replica on a failed disk. ``brokers`` are those whose disks failed under it."""
 
     state: PartitionState
     brokers: tuple[int, ...]
-    left: Left
-    known: Known
+    left: RemainingWork
+    known: EvidenceSource
 
     @property
     def sure(self) -> bool:
         """Whether it was on this very dir."""
-        return self.known is not Known.PERHAPS
+        return self.known is not EvidenceSource.PERHAPS
 
     @property
     def tp(self) -> TopicPartition:
@@ -62,11 +62,11 @@ class Lost(NamedTuple):
 class FailedDir:
     """A failed dir and what was on it, the worst first."""
 
-    place: Place
-    lost: tuple[Lost, ...]
+    place: LogDirPlace
+    lost: tuple[LostReplica, ...]
 
 
-def failed_dirs(cluster: Cluster, failed: tuple[Place, ...], kept: Held) -> tuple[FailedDir, ...]:
+def failed_dirs(cluster: DiskCluster, failed: tuple[LogDirPlace, ...], kept: Held) -> tuple[FailedDir, ...]:
     """What was on each failed dir: by the last healthy listing, and by the replicas that are offline now.
 
     A replica of the listing that is not offline is on a disk whose failure its broker has not noticed, or is on
@@ -83,13 +83,13 @@ def failed_dirs(cluster: Cluster, failed: tuple[Place, ...], kept: Held) -> tupl
     )
 
 
-def last_copies(dirs: tuple[FailedDir, ...]) -> tuple[Lost, ...]:
+def last_copies(dirs: tuple[FailedDir, ...]) -> tuple[LostReplica, ...]:
     """The partitions whose last copy is gone, each once."""
-    found = {lost.tp: lost for failed in dirs for lost in failed.lost if lost.left is Left.LAST_COPY}
+    found = {lost.tp: lost for failed in dirs for lost in failed.lost if lost.left is RemainingWork.LAST_COPY}
     return tuple(found[tp] for tp in sorted(found))
 
 
-def _offline(cluster: Cluster) -> dict[int, dict[TopicPartition, PartitionState]]:
+def _offline(cluster: DiskCluster) -> dict[int, dict[TopicPartition, PartitionState]]:
     """By broker the replicas that are offline though the broker is there: their disks failed."""
     found: dict[int, dict[TopicPartition, PartitionState]] = {}
     for state in cluster.states:
@@ -100,8 +100,8 @@ def _offline(cluster: Cluster) -> dict[int, dict[TopicPartition, PartitionState]
 
 
 def _failed(
-    cluster: Cluster,
-    place: Place,
+    cluster: DiskCluster,
+    place: LogDirPlace,
     kept: Held,
     offline: Mapping[TopicPartition, PartitionState],
     *,
@@ -113,22 +113,24 @@ def _failed(
     lost = []
     for tp, state in offline.items():
         if here is not None and tp in here:
-            lost.append(_lost(cluster, state, Known.LISTED))
+            lost.append(_lost(cluster, state, EvidenceSource.LISTED))
         elif tp not in elsewhere:
-            lost.append(_lost(cluster, state, Known.ALONE if alone else Known.PERHAPS))
+            lost.append(_lost(cluster, state, EvidenceSource.ALONE if alone else EvidenceSource.PERHAPS))
     lost += _unnoticed(cluster, place, here or frozenset(), offline)
-    return FailedDir(place, tuple(sorted(lost, key=lambda row: (list(Left).index(row.left), row.tp))))
+    return FailedDir(
+        place, tuple(sorted(lost, key=lambda row: (list(RemainingWork).index(row.left), row.tp)))
+    )
 
 
 def _unnoticed(
-    cluster: Cluster,
-    place: Place,
+    cluster: DiskCluster,
+    place: LogDirPlace,
     here: frozenset[TopicPartition],
     offline: Mapping[TopicPartition, PartitionState],
-) -> list[Lost]:
+) -> list[LostReplica]:
     healthy = {tp for tps in cluster.held.get(place.broker, {}).values() for tp in tps}
     return [
-        Lost(state, (place.broker,), Left.UNNOTICED, Known.LISTED)
+        LostReplica(state, (place.broker,), RemainingWork.UNNOTICED, EvidenceSource.LISTED)
         for state in cluster.states
         if state.tp in here
         and state.tp not in offline
@@ -138,18 +140,18 @@ def _unnoticed(
     ]
 
 
-def _lost(cluster: Cluster, state: PartitionState, known: Known) -> Lost:
+def _lost(cluster: DiskCluster, state: PartitionState, known: EvidenceSource) -> LostReplica:
     stand = {b: standing(state, b, cluster.brokers) for b in state.replicas}
     brokers = tuple(b for b, held in stand.items() if held is Standing.OFFLINE_REPLICA)
     if len(brokers) == len(state.replicas):
-        left = Left.LAST_COPY
+        left = RemainingWork.LAST_COPY
     elif state.leader == NO_LEADER:
-        left = Left.OFFLINE
+        left = RemainingWork.OFFLINE
     elif len(state.isr) < cluster.effective_min_isr(state):
-        left = Left.UNDER
+        left = RemainingWork.UNDER
     else:
-        left = Left.DISK
-    return Lost(state, brokers, left, known)
+        left = RemainingWork.DISK
+    return LostReplica(state, brokers, left, known)
 
 
 def _ids(brokers: tuple[int, ...]) -> str:

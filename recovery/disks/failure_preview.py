@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from recovery.controller.prediction import if_fails
-from recovery.disks.outcome import Outcome
-from recovery.disks.values import WHOLE_BROKER, Cluster, DiskError, Place
+from recovery.disks.outcome import DiskOutcome
+from recovery.disks.values import WHOLE_BROKER, DiskCluster, DiskError, LogDirPlace
 from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
 
 
-class Fate(NamedTuple):
+class FailureEffect(NamedTuple):
     """One partition before and after. ``unclean``: by an unclean election. ``copies`` is how many replicas are
     left on disks that work, fenced brokers' among them, and ``had`` how many there are now. ``under`` tells that
     the ISR falls under min ISR.
@@ -59,54 +59,54 @@ class Fate(NamedTuple):
         return self.state.offline and 0 < self.copies < self.had
 
     @property
-    def outcomes(self) -> tuple[Outcome, ...]:
+    def outcomes(self) -> tuple[DiskOutcome, ...]:
         """What becomes of it, the worst first; never empty."""
         kinds = (
-            (self.last_copy_lost, Outcome.LAST_COPY),
-            (self.goes_offline, Outcome.OFFLINE),
-            (self.survivor_lost, Outcome.SURVIVOR),
-            (self.falls_under, Outcome.UNDER_MIN_ISR),
-            (self.new_leader, Outcome.NEW_LEADER),
+            (self.last_copy_lost, DiskOutcome.LAST_COPY),
+            (self.goes_offline, DiskOutcome.OFFLINE),
+            (self.survivor_lost, DiskOutcome.SURVIVOR),
+            (self.falls_under, DiskOutcome.UNDER_MIN_ISR),
+            (self.new_leader, DiskOutcome.NEW_LEADER),
         )
-        return tuple(kind for holds, kind in kinds if holds) or (Outcome.FEWER,)
+        return tuple(kind for holds, kind in kinds if holds) or (DiskOutcome.FEWER,)
 
 
 @dataclass(frozen=True, slots=True)
-class IfFails:
+class FailurePreview:
     """What the failures would come to, the worst first. ``stopped`` are brokers that would stop altogether."""
 
-    places: tuple[Place, ...]
+    places: tuple[LogDirPlace, ...]
     stopped: tuple[int, ...]
-    fates: tuple[Fate, ...]
+    fates: tuple[FailureEffect, ...]
 
     @property
-    def last_copies(self) -> tuple[Fate, ...]:
+    def last_copies(self) -> tuple[FailureEffect, ...]:
         return tuple(fate for fate in self.fates if fate.last_copy_lost)
 
     @property
-    def offline(self) -> tuple[Fate, ...]:
+    def offline(self) -> tuple[FailureEffect, ...]:
         return tuple(fate for fate in self.fates if fate.goes_offline)
 
     @property
-    def under(self) -> tuple[Fate, ...]:
+    def under(self) -> tuple[FailureEffect, ...]:
         return tuple(fate for fate in self.fates if fate.falls_under)
 
     @property
-    def moved(self) -> tuple[Fate, ...]:
+    def moved(self) -> tuple[FailureEffect, ...]:
         return tuple(fate for fate in self.fates if fate.new_leader)
 
 
-def if_places_fail(cluster: Cluster, places: Sequence[Place]) -> IfFails:
+def if_places_fail(cluster: DiskCluster, places: Sequence[LogDirPlace]) -> FailurePreview:
     """The places fail in the order given. Raises DiskError for one that is not there."""
     for place in places:
         check(cluster, place)
     stopped = tuple(dict.fromkeys(p.broker for p in places if stops(cluster, p, places)))
     fates = [_fate(cluster, state, places, stopped) for state in cluster.states]
     hit = (fate for fate in fates if fate is not None)
-    return IfFails(tuple(places), stopped, tuple(sorted(hit, key=_worst_first)))
+    return FailurePreview(tuple(places), stopped, tuple(sorted(hit, key=_worst_first)))
 
 
-def check(cluster: Cluster, place: Place) -> None:
+def check(cluster: DiskCluster, place: LogDirPlace) -> None:
     """Raises DiskError where the broker, or the dir, is not there."""
     dirs = cluster.held.get(place.broker)
     failed = [f"{other.path} (failed)" for other in cluster.failed if other.broker == place.broker]
@@ -120,7 +120,7 @@ def check(cluster: Cluster, place: Place) -> None:
         raise DiskError(f"broker {place.broker} has no log dir {place.path}; it has {every}")
 
 
-def stops(cluster: Cluster, place: Place, places: Iterable[Place]) -> bool:
+def stops(cluster: DiskCluster, place: LogDirPlace, places: Iterable[LogDirPlace]) -> bool:
     """Whether the broker stops: the whole of it, the dir of its metadata log, or the last dir that it has."""
     if place.path == WHOLE_BROKER or (cluster.metadata_dirs or {}).get(place.broker) == place.path:
         return True
@@ -129,8 +129,8 @@ def stops(cluster: Cluster, place: Place, places: Iterable[Place]) -> bool:
 
 
 def _fate(
-    cluster: Cluster, state: PartitionState, places: Sequence[Place], stopped: tuple[int, ...]
-) -> Fate | None:
+    cluster: DiskCluster, state: PartitionState, places: Sequence[LogDirPlace], stopped: tuple[int, ...]
+) -> FailureEffect | None:
     hit = tuple(dict.fromkeys(p.broker for p in places if _hits(cluster, state.tp, p, stopped)))
     hit = tuple(broker for broker in hit if broker in state.replicas)
     if not hit:
@@ -144,7 +144,7 @@ def _fate(
     copies = sum(1 for broker in state.replicas if broker not in gone)
     had = sum(1 for broker in state.replicas if broker not in without)
     partition = after.partition
-    return Fate(
+    return FailureEffect(
         state,
         partition.leader,
         partition.isr,
@@ -157,7 +157,7 @@ def _fate(
     )
 
 
-def _hits(cluster: Cluster, tp: TopicPartition, place: Place, stopped: tuple[int, ...]) -> bool:
+def _hits(cluster: DiskCluster, tp: TopicPartition, place: LogDirPlace, stopped: tuple[int, ...]) -> bool:
     dirs = cluster.held[place.broker]
     if place.broker in stopped:
         return True
@@ -170,6 +170,6 @@ def _without_copy(standings: object) -> frozenset[int]:
     return frozenset(b for b, held in standings.items() if held is Standing.OFFLINE_REPLICA)
 
 
-def _worst_first(fate: Fate) -> tuple[tuple[bool, ...], TopicPartition]:
+def _worst_first(fate: FailureEffect) -> tuple[tuple[bool, ...], TopicPartition]:
     found = fate.outcomes
-    return tuple(outcome not in found for outcome in Outcome), fate.tp
+    return tuple(outcome not in found for outcome in DiskOutcome), fate.tp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Outcome(StrEnum):
+class DiskOutcome(StrEnum):
     """The worst first."""
 
     LAST_COPY = "last copy lost"

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recovery.controller.prediction import View
+from recovery.controller.prediction import PartitionView
 from recovery.controller.registration import Registration
-from recovery.controller.rules import Rules, strategy_of, with_strategy
+from recovery.controller.rules import ControllerRules, strategy_of, with_strategy
 from recovery.model import Broker, PartitionState, Standing, TopicPartition, Unknown
 from recovery.standing import standing
 
@@ -18,7 +18,7 @@ Held = Mapping[int, Mapping[str, frozenset[TopicPartition]]]
 """Broker to log dir to the partitions that have a replica there."""
 
 
-class Place(NamedTuple):
+class LogDirPlace(NamedTuple):
     """A log dir of a broker; WHOLE_BROKER for all of them."""
 
     broker: int
@@ -33,7 +33,7 @@ class DiskError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class DiskCluster:
     """Everything that a disk's failure is reckoned from.
 
     ``min_isr`` is effective, by topic; 1 is taken where it is Unknown or missing. ``unclean`` are the topics whose
@@ -45,16 +45,16 @@ class Cluster:
     brokers: Mapping[int, Broker]
     held: Held
     min_isr: Mapping[str, int | Unknown]
-    rules: Rules
+    rules: ControllerRules
     unclean: frozenset[str] = frozenset()
     metadata_dirs: Mapping[int, str] | None = None
-    failed: tuple[Place, ...] = ()
+    failed: tuple[LogDirPlace, ...] = ()
 
     def effective_min_isr(self, state: PartitionState) -> int:
         found = self.min_isr.get(state.topic, 1)
         return 1 if isinstance(found, Unknown) else min(found, max(1, len(state.replicas)))
 
-    def view(self, state: PartitionState) -> View:
+    def view(self, state: PartitionState) -> PartitionView:
         """One partition as its controller sees it."""
         standings: dict[int, Standing] = {b: standing(state, b, self.brokers) for b in state.replicas}
         registration = Registration(
@@ -66,4 +66,4 @@ class Cluster:
             last_known_elr=state.last_known_elr or (),
         )
         rules = with_strategy(self.rules, strategy_of(state.topic in self.unclean))
-        return View(registration, standings, self.effective_min_isr(state), rules)
+        return PartitionView(registration, standings, self.effective_min_isr(state), rules)

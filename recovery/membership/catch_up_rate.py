@@ -7,21 +7,21 @@ from typing import NamedTuple
 KEPT = 20
 
 
-class Sample(NamedTuple):
+class CatchUpSample(NamedTuple):
     """At ``seconds`` of some clock ``missing`` was still to come."""
 
     seconds: float
     missing: int
 
 
-class Pace(NamedTuple):
+class CatchUpRate(NamedTuple):
     """The last samples, oldest first."""
 
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[CatchUpSample, ...] = ()
 
-    def seen(self, seconds: float, missing: int) -> Pace:
+    def seen(self, seconds: float, missing: int) -> CatchUpRate:
         """With one more sample."""
-        return Pace((*self.samples[-KEPT + 1 :], Sample(seconds, missing)))
+        return CatchUpRate((*self.samples[-KEPT + 1 :], CatchUpSample(seconds, missing)))
 
     @property
     def seconds_left(self) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from recovery.membership.quorum import RaftError, Refusal, TimeoutCause, timed_out
+from recovery.membership.quorum import RaftError, TimeoutCause, VoterChangeRefusal, timed_out
 from recovery.membership.voters import ReplicaKey, VoterSet
 
 
@@ -16,29 +16,29 @@ class PendingChange(NamedTuple):
     deadline_ms: int
 
 
-class Settled(NamedTuple):
+class SettledChange(NamedTuple):
     """``refusal`` is None for a committed change; ``leader_resigns`` where the leader is not in the new set."""
 
-    refusal: Refusal | None
+    refusal: VoterChangeRefusal | None
     leader_resigns: bool = False
 
 
 def settle(
     pending: PendingChange, leader: ReplicaKey, high_watermark: int | None, now_ms: int, *, leads: bool = True
-) -> Settled | None:
+) -> SettledChange | None:
     """What the request is answered now, or None while it has to wait.
 
     A change that timed out is written all the same, and may still be committed: it is not to be asked for again
     before the voters have been looked at.
     """
     if not leads:
-        return Settled(
-            Refusal(
+        return SettledChange(
+            VoterChangeRefusal(
                 RaftError.NOT_LEADER_OR_FOLLOWER, "the leader lost its leadership before the change committed"
             )
         )
     if high_watermark is not None and high_watermark > pending.offset:
-        return Settled(None, leader_resigns=pending.voters.find(leader) is None)
+        return SettledChange(None, leader_resigns=pending.voters.find(leader) is None)
     if now_ms >= pending.deadline_ms:
-        return Settled(timed_out(TimeoutCause.NOT_COMMITTED))
+        return SettledChange(timed_out(TimeoutCause.NOT_COMMITTED))
     return None

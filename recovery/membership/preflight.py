@@ -12,8 +12,8 @@ from typing import NamedTuple
 from recovery.membership.quorum import (
     MembershipRules,
     Quorum,
-    Refusal,
     TimeoutCause,
+    VoterChangeRefusal,
     caught_up,
 )
 from recovery.membership.voter_changes import AddVoter, RemoveVoter, VersionsProbe, add_voter, remove_voter
@@ -26,7 +26,7 @@ STATIC = (
 )
 
 
-class Limits(NamedTuple):
+class LivenessLimits(NamedTuple):
     """What counts as alive: fetched within ``fetch_age_ms`` (Kafka's controller.quorum.fetch.timeout.ms is
     2000), and at most ``lag`` offsets behind the leader's log end.
     """
@@ -35,7 +35,7 @@ class Limits(NamedTuple):
     lag: int = 1000
 
 
-class Identity(NamedTuple):
+class NodeIdentity(NamedTuple):
     """Who answers at an endpoint, by ApiVersions and DescribeCluster."""
 
     cluster_id: str
@@ -47,10 +47,10 @@ class EndpointProbe(NamedTuple):
     """One endpoint of a new voter, and who answered there."""
 
     endpoint: Endpoint
-    answer: Identity | Unknown
+    answer: NodeIdentity | Unknown
 
 
-class Strength(NamedTuple):
+class VoterSetStrength(NamedTuple):
     """A voter set as it stands now. ``failures_tolerated`` is how many failures it stands with all voters up,
     ``spare`` how many more it stands now: below 0 it cannot commit.
     """
@@ -78,25 +78,25 @@ class Strength(NamedTuple):
         )
 
 
-class Verdict(NamedTuple):
+class PreflightResult(NamedTuple):
     """``refused`` holds every reason against the change, the leader's own answer first; ``warnings`` what an
     operator should know; ``after`` is None where the leader would refuse.
     """
 
     refused: tuple[str, ...]
     warnings: tuple[str, ...]
-    before: Strength
-    after: Strength | None
+    before: VoterSetStrength
+    after: VoterSetStrength | None
 
     @property
     def allowed(self) -> bool:
         return not self.refused
 
 
-def strength(quorum: Quorum, voters: VoterSet, limits: Limits) -> Strength:
+def strength(quorum: Quorum, voters: VoterSet, limits: LivenessLimits) -> VoterSetStrength:
     """Which of ``voters`` are alive and close to the log's end. The leader is, by answering."""
     up = tuple(key for key in voters.keys if _alive(quorum, key, limits))
-    return Strength(voters, up, tuple(key for key in voters.keys if key not in up))
+    return VoterSetStrength(voters, up, tuple(key for key in voters.keys if key not in up))
 
 
 def before_adding(
@@ -104,8 +104,8 @@ def before_adding(
     voter: Voter,
     probes: Iterable[EndpointProbe],
     rules: MembershipRules,
-    limits: Limits,
-) -> Verdict:
+    limits: LivenessLimits,
+) -> PreflightResult:
     """The verdict on adding ``voter``. Every endpoint must have been asked, and must be that node of this cluster:
     an endpoint that is written down and cannot be reached is there for good.
     """
@@ -115,8 +115,8 @@ def before_adding(
 
 
 def before_removing(
-    quorum: Quorum, key: ReplicaKey, limits: Limits, *, auto_join: bool | None = None
-) -> Verdict:
+    quorum: Quorum, key: ReplicaKey, limits: LivenessLimits, *, auto_join: bool | None = None
+) -> PreflightResult:
     """The verdict on removing ``key``. ``auto_join`` is what that controller runs with; None: it did not tell."""
     outcome = remove_voter(quorum, RemoveVoter(key, quorum.cluster_id))
     verdict = _verdict(quorum, outcome, limits, ())
@@ -134,7 +134,7 @@ def before_removing(
     return verdict._replace(warnings=(*warnings, perhaps))
 
 
-def before_replacing(quorum: Quorum, old: ReplicaKey, limits: Limits) -> Verdict:
+def before_replacing(quorum: Quorum, old: ReplicaKey, limits: LivenessLimits) -> PreflightResult:
     """The verdict on giving node ``old.id`` another directory: remove first, then add, as shipped Kafka wants.
 
     In between the set has one voter fewer; the verdict is on that set, and the add has its own afterwards.
@@ -171,21 +171,23 @@ def wedged(earlier: Quorum, later: Quorum, min_interval_ms: int = 2000) -> bool 
     return later.high_watermark is None or later.high_watermark == earlier.high_watermark
 
 
-def _verdict(quorum: Quorum, outcome: VoterSet | Refusal, limits: Limits, faults: tuple[str, ...]) -> Verdict:
+def _verdict(
+    quorum: Quorum, outcome: VoterSet | VoterChangeRefusal, limits: LivenessLimits, faults: tuple[str, ...]
+) -> PreflightResult:
     before = strength(quorum, quorum.voters, limits)
-    if isinstance(outcome, Refusal):
+    if isinstance(outcome, VoterChangeRefusal):
         if quorum.kraft_version < 1:
             # Whatever else the leader would say first, this is why.
-            return Verdict((STATIC,), (), before, None)
-        return Verdict((str(outcome), *faults), (), before, None)
+            return PreflightResult((STATIC,), (), before, None)
+        return PreflightResult((str(outcome), *faults), (), before, None)
     after = strength(quorum, outcome, limits)
     refused = list(faults)
     if not after.commits:
         refused.append(f"the new set could not commit: {after}; down: {', '.join(map(str, after.down))}")
-    return Verdict(tuple(refused), tuple(_warnings(after)), before, after)
+    return PreflightResult(tuple(refused), tuple(_warnings(after)), before, after)
 
 
-def _warnings(after: Strength) -> Iterable[str]:
+def _warnings(after: VoterSetStrength) -> Iterable[str]:
     if after.spare == 0:
         yield "the next failure stops the quorum"
     if len(after.voters.voters) % 2 == 0:
@@ -195,7 +197,7 @@ def _warnings(after: Strength) -> Iterable[str]:
 def _versions(quorum: Quorum, probes: tuple[EndpointProbe, ...]) -> VersionsProbe:
     """What the leader would learn: it asks at the endpoint of its own listener."""
     for probe in probes:
-        if probe.endpoint.listener == quorum.default_listener and isinstance(probe.answer, Identity):
+        if probe.endpoint.listener == quorum.default_listener and isinstance(probe.answer, NodeIdentity):
             return VersionsProbe(answered=True, kraft_versions=probe.answer.kraft_versions)
     return VersionsProbe(answered=False)
 
@@ -219,7 +221,7 @@ def _endpoint_faults(quorum: Quorum, voter: Voter, probes: tuple[EndpointProbe, 
             yield f"{endpoint} is node {answer.node_id}, not {voter.key.id}"
 
 
-def _alive(quorum: Quorum, key: ReplicaKey, limits: Limits) -> bool:
+def _alive(quorum: Quorum, key: ReplicaKey, limits: LivenessLimits) -> bool:
     if key == quorum.leader or (not key.directory_id and key.id == quorum.leader.id):
         return True
     held = quorum.progress_of(key)

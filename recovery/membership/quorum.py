@@ -12,7 +12,7 @@ NEVER = -1
 HOUR_MS = 3_600_000
 
 
-class Progress(NamedTuple):
+class FetchProgress(NamedTuple):
     """How far a voter or observer has come. Times are milliseconds of the leader's clock, -1 for never."""
 
     key: ReplicaKey
@@ -37,13 +37,13 @@ class Quorum:
     high_watermark: int | None
     log_end_offset: int
     now_ms: int
-    progress: tuple[Progress, ...] = ()
+    progress: tuple[FetchProgress, ...] = ()
     kraft_version: int = 1
     default_listener: str = "CONTROLLER"
     voters_offset: int | None = None
     change_pending: bool | None = None
 
-    def progress_of(self, key: ReplicaKey) -> Progress | None:
+    def progress_of(self, key: ReplicaKey) -> FetchProgress | None:
         return next((held for held in self.progress if held.key == key), None)
 
     @property
@@ -91,7 +91,7 @@ class TimeoutCause(StrEnum):
     PASSED = "what stood in the way has passed, and nothing was changed: send it again"
 
 
-class Refusal(NamedTuple):
+class VoterChangeRefusal(NamedTuple):
     """Why a change is refused: the error, one line for a person, and the cause where the error is a timeout."""
 
     error: RaftError
@@ -102,12 +102,12 @@ class Refusal(NamedTuple):
         return f"{self.error}: {self.reason}"
 
 
-def timed_out(cause: TimeoutCause, detail: str = "") -> Refusal:
+def timed_out(cause: TimeoutCause, detail: str = "") -> VoterChangeRefusal:
     """A REQUEST_TIMED_OUT with its cause."""
-    return Refusal(RaftError.REQUEST_TIMED_OUT, f"{cause}{': ' if detail else ''}{detail}", cause)
+    return VoterChangeRefusal(RaftError.REQUEST_TIMED_OUT, f"{cause}{': ' if detail else ''}{detail}", cause)
 
 
-def caught_up(progress: Progress | None, now_ms: int) -> bool:
+def caught_up(progress: FetchProgress | None, now_ms: int) -> bool:
     """Whether the leader takes an observer for caught up: it once was, and fetched within the last hour.
 
     That is as shipped; KIP-853's text asks for the log end within the request's time limit.

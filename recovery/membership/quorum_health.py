@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from recovery.membership.preflight import Limits, Strength, strength
-from recovery.membership.quorum import Progress, Quorum
+from recovery.membership.preflight import LivenessLimits, VoterSetStrength, strength
+from recovery.membership.quorum import FetchProgress, Quorum
 from recovery.membership.voters import Endpoint, ReplicaKey, high_watermark
 
 GHOST_MS = 10_000
@@ -39,7 +39,7 @@ class MemberState(StrEnum):
     GHOST = "ghost"
 
 
-class Member(NamedTuple):
+class QuorumMember(NamedTuple):
     """One line of a quorum. ``lag`` in offsets behind the leader; ``lag_ms`` since it was last caught up and
     ``fetch_ms`` since it last fetched, by the leader's clock, None for never.
 
@@ -57,12 +57,12 @@ class Member(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class QuorumHealth:
     """The verdict on a quorum. ``wedged`` is None where no second reading was needed, or none was had."""
 
     quorum: Quorum
-    members: tuple[Member, ...]
-    strength: Strength
+    members: tuple[QuorumMember, ...]
+    strength: VoterSetStrength
     wedged: bool | None
 
     @property
@@ -70,21 +70,21 @@ class Health:
         return self.quorum.kraft_version >= 1
 
     @property
-    def behind(self) -> tuple[Member, ...]:
+    def behind(self) -> tuple[QuorumMember, ...]:
         return tuple(m for m in self.members if m.state is MemberState.BEHIND)
 
     @property
-    def dead_voters(self) -> tuple[Member, ...]:
+    def dead_voters(self) -> tuple[QuorumMember, ...]:
         return tuple(
             m for m in self.members if m.state is MemberState.SILENT and m.role is not MemberRole.BROKER
         )
 
     @property
-    def dead_brokers(self) -> tuple[Member, ...]:
+    def dead_brokers(self) -> tuple[QuorumMember, ...]:
         return tuple(m for m in self.members if m.state is MemberState.SILENT and m.role is MemberRole.BROKER)
 
     @property
-    def ghosts(self) -> tuple[Member, ...]:
+    def ghosts(self) -> tuple[QuorumMember, ...]:
         return tuple(m for m in self.members if m.state is MemberState.GHOST)
 
     @property
@@ -102,18 +102,18 @@ class Health:
 
 def health(
     quorum: Quorum,
-    limits: Limits,
+    limits: LivenessLimits,
     controllers: Collection[int] | None = None,
     *,
     wedged: bool | None = None,
-) -> Health:
+) -> QuorumHealth:
     """The verdict. ``controllers`` are the ids that have registered as such, None where they are not known."""
     listed = [held for held in quorum.progress if not _unnamed(quorum, held)]
     counts = Counter(held.key.id for held in listed)
     members = tuple(_member(quorum, held, limits, controllers, counts[held.key.id] > 1) for held in listed)
     order = list(MemberRole)
     ranked = sorted(members, key=lambda m: (order.index(m.role), m.key))
-    return Health(quorum, tuple(ranked), strength(quorum, quorum.voters, limits), wedged)
+    return QuorumHealth(quorum, tuple(ranked), strength(quorum, quorum.voters, limits), wedged)
 
 
 def committing(quorum: Quorum) -> bool:
@@ -160,7 +160,7 @@ def held_by_majority(quorum: Quorum) -> int:
     return high_watermark(quorum.voters, {held.key: held.log_end_offset for held in quorum.progress})
 
 
-def _unnamed(quorum: Quorum, held: Progress) -> bool:
+def _unnamed(quorum: Quorum, held: FetchProgress) -> bool:
     """Whether a row is what the leader knew of a static voter before its first fetch told its directory."""
     if held.key.directory_id or held.last_fetch_ms > 0 or held.key == quorum.leader:
         return False
@@ -168,8 +168,12 @@ def _unnamed(quorum: Quorum, held: Progress) -> bool:
 
 
 def _member(
-    quorum: Quorum, held: Progress, limits: Limits, controllers: Collection[int] | None, twice: bool
-) -> Member:
+    quorum: Quorum,
+    held: FetchProgress,
+    limits: LivenessLimits,
+    controllers: Collection[int] | None,
+    twice: bool,
+) -> QuorumMember:
     voter = quorum.voters.find(held.key)
     role = _role(quorum, held, voter is not None, controllers)
     fetch = quorum.now_ms - held.last_fetch_ms if held.last_fetch_ms > 0 else None
@@ -185,12 +189,14 @@ def _member(
             state = MemberState.SILENT
         if twice and voter is None and (fetch is None or fetch > limits.fetch_age_ms):
             state = MemberState.GHOST
-    return Member(
+    return QuorumMember(
         held.key, role, state, endpoints, lag, caught, None if fetch is None else max(0, fetch), twice
     )
 
 
-def _role(quorum: Quorum, held: Progress, votes: bool, controllers: Collection[int] | None) -> MemberRole:
+def _role(
+    quorum: Quorum, held: FetchProgress, votes: bool, controllers: Collection[int] | None
+) -> MemberRole:
     if held.key == quorum.leader:
         return MemberRole.LEADER
     if votes:
@@ -200,7 +206,9 @@ def _role(quorum: Quorum, held: Progress, votes: bool, controllers: Collection[i
     return MemberRole.CONTROLLER
 
 
-def _state(votes: bool, fetch: int | None, caught: int | None, lag: int, limits: Limits) -> MemberState:
+def _state(
+    votes: bool, fetch: int | None, caught: int | None, lag: int, limits: LivenessLimits
+) -> MemberState:
     if votes and (fetch is None or fetch > limits.fetch_age_ms):
         return MemberState.SILENT
     if not votes and (fetch is None or fetch > GHOST_MS):

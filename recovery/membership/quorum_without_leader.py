@@ -10,7 +10,7 @@ from recovery.membership.voters import ReplicaKey
 NOT_KNOWN = -1
 
 
-class Host(NamedTuple):
+class VoterHost(NamedTuple):
     """A voter, as it was last seen and as it is now.
 
     ``held`` is the log end offset that the leader last saw of it, ``metadata`` what it says itself that it has
@@ -38,13 +38,13 @@ class Host(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class QuorumWithoutLeader:
     """The voters of a quorum without a leader. ``certain``: they are the set that was last seen committed; else
     they are the controllers that have registered, which need not be the voters of today.
     """
 
     cluster_id: str
-    hosts: tuple[Host, ...]
+    hosts: tuple[VoterHost, ...]
     certain: bool
     seen_at: str
 
@@ -53,11 +53,11 @@ class Lost:
         return len(self.hosts) // 2 + 1
 
     @property
-    def up(self) -> tuple[Host, ...]:
+    def up(self) -> tuple[VoterHost, ...]:
         return tuple(host for host in self.hosts if host.votes)
 
     @property
-    def down(self) -> tuple[Host, ...]:
+    def down(self) -> tuple[VoterHost, ...]:
         """Those that do not answer, or not with their own disk; what is known to hold most first."""
         return tuple(sorted((h for h in self.hosts if not h.votes), key=lambda h: -h.offset))
 
@@ -107,7 +107,7 @@ class Lost:
         )
 
     @property
-    def without_metadata(self) -> tuple[Host, ...]:
+    def without_metadata(self) -> tuple[VoterHost, ...]:
         """Those that answer and tell no metadata, where another tells some: a new disk, or a start since then."""
         if not any(host.metadata > NOT_KNOWN for host in self.hosts):
             return ()

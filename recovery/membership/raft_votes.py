@@ -10,7 +10,7 @@ from recovery.membership.quorum import RaftError
 from recovery.membership.voters import ReplicaKey, VoterSet
 
 
-class Role(StrEnum):
+class RaftRole(StrEnum):
     """What a replica is in its epoch."""
 
     UNATTACHED = "unattached"
@@ -21,7 +21,7 @@ class Role(StrEnum):
     RESIGNED = "resigned"
 
 
-class LogEnd(NamedTuple):
+class RaftLogEnd(NamedTuple):
     """Where a log ends: its last epoch, then its end offset. It compares as logs do."""
 
     epoch: int
@@ -36,8 +36,8 @@ class Elector(NamedTuple):
     key: ReplicaKey
     cluster_id: str
     epoch: int
-    log_end: LogEnd
-    role: Role = Role.UNATTACHED
+    log_end: RaftLogEnd
+    role: RaftRole = RaftRole.UNATTACHED
     voted: ReplicaKey | None = None
     leader_known: bool = False
     fetched: bool = False
@@ -48,7 +48,7 @@ class VoteRequest(NamedTuple):
 
     candidate: ReplicaKey
     epoch: int
-    log_end: LogEnd
+    log_end: RaftLogEnd
     cluster_id: str | None = None
     voter: ReplicaKey | None = None
     pre_vote: bool = False
@@ -69,7 +69,7 @@ def vote(elector: Elector, request: VoteRequest) -> Vote:
         return Vote(False, elector, error)
     if request.epoch > elector.epoch:
         elector = elector._replace(
-            epoch=request.epoch, role=Role.UNATTACHED, voted=None, leader_known=False, fetched=False
+            epoch=request.epoch, role=RaftRole.UNATTACHED, voted=None, leader_known=False, fetched=False
         )
     if request.voter is not None and not _meant(elector.key, request.voter):
         return Vote(False, elector, RaftError.INVALID_VOTER_KEY)
@@ -98,20 +98,20 @@ def _meant(key: ReplicaKey, meant: ReplicaKey) -> bool:
 
 def _grants(elector: Elector, request: VoteRequest) -> bool:
     up_to_date = request.log_end >= elector.log_end
-    if elector.role is Role.LEADER:
+    if elector.role is RaftRole.LEADER:
         return False
-    if elector.role is Role.FOLLOWER:
+    if elector.role is RaftRole.FOLLOWER:
         return request.pre_vote and not elector.fetched and up_to_date
     if request.pre_vote:
         return up_to_date
-    if elector.role in (Role.CANDIDATE, Role.RESIGNED):
+    if elector.role in (RaftRole.CANDIDATE, RaftRole.RESIGNED):
         return False
     if elector.voted is not None:
         return _meant(request.candidate, elector.voted)
     return up_to_date and not elector.leader_known
 
 
-class Tally(StrEnum):
+class VoteTally(StrEnum):
     """Where an election stands."""
 
     WON = "won"
@@ -119,10 +119,12 @@ class Tally(StrEnum):
     OPEN = "open"
 
 
-def tally(voters: VoterSet, granted: Collection[ReplicaKey], refused: Collection[ReplicaKey] = ()) -> Tally:
+def tally(
+    voters: VoterSet, granted: Collection[ReplicaKey], refused: Collection[ReplicaKey] = ()
+) -> VoteTally:
     """The election by the candidate's own voter set; votes of replicas outside it do not count."""
     won = sum(voters.find(key) is not None for key in set(granted))
     lost = sum(voters.find(key) is not None for key in set(refused))
     if won >= voters.majority:
-        return Tally.WON
-    return Tally.LOST if len(voters.voters) - lost < voters.majority else Tally.OPEN
+        return VoteTally.WON
+    return VoteTally.LOST if len(voters.voters) - lost < voters.majority else VoteTally.OPEN

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter
 
 
-class Kind(StrEnum):
+class ReplacementKind(StrEnum):
     """What the replacement is for."""
 
     DISK = "disk"
@@ -60,7 +60,7 @@ class ReplacementError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReplacementRequest:
     """What is asked for. ``leaving`` are the voters that go, ``joining`` the nodes that come (for a disk the same
     node), with the endpoints where they are known.
 
@@ -69,7 +69,7 @@ class Wanted:
     ``static``: kraft.version 0, where the voters are a setting of every node.
     """
 
-    kind: Kind
+    kind: ReplacementKind
     cluster_id: str
     voters: tuple[Voter, ...]
     leaving: tuple[ReplicaKey, ...] = ()
@@ -96,7 +96,7 @@ class Wanted:
         return tuple(_server(self.endpoints_of(node), node) for node in ids)
 
 
-class Step(NamedTuple):
+class ReplacementStep(NamedTuple):
     """One step. ``commands`` are typed on the host, word for word; ``sends`` is what the tool asks of the leader;
     ``waits_for`` ends the step; ``risks`` is what can go wrong, ``back`` how to go back from here.
 
@@ -123,7 +123,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class ReplacementHeader:
     """Who made the plan, and when (ISO 8601)."""
 
     plan_id: str
@@ -136,12 +136,12 @@ class Header:
 class ReplacementPlan:
     """What is wanted with the steps that it takes; the steps follow from what is wanted."""
 
-    header: Header
-    wanted: Wanted
-    steps: tuple[Step, ...]
+    header: ReplacementHeader
+    wanted: ReplacementRequest
+    steps: tuple[ReplacementStep, ...]
     notes: tuple[str, ...]
 
-    def step(self, number: int) -> Step:
+    def step(self, number: int) -> ReplacementStep:
         return self.steps[number - 1]
 
 

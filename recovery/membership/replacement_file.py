@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from recovery.membership.replacement import (
-    Header,
-    Kind,
     ReplacementError,
+    ReplacementHeader,
+    ReplacementKind,
     ReplacementPlan,
-    Step,
-    Wanted,
+    ReplacementRequest,
+    ReplacementStep,
 )
 from recovery.membership.replacement_steps import notes, steps
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter
@@ -22,7 +22,7 @@ FORMAT = "ktriage.replacement/1"
 WARNING = "steps are looked at in the cluster before each is taken; the words here are for reading"
 
 
-def make(header: Header, wanted: Wanted) -> ReplacementPlan:
+def make(header: ReplacementHeader, wanted: ReplacementRequest) -> ReplacementPlan:
     """The plan of what is wanted. Raises ReplacementError."""
     return ReplacementPlan(header, wanted, steps(wanted), notes(wanted))
 
@@ -54,7 +54,7 @@ def from_json(text: str) -> ReplacementPlan:
     if not isinstance(members, dict) or members.get("format") != FORMAT:
         raise ReplacementError(f"not a replacement plan of format {FORMAT}")
     try:
-        header = Header(
+        header = ReplacementHeader(
             str(members["planId"]),
             str(members["madeAt"]),
             str(members["madeBy"]),
@@ -80,7 +80,7 @@ def digest(plan: ReplacementPlan) -> str:
     return hashlib.sha256(to_json(plan).encode()).hexdigest()
 
 
-def _wanted_members(wanted: Wanted) -> dict[str, object]:
+def _wanted_members(wanted: ReplacementRequest) -> dict[str, object]:
     return {
         "kind": str(wanted.kind),
         "voters": [_voter_members(voter) for voter in wanted.voters],
@@ -94,9 +94,9 @@ def _wanted_members(wanted: Wanted) -> dict[str, object]:
     }
 
 
-def _wanted(cluster_id: Any, members: Mapping[str, Any]) -> Wanted:
-    return Wanted(
-        Kind(members["kind"]),
+def _wanted(cluster_id: Any, members: Mapping[str, Any]) -> ReplacementRequest:
+    return ReplacementRequest(
+        ReplacementKind(members["kind"]),
         str(cluster_id),
         tuple(_voter(voter) for voter in members["voters"]),
         tuple(_key(key) for key in members["leaving"]),
@@ -133,7 +133,7 @@ def _int(value: Any) -> int:
     return value
 
 
-def _step_members(step: Step) -> dict[str, object]:
+def _step_members(step: ReplacementStep) -> dict[str, object]:
     return {
         "number": step.number,
         "kind": str(step.kind),

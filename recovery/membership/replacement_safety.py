@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from recovery.membership.preflight import Limits, Strength, strength
+from recovery.membership.preflight import LivenessLimits, VoterSetStrength, strength
 from recovery.membership.quorum import Quorum
-from recovery.membership.replacement import Kind, ReplacementPlan, Step, StepKind
+from recovery.membership.replacement import ReplacementKind, ReplacementPlan, ReplacementStep, StepKind
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 
 
-def after(plan: ReplacementPlan, step: Step, quorum: Quorum, limits: Limits) -> Strength:
+def after(
+    plan: ReplacementPlan, step: ReplacementStep, quorum: Quorum, limits: LivenessLimits
+) -> VoterSetStrength:
     """What the set after ``step`` stands. A node that comes counts as up: the steps before wait for it."""
     now = {key.id: key for key in quorum.voters.keys}
     down = {key.id for key in strength(quorum, quorum.voters, limits).down}
@@ -21,10 +23,12 @@ def after(plan: ReplacementPlan, step: Step, quorum: Quorum, limits: Limits) -> 
         if node in down and (old or node not in plan.wanted.joining):
             missing.append(place)
     up = tuple(key for place, key in enumerate(keys) if place not in missing)
-    return Strength(VoterSet(tuple(Voter(key) for key in keys)), up, tuple(keys[place] for place in missing))
+    return VoterSetStrength(
+        VoterSet(tuple(Voter(key) for key in keys)), up, tuple(keys[place] for place in missing)
+    )
 
 
-def refusal(plan: ReplacementPlan, quorum: Quorum, limits: Limits) -> str:
+def refusal(plan: ReplacementPlan, quorum: Quorum, limits: LivenessLimits) -> str:
     """Why the plan cannot be gone through while those are down that are down now; empty where it can."""
     for step in plan.steps:
         found = after(plan, step, quorum, limits)
@@ -44,24 +48,24 @@ def refusal(plan: ReplacementPlan, quorum: Quorum, limits: Limits) -> str:
     return ""
 
 
-def _others_down(found: Strength, node: int) -> str:
+def _others_down(found: VoterSetStrength, node: int) -> str:
     return ", ".join(str(key.id) for key in found.down if key.id != node)
 
 
-def restart_stops(found: Strength) -> bool:
+def restart_stops(found: VoterSetStrength) -> bool:
     """Whether a controller must not be restarted for those that are down: with all of them up it could be."""
     return bool(found.down) and found.spare < 1
 
 
-def _first(plan: ReplacementPlan, found: Strength) -> str:
+def _first(plan: ReplacementPlan, found: VoterSetStrength) -> str:
     """What is to be done before."""
     wanted = plan.wanted
     named = ", ".join(str(key.id) for key in found.down)
     down = {key.id for key in found.down}
     going = down <= {key.id for key in wanted.leaving}
-    if going and wanted.kind is Kind.PLANNED:
+    if going and wanted.kind is ReplacementKind.PLANNED:
         return f"{named} is down: --why host replaces a controller that is lost"
-    if going and wanted.kind is Kind.SHRINK:
+    if going and wanted.kind is ReplacementKind.SHRINK:
         return f"{named} is down: ktriage quorum remove takes out one that is lost"
     command = f"ktriage quorum replace {min(down)} --why disk"
     return f"{named} is down or behind: bring it back or replace it first ({command})"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from recovery.membership import replacement_text as words
-from recovery.membership.preflight import Limits, before_removing, strength
-from recovery.membership.quorum import Progress, Quorum
+from recovery.membership.preflight import LivenessLimits, before_removing, strength
+from recovery.membership.quorum import FetchProgress, Quorum
 from recovery.membership.quorum_health import BEHIND_MS
-from recovery.membership.replacement import ReplacementPlan, Step, StepKind, Wanted
+from recovery.membership.replacement import ReplacementPlan, ReplacementRequest, ReplacementStep, StepKind
 from recovery.membership.replacement_safety import restart_stops
 from recovery.membership.replica_lookup import fetches
 from recovery.membership.voters import ReplicaKey, VoterSet
@@ -22,7 +22,7 @@ CLOSE = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class QuorumPicture:
     """The cluster as it is now. ``servers`` is what each node runs with as controller.quorum.bootstrap.servers,
     by "broker 1" or "controller 100"; None for a node that would not tell. ``joins`` is what the controllers that
     tell it run with as controller.quorum.auto.join.enable. ``since_ms`` is when a run first looked at this leader,
@@ -41,7 +41,7 @@ class Picture:
     confirmed: frozenset[int] = frozenset()
 
 
-class Situation(NamedTuple):
+class StepSituation(NamedTuple):
     """A step now: ``done``; or what it ``waits_for``, or what it ``held`` back by, which must change first.
 
     ``caught`` of ``target`` offsets are there, for a progress bar; -1 where the step has none. ``unseen``: no look
@@ -56,18 +56,18 @@ class Situation(NamedTuple):
     unseen: bool = False
 
 
-DONE = Situation(True)
+DONE = StepSituation(True)
 
 
-def current(plan: ReplacementPlan, picture: Picture) -> Step | None:
+def current(plan: ReplacementPlan, picture: QuorumPicture) -> ReplacementStep | None:
     """The first step that is not done; None where the whole is done."""
     return next((step for step in plan.steps if not situation(plan, step, picture).done), None)
 
 
-def situation(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
+def situation(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPicture) -> StepSituation:
     """One step as the cluster shows it. A step that sends is ready where its preflight, made then, allows it."""
     quorum = picture.quorum
-    look: Mapping[StepKind, Callable[[], Situation]] = {
+    look: Mapping[StepKind, Callable[[], StepSituation]] = {
         StepKind.STOP: lambda: _stopped(plan, step, picture),
         StepKind.START: lambda: _started(plan, step, quorum),
         StepKind.SWAP: lambda: DONE if step.number in picture.confirmed else _swap(step, quorum),
@@ -82,7 +82,7 @@ def situation(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
     return look[step.kind]()
 
 
-def newcomer_of(plan: ReplacementPlan, node: int, quorum: Quorum) -> Progress | None:
+def newcomer_of(plan: ReplacementPlan, node: int, quorum: Quorum) -> FetchProgress | None:
     """The replica of ``node`` that joins: it fetches, with none of the directories that leave."""
     static = plan.wanted.static
     mine = [
@@ -93,7 +93,7 @@ def newcomer_of(plan: ReplacementPlan, node: int, quorum: Quorum) -> Progress | 
     return max(mine, key=lambda held: held.last_fetch_ms, default=None)
 
 
-def _stopped(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
+def _stopped(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPicture) -> StepSituation:
     key, quorum = step.key, picture.quorum
     if step.node in plan.wanted.joining and _started(plan, step, quorum).done:
         return DONE  # what runs there is the one with the new disk
@@ -105,22 +105,22 @@ def _stopped(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
     # A leader fetches from nobody; while it answers it runs.
     if key != quorum.leader and quorum.now_ms - heard > STOPPED_MS:
         return DONE
-    limits = Limits()
+    limits = LivenessLimits()
     rest = VoterSet(tuple(v for v in quorum.voters.voters if v.key != key))
     up = len(strength(quorum, rest, limits).up)
     if key in quorum.voters.keys and up < quorum.voters.majority:
         need = f"{up} other voters are up, and {quorum.voters.majority} are needed without it"
-        return Situation(False, step.waits_for, (f"stopping {step.node} would stop the quorum: {need}",))
-    return Situation(False, step.waits_for)
+        return StepSituation(False, step.waits_for, (f"stopping {step.node} would stop the quorum: {need}",))
+    return StepSituation(False, step.waits_for)
 
 
-def _started(plan: ReplacementPlan, step: Step, quorum: Quorum) -> Situation:
+def _started(plan: ReplacementPlan, step: ReplacementStep, quorum: Quorum) -> StepSituation:
     if _is_voter(plan, step.node, quorum) or newcomer_of(plan, step.node, quorum) is not None:
         return DONE
-    return Situation(False, step.waits_for)
+    return StepSituation(False, step.waits_for)
 
 
-def silent(step: Step, quorum: Quorum) -> bool:
+def silent(step: ReplacementStep, quorum: Quorum) -> bool:
     """Whether the voter that a step is about does not fetch: it is down, or its disk is being replaced."""
     if step.node == quorum.leader.id:
         return False
@@ -129,60 +129,60 @@ def silent(step: Step, quorum: Quorum) -> bool:
     return newest <= 0 or quorum.now_ms - newest > STOPPED_MS
 
 
-def _swap(step: Step, quorum: Quorum) -> Situation:
-    limits = Limits()
+def _swap(step: ReplacementStep, quorum: Quorum) -> StepSituation:
+    limits = LivenessLimits()
     rest = VoterSet(tuple(v for v in quorum.voters.voters if v.key.id != step.node))
     found = strength(quorum, rest, limits)
     if found.down:
         named = ", ".join(str(key.id) for key in found.down)
-        return Situation(
+        return StepSituation(
             False, step.waits_for, (f"another voter is down or behind ({named}): bring it back first",)
         )
-    return Situation(False, step.waits_for)
+    return StepSituation(False, step.waits_for)
 
 
-def _caught_up(plan: ReplacementPlan, step: Step, quorum: Quorum) -> Situation:
+def _caught_up(plan: ReplacementPlan, step: ReplacementStep, quorum: Quorum) -> StepSituation:
     if not plan.wanted.static and _is_voter(plan, step.node, quorum):
         return DONE
     held = newcomer_of(plan, step.node, quorum)
     if held is None:
-        return Situation(
+        return StepSituation(
             False, f"node {step.node} does not fetch: is it running?", (), 0, quorum.log_end_offset
         )
     near = quorum.log_end_offset - held.log_end_offset <= CLOSE
     lately = held.last_caught_up_ms > 0 and quorum.now_ms - held.last_caught_up_ms <= BEHIND_MS
     if near and lately:
         return DONE
-    return Situation(False, step.waits_for, (), max(0, held.log_end_offset), quorum.log_end_offset)
+    return StepSituation(False, step.waits_for, (), max(0, held.log_end_offset), quorum.log_end_offset)
 
 
-def _joined(plan: ReplacementPlan, step: Step, quorum: Quorum) -> Situation:
+def _joined(plan: ReplacementPlan, step: ReplacementStep, quorum: Quorum) -> StepSituation:
     if _is_voter(plan, step.node, quorum) and (
         step.kind is StepKind.ADD or step.key not in quorum.voters.keys
     ):
         return DONE
     if step.kind is StepKind.ADD and newcomer_of(plan, step.node, quorum) is None:
-        return Situation(False, step.waits_for, (f"node {step.node} does not fetch: is it running?",))
-    return Situation(False, step.waits_for)
+        return StepSituation(False, step.waits_for, (f"node {step.node} does not fetch: is it running?",))
+    return StepSituation(False, step.waits_for)
 
 
-def _stays_out(step: Step, picture: Picture) -> Situation:
+def _stays_out(step: ReplacementStep, picture: QuorumPicture) -> StepSituation:
     told = picture.joins.get(step.node)
     gone = step.key not in picture.quorum.voters.keys
     if gone or told is False or step.number in picture.confirmed:
         return DONE
     mute = any(name.rpartition(" ")[2] == str(step.node) for name in picture.mute)
-    return Situation(False, step.waits_for, unseen=mute)
+    return StepSituation(False, step.waits_for, unseen=mute)
 
 
-def _removed(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
+def _removed(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPicture) -> StepSituation:
     quorum = picture.quorum
     if step.key not in quorum.voters.keys and step.key != quorum.leader:
         return DONE
-    return Situation(False, step.waits_for, _not_yet(plan, step, picture))
+    return StepSituation(False, step.waits_for, _not_yet(plan, step, picture))
 
 
-def _not_yet(plan: ReplacementPlan, step: Step, picture: Picture) -> tuple[str, ...]:
+def _not_yet(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPicture) -> tuple[str, ...]:
     """Why a removal is not to be sent though its turn has come."""
     wanted, key, quorum = plan.wanted, step.key, picture.quorum
     told = any(s.kind is StepKind.STAY_OUT and s.node == step.node for s in plan.steps)
@@ -192,13 +192,13 @@ def _not_yet(plan: ReplacementPlan, step: Step, picture: Picture) -> tuple[str, 
     runs = held is not None and held.last_fetch_ms > 0 and quorum.now_ms - held.last_fetch_ms <= STOPPED_MS
     if wanted.auto_join and not told and (runs or key == quorum.leader):
         return (f"controller {key.id} runs, and would add itself again: stop it first",)
-    return before_removing(quorum, key, Limits()).refused
+    return before_removing(quorum, key, LivenessLimits()).refused
 
 
-def _servers(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
+def _servers(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPicture) -> StepSituation:
     if step.number in picture.confirmed:
         return DONE
-    found = strength(picture.quorum, picture.quorum.voters, Limits())
+    found = strength(picture.quorum, picture.quorum.voters, LivenessLimits())
     named = ", ".join(str(key.id) for key in found.down)
     held: tuple[str, ...] = (
         f"restarting a controller would stop the quorum ({found}; down or behind: {named})",
@@ -206,7 +206,7 @@ def _servers(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
     held = held if restart_stops(found) else ()
     if not picture.servers:
         why = "nobody tells what it runs with: confirm when it is done everywhere"
-        return Situation(False, why, held, unseen=True)
+        return StepSituation(False, why, held, unseen=True)
     wanted = set(servers_now(plan, picture.quorum))
     other = [name for name, held in picture.servers.items() if held is not None and set(held) != wanted]
     silent = [name for name, held in picture.servers.items() if held is None]
@@ -219,7 +219,7 @@ def _servers(plan: ReplacementPlan, step: Step, picture: Picture) -> Situation:
     # Brokers may be restarted all the same.
     restarts = [name for name in (*other, *silent) if "controller" in name]
     why = "; ".join(part for part in (said, unasked) if part)
-    return Situation(False, why, held if restarts else (), unseen=not picture.mute.isdisjoint(silent))
+    return StepSituation(False, why, held if restarts else (), unseen=not picture.mute.isdisjoint(silent))
 
 
 def servers_now(plan: ReplacementPlan, quorum: Quorum) -> tuple[str, ...]:
@@ -227,21 +227,21 @@ def servers_now(plan: ReplacementPlan, quorum: Quorum) -> tuple[str, ...]:
     return _with_hosts(plan.wanted, quorum).servers
 
 
-def told(plan: ReplacementPlan, step: Step, quorum: Quorum) -> Step:
+def told(plan: ReplacementPlan, step: ReplacementStep, quorum: Quorum) -> ReplacementStep:
     """The step as it is to be shown when its turn has come: its commands name hosts that are known by now."""
     wanted = _with_hosts(plan.wanted, quorum)
     return step._replace(commands=words.of(wanted, step.kind, step.node, step.key).commands)
 
 
-def _with_hosts(wanted: Wanted, quorum: Quorum) -> Wanted:
+def _with_hosts(wanted: ReplacementRequest, quorum: Quorum) -> ReplacementRequest:
     """What is wanted, with the endpoints of those who came and had none when it was planned."""
     known = {v.key.id: v.endpoints for v in quorum.voters.voters if v.endpoints}
     came = tuple((n, known[n]) for n in wanted.joining if n in known and not wanted.endpoints_of(n))
     return replace(wanted, endpoints=(*wanted.endpoints, *came))
 
 
-def _checked(plan: ReplacementPlan, quorum: Quorum) -> Situation:
-    found = strength(quorum, quorum.voters, Limits())
+def _checked(plan: ReplacementPlan, quorum: Quorum) -> StepSituation:
+    found = strength(quorum, quorum.voters, LivenessLimits())
     wrong = [str(key) for key in plan.wanted.leaving if key in quorum.voters.keys and not plan.wanted.static]
     missing = [str(n) for n in plan.wanted.joining if n not in {key.id for key in quorum.voters.keys}]
     if not wrong and not missing and not found.down:
@@ -249,7 +249,7 @@ def _checked(plan: ReplacementPlan, quorum: Quorum) -> Situation:
     said = [f"still a voter: {', '.join(wrong)}"] if wrong else []
     said += [f"no voter: {', '.join(missing)}"] if missing else []
     said += [f"not up or behind: {', '.join(map(str, found.down))}"] if found.down else []
-    return Situation(False, "; ".join(said))
+    return StepSituation(False, "; ".join(said))
 
 
 def _is_voter(plan: ReplacementPlan, node: int, quorum: Quorum) -> bool:
@@ -257,7 +257,7 @@ def _is_voter(plan: ReplacementPlan, node: int, quorum: Quorum) -> bool:
     return any(key.id == node and key not in plan.wanted.leaving for key in quorum.voters.keys)
 
 
-def key_of(plan: ReplacementPlan, step: Step, quorum: Quorum) -> ReplicaKey | None:
+def key_of(plan: ReplacementPlan, step: ReplacementStep, quorum: Quorum) -> ReplicaKey | None:
     """The voter that a step is about, as it is known now."""
     if step.key is not None and step.kind is not StepKind.ADD:
         return step.key

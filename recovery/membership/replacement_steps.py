@@ -9,25 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from recovery.membership import replacement_text as words
-from recovery.membership.replacement import Kind, ReplacementError, Step, StepKind, Wanted
+from recovery.membership.replacement import (
+    ReplacementError,
+    ReplacementKind,
+    ReplacementRequest,
+    ReplacementStep,
+    StepKind,
+)
 from recovery.membership.voters import ReplicaKey
 
 
-def steps(wanted: Wanted) -> tuple[Step, ...]:
+def steps(wanted: ReplacementRequest) -> tuple[ReplacementStep, ...]:
     """The steps, numbered from 1. Raises ReplacementError where what is wanted makes no sense."""
     check(wanted)
     return _numbered(wanted, tuple(_bare(wanted)))
 
 
-def notes(wanted: Wanted) -> tuple[str, ...]:
+def notes(wanted: ReplacementRequest) -> tuple[str, ...]:
     """What holds for the whole of it."""
     return tuple(_notes(wanted))
 
 
-def check(wanted: Wanted) -> None:
+def check(wanted: ReplacementRequest) -> None:
     """Raises ReplacementError: one line that says what does not fit."""
     voters = {v.key.id for v in wanted.voters}
-    if wanted.static and wanted.kind is not Kind.DISK:
+    if wanted.static and wanted.kind is not ReplacementKind.DISK:
         raise ReplacementError(
             "kraft.version is 0: the voters are the setting controller.quorum.voters of every node. Only a disk can"
             " be replaced by steps; for anything else upgrade first (quorum upgrade)"
@@ -36,24 +42,24 @@ def check(wanted: Wanted) -> None:
     if missing:
         raise ReplacementError(f"{missing[0]} is not a voter")
     shapes = {
-        Kind.DISK: (1, 1, "one voter, which stays (the node whose disk failed)"),
-        Kind.HOST: (1, 1, "one voter that goes, and --with the node that comes"),
-        Kind.PLANNED: (1, 1, "one voter that goes, and --with the node that comes"),
-        Kind.GROW: (0, None, "--with at least one node that comes, and no voter"),
-        Kind.SHRINK: (None, 0, "at least one voter that goes, and none that comes"),
+        ReplacementKind.DISK: (1, 1, "one voter, which stays (the node whose disk failed)"),
+        ReplacementKind.HOST: (1, 1, "one voter that goes, and --with the node that comes"),
+        ReplacementKind.PLANNED: (1, 1, "one voter that goes, and --with the node that comes"),
+        ReplacementKind.GROW: (0, None, "--with at least one node that comes, and no voter"),
+        ReplacementKind.SHRINK: (None, 0, "at least one voter that goes, and none that comes"),
     }
     go, come, text = shapes[wanted.kind]
     for count, needed in ((len(wanted.leaving), go), (len(wanted.joining), come)):
         if count != needed and (needed is not None or not count):
             raise ReplacementError(f"--why {wanted.kind} needs {text}")
     same = {key.id for key in wanted.leaving} == set(wanted.joining)
-    if (wanted.kind is Kind.DISK) != same and wanted.leaving and wanted.joining:
+    if (wanted.kind is ReplacementKind.DISK) != same and wanted.leaving and wanted.joining:
         raise ReplacementError(
             "a disk is replaced under the same node id"
-            if wanted.kind is Kind.DISK
+            if wanted.kind is ReplacementKind.DISK
             else "a new host needs a new node id"
         )
-    twice = [node for node in wanted.joining if node in voters and wanted.kind is not Kind.DISK]
+    twice = [node for node in wanted.joining if node in voters and wanted.kind is not ReplacementKind.DISK]
     if twice:
         raise ReplacementError(f"node {twice[0]} is a voter already")
     if len(set(wanted.joining)) < len(wanted.joining):
@@ -66,30 +72,30 @@ _Bare = tuple[StepKind, int, ReplicaKey | None]
 """Kind, node and voter of a step that has no words yet."""
 
 
-def _bare(wanted: Wanted) -> Iterator[_Bare]:
+def _bare(wanted: ReplacementRequest) -> Iterator[_Bare]:
     if wanted.static:
         node = wanted.joining[0]
         yield StepKind.SWAP, node, wanted.leaving[0]
         yield StepKind.CATCH_UP, node, None
         yield StepKind.CHECK, node, None
         return
-    if wanted.kind is Kind.DISK:
+    if wanted.kind is ReplacementKind.DISK:
         yield from _disk(wanted, wanted.leaving[0])
     else:
         for node in wanted.joining:
             yield from _joining(wanted, node)
-        if wanted.kind in (Kind.PLANNED, Kind.SHRINK):
+        if wanted.kind in (ReplacementKind.PLANNED, ReplacementKind.SHRINK):
             # Who is to go may be the one that others find the quorum by: they are told first.
             yield StepKind.SERVERS, -1, None
         size = len(wanted.voters) + len(wanted.joining)
         for gone, key in enumerate(wanted.leaving):
             yield from _leaving(wanted, key, size - gone)
-        if wanted.kind in (Kind.HOST, Kind.GROW):
+        if wanted.kind in (ReplacementKind.HOST, ReplacementKind.GROW):
             yield StepKind.SERVERS, -1, None
     yield StepKind.CHECK, -1, None
 
 
-def _disk(wanted: Wanted, old: ReplicaKey) -> Iterator[_Bare]:
+def _disk(wanted: ReplacementRequest, old: ReplicaKey) -> Iterator[_Bare]:
     yield StepKind.STOP, old.id, old
     yield StepKind.START, old.id, None
     yield StepKind.CATCH_UP, old.id, None
@@ -103,16 +109,16 @@ def _disk(wanted: Wanted, old: ReplicaKey) -> Iterator[_Bare]:
         yield StepKind.ADD, old.id, None
 
 
-def _joining(wanted: Wanted, node: int) -> Iterator[_Bare]:
+def _joining(wanted: ReplacementRequest, node: int) -> Iterator[_Bare]:
     yield StepKind.START, node, None
     yield StepKind.CATCH_UP, node, None
     yield (StepKind.JOIN if wanted.auto_join else StepKind.ADD), node, None
 
 
-def _leaving(wanted: Wanted, key: ReplicaKey, size: int) -> Iterator[_Bare]:
+def _leaving(wanted: ReplacementRequest, key: ReplicaKey, size: int) -> Iterator[_Bare]:
     # A dead host must stay dead; one with auto-join would come back as soon as it is removed. Of two voters neither
     # can be stopped first: it is told not to join.
-    stop_first = wanted.kind is Kind.HOST or (wanted.auto_join and size > 2)
+    stop_first = wanted.kind is ReplacementKind.HOST or (wanted.auto_join and size > 2)
     if wanted.auto_join and not stop_first:
         yield StepKind.STAY_OUT, key.id, key
     if stop_first:
@@ -122,7 +128,7 @@ def _leaving(wanted: Wanted, key: ReplicaKey, size: int) -> Iterator[_Bare]:
         yield StepKind.STOP, key.id, key
 
 
-def _numbered(wanted: Wanted, bare: Sequence[_Bare]) -> tuple[Step, ...]:
+def _numbered(wanted: ReplacementRequest, bare: Sequence[_Bare]) -> tuple[ReplacementStep, ...]:
     voters = [v.key.id for v in wanted.voters]
     made = []
     for number, (kind, node, key) in enumerate(bare, 1):
@@ -131,11 +137,11 @@ def _numbered(wanted: Wanted, bare: Sequence[_Bare]) -> tuple[Step, ...]:
         elif kind is StepKind.ADD or (kind is StepKind.JOIN and node not in voters):
             voters.append(node)
         said = words.of(wanted, kind, node, key)
-        made.append(Step(number, kind, node, key, *said, tuple(voters)))
+        made.append(ReplacementStep(number, kind, node, key, *said, tuple(voters)))
     return tuple(made)
 
 
-def _notes(wanted: Wanted) -> Iterator[str]:
+def _notes(wanted: ReplacementRequest) -> Iterator[str]:
     if wanted.static:
         yield (
             "the voters are static (kraft.version 0): no voter change is sent. A voter with an empty disk votes and"
@@ -144,7 +150,7 @@ def _notes(wanted: Wanted) -> Iterator[str]:
         )
         return
     size = len(wanted.voters)
-    if wanted.kind is Kind.DISK and not wanted.add_first and not wanted.auto_join:
+    if wanted.kind is ReplacementKind.DISK and not wanted.add_first and not wanted.auto_join:
         spare = size - 1 - ((size - 1) // 2 + 1)
         may = f"of which {spare} may fail" if spare else "all of which must be up"
         yield f"between remove and add the set has {size - 1} voters, {may}"

@@ -6,14 +6,14 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from recovery.membership.replacement import Kind, StepKind, Wanted
+from recovery.membership.replacement import ReplacementKind, ReplacementRequest, StepKind
 from recovery.membership.voters import ReplicaKey
 
 PROPERTIES = "controller.properties"
 
 
-class Words(NamedTuple):
-    """The words of a step, in the order of :class:`recovery.membership.replacement.Step`."""
+class StepText(NamedTuple):
+    """The words of a step, in the order of :class:`recovery.membership.replacement.ReplacementStep`."""
 
     title: str
     commands: tuple[str, ...]
@@ -23,9 +23,9 @@ class Words(NamedTuple):
     back: str
 
 
-def of(wanted: Wanted, kind: StepKind, node: int, key: ReplicaKey | None) -> Words:
+def of(wanted: ReplacementRequest, kind: StepKind, node: int, key: ReplicaKey | None) -> StepText:
     """The words of one step."""
-    made: Mapping[StepKind, Callable[[], Words]] = {
+    made: Mapping[StepKind, Callable[[], StepText]] = {
         StepKind.STOP: lambda: _stop(wanted, node),
         StepKind.START: lambda: _start(wanted, node),
         StepKind.SWAP: lambda: _swap(wanted, node),
@@ -55,9 +55,9 @@ def start_command() -> str:
     return f"kafka-server-start.sh -daemon {PROPERTIES}"
 
 
-def _stop(wanted: Wanted, node: int) -> Words:
+def _stop(wanted: ReplacementRequest, node: int) -> StepText:
     gone = node not in wanted.joining
-    last = gone and wanted.kind in (Kind.PLANNED, Kind.SHRINK) and not wanted.auto_join
+    last = gone and wanted.kind in (ReplacementKind.PLANNED, ReplacementKind.SHRINK) and not wanted.auto_join
     title = f"stop controller {node}" + (" for good" if gone else "")
     risks = (
         ["it holds the leadership: another is elected within a few seconds"] if wanted.leader == node else []
@@ -65,11 +65,11 @@ def _stop(wanted: Wanted, node: int) -> Words:
     if gone and wanted.auto_join:
         risks.append("started again it adds itself again: take it out of the service manager")
     back = "start it again" if not last else "start it again: it is an observer, and can be added"
-    return Words(title, (stop_command(node),), "", f"node {node} fetches no more", tuple(risks), back)
+    return StepText(title, (stop_command(node),), "", f"node {node} fetches no more", tuple(risks), back)
 
 
-def _start(wanted: Wanted, node: int) -> Words:
-    disk = wanted.kind is Kind.DISK
+def _start(wanted: ReplacementRequest, node: int) -> StepText:
+    disk = wanted.kind is ReplacementKind.DISK
     own = wanted.endpoints_of(node)
     where = f"{own[0].listener}://{own[0].host}:{own[0].port}" if own else "CONTROLLER://HOST:PORT"
     settings = (
@@ -81,7 +81,7 @@ def _start(wanted: Wanted, node: int) -> Words:
         if disk
         else settings
     )
-    return Words(
+    return StepText(
         f"{'put the new disk in and start' if disk else 'format and start'} controller {node}",
         (*before, format_command(wanted.cluster_id), start_command()),
         "",
@@ -95,8 +95,8 @@ def _start(wanted: Wanted, node: int) -> Words:
     )
 
 
-def _swap(wanted: Wanted, node: int) -> Words:
-    return Words(
+def _swap(wanted: ReplacementRequest, node: int) -> StepText:
+    return StepText(
         f"replace the disk of controller {node}",
         (
             stop_command(node),
@@ -114,8 +114,8 @@ def _swap(wanted: Wanted, node: int) -> Words:
     )
 
 
-def _catch_up(node: int) -> Words:
-    return Words(
+def _catch_up(node: int) -> StepText:
+    return StepText(
         f"controller {node} catches up",
         (),
         "",
@@ -125,8 +125,8 @@ def _catch_up(node: int) -> Words:
     )
 
 
-def _add(node: int) -> Words:
-    return Words(
+def _add(node: int) -> StepText:
+    return StepText(
         f"make controller {node} a voter",
         (),
         f"AddRaftVoter {node}, with the directory id that it fetches with and the endpoints that answer",
@@ -139,7 +139,7 @@ def _add(node: int) -> Words:
     )
 
 
-def _remove(wanted: Wanted, node: int, key: ReplicaKey | None) -> Words:
+def _remove(wanted: ReplacementRequest, node: int, key: ReplicaKey | None) -> StepText:
     risks = []
     if wanted.leader == node:
         risks.append("it leads: it commits its own removal without its vote, resigns, and another is elected")
@@ -152,7 +152,7 @@ def _remove(wanted: Wanted, node: int, key: ReplicaKey | None) -> Words:
         if node in wanted.joining
         else f"start controller {node} with its disk: it is an observer; ktriage quorum add {node}"
     )
-    return Words(
+    return StepText(
         f"take voter {key} out",
         (),
         f"RemoveRaftVoter {node}, directory id {key.directory_id if key else ''}",
@@ -162,8 +162,8 @@ def _remove(wanted: Wanted, node: int, key: ReplicaKey | None) -> Words:
     )
 
 
-def _stay_out(node: int) -> Words:
-    return Words(
+def _stay_out(node: int) -> StepText:
+    return StepText(
         f"tell controller {node} not to join again",
         (
             f"# in {PROPERTIES}:",
@@ -178,9 +178,9 @@ def _stay_out(node: int) -> Words:
     )
 
 
-def _join(node: int, old: ReplicaKey | None) -> Words:
+def _join(node: int, old: ReplicaKey | None) -> StepText:
     first = f"removes {old}, then " if old is not None else ""
-    return Words(
+    return StepText(
         f"controller {node} joins by itself",
         (),
         f"nothing: with controller.quorum.auto.join.enable it {first}adds itself",
@@ -190,9 +190,9 @@ def _join(node: int, old: ReplicaKey | None) -> Words:
     )
 
 
-def _servers(wanted: Wanted) -> Words:
+def _servers(wanted: ReplacementRequest) -> StepText:
     value = ",".join(wanted.servers)
-    return Words(
+    return StepText(
         "change controller.quorum.bootstrap.servers everywhere",
         (
             "# on every broker and every controller, in the file that it is started with:",
@@ -209,11 +209,11 @@ def _servers(wanted: Wanted) -> Words:
     )
 
 
-def _check(wanted: Wanted) -> Words:
+def _check(wanted: ReplacementRequest) -> StepText:
     kept = ", ".join(str(v.key.id) for v in wanted.voters if v.key not in wanted.leaving)
     come = ", ".join(map(str, wanted.joining))
     voters = ", ".join(part for part in (kept, come) if part)
-    return Words(
+    return StepText(
         "look at what came of it",
         (),
         "",

@@ -8,8 +8,8 @@ from recovery.membership.quorum import (
     MembershipRules,
     Quorum,
     RaftError,
-    Refusal,
     TimeoutCause,
+    VoterChangeRefusal,
     caught_up,
     timed_out,
 )
@@ -49,7 +49,7 @@ class UpdateVoter(NamedTuple):
 
 def add_voter(
     quorum: Quorum, request: AddVoter, probe: VersionsProbe, rules: MembershipRules, *, to_leader: bool = True
-) -> VoterSet | Refusal:
+) -> VoterSet | VoterChangeRefusal:
     """The set with the voter added, to be committed by a majority of it, or the first check that fails."""
     voter = request.voter
     refusal = (
@@ -65,7 +65,9 @@ def add_voter(
     return quorum.voters.plus(voter) if refusal is None else refusal
 
 
-def remove_voter(quorum: Quorum, request: RemoveVoter, *, to_leader: bool = True) -> VoterSet | Refusal:
+def remove_voter(
+    quorum: Quorum, request: RemoveVoter, *, to_leader: bool = True
+) -> VoterSet | VoterChangeRefusal:
     """The set without the voter, to be committed by a majority of it, or the first check that fails.
 
     The id and the directory id must both be right, and the last voter cannot be removed.
@@ -86,7 +88,7 @@ def remove_voter(quorum: Quorum, request: RemoveVoter, *, to_leader: bool = True
 
 def update_voter(
     quorum: Quorum, request: UpdateVoter, rules: MembershipRules, *, to_leader: bool = True
-) -> VoterSet | Refusal:
+) -> VoterSet | VoterChangeRefusal:
     """The set with the voter's new endpoints and versions, or the first check that fails.
 
     Before kraft.version 1 the leader only keeps it in memory, by node id.
@@ -118,56 +120,58 @@ def update_voter(
     return _not_found(quorum, voter.key) if held is None else quorum.voters.updated(held, voter)
 
 
-def _addressed(quorum: Quorum, cluster_id: str | None, to_leader: bool) -> Refusal | None:
+def _addressed(quorum: Quorum, cluster_id: str | None, to_leader: bool) -> VoterChangeRefusal | None:
     return _cluster(quorum, cluster_id) or _leads(to_leader)
 
 
-def _cluster(quorum: Quorum, cluster_id: str | None) -> Refusal | None:
+def _cluster(quorum: Quorum, cluster_id: str | None) -> VoterChangeRefusal | None:
     if cluster_id is None or cluster_id == quorum.cluster_id:
         return None
-    return Refusal(
+    return VoterChangeRefusal(
         RaftError.INCONSISTENT_CLUSTER_ID, f"the cluster is {quorum.cluster_id}, not {cluster_id!r}"
     )
 
 
-def _epoch(quorum: Quorum, leader_epoch: int) -> Refusal | None:
+def _epoch(quorum: Quorum, leader_epoch: int) -> VoterChangeRefusal | None:
     if leader_epoch == quorum.leader_epoch:
         return None
     old = leader_epoch < quorum.leader_epoch
     error = RaftError.FENCED_LEADER_EPOCH if old else RaftError.UNKNOWN_LEADER_EPOCH
-    return Refusal(error, f"the leader epoch is {quorum.leader_epoch}, not {leader_epoch}")
+    return VoterChangeRefusal(error, f"the leader epoch is {quorum.leader_epoch}, not {leader_epoch}")
 
 
-def _leads(to_leader: bool) -> Refusal | None:
+def _leads(to_leader: bool) -> VoterChangeRefusal | None:
     if to_leader:
         return None
-    return Refusal(
+    return VoterChangeRefusal(
         RaftError.NOT_LEADER_OR_FOLLOWER, "the request went to a controller that is not the leader"
     )
 
 
-def _named(key: ReplicaKey) -> Refusal | None:
+def _named(key: ReplicaKey) -> VoterChangeRefusal | None:
     if key.directory_id:
         return None
-    return Refusal(RaftError.INVALID_REQUEST, f"voter {key} has no directory id")
+    return VoterChangeRefusal(RaftError.INVALID_REQUEST, f"voter {key} has no directory id")
 
 
-def _listening(quorum: Quorum, voter: Voter) -> Refusal | None:
+def _listening(quorum: Quorum, voter: Voter) -> VoterChangeRefusal | None:
     if any(endpoint.listener == quorum.default_listener for endpoint in voter.endpoints):
         return None
-    return Refusal(
+    return VoterChangeRefusal(
         RaftError.INVALID_REQUEST, f"voter {voter.key} has no endpoint for {quorum.default_listener}"
     )
 
 
-def _range_valid(voter: Voter) -> Refusal | None:
+def _range_valid(voter: Voter) -> VoterChangeRefusal | None:
     lowest, highest = voter.kraft_versions
     if 0 <= lowest <= highest:
         return None
-    return Refusal(RaftError.INVALID_REQUEST, f"{lowest} to {highest} is no range of kraft.version")
+    return VoterChangeRefusal(
+        RaftError.INVALID_REQUEST, f"{lowest} to {highest} is no range of kraft.version"
+    )
 
 
-def _ready(quorum: Quorum) -> Refusal | None:
+def _ready(quorum: Quorum) -> VoterChangeRefusal | None:
     if quorum.change_pending:
         return timed_out(TimeoutCause.CHANGE_PENDING)
     if quorum.high_watermark is None:
@@ -175,15 +179,15 @@ def _ready(quorum: Quorum) -> Refusal | None:
     return None
 
 
-def _reconfigurable(quorum: Quorum) -> Refusal | None:
+def _reconfigurable(quorum: Quorum) -> VoterChangeRefusal | None:
     if quorum.kraft_version >= 1:
         return None
-    return Refusal(
+    return VoterChangeRefusal(
         RaftError.UNSUPPORTED_VERSION, f"kraft.version is {quorum.kraft_version}: the voters are static"
     )
 
 
-def _settled(quorum: Quorum) -> Refusal | None:
+def _settled(quorum: Quorum) -> VoterChangeRefusal | None:
     if quorum.voters_committed:
         return None
     return timed_out(
@@ -191,14 +195,16 @@ def _settled(quorum: Quorum) -> Refusal | None:
     )
 
 
-def _not_duplicate(quorum: Quorum, key: ReplicaKey, rules: MembershipRules) -> Refusal | None:
+def _not_duplicate(quorum: Quorum, key: ReplicaKey, rules: MembershipRules) -> VoterChangeRefusal | None:
     known = quorum.voters.find(key) is not None
     if not known and (rules.duplicate_ids or not quorum.voters.has_id(key.id)):
         return None
-    return Refusal(RaftError.DUPLICATE_VOTER, f"node {key.id} is a voter: remove it before adding {key}")
+    return VoterChangeRefusal(
+        RaftError.DUPLICATE_VOTER, f"node {key.id} is a voter: remove it before adding {key}"
+    )
 
 
-def _new_voter_fit(quorum: Quorum, key: ReplicaKey, probe: VersionsProbe) -> Refusal | None:
+def _new_voter_fit(quorum: Quorum, key: ReplicaKey, probe: VersionsProbe) -> VoterChangeRefusal | None:
     if not probe.answered:
         return timed_out(TimeoutCause.UNREACHABLE, str(key))
     refusal = _supports(quorum, key, probe.kraft_versions)
@@ -209,12 +215,16 @@ def _new_voter_fit(quorum: Quorum, key: ReplicaKey, probe: VersionsProbe) -> Ref
     return None
 
 
-def _supports(quorum: Quorum, key: ReplicaKey, kraft_versions: tuple[int, int] | None) -> Refusal | None:
+def _supports(
+    quorum: Quorum, key: ReplicaKey, kraft_versions: tuple[int, int] | None
+) -> VoterChangeRefusal | None:
     if kraft_versions is not None and Voter(key, (), kraft_versions).supports(quorum.kraft_version):
         return None
-    return Refusal(RaftError.INVALID_REQUEST, f"{key} does not support kraft.version {quorum.kraft_version}")
+    return VoterChangeRefusal(
+        RaftError.INVALID_REQUEST, f"{key} does not support kraft.version {quorum.kraft_version}"
+    )
 
 
-def _not_found(quorum: Quorum, key: ReplicaKey) -> Refusal:
+def _not_found(quorum: Quorum, key: ReplicaKey) -> VoterChangeRefusal:
     voters = ", ".join(map(str, quorum.voters.keys))
-    return Refusal(RaftError.VOTER_NOT_FOUND, f"{key} cannot be taken from the voters {voters}")
+    return VoterChangeRefusal(RaftError.VOTER_NOT_FOUND, f"{key} cannot be taken from the voters {voters}")

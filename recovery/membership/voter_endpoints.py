@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recovery.membership.preflight import Limits, strength
+from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement_text import PROPERTIES, start_command, stop_command
 from recovery.membership.voters import Endpoint, VoterSet
@@ -18,7 +18,7 @@ def has_endpoints(quorum: Quorum, node: int, wanted: tuple[Endpoint, ...]) -> bo
 def may_restart(quorum: Quorum, node: int) -> str:
     """Why the voter must not be restarted now; empty where it may."""
     rest = VoterSet(tuple(v for v in quorum.voters.voters if v.key.id != node))
-    up = len(strength(quorum, rest, Limits()).up)
+    up = len(strength(quorum, rest, LivenessLimits()).up)
     if up >= quorum.voters.majority or len(quorum.voters.voters) == 1:
         return ""
     others = "1 other is" if up == 1 else f"{up} others are"

@@ -19,7 +19,7 @@ BATCH = 1000
 """Partitions per request: the limit of ElectLeaders v3, and what was tried on real clusters."""
 
 
-class Request(NamedTuple):
+class PlannedRequest(NamedTuple):
     """One request; ``body`` has Kafka's own field names, times in ms."""
 
     name: str
@@ -33,7 +33,9 @@ class Request(NamedTuple):
         return f"{self.name}: {self.purpose}, {self.partitions} partition{plural}\n{json.dumps(self.body)}"
 
 
-def requests(plan: Plan, native: bool, batch: int = BATCH, timeout_ms: int = 60_000) -> Iterator[Request]:
+def requests(
+    plan: Plan, native: bool, batch: int = BATCH, timeout_ms: int = 60_000
+) -> Iterator[PlannedRequest]:
     """Every request, in the order they go out.
 
     As the cluster stood when the plan was made: a row whose fences fail by then is left out of its batch.
@@ -53,7 +55,7 @@ def requests(plan: Plan, native: bool, batch: int = BATCH, timeout_ms: int = 60_
 
 def _reassign(
     rows: Sequence[PlanRow], purpose: str, replicas: Callable[[PlanRow], tuple[int, ...]], timeout_ms: int
-) -> Request:
+) -> PlannedRequest:
     topics = [
         {
             "name": topic,
@@ -64,19 +66,19 @@ def _reassign(
         for topic, group in _by_topic(rows)
     ]
     body = {"timeoutMs": timeout_ms, "allowReplicationFactorChange": False, "topics": topics}
-    return Request("AlterPartitionReassignments", purpose, len(rows), body)
+    return PlannedRequest("AlterPartitionReassignments", purpose, len(rows), body)
 
 
-def _elect(rows: Sequence[PlanRow], timeout_ms: int) -> Request:
+def _elect(rows: Sequence[PlanRow], timeout_ms: int) -> PlannedRequest:
     topics = [
         {"topic": topic, "partitions": [row.tp.partition for row in group]}
         for topic, group in _by_topic(rows)
     ]
     body = {"electionType": "unclean", "topicPartitions": topics, "timeoutMs": timeout_ms}
-    return Request("ElectLeaders", "elect the first live replica", len(rows), body)
+    return PlannedRequest("ElectLeaders", "elect the first live replica", len(rows), body)
 
 
-def _designate(rows: Sequence[PlanRow], timeout_ms: int) -> Request:
+def _designate(rows: Sequence[PlanRow], timeout_ms: int) -> PlannedRequest:
     topics = []
     for topic, group in _by_topic(rows):
         own = list(group)
@@ -88,7 +90,7 @@ def _designate(rows: Sequence[PlanRow], timeout_ms: int) -> Request:
             }
         )
     body = {"electionType": "designated", "topicPartitions": topics, "timeoutMs": timeout_ms}
-    return Request("ElectLeaders", "elect the designated leaders", len(rows), body)
+    return PlannedRequest("ElectLeaders", "elect the designated leaders", len(rows), body)
 
 
 def _by_topic(rows: Sequence[PlanRow]) -> Iterator[tuple[str, Iterator[PlanRow]]]:

@@ -24,7 +24,7 @@ _TOPIC = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
 _SHOWN = 40
 
 
-class Wrong(Exception):
+class FieldError(Exception):
     """A value at ``path`` is not what it should be. Stays among the readers: they raise PlanError."""
 
     def __init__(self, path: str, problem: str) -> None:
@@ -32,9 +32,9 @@ class Wrong(Exception):
         self.path = path
         self.problem = problem
 
-    def under(self, parent: str) -> Wrong:
+    def under(self, parent: str) -> FieldError:
         """The same, seen from the object that holds ``parent``."""
-        return Wrong(f"{parent}{self.path}", self.problem)
+        return FieldError(f"{parent}{self.path}", self.problem)
 
     def __str__(self) -> str:
         where = self.path.removeprefix(".")
@@ -94,9 +94,9 @@ def brokers(fields: Object, key: str) -> tuple[int, ...]:
     ids: list[int] = []
     for value in items(fields, key):
         if type(value) is not int or not 0 <= value <= MAX_INT32:
-            raise Wrong(f".{key}", f"expected broker ids (integers from 0), not {shown(value)}")
+            raise FieldError(f".{key}", f"expected broker ids (integers from 0), not {shown(value)}")
         if value in ids:
-            raise Wrong(f".{key}", f"broker {value} stands in it twice")
+            raise FieldError(f".{key}", f"broker {value} stands in it twice")
         ids.append(value)
     return tuple(ids)
 
@@ -115,7 +115,7 @@ def objects(fields: Object, key: str, read: Callable[[Object], T]) -> tuple[T, .
     for index, value in enumerate(items(fields, key)):
         try:
             values.append(read(as_object(value)))
-        except Wrong as wrong:
+        except FieldError as wrong:
             raise wrong.under(f".{key}[{index}]") from None
     return tuple(values)
 
@@ -124,7 +124,7 @@ def as_object(value: object) -> Object:
     """``value`` as an object's fields."""
     if type(value) is dict:
         return value
-    raise Wrong("", f"expected an object, not {shown(value)}")
+    raise FieldError("", f"expected an object, not {shown(value)}")
 
 
 def spans(fields: Object, key: str) -> tuple[EpochSpan, ...]:
@@ -141,7 +141,7 @@ def _span(key: str, value: object) -> EpochSpan:
             and 0 <= start < end <= MAX_INT64
         ):
             return EpochSpan(epoch, start, end)
-    raise Wrong(f".{key}", f"expected [epoch, start, end] with rising offsets, not {shown(value)}")
+    raise FieldError(f".{key}", f"expected [epoch, start, end] with rising offsets, not {shown(value)}")
 
 
 def topic_partition(fields: Object) -> TopicPartition:
@@ -172,7 +172,7 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _expected(fields: Object, key: str, what: str) -> Wrong:
+def _expected(fields: Object, key: str, what: str) -> FieldError:
     if key not in fields:
-        return Wrong(f".{key}", f"is missing; expected {what}")
-    return Wrong(f".{key}", f"expected {what}, not {shown(fields[key])}")
+        return FieldError(f".{key}", f"is missing; expected {what}")
+    return FieldError(f".{key}", f"expected {what}, not {shown(fields[key])}")

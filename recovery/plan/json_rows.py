@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
-from recovery.plan.json_fields import Object, Wrong, as_object
+from recovery.plan.json_fields import FieldError, Object, as_object
 from recovery.plan.values import PlanError
 
 Readers = Mapping[str, Callable[[Object], object]]
@@ -74,7 +74,7 @@ def _list(text: str, at: int, key: str, reader: Callable[[Object], object]) -> t
         value, at = _decode(text, at)
         try:
             values.append(reader(as_object(value)))
-        except Wrong as wrong:
+        except FieldError as wrong:
             raise PlanError(f"{_line(text, here)}: {wrong.under(f'.{key}[{len(values)}]')}") from None
         at = _after(text, at, "]")
     return values, at + 1
@@ -96,7 +96,7 @@ def _after(text: str, at: int, closing: str) -> int:
 def _decode(text: str, at: int) -> tuple[object, int]:
     try:
         return _decoder.raw_decode(text, at)
-    except Wrong as wrong:
+    except FieldError as wrong:
         raise PlanError(f"{_line(text, at)}: {wrong}") from None
     except RecursionError:
         raise PlanError(f"{_line(text, at)}: nested too deep") from None
@@ -111,12 +111,12 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(fields) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise Wrong("", f'the key "{twice}" stands twice in one object')
+        raise FieldError("", f'the key "{twice}" stands twice in one object')
     return fields
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise Wrong("", f"{constant} is not JSON")
+    raise FieldError("", f"{constant} is not JSON")
 
 
 _decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_refuse)

@@ -9,7 +9,7 @@ from recovery.model import NO_LEADER, Lineage, Replica, Standing, Survey, TopicP
 from recovery.plan.marks import Mark
 from recovery.plan.values import BarePlan, Header, NotElected, Plan, PlanCandidate, PlanError, PlanRow, Silent
 from recovery.ranking import Candidate, Ranking, rank
-from recovery.strategy import Decision, Strategy, Verdict, decide, election_order
+from recovery.strategy import Decision, DecisionKind, Strategy, decide, election_order
 
 _NO_MARKS: Mapping[str, tuple[Mark, ...]] = {}
 
@@ -31,7 +31,7 @@ def make_plan(
         if tp in seen:
             raise PlanError(f"{tp} was chosen for twice")
         seen.add(tp)
-        if decision.verdict is Verdict.ELECT:
+        if decision.verdict is DecisionKind.ELECT:
             rows.append(_row(survey, decision, header.ranking, marks.get(tp.topic, ())))
         else:
             not_elected.append(
@@ -63,7 +63,7 @@ def plan_of_bare(
         marks,
     )
     missing = tuple(
-        NotElected(row.tp, Verdict.REFUSED, (), "the partition does not exist or may not be seen")
+        NotElected(row.tp, DecisionKind.REFUSED, (), "the partition does not exist or may not be seen")
         for row in bare.rows
         if row.tp not in found
     )
@@ -73,15 +73,15 @@ def plan_of_bare(
 def designate(survey: Survey, leader: int, ranking: Ranking) -> Decision:
     """The decision to elect ``leader`` because somebody says so; REFUSED with the reason where it cannot be."""
     decision = decide(survey, ranking, Strategy.AGGRESSIVE)
-    if decision.leader == leader or decision.verdict is not Verdict.ELECT:
+    if decision.leader == leader or decision.verdict is not DecisionKind.ELECT:
         return decision
     ranked = rank(survey, ranking)
     problem = str(ranked) if isinstance(ranked, Unknown) else _cannot_lead(survey, ranked, leader)
     if isinstance(ranked, Unknown) or problem:
-        return Decision(Verdict.REFUSED, NO_LEADER, (), (), problem, None)
+        return Decision(DecisionKind.REFUSED, NO_LEADER, (), (), problem, None)
     other = decision.other_ranking_leader
     return Decision(
-        Verdict.ELECT,
+        DecisionKind.ELECT,
         leader,
         election_order(survey, ranked, leader),
         (),

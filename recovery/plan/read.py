@@ -15,8 +15,8 @@ from recovery.plan.edit import led_by
 from recovery.plan.json_fields import (
     MAX_INT32,
     MAX_INT64,
+    FieldError,
     Object,
-    Wrong,
     as_object,
     brokers,
     choice,
@@ -45,7 +45,7 @@ from recovery.plan.values import (
     Silent,
 )
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy, Verdict
+from recovery.strategy import DecisionKind, Strategy
 
 _OURS = ("formatVersion", "planId", "clusterId", "ranking", "notElected")
 
@@ -60,7 +60,7 @@ def from_json(text: str) -> Plan | BarePlan:
         if any(f'"{key}"' in text for key in _OURS):
             return _plan(read_document(text, {"partitions": _row, "notElected": _not_elected}))
         return _bare(read_document(text, {"partitions": _bare_row}))
-    except Wrong as wrong:
+    except FieldError as wrong:
         raise PlanError(str(wrong)) from None
 
 
@@ -75,7 +75,7 @@ R = TypeVar("R", bound=_Row)
 def _plan(fields: Object) -> Plan:
     version = integer(fields, "formatVersion", 1)
     if version != FORMAT_VERSION:
-        raise Wrong(
+        raise FieldError(
             ".formatVersion", f"this version of the tool reads {FORMAT_VERSION}, the file has {version}"
         )
     header = _header(fields)
@@ -88,14 +88,14 @@ def _plan(fields: Object) -> Plan:
     )
     not_elected = tuple(_each_once(fields, "notElected", NotElected, seen))
     if not seen:
-        raise Wrong(".partitions", "the plan names no partition")
+        raise FieldError(".partitions", "the plan names no partition")
     return Plan(header, rows, not_elected)
 
 
 def _bare(fields: Object) -> BarePlan:
     rows = tuple(_each_once(fields, "partitions", BareRow, set()))
     if not rows:
-        raise Wrong(".partitions", "the file names no partition")
+        raise FieldError(".partitions", "the file names no partition")
     return BarePlan(rows)
 
 
@@ -108,7 +108,7 @@ def _each_once(fields: Object, key: str, kind: type[R], seen: set[TopicPartition
     for index, row in enumerate(items(fields, key)):
         assert isinstance(row, kind)
         if row.tp in seen:
-            raise Wrong(f".{key}[{index}]", f"{row.tp} stands in the file twice")
+            raise FieldError(f".{key}[{index}]", f"{row.tp} stands in the file twice")
         seen.add(row.tp)
         yield row
 
@@ -133,7 +133,7 @@ def _moment(fields: Object, key: str) -> datetime:
             return moment.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    raise Wrong(f".{key}", f"expected a time like 2026-01-31T12:00:00Z, not {shown(value)}")
+    raise FieldError(f".{key}", f"expected a time like 2026-01-31T12:00:00Z, not {shown(value)}")
 
 
 class _Designated(NamedTuple):
@@ -170,14 +170,14 @@ def _row(fields: Object) -> _Designated:
             _marks(fields) if "marks" in fields else (),
             integer(fields, "otherRankingLeader", 0, MAX_INT32) if "otherRankingLeader" in fields else None,
         )
-    except Wrong as wrong:
-        raise Wrong(wrong.path, f"{wrong.problem} ({tp})") from None
+    except FieldError as wrong:
+        raise FieldError(wrong.path, f"{wrong.problem} ({tp})") from None
     return _Designated(row, leader)
 
 
 def _check_order(replicas: tuple[int, ...], order: tuple[int, ...]) -> None:
     if order != replicas and sorted(order) != sorted(replicas):
-        raise Wrong(".order", f"expected the replicas {list(replicas)} in some order, not {list(order)}")
+        raise FieldError(".order", f"expected the replicas {list(replicas)} in some order, not {list(order)}")
 
 
 def _led(index: int, designated: _Designated, ranking: Ranking) -> PlanRow:
@@ -189,7 +189,7 @@ def _led(index: int, designated: _Designated, ranking: Ranking) -> PlanRow:
     try:
         return led_by(row, leader, ranking)
     except PlanError as error:
-        raise Wrong(f".partitions[{index}].designatedLeader", f"{error} ({row.tp})") from None
+        raise FieldError(f".partitions[{index}].designatedLeader", f"{error} ({row.tp})") from None
 
 
 def _check_each_once(
@@ -201,18 +201,18 @@ def _check_each_once(
         return
     for broker in told:
         if broker not in replicas:
-            raise Wrong(".candidates", f"broker {broker} is not in the replica set {list(replicas)}")
+            raise FieldError(".candidates", f"broker {broker} is not in the replica set {list(replicas)}")
         if told.count(broker) > 1:
-            raise Wrong(".candidates", f"broker {broker} stands twice among candidates and silent")
+            raise FieldError(".candidates", f"broker {broker} stands twice among candidates and silent")
     missing = next(broker for broker in replicas if broker not in told)
-    raise Wrong(".candidates", f"replica {missing} is neither a candidate nor silent")
+    raise FieldError(".candidates", f"replica {missing} is neither a candidate nor silent")
 
 
 def _check_bounds(candidates: tuple[PlanCandidate, ...], unanswered: tuple[Silent, ...]) -> None:
     """What a silent replica holds nobody knows: a loss with an upper bound was written by hand."""
     if unanswered and any(candidate.loss.at_most is not None for candidate in candidates):
         names = ", ".join(str(silent.broker) for silent in unanswered)
-        raise Wrong(
+        raise FieldError(
             ".candidates", f"a loss has an upper bound, although nobody knows what broker {names} holds"
         )
 
@@ -263,7 +263,7 @@ def _loss(value: object) -> Loss:
             integer(fields, "firstMs") if "firstMs" in fields else None,
             integer(fields, "lastMs") if "lastMs" in fields else None,
         )
-    except Wrong as wrong:
+    except FieldError as wrong:
         raise wrong.under(".loss") from None
 
 
@@ -274,7 +274,7 @@ def _marks(fields: Object) -> tuple[Mark, ...]:
 def _not_elected(fields: Object) -> NotElected:
     return NotElected(
         topic_partition(fields),
-        choice(fields, "verdict", Verdict),
+        choice(fields, "verdict", DecisionKind),
         brokers(fields, "waitsFor"),
         text(fields, "reason"),
         integer(fields, "leader", 0, MAX_INT32) if "leader" in fields else NO_LEADER,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from recovery.loss import Branch, Loss, branches
 from recovery.model import EpochSpan, Standing, TopicPartition
 from recovery.plan.values import Plan, PlanCandidate, PlanRow, Successor
-from recovery.strategy import Verdict
+from recovery.strategy import DecisionKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Summary:
 
     topics: int
     elect: int
-    not_elected: Mapping[Verdict, int]
+    not_elected: Mapping[DecisionKind, int]
     lossless: int
     may_lose: int
     unknown: int

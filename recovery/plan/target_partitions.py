@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from recovery.model import TopicPartition
 from recovery.plan.json_fields import (
     MAX_INT32,
+    FieldError,
     Object,
-    Wrong,
     as_object,
     integer,
     items,
@@ -35,14 +35,14 @@ def targets(document: str, *, leaders_refused: bool = False) -> tuple[TopicParti
     def entry(fields: Object) -> tuple[TopicPartition, ...]:
         named = tuple(_entry(fields))
         if leaders_refused and any(key in fields for key in _LEADER_KEYS):
-            raise Wrong(".designatedLeader", _LEADER_REFUSED.format(named[0]))
+            raise FieldError(".designatedLeader", _LEADER_REFUSED.format(named[0]))
         return named
 
     try:
         groups = objects(as_object(parse(document)), "partitions", entry)
         named = tuple(tp for group in groups for tp in group)
         _check(named)
-    except Wrong as wrong:
+    except FieldError as wrong:
         raise PlanError(str(wrong)) from None
     return named
 
@@ -58,14 +58,14 @@ def _entry(fields: Object) -> Iterator[TopicPartition]:
         yield topic_partition(fields)
         return
     if "partition" in fields:
-        raise Wrong(".partition", 'expected either "partition" or "partitions", not both')
+        raise FieldError(".partition", 'expected either "partition" or "partitions", not both')
     name = topic(fields)
     numbers = items(fields, "partitions")
     if not numbers:
-        raise Wrong(".partitions", f"no partition of {name} is named")
+        raise FieldError(".partitions", f"no partition of {name} is named")
     for index, number in enumerate(numbers):
         if type(number) is not int or not 0 <= number <= MAX_INT32:
-            raise Wrong(
+            raise FieldError(
                 f".partitions[{index}]", f"expected an integer from 0 to {MAX_INT32}, not {shown(number)}"
             )
         yield TopicPartition(name, integer({"partition": number}, "partition"))
@@ -73,9 +73,9 @@ def _entry(fields: Object) -> Iterator[TopicPartition]:
 
 def _check(named: tuple[TopicPartition, ...]) -> None:
     if not named:
-        raise Wrong(".partitions", "the file names no partition")
+        raise FieldError(".partitions", "the file names no partition")
     seen: set[TopicPartition] = set()
     for tp in named:
         if tp in seen:
-            raise Wrong("", f"{tp} stands in the file twice")
+            raise FieldError("", f"{tp} stands in the file twice")
         seen.add(tp)

@@ -12,7 +12,7 @@ from recovery.loss import Loss
 from recovery.model import NO_LEADER, Standing, TopicPartition
 from recovery.plan.marks import Mark
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy, Verdict
+from recovery.strategy import DecisionKind, Strategy
 
 FORMAT_VERSION = 1
 
@@ -191,7 +191,7 @@ class NotElected(NamedTuple):
     """A partition for which nobody is to be elected, and why; ``leader`` is set where it is online."""
 
     tp: TopicPartition
-    verdict: Verdict
+    verdict: DecisionKind
     waits_for: tuple[int, ...]
     reason: str
     leader: int = NO_LEADER

@@ -12,7 +12,7 @@ from backends.base.errors import Unreachable
 from console.app.session import poller as poller_module
 from console.app.session.poller import Poller
 from console.app.session.view import Link, View, Wanted
-from recovery.membership.quorum_without_leader import Lost
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import TopicPartition
 
 
@@ -26,7 +26,7 @@ class Cluster:
         self.let = asyncio.Event()
         self.let.set()
         self.problem: Exception | None = None
-        self.lost: Lost | None = None
+        self.lost: QuorumWithoutLeader | None = None
 
     async def whole(self, before: View, _wanted: Wanted, generation: int) -> View:
         return await self._answer("whole", before, generation)
@@ -116,7 +116,7 @@ async def test_without_a_leader_the_next_look_comes_as_usual_however_long_this_o
 ) -> None:
     stage.poller.start()
     await stage.until(lambda: len(stage.shown) == 1)
-    stage.cluster.lost = Lost("c", (), False, "") if leaderless else None
+    stage.cluster.lost = QuorumWithoutLeader("c", (), False, "") if leaderless else None
     stage.cluster.let.clear()
     stage.poller.ask()
     await stage.until(lambda: len(stage.cluster.asked) == 2)

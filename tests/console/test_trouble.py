@@ -7,7 +7,7 @@ from pathlib import Path
 from console.app.main_screen.quorum_view import quorum_view
 from console.app.session.view import Link
 from console.target import resolve
-from recovery.membership.quorum_without_leader import Host, Lost
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey
 from recovery.model import TopicPartition, Unknown, Why
 from tests.console.faults import answers_again, hangs, happens, passes, scenario
@@ -276,7 +276,7 @@ async def test_a_broker_that_died_is_no_ghost() -> None:
 
 
 def test_controllers_that_are_known_by_their_addresses_only_are_rows_of_their_own() -> None:
-    hosts = tuple(Host(ReplicaKey(-1), f"kafka-{n}:9093", False, "refused", -1, -1) for n in (1, 2))
-    shown = quorum_view(Lost("c", hosts, False, ""), ())
+    hosts = tuple(VoterHost(ReplicaKey(-1), f"kafka-{n}:9093", False, "refused", -1, -1) for n in (1, 2))
+    shown = quorum_view(QuorumWithoutLeader("c", hosts, False, ""), ())
     assert len({member.key for member in shown.members}) == 2
     assert not shown.healthy

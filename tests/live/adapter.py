@@ -11,7 +11,7 @@ from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from recovery.model import Lineage, Survey, TopicPartition
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy, Verdict, decide
+from recovery.strategy import DecisionKind, Strategy, decide
 from testbed.kafka import KafkaCluster
 
 
@@ -60,7 +60,7 @@ async def survey(
 def designation(row: Survey, ranking: Ranking = Ranking.LAST_RECORD) -> Designation:
     """The aggressive choice for one surveyed partition, with its fences."""
     decision = decide(row, ranking, Strategy.AGGRESSIVE)
-    assert decision.verdict is Verdict.ELECT, decision
+    assert decision.verdict is DecisionKind.ELECT, decision
     logs: dict[int, tuple[int | None, int]] = {}
     for replica in row.replicas:
         log = row.log(replica.broker)

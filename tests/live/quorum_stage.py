@@ -17,7 +17,7 @@ from backends.base.errors import BackendError
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.live.quorum_backend import QuorumOnly
-from recovery.membership.preflight import Limits, Strength, strength
+from recovery.membership.preflight import LivenessLimits, VoterSetStrength, strength
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import MemberRole, MemberState, health
 from testbed.kafka import KafkaCluster, wait_until
@@ -105,11 +105,11 @@ class Watched:
     def leader(self) -> int:
         return self.until(lambda q: q.leader.id, "a leader")
 
-    def all_up(self) -> Strength:
+    def all_up(self) -> VoterSetStrength:
         """What the voters stand, once every one of them is up."""
 
-        def seen(quorum: Quorum) -> Strength | None:
-            found = strength(quorum, quorum.voters, Limits())
+        def seen(quorum: Quorum) -> VoterSetStrength | None:
+            found = strength(quorum, quorum.voters, LivenessLimits())
             return None if found.down else found
 
         return self.until(seen, "every voter to be up")
@@ -118,7 +118,7 @@ class Watched:
         """The directory with which the node fetches as an observer, once it keeps up."""
 
         def seen(quorum: Quorum) -> str | None:
-            found = health(quorum, Limits())
+            found = health(quorum, LivenessLimits())
             mine = [m for m in found.members if m.key.id == node and m.role is not MemberRole.VOTER]
             return next((m.key.directory_id for m in mine if m.state is MemberState.CAUGHT_UP), None)
 
@@ -127,7 +127,7 @@ class Watched:
     def silent(self, node: int) -> None:
         """Until the voter of that node fetches no more."""
         self.until(
-            lambda q: node in {key.id for key in strength(q, q.voters, Limits()).down},
+            lambda q: node in {key.id for key in strength(q, q.voters, LivenessLimits()).down},
             f"node {node} to be silent",
         )
 
@@ -135,7 +135,7 @@ class Watched:
         """Until the node is listed as one that fetches no more."""
 
         def seen(quorum: Quorum) -> bool:
-            mine = [m for m in health(quorum, Limits()).members if m.key.id == node]
+            mine = [m for m in health(quorum, LivenessLimits()).members if m.key.id == node]
             return any(m.state is MemberState.GHOST for m in mine)
 
         self.until(seen, f"node {node} to be a ghost")

@@ -10,7 +10,7 @@ from backends.base.answers import Depth, Outcome
 from backends.live.adapter import LiveBackend
 from recovery.model import Lineage, Standing, TopicPartition, Unknown
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy, Verdict, decide
+from recovery.strategy import DecisionKind, Strategy, decide
 from testbed.kafka import ClusterSpec, KafkaCluster
 from testbed.kafka.log_files import read_log
 from tests.live import stage
@@ -63,7 +63,7 @@ async def test_every_log_is_told_and_what_is_not_offered_is_said(
         assert told is not None and told.log_end_offset == disk.end
         assert told.lineage == Lineage(disk.last_epoch, disk.spans, 0)
     waiting = decide(found, Ranking.LAST_RECORD, Strategy.BALANCED)
-    assert (waiting.verdict, waiting.waits_for) == (Verdict.WAIT, (2,))
+    assert (waiting.verdict, waiting.waits_for) == (DecisionKind.WAIT, (2,))
 
 
 async def test_the_chosen_leads_and_the_order_is_restored(

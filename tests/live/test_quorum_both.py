@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import pytest
 
 from backends.base.errors import BackendError
-from backends.base.membership import Answer, Membership
+from backends.base.membership import ChangeAnswer, Membership
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.quorum.quorum_log import QuorumLog
 from backends.simulator.scenario.files import BUILT_IN, parse
@@ -129,7 +129,7 @@ async def key(side: Side, node: int, *, voter: bool) -> ReplicaKey:
     raise AssertionError(f"{node} does not fetch")
 
 
-async def add(side: Side, node: int) -> Answer:
+async def add(side: Side, node: int) -> ChangeAnswer:
     held = await key(side, node, voter=False)
     voter = Voter(held, (side.endpoint(node),))
     membership = side.membership
@@ -140,7 +140,7 @@ async def add(side: Side, node: int) -> Answer:
     )
 
 
-async def remove(side: Side, node: int) -> Answer:
+async def remove(side: Side, node: int) -> ChangeAnswer:
     held = await key(side, node, voter=True)
     membership = side.membership
     return await lasting(
@@ -150,7 +150,7 @@ async def remove(side: Side, node: int) -> Answer:
     )
 
 
-async def remove_stranger(side: Side, node: int) -> Answer:
+async def remove_stranger(side: Side, node: int) -> ChangeAnswer:
     stranger = replace_id(await key(side, node, voter=True))
     membership = side.membership
     return await lasting(
@@ -162,7 +162,7 @@ def replace_id(held: ReplicaKey) -> ReplicaKey:
     return held._replace(directory_id="AAAAAAAAAAAAAAAAAAAAAQ")
 
 
-Step = Callable[[Side, int], Awaitable[Answer | None]]
+Step = Callable[[Side, int], Awaitable[ChangeAnswer | None]]
 
 
 async def spare_starts(side: Side, _leader: int) -> None:
@@ -171,7 +171,7 @@ async def spare_starts(side: Side, _leader: int) -> None:
     await key(side, SPARE, voter=False)
 
 
-async def spare_added(side: Side, _leader: int) -> Answer:
+async def spare_added(side: Side, _leader: int) -> ChangeAnswer:
     return await add(side, SPARE)
 
 
@@ -191,23 +191,23 @@ async def its_new_disk(side: Side, leader: int) -> None:
     await key(side, node, voter=False)
 
 
-async def added_too_early(side: Side, leader: int) -> Answer:
+async def added_too_early(side: Side, leader: int) -> ChangeAnswer:
     return await add(side, follower(leader))
 
 
-async def wrong_directory(side: Side, leader: int) -> Answer:
+async def wrong_directory(side: Side, leader: int) -> ChangeAnswer:
     return await remove_stranger(side, follower(leader))
 
 
-async def old_disk_removed(side: Side, leader: int) -> Answer:
+async def old_disk_removed(side: Side, leader: int) -> ChangeAnswer:
     return await remove(side, follower(leader))
 
 
-async def new_disk_added(side: Side, leader: int) -> Answer:
+async def new_disk_added(side: Side, leader: int) -> ChangeAnswer:
     return await add(side, follower(leader))
 
 
-async def leader_removed(side: Side, leader: int) -> Answer:
+async def leader_removed(side: Side, leader: int) -> ChangeAnswer:
     return await remove(side, leader)
 
 

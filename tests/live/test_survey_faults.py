@@ -12,7 +12,7 @@ from backends.base.answers import Depth, Outcome, SurveyRequest, SurveyResult
 from backends.live.adapter import LiveBackend
 from recovery.model import Lineage, PartitionState, ReplicaLog, Standing, TopicPartition, Unknown, Why
 from recovery.ranking import Ranking, rank
-from recovery.strategy import Strategy, Verdict, decide
+from recovery.strategy import DecisionKind, Strategy, decide
 from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live import stage
 from tests.live.adapter import Record, designation, live, survey
@@ -143,7 +143,7 @@ async def test_a_broker_killed_in_the_middle_keeps_what_it_said_and_costs_nothin
                         assert told.why is Why.NOT_ANSWERED and "broker 2 at" in told.detail
             lone = await ask(backend, (await backend.partitions([LONE])).states, PATIENT)
         decision = decide(lone.surveys[0], Ranking.LAST_RECORD, Strategy.AGGRESSIVE)
-        assert (decision.verdict, decision.reason) == (Verdict.NO_CANDIDATE, "no replica answered")
+        assert (decision.verdict, decision.reason) == (DecisionKind.NO_CANDIDATE, "no replica answered")
     finally:
         stage.start(cluster, 2)
 

@@ -25,7 +25,7 @@ from pipeline.snapshot_sources import find
 from pipeline.storage import StoragePath, storage_path
 from recovery.model import Survey
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy, Verdict
+from recovery.strategy import DecisionKind, Strategy
 from tests.pipeline.stories import Diary, partition
 from tests.pipeline.surveys import NOON, surveys, write
 
@@ -180,7 +180,7 @@ def test_a_plan_is_made_of_a_result_that_has_broken_rows(spark: Any, tmp_path: P
     names = plan_job.run(spark, find([root]), *WAYS, root / "out", everything=False)
     made = plan_of(result_of(root, names), "c", "me")
     assert [row.tp.partition for row in made.rows] == [3]
-    assert [(row.tp.partition, row.verdict) for row in made.not_elected] == [(2, Verdict.REFUSED)]
+    assert [(row.tp.partition, row.verdict) for row in made.not_elected] == [(2, DecisionKind.REFUSED)]
 
 
 def test_a_run_that_is_repeated_gives_the_same(spark: Any, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from backends.base.errors import BackendError, NoLeader
-from backends.base.membership import Answer, Ended, Membership
+from backends.base.membership import ChangeAnswer, ChangeEnd, Membership
 from backends.base.protocol import Backend
 from backends.live.adapter import LiveBackend
 from backends.simulator.adapter import SimulatorBackend
@@ -100,17 +100,17 @@ class Controllers:
             assert wanted is not None
             answer = await self._change(membership_of(backend), wanted, add=step.add_voter is not None)
             if wanted.refused is None:
-                assert answer.ended is Ended.DONE, answer
+                assert answer.ended is ChangeEnd.DONE, answer
             else:
-                assert (answer.ended, answer.error) == (Ended.REFUSED, wanted.refused), answer
+                assert (answer.ended, answer.error) == (ChangeEnd.REFUSED, wanted.refused), answer
 
-    async def _change(self, membership: Membership, wanted: VoterChange, *, add: bool) -> Answer:
+    async def _change(self, membership: Membership, wanted: VoterChange, *, add: bool) -> ChangeAnswer:
         def done(quorum: Quorum) -> bool:
             return wanted.refused is None and quorum.voters.has_id(self.ids[wanted.controller]) is add
 
         return await lasting(membership, lambda: self._send(membership, wanted, add=add), done)
 
-    async def _send(self, membership: Membership, wanted: VoterChange, *, add: bool) -> Answer:
+    async def _send(self, membership: Membership, wanted: VoterChange, *, add: bool) -> ChangeAnswer:
         controller = self.ids[wanted.controller]
         if add:
             return await membership.add_voter(self.hosts.voter(controller), Record())
@@ -121,8 +121,8 @@ class Controllers:
 
 
 async def lasting(
-    membership: Membership, send: Callable[[], Awaitable[Answer]], done: Callable[[Quorum], bool]
-) -> Answer:
+    membership: Membership, send: Callable[[], Awaitable[ChangeAnswer]], done: Callable[[Quorum], bool]
+) -> ChangeAnswer:
     """The answer that lasts: after a passing one an operator looks whether it is ``done``, and asks again."""
     answer = await send()
     for _ in range(RETRIES):
@@ -134,7 +134,7 @@ async def lasting(
         except BackendError:
             continue  # nobody leads
         if done(quorum):
-            return Answer(Ended.DONE)  # it was written before the answer was lost with the leader
+            return ChangeAnswer(ChangeEnd.DONE)  # it was written before the answer was lost with the leader
         answer = await send()
     return answer
 

@@ -22,7 +22,7 @@ from backends.simulator.served.frame_faults import Change
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import Lineage, ReplicaLog, Unknown, Why
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy, Verdict, decide
+from recovery.strategy import DecisionKind, Strategy, decide
 from tests.wire import faults
 from tests.wire.faults import GREETING, HIDDEN, SCENARIO, besides, only, slow, spoilt, stage
 
@@ -67,7 +67,7 @@ def one_clear_line(contact: Contact | None) -> str:
 def elected(result: SurveyResult, strategy: Strategy) -> list[int]:
     """Whom the strategy would elect."""
     told = [decide(survey, Ranking.LAST_RECORD, strategy) for survey in result.surveys]
-    return [decision.leader for decision in told if decision.verdict is Verdict.ELECT]
+    return [decision.leader for decision in told if decision.verdict is DecisionKind.ELECT]
 
 
 def truth(log: ReplicaLog | Unknown) -> tuple[int, int] | None:
@@ -167,8 +167,8 @@ async def test_where_the_epoch_of_the_last_record_may_not_be_asked_for_last_reco
         result = await on.survey(await on.offline())
         assert {contact.call for contact in result.contacts if contact.problem is None} == {NATIVE}
         for survey in result.surveys:
-            assert decide(survey, Ranking.LAST_RECORD, Strategy.AGGRESSIVE).verdict is Verdict.REFUSED
-            assert decide(survey, Ranking.SPECIFICATION, Strategy.AGGRESSIVE).verdict is Verdict.ELECT
+            assert decide(survey, Ranking.LAST_RECORD, Strategy.AGGRESSIVE).verdict is DecisionKind.REFUSED
+            assert decide(survey, Ranking.SPECIFICATION, Strategy.AGGRESSIVE).verdict is DecisionKind.ELECT
 
 
 async def test_who_may_not_use_the_native_calls_gets_the_same_by_the_others() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backends.base.errors import NotAllowed
-from backends.base.membership import KRAFT_VERSION, Answer, Ended
+from backends.base.membership import KRAFT_VERSION, ChangeAnswer, ChangeEnd
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
@@ -30,7 +30,7 @@ class Written:
         pass
 
 
-async def asked(served: ServedCluster, feature: str, level: int, *, dry_run: bool = False) -> Answer:
+async def asked(served: ServedCluster, feature: str, level: int, *, dry_run: bool = False) -> ChangeAnswer:
     backend = LiveBackend(ClientSettings(parse_addresses(served.bootstrap)))
     try:
         await backend.open()
@@ -41,9 +41,9 @@ async def asked(served: ServedCluster, feature: str, level: int, *, dry_run: boo
 
 async def test_a_static_quorum_becomes_a_dynamic_one_and_a_trial_changes_nothing() -> None:
     async with ServedCluster(STATIC, ServedClusterOptions(speed=5.0)) as served:
-        assert (await asked(served, KRAFT_VERSION, 1, dry_run=True)).ended is Ended.DONE
+        assert (await asked(served, KRAFT_VERSION, 1, dry_run=True)).ended is ChangeEnd.DONE
         assert finalised(served)[KRAFT_VERSION] == 0
-        assert (await asked(served, KRAFT_VERSION, 1)).ended is Ended.DONE
+        assert (await asked(served, KRAFT_VERSION, 1)).ended is ChangeEnd.DONE
         assert finalised(served)[KRAFT_VERSION] == 1
         leader = served.world.quorum.leader
         assert leader is not None
@@ -52,7 +52,7 @@ async def test_a_static_quorum_becomes_a_dynamic_one_and_a_trial_changes_nothing
 
 async def test_the_elr_is_switched_on() -> None:
     async with ServedCluster(STATIC, ServedClusterOptions(speed=5.0)) as served:
-        assert (await asked(served, ELR, 1)).ended is Ended.DONE
+        assert (await asked(served, ELR, 1)).ended is ChangeEnd.DONE
         assert finalised(served)[ELR] == 1
 
 
@@ -71,7 +71,7 @@ async def test_a_level_that_cannot_be_is_refused_and_changes_nothing(
     async with ServedCluster(STATIC, ServedClusterOptions(speed=5.0)) as served:
         before = finalised(served)
         answer = await asked(served, feature, level)
-        assert answer.ended is Ended.REFUSED
+        assert answer.ended is ChangeEnd.REFUSED
         assert words in str(answer)
         assert finalised(served) == before
 

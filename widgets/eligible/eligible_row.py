@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from recovery.controller.prediction import View, Waiting, if_back, under_strategies, view_of, waiting_for
-from recovery.controller.rules import Rules, UncleanRecoveryStrategy
+from recovery.controller.prediction import (
+    LeaderWait,
+    PartitionView,
+    if_back,
+    under_strategies,
+    view_of,
+    waiting_for,
+)
+from recovery.controller.rules import ControllerRules, UncleanRecoveryStrategy
 from recovery.model import Survey, Unknown
 from recovery.strategy import clean_electors
 
@@ -35,15 +42,15 @@ class EligibleRow(NamedTuple):
     """One partition; ``rules`` are its controller's, ``disks`` what is known of each broker's disk."""
 
     survey: Survey
-    rules: Rules
+    rules: ControllerRules
     disks: Mapping[int, DiskWord]
 
     @property
-    def view(self) -> View | Unknown:
+    def view(self) -> PartitionView | Unknown:
         return view_of(self.survey, self.rules)
 
     @property
-    def waiting(self) -> Waiting | Unknown:
+    def waiting(self) -> LeaderWait | Unknown:
         """What the controller waits for."""
         view = self.view
         return view if isinstance(view, Unknown) else waiting_for(view)
@@ -67,7 +74,7 @@ class EligibleRow(NamedTuple):
             return view
         return if_back(view, [broker], unclean=frozenset([broker])).partition.leader == broker
 
-    def strategies(self) -> Mapping[UncleanRecoveryStrategy, Waiting]:
+    def strategies(self) -> Mapping[UncleanRecoveryStrategy, LeaderWait]:
         """What the controller would wait for under None, Balanced and Aggressive; {} where that is not known."""
         view = self.view
         return {} if isinstance(view, Unknown) else under_strategies(view)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from recovery.disks.outcome import Outcome
+from recovery.disks.outcome import DiskOutcome
 from widgets.log_dirs.log_dirs_view import LogDirDetail, LogDirRow, LogDirsView, PartitionOutcome
 from widgets.text import Line, Piece, Tone, counted, fit, fold, human_bytes, line, printable
 
 NEARLY_FULL = 0.85
 BAR = 10
 _TONES = {
-    Outcome.LAST_COPY: Tone.BAD,
-    Outcome.OFFLINE: Tone.BAD,
-    Outcome.SURVIVOR: Tone.BAD,
-    Outcome.UNDER_MIN_ISR: Tone.WARN,
-    Outcome.NEW_LEADER: Tone.INFO,
-    Outcome.FEWER: Tone.PLAIN,
-    Outcome.UNNOTICED: Tone.WARN,
+    DiskOutcome.LAST_COPY: Tone.BAD,
+    DiskOutcome.OFFLINE: Tone.BAD,
+    DiskOutcome.SURVIVOR: Tone.BAD,
+    DiskOutcome.UNDER_MIN_ISR: Tone.WARN,
+    DiskOutcome.NEW_LEADER: Tone.INFO,
+    DiskOutcome.FEWER: Tone.PLAIN,
+    DiskOutcome.UNNOTICED: Tone.WARN,
 }
 SHOWN = 12
 
@@ -95,19 +95,19 @@ def _counts(detail: LogDirDetail) -> Sequence[Piece]:
     if not counts:
         return [Piece("no partition", Tone.GOOD)]
     pieces: list[Piece] = []
-    for what in Outcome:
+    for what in DiskOutcome:
         if counts[what]:
             pieces += [Piece(", " if pieces else ""), Piece(f"{_word(what)}: {counts[what]:,}", _TONES[what])]
     return pieces
 
 
-def _word(what: Outcome) -> str:
+def _word(what: DiskOutcome) -> str:
     """The outcome; what is worst in capitals, as states are."""
-    return what.upper() if what in (Outcome.LAST_COPY, Outcome.OFFLINE) else what
+    return what.upper() if what in (DiskOutcome.LAST_COPY, DiskOutcome.OFFLINE) else what
 
 
 def _outcomes(detail: LogDirDetail, width: int) -> list[Line]:
-    rank = {what: number for number, what in enumerate(Outcome)}
+    rank = {what: number for number, what in enumerate(DiskOutcome)}
     ordered = sorted(detail.outcomes, key=lambda o: (rank[o.what], o.tp))
     name = min(max((len(str(o.tp)) for o in ordered[:SHOWN]), default=0), max(width - 50, 16))
     wide = max((len(o.what) for o in ordered[:SHOWN]), default=0)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from recovery.disks.outcome import Outcome
+from recovery.disks.outcome import DiskOutcome
 from recovery.model import TopicPartition, Unknown
 
 
@@ -34,7 +34,7 @@ class PartitionOutcome(NamedTuple):
     """A partition that has a replica on the dir: what became of it, or would. ``leader_after`` -1: nobody."""
 
     tp: TopicPartition
-    what: Outcome
+    what: DiskOutcome
     leader_before: int
     leader_after: int
     unclean: bool = False

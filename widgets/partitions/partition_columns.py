@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from recovery.model import Unknown
 from recovery.plan.review import harm_text
-from recovery.strategy import Verdict
+from recovery.strategy import DecisionKind
 from widgets.loss_text import loss_order, loss_tone, short_loss
 from widgets.partitions.partition_row import PartitionHealth, PartitionRow
 from widgets.table import Grouping, TableColumn
@@ -116,16 +116,16 @@ def _answered_tone(row: PartitionRow) -> Tone:
 def suggested(row: PartitionRow) -> str:
     """Whom to elect, or whom to wait for."""
     decision = row.decision
-    if decision is None or decision.verdict is Verdict.ALREADY_ONLINE:
+    if decision is None or decision.verdict is DecisionKind.ALREADY_ONLINE:
         return ""
     match decision.verdict:
-        case Verdict.ELECT:
+        case DecisionKind.ELECT:
             return f"elect {decision.leader}"
-        case Verdict.WAIT:
+        case DecisionKind.WAIT:
             return f"wait for {either(decision.waits_for)}"
-        case Verdict.REFUSED:
+        case DecisionKind.REFUSED:
             return "refused"
-        case Verdict.NO_CANDIDATE:
+        case DecisionKind.NO_CANDIDATE:
             return "nobody can be"
         case _:
             return "report only"
@@ -138,17 +138,17 @@ def _suggested_order(row: PartitionRow) -> tuple[str, int]:
 
 def _suggested_tone(row: PartitionRow) -> Tone:
     verdict = None if row.decision is None else row.decision.verdict
-    if verdict in (Verdict.REFUSED, Verdict.NO_CANDIDATE):
+    if verdict in (DecisionKind.REFUSED, DecisionKind.NO_CANDIDATE):
         return Tone.BAD
-    return Tone.INFO if verdict is Verdict.WAIT else Tone.STRONG
+    return Tone.INFO if verdict is DecisionKind.WAIT else Tone.STRONG
 
 
 def loses(row: PartitionRow) -> str:
     """What the suggestion loses; while it is to wait, what electing somebody at once would lose."""
     if row.loss is None or row.decision is None:
-        return "" if row.decision is None or row.decision.verdict is Verdict.ALREADY_ONLINE else "?"
+        return "" if row.decision is None or row.decision.verdict is DecisionKind.ALREADY_ONLINE else "?"
     text = short_loss(row.loss, row.last_epoch)
-    return text if row.decision.verdict is Verdict.ELECT else f"if {row.now}: {text}"
+    return text if row.decision.verdict is DecisionKind.ELECT else f"if {row.now}: {text}"
 
 
 def _loses_tone(row: PartitionRow) -> Tone:
@@ -159,7 +159,7 @@ def why(row: PartitionRow) -> str:
     """The reason for the suggestion, and the loss in full."""
     if row.decision is None:
         return ""
-    if row.decision.verdict is Verdict.ELECT and row.loss is not None and not row.loss.none:
+    if row.decision.verdict is DecisionKind.ELECT and row.loss is not None and not row.loss.none:
         return f"{row.decision.reason}; loses {harm_text(row.loss, row.last_epoch)}"
     return row.decision.reason
 

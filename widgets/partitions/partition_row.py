@@ -9,7 +9,7 @@ from typing import NamedTuple
 from recovery.loss import Loss, loss
 from recovery.model import PartitionState, Survey, Unknown, Why
 from recovery.ranking import Ranking
-from recovery.strategy import Decision, Strategy, Verdict, clean_electors, decide
+from recovery.strategy import Decision, DecisionKind, Strategy, clean_electors, decide
 from widgets.loss_text import last_epoch
 
 _NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
@@ -88,12 +88,12 @@ def partition_row(survey: Survey, ranking: Ranking, strategy: Strategy, since: f
 
 
 def _electable_now(survey: Survey, ranking: Ranking, decision: Decision) -> int | None:
-    if decision.verdict is Verdict.ELECT:
+    if decision.verdict is DecisionKind.ELECT:
         return decision.leader
-    if decision.verdict not in (Verdict.WAIT, Verdict.REPORT_ONLY):
+    if decision.verdict not in (DecisionKind.WAIT, DecisionKind.REPORT_ONLY):
         return None
     instead = decide(survey, ranking, Strategy.AGGRESSIVE)
-    return instead.leader if instead.verdict is Verdict.ELECT else None
+    return instead.leader if instead.verdict is DecisionKind.ELECT else None
 
 
 def bare_row(

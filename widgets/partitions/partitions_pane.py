@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 
 from recovery.model import TopicPartition
 from recovery.plan.review import harm_text
-from recovery.strategy import Verdict, return_words
+from recovery.strategy import DecisionKind, return_words
 from widgets.base_pane import Pane
 from widgets.lifecycle import when_ready
 from widgets.partitions.partition_columns import GROUPINGS, columns, suggested, why
@@ -130,11 +130,11 @@ class PartitionsPane(Pane):
 def _told(row: PartitionRow) -> str:
     """The reason for the suggestion, what it loses in full, and who did not answer."""
     state, decision = row.state, row.decision
-    if decision is None or decision.verdict is Verdict.ALREADY_ONLINE:
+    if decision is None or decision.verdict is DecisionKind.ALREADY_ONLINE:
         led = "OFFLINE, its logs were not asked" if state.offline else f"led by {state.leader}"
         return f"{led}, leader epoch {state.leader_epoch}"
     told = why(row)
-    if decision.verdict is Verdict.ELECT:
+    if decision.verdict is DecisionKind.ELECT:
         missing = len(state.replicas) - (row.answered or 0)
         return f"{told}; {counted(missing, 'replica')} did not answer" if missing else told
     if row.now is None or row.loss is None:

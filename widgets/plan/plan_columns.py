@@ -9,7 +9,7 @@ from recovery.model import Standing, TopicPartition
 from recovery.plan.compare import Now, RowCheck
 from recovery.plan.values import NotElected, PlanRow
 from recovery.plan.verify import RowState
-from recovery.strategy import Verdict
+from recovery.strategy import DecisionKind
 from widgets.loss_text import STANDING_WORDS, loss_order, loss_tone, short_loss
 from widgets.plan.plan_view import RowOutcome
 from widgets.table import Grouping, TableColumn
@@ -53,7 +53,9 @@ def status(row: PlannedRow) -> str:
     if row.outcome is not None:
         return row.outcome.word
     if isinstance(row.row, NotElected):
-        return "online" if row.row.verdict is Verdict.ALREADY_ONLINE else f"not elected: {row.row.verdict}"
+        return (
+            "online" if row.row.verdict is DecisionKind.ALREADY_ONLINE else f"not elected: {row.row.verdict}"
+        )
     return "not compared" if row.check is None else _NOW_WORDS[row.check.now]
 
 
@@ -127,7 +129,7 @@ def _afterwards_tone(row: PlannedRow) -> Tone:
 def note(row: PlannedRow) -> str:
     """What a person has to know of the row beside its figures."""
     if isinstance(row.row, NotElected):
-        waits = f"wait for {ids(row.row.waits_for)}: " if row.row.verdict is Verdict.WAIT else ""
+        waits = f"wait for {ids(row.row.waits_for)}: " if row.row.verdict is DecisionKind.WAIT else ""
         return printable(waits + row.row.reason)
     if row.outcome is not None and row.outcome.detail:
         return printable(row.outcome.detail)

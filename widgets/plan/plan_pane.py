@@ -8,7 +8,7 @@ from textual.message import Message
 from recovery.model import TopicPartition
 from recovery.plan.review import Summary, summarise
 from recovery.plan.values import NotElected, PlanRow
-from recovery.strategy import Verdict
+from recovery.strategy import DecisionKind
 from widgets.base_pane import Pane
 from widgets.lifecycle import when_ready
 from widgets.plan.plan_columns import COLUMNS, GROUPINGS, PlannedRow
@@ -93,7 +93,7 @@ def _rows(view: PlanView) -> tuple[PlannedRow, ...]:
     """What is to be elected, then what is waited for, then what is online already."""
     if view.plan is None:
         return ()
-    rest = sorted(view.plan.not_elected, key=lambda row: row.verdict is Verdict.ALREADY_ONLINE)
+    rest = sorted(view.plan.not_elected, key=lambda row: row.verdict is DecisionKind.ALREADY_ONLINE)
     rows: list[PlanRow | NotElected] = [*view.plan.rows, *rest]
     return tuple(
         PlannedRow(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from backends.base.membership import Answer
+from backends.base.membership import ChangeAnswer
 from backends.live.calls.raft_voters import answered
 from backends.live.codec.aiokafka_requests import API_VERSIONS
 from backends.live.connections.connection import BrokerConnection
@@ -47,7 +47,7 @@ async def describe_features(conn: BrokerConnection, *, timeout: float | None = N
 
 async def upgrade_feature(
     conn: BrokerConnection, feature: str, level: int, *, dry_run: bool, timeout: float
-) -> Answer:
+) -> ChangeAnswer:
     """Raise a feature's finalised level, or only ask whether it could be. Needs ALTER on the cluster.
 
     Raises BrokerError (``sent``: it may have been done), NotAllowed, NotOffered.

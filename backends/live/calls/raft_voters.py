@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from backends.base.membership import Answer, Ended
+from backends.base.membership import ChangeAnswer, ChangeEnd
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster, one_line
 from recovery.membership.voters import ReplicaKey, Voter
@@ -23,7 +23,7 @@ _NEED = on_cluster("ALTER")
 _NOT_ALLOWED = frozenset((29, 30, 31, 53, 65))
 
 
-async def add_voter(conn: BrokerConnection, cluster_id: str, voter: Voter, timeout: float) -> Answer:
+async def add_voter(conn: BrokerConnection, cluster_id: str, voter: Voter, timeout: float) -> ChangeAnswer:
     """Ask for ``voter``; the answer comes once it is committed. ``conn`` is a broker's, or the leader's.
 
     The leader gives up after ``timeout`` seconds. Raises BrokerError (``sent``: it may have been done),
@@ -45,7 +45,9 @@ async def add_voter(conn: BrokerConnection, cluster_id: str, voter: Voter, timeo
     return answered(answer.error_code, answer.error_message, "AddRaftVoter")
 
 
-async def remove_voter(conn: BrokerConnection, cluster_id: str, key: ReplicaKey, timeout: float) -> Answer:
+async def remove_voter(
+    conn: BrokerConnection, cluster_id: str, key: ReplicaKey, timeout: float
+) -> ChangeAnswer:
     """Ask for the removal of exactly ``key``. Raises as :func:`add_voter`."""
     from kio.schema.remove_raft_voter.v0.request import RemoveRaftVoterRequest
     from kio.schema.remove_raft_voter.v0.response import RemoveRaftVoterResponse
@@ -59,13 +61,13 @@ async def remove_voter(conn: BrokerConnection, cluster_id: str, key: ReplicaKey,
     return answered(answer.error_code, answer.error_message, "RemoveRaftVoter")
 
 
-def answered(code: ErrorCode, message: str | None, call: str) -> Answer:
+def answered(code: ErrorCode, message: str | None, call: str) -> ChangeAnswer:
     """An error code as the end of a request. Raises NotAllowed."""
     if not code:
-        return Answer(Ended.DONE)
+        return ChangeAnswer(ChangeEnd.DONE)
     if code in _NOT_ALLOWED:
         check(code, call, _NEED, message)
-    return Answer(Ended.REFUSED, code.name.upper(), one_line(message or ""))
+    return ChangeAnswer(ChangeEnd.REFUSED, code.name.upper(), one_line(message or ""))
 
 
 def _uuid(directory_id: str) -> UUID:

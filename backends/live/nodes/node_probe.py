@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from backends.base.errors import BackendError
-from backends.base.membership import KRAFT_VERSION, Controller, NodeSettings, Probe
+from backends.base.membership import KRAFT_VERSION, Controller, NodeProbe, NodeSettings
 from backends.live.calls.describe_cluster import DESCRIBE_CLUSTER, describe_cluster
 from backends.live.calls.describe_configs import DESCRIBE_CONFIGS
 from backends.live.calls.features import describe_features
@@ -59,7 +59,7 @@ async def list_controllers(conn: BrokerConnection, *, timeout: float | None = No
     return ControllerListing(said.cluster_id, int(said.controller_id), found)
 
 
-async def probe(settings: ClientSettings, address: Address, node_id: int | None) -> Probe | Unknown:
+async def probe(settings: ClientSettings, address: Address, node_id: int | None) -> NodeProbe | Unknown:
     """Connect to ``address`` and ask who is there; ``node_id`` is who is expected. Never raises BackendError."""
     try:
         conn = await BrokerConnection.open(address, settings)
@@ -73,7 +73,7 @@ async def probe(settings: ClientSettings, address: Address, node_id: int | None)
         conn.close()
 
 
-async def asked(conn: BrokerConnection, node_id: int | None, *, controller: bool) -> Probe:
+async def asked(conn: BrokerConnection, node_id: int | None, *, controller: bool) -> NodeProbe:
     """Who is behind ``conn``. Raises BrokerError, NotAllowed, NotOffered, BackendError."""
     features = await describe_features(conn)
     if controller:
@@ -82,7 +82,7 @@ async def asked(conn: BrokerConnection, node_id: int | None, *, controller: bool
     else:
         cluster_id, leader = (await describe_cluster(conn)).cluster_id, -1
     told, settings = await _settings(conn, node_id)
-    return Probe(
+    return NodeProbe(
         str(conn.address),
         cluster_id,
         told,

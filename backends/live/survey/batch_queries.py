@@ -13,7 +13,7 @@ from backends.live.survey import log_queries
 from backends.live.survey.log_ends import LogEnds
 from backends.live.survey.log_queries import LogQueryError, ReplicaLogEnd
 from backends.live.survey.topic_batch import LogEndColumns, TopicBatch
-from recovery.epoch_probe import Answer, OutOfRange, Probe, ProbeError, advance, start
+from recovery.epoch_probe import EpochAnswer, EpochProbe, EpochProbeError, OutOfRange, advance, start
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
 LEFT_OUT = LogQueryError(Unknown(Why.FAILED, "the broker left the partition out"), passing=False)
@@ -27,8 +27,8 @@ class NeedsRow(NamedTuple):
 
     state: PartitionState
     place: int
-    known: tuple[ReplicaLogEnd, Probe] | None
-    answer: ReplicaLogEnd | Answer | OutOfRange | LogQueryError
+    known: tuple[ReplicaLogEnd, EpochProbe] | None
+    answer: ReplicaLogEnd | EpochAnswer | OutOfRange | LogQueryError
 
 
 async def ask_ends(
@@ -45,7 +45,7 @@ async def ask_ends(
 def _usual_ends(batch: TopicBatch, ends: LogEndColumns) -> list[NeedsRow]:
     try:
         batch.begin(ends)
-    except ProbeError:
+    except EpochProbeError:
         rows = zip(ends.leader_epochs, ends.offsets, strict=True)
         return _ends(batch, dict(zip(batch.tps(), map(ReplicaLogEnd._make, rows), strict=True)))
     return []
@@ -71,7 +71,7 @@ def _ends(
 def _starts(state: PartitionState, end: ReplicaLogEnd) -> bool:
     try:
         start(end.offset, max(end.leader_epoch, state.leader_epoch), state.offline)
-    except ProbeError:
+    except EpochProbeError:
         return False
     return True
 
@@ -92,15 +92,17 @@ async def ask_epochs(
     return odd
 
 
-def _usual_answers(batch: TopicBatch, answers: Sequence[Answer | OutOfRange]) -> list[NeedsRow]:
+def _usual_answers(batch: TopicBatch, answers: Sequence[EpochAnswer | OutOfRange]) -> list[NeedsRow]:
     try:
         batch.advance(answers)
-    except ProbeError:
+    except EpochProbeError:
         return _answers(batch, answers)
     return []
 
 
-def _answers(batch: TopicBatch, answers: Sequence[Answer | OutOfRange | LogQueryError]) -> list[NeedsRow]:
+def _answers(
+    batch: TopicBatch, answers: Sequence[EpochAnswer | OutOfRange | LogQueryError]
+) -> list[NeedsRow]:
     odd = {}
     usual = []
     for position, answer in zip(batch.left, answers, strict=True):
@@ -115,9 +117,9 @@ def _answers(batch: TopicBatch, answers: Sequence[Answer | OutOfRange | LogQuery
     return list(odd.values())
 
 
-def _advances(probe: Probe, answer: Answer | OutOfRange) -> bool:
+def _advances(probe: EpochProbe, answer: EpochAnswer | OutOfRange) -> bool:
     try:
         advance(probe, answer)
-    except ProbeError:
+    except EpochProbeError:
         return False
     return True

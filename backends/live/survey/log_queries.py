@@ -26,7 +26,7 @@ from backends.live.codec.request_encoder import (
 )
 from backends.live.connections.connection import BrokerConnection
 from backends.live.survey.topic_batch import LogEndColumns, TopicBatch
-from recovery.epoch_probe import Answer, OutOfRange
+from recovery.epoch_probe import EpochAnswer, OutOfRange
 from recovery.model import TopicPartition, Unknown, Why
 
 CALL = "ListOffsets+Fetch (emulated)"
@@ -104,7 +104,7 @@ def _ends(response: ListOffsetsResponse) -> dict[TopicPartition, ReplicaLogEnd |
 
 async def probe_epochs(
     connection: BrokerConnection, questions: Mapping[TopicPartition, tuple[int, int]], timeout: float
-) -> dict[TopicPartition, Answer | OutOfRange | LogQueryError]:
+) -> dict[TopicPartition, EpochAnswer | OutOfRange | LogQueryError]:
     """Ask each log, by (log end offset, epoch), where that epoch ends. Raises BrokerError.
 
     ``questions`` must be sorted by topic.
@@ -114,7 +114,9 @@ async def probe_epochs(
 
 async def probe_epochs_of(
     connection: BrokerConnection, batches: Sequence[TopicBatch], timeout: float
-) -> Sequence[Sequence[Answer | OutOfRange] | Mapping[TopicPartition, Answer | OutOfRange | LogQueryError]]:
+) -> Sequence[
+    Sequence[EpochAnswer | OutOfRange] | Mapping[TopicPartition, EpochAnswer | OutOfRange | LogQueryError]
+]:
     """The same for what is left of whole batches; row by row where a row of the answer is not plain."""
     questions = [(batch.topic, *batch.questions()) for batch in batches]
     raw = await connection.raw(pack_fetch_of(questions), timeout=timeout)
@@ -127,22 +129,22 @@ async def probe_epochs_of(
     return [_answers(connection.decoded(raw, FetchResponse), asked)] * len(batches)
 
 
-def _answers_of(columns: Columns) -> Sequence[Answer | OutOfRange]:
+def _answers_of(columns: Columns) -> Sequence[EpochAnswer | OutOfRange]:
     _, errors, watermarks, starts, epochs, ends = columns
     if not any(errors) and max(epochs) < 0:
         rows: Iterable[Any] = zip(repeat(None), starts, watermarks, strict=False)
         return list(
-            map(tuple.__new__, repeat(Answer), rows)
+            map(tuple.__new__, repeat(EpochAnswer), rows)
         )  # as Answer(...) does, without a call of Python's
     return [
-        OutOfRange.ANSWER if error else Answer((epoch, end) if epoch >= 0 else None, start, watermark)
+        OutOfRange.ANSWER if error else EpochAnswer((epoch, end) if epoch >= 0 else None, start, watermark)
         for error, epoch, end, start, watermark in zip(errors, epochs, ends, starts, watermarks, strict=True)
     ]
 
 
 def _answers(
     response: FetchResponse, questions: Iterable[TopicPartition]
-) -> dict[TopicPartition, Answer | OutOfRange | LogQueryError]:
+) -> dict[TopicPartition, EpochAnswer | OutOfRange | LogQueryError]:
     if response.error_code is not ErrorCode.none:
         error = LogQueryError(Unknown(Why.FAILED, f"Fetch answered {response.error_code.name}"), passing=True)
         return dict.fromkeys(questions, error)
@@ -154,14 +156,14 @@ def _answers(
     }
 
 
-def _answer(row: PartitionData, tp: TopicPartition) -> Answer | OutOfRange | LogQueryError:
+def _answer(row: PartitionData, tp: TopicPartition) -> EpochAnswer | OutOfRange | LogQueryError:
     if row.error_code is ErrorCode.offset_out_of_range:
         return OutOfRange.ANSWER
     if row.error_code is not ErrorCode.none:
         return log_query_error(row.error_code, tp, "READ")
     diverging = row.diverging_epoch
     ends = (diverging.epoch, diverging.end_offset) if diverging.epoch >= 0 else None
-    return Answer(ends, row.log_start_offset, row.high_watermark)
+    return EpochAnswer(ends, row.log_start_offset, row.high_watermark)
 
 
 def log_query_error(code: i16 | ErrorCode, tp: TopicPartition, operation: str) -> LogQueryError:

@@ -8,7 +8,7 @@ from backends.live.calls.sizes import NO_SIZES, Sizes
 from backends.live.survey.log_queries import ReplicaLogEnd
 from backends.live.survey.topic_batch import NOT_SETTLED
 from recovery import epoch_probe as probing
-from recovery.epoch_probe import Probe
+from recovery.epoch_probe import EpochProbe
 from recovery.model import (
     Broker,
     PartitionState,
@@ -37,7 +37,7 @@ class SurveyRow:
         self.open: set[int] = set()
         self.asked: set[int] = set()
         self.ends: dict[int, ReplicaLogEnd] = {}
-        self.probes: dict[int, Probe] = {}
+        self.probes: dict[int, EpochProbe] = {}
         self.unknown: dict[int, Unknown] = {}
         self.changes = 0
 
@@ -45,7 +45,7 @@ class SurveyRow:
     def done(self) -> bool:
         return not self.open and not self.asked
 
-    def settled(self) -> dict[int, Probe]:
+    def settled(self) -> dict[int, EpochProbe]:
         """The logs whose last record's epoch is known."""
         return {broker: probe for broker, probe in self.probes.items() if probe.settled}
 

@@ -29,7 +29,7 @@ from backends.live.survey.survey_progress import SurveyProgress
 from backends.live.survey.survey_row import SurveyRow
 from backends.live.survey.topic_batch import TopicBatch, per_request, topic_batches
 from recovery import epoch_probe as probing
-from recovery.epoch_probe import Answer, OutOfRange, Probe, ProbeError
+from recovery.epoch_probe import EpochAnswer, EpochProbe, EpochProbeError, OutOfRange
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
 REQUEST_TIMEOUT = 3.0
@@ -252,7 +252,7 @@ class LiveSurvey:
                 self._took_end(broker, row, cast("ReplicaLogEnd | LogQueryError", one.answer))
             else:
                 row.ends[broker], row.probes[broker] = one.known
-                self._took_answer(broker, row, cast("Answer | OutOfRange | LogQueryError", one.answer))
+                self._took_answer(broker, row, cast("EpochAnswer | OutOfRange | LogQueryError", one.answer))
 
     async def _ask_ends(self, broker: int, connection: BrokerConnection) -> None:
         waiting = list(self._unasked[broker])
@@ -274,7 +274,7 @@ class LiveSurvey:
         epoch = max(answer.leader_epoch, state.leader_epoch)
         try:
             probe = probing.start(answer.offset, epoch, state.offline)
-        except ProbeError as error:
+        except EpochProbeError as error:
             row.unknown[broker] = Unknown(Why.FAILED, str(error))
             self._settle(broker, row)
             return
@@ -294,20 +294,22 @@ class LiveSurvey:
             row.asked.discard(broker)
             self._took_answer(broker, row, answers.get(tp, LEFT_OUT))
 
-    def _took_answer(self, broker: int, row: SurveyRow, answer: Answer | OutOfRange | LogQueryError) -> None:
+    def _took_answer(
+        self, broker: int, row: SurveyRow, answer: EpochAnswer | OutOfRange | LogQueryError
+    ) -> None:
         if isinstance(answer, LogQueryError):
             self._trouble(broker, row, answer)
             return
         try:
             probe = probing.advance(row.probes[broker], answer)
-        except ProbeError as error:
+        except EpochProbeError as error:
             self._changed(broker, row, Unknown(Why.FAILED, str(error)))
             return
         self._took_probe(broker, row, probe)
 
     # What an answer does to its row.
 
-    def _took_probe(self, broker: int, row: SurveyRow, probe: Probe) -> None:
+    def _took_probe(self, broker: int, row: SurveyRow, probe: EpochProbe) -> None:
         row.probes[broker] = probe
         if probe.settled:
             self._settle(broker, row)

@@ -15,7 +15,7 @@ from backends.live.calls.sizes import Sizes
 from backends.live.codec.names import numbers
 from backends.live.survey.survey_progress import asked
 from recovery import epoch_probe as probing
-from recovery.epoch_probe import Answer, OutOfRange, Probe
+from recovery.epoch_probe import EpochAnswer, EpochProbe, OutOfRange
 from recovery.model import (
     Broker,
     PartitionState,
@@ -61,7 +61,7 @@ class TopicBatch:
         self.places = places
         self.numbers: tuple[int, ...] = tuple(map(_partition, states))
         self.ends = LogEndColumns((), ())
-        self.probes: list[Probe] = []
+        self.probes: list[EpochProbe] = []
         self.left: list[int] = []
         self.unknown = NOT_SETTLED
 
@@ -70,7 +70,7 @@ class TopicBatch:
         return self.states[0].topic_id
 
     def begin(self, ends: LogEndColumns) -> None:
-        """Take over the log ends. Raises ProbeError where one of them is not usable."""
+        """Take over the log ends. Raises EpochProbeError where one of them is not usable."""
         known = [state.leader_epoch for state in self.states]
         epochs = (
             ends.leader_epochs if known == list(ends.leader_epochs) else map(max, known, ends.leader_epochs)
@@ -92,8 +92,8 @@ class TopicBatch:
         numbers, offsets = self.numbers, self.ends.offsets
         return tuple([numbers[n] for n in self.left]), [offsets[n] for n in self.left], asks
 
-    def advance(self, answers: Iterable[Answer | OutOfRange]) -> None:
-        """One answer to each question. Raises ProbeError, and changes nothing, where one contradicts."""
+    def advance(self, answers: Iterable[EpochAnswer | OutOfRange]) -> None:
+        """One answer to each question. Raises EpochProbeError, and changes nothing, where one contradicts."""
         probes = self.probes
         if len(self.left) == len(probes):
             self.probes = moved = list(map(probing.advance, probes, answers))

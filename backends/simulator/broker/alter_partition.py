@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.simulator.messages import AlterPartitions, AlterPartitionsReply
 from recovery.controller.alter_partition import AlterPartition
-from recovery.controller.controller_errors import Refusal
+from recovery.controller.controller_errors import ControllerRefusal
 from recovery.controller.registration import Registration
 from recovery.model import TopicPartition
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ALTER_PARTITION = "alter-partition"
 """The connection that these requests have for themselves."""
 
-Answered = Callable[[TopicPartition, AlterPartition, Refusal | None, Registration | None], None]
+Answered = Callable[[TopicPartition, AlterPartition, ControllerRefusal | None, Registration | None], None]
 
 
 class AlterPartitionManager:

@@ -22,7 +22,7 @@ from backends.simulator.messages import (
 )
 from backends.simulator.network import NetworkNode
 from backends.simulator.rpc import Answer
-from recovery.controller.transition_targets import Election
+from recovery.controller.transition_targets import ElectionKind
 from recovery.controller.unclean_recovery import LogInfo
 from recovery.model import TopicPartition, Unknown, Why
 
@@ -199,7 +199,7 @@ class OperatorRequests:
     def _forward(self, body: Any, answer: Answer) -> None:
         """To the active controller; where that is not known, the operator asks again."""
         needs = "ALTER cluster"
-        if isinstance(body, ElectLeaders) and body.kind is Election.DESIGNATED:
+        if isinstance(body, ElectLeaders) and body.kind is ElectionKind.DESIGNATED:
             needs = "CLUSTER_ACTION cluster"
         if needs in self._denied:
             answer(Error.CLUSTER_AUTHORIZATION_FAILED)

@@ -22,7 +22,7 @@ from backends.simulator.messages import (
 from backends.simulator.rpc import Answer
 from recovery.controller.alter_partition import UNCHECKED_EPOCH, AlterPartition, IsrMember
 from recovery.controller.cluster_image import ClusterImage
-from recovery.controller.controller_errors import ControllerError, Refusal
+from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.controller.registration import Registration
 from recovery.model import EpochSpan, TopicPartition
 
@@ -274,7 +274,7 @@ class PartitionLeader:
         self,
         tp: TopicPartition,
         asked: AlterPartition,
-        refusal: Refusal | None,
+        refusal: ControllerRefusal | None,
         partition: Registration | None,
     ) -> None:
         """The controller's word on the ISR. After INELIGIBLE_REPLICA the committed ISR stands again (KIP-903,

@@ -40,11 +40,11 @@ from backends.simulator.messages import (
 from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.controller.alter_partition import alter_partitions, check_sender
 from recovery.controller.cluster_image import Effect
-from recovery.controller.controller_errors import Refusal
+from recovery.controller.controller_errors import ControllerRefusal
 from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
 from recovery.controller.reassignment import cancel, reassign
 from recovery.controller.registration import PartitionChange
-from recovery.controller.transition_targets import Election
+from recovery.controller.transition_targets import ElectionKind
 from recovery.model import TopicPartition
 
 Then = Callable[[], None]
@@ -176,14 +176,14 @@ class ActiveController:
 
     def elect_designated(self, leaders: dict[TopicPartition, int], why: str) -> None:
         """Elections of the controller's own, decided by the unclean recovery manager."""
-        outcome = elect_leaders(self.image, ElectionRequest(Election.DESIGNATED, leaders))
+        outcome = elect_leaders(self.image, ElectionRequest(ElectionKind.DESIGNATED, leaders))
         if outcome.effect.changes:
             self.write(outcome.effect, why)
 
     def _reassign(self, body: Reassign, answer: Answer) -> None:
         image = self.image
         changes: dict[TopicPartition, PartitionChange] = {}
-        refusals: dict[TopicPartition, Refusal | None] = {}
+        refusals: dict[TopicPartition, ControllerRefusal | None] = {}
         for tp, target in body.targets:
             if target is None:
                 outcome = cancel(image, tp)
@@ -204,7 +204,7 @@ class ActiveController:
             outcome, why = create_topic(self.image, body), f"topic {body.topic}"
         else:
             outcome, why = delete_topic(self.image, body), f"no topic {body.topic} any more"
-        if isinstance(outcome, Refusal):
+        if isinstance(outcome, ControllerRefusal):
             answer(Done(outcome))
             return
         touched: list[TopicPartition] = []

@@ -23,7 +23,7 @@ from recovery.controller.broker_changes import (
     unfence,
 )
 from recovery.controller.cluster_image import Effect
-from recovery.controller.controller_errors import ControllerError, Refusal
+from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 
 if TYPE_CHECKING:
     from backends.simulator.controller.active_controller import ActiveController
@@ -73,7 +73,7 @@ class BrokerSessions:
             heard = self._heard[body.broker]
             if heard + self._timeout > self._loop.now:
                 reason = f"broker {body.broker} is registered and was heard"
-                answer(Done(Refusal(ControllerError.INVALID_REQUEST, reason)))
+                answer(Done(ControllerRefusal(ControllerError.INVALID_REQUEST, reason)))
                 return
         if known is not None and again:
             epoch, how = known.epoch, "again"

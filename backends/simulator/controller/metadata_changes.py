@@ -8,7 +8,7 @@ from dataclasses import replace
 from backends.simulator.messages import AssignDirectories, CreateTopic, DeleteTopic, SetConfig, UpdateFeature
 from backends.simulator.partition_table import PartitionTable
 from recovery.controller.cluster_image import ClusterImage, Effect, Layered, acceptable_leaders, apply
-from recovery.controller.controller_errors import ControllerError, Refusal
+from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.controller.registration import (
     LOST_DIRECTORY,
     MIGRATING_DIRECTORY,
@@ -27,10 +27,10 @@ LARGEST = 2**31 - 1
 ELR_FEATURE = "eligible.leader.replicas.version"
 
 
-def change_config(image: ClusterImage, body: SetConfig) -> Effect | Refusal:
+def change_config(image: ClusterImage, body: SetConfig) -> Effect | ControllerRefusal:
     """``min.insync.replicas``, ``unclean.leader.election.enable`` or ``unclean.recovery.strategy``."""
     if body.topic and body.topic not in _topics(image):
-        return Refusal(
+        return ControllerRefusal(
             ControllerError.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{body.topic}' does not exist."
         )
     if body.name == "min.insync.replicas":
@@ -47,7 +47,7 @@ def change_config(image: ClusterImage, body: SetConfig) -> Effect | Refusal:
     return _strategy(image, body.topic, None if body.value is None else names[body.value])
 
 
-def _min_isr(image: ClusterImage, body: SetConfig) -> Effect | Refusal:
+def _min_isr(image: ClusterImage, body: SetConfig) -> Effect | ControllerRefusal:
     if body.value is not None and not (body.value.isdecimal() and 1 <= int(body.value) <= LARGEST):
         return _invalid(f"{body.name}: {body.value!r} is not a number from 1 to {LARGEST}")
     level = ConfigLevel.TOPIC if body.topic else ConfigLevel.CLUSTER
@@ -66,7 +66,7 @@ def _strategy(image: ClusterImage, topic: str, strategy: UncleanRecoveryStrategy
     return Effect(replace(image, strategies=replace(held, topics=topics)), {})
 
 
-def update_feature(image: ClusterImage, body: UpdateFeature) -> Effect | Refusal:
+def update_feature(image: ClusterImage, body: UpdateFeature) -> Effect | ControllerRefusal:
     """Switch the ELR on or off. Switched off, what partitions hold of it goes with their next change (KIP-966)."""
     if body.feature != ELR_FEATURE or body.level not in (0, 1):
         return _invalid(f"unknown feature level {body.feature}={body.level}")
@@ -78,23 +78,25 @@ def update_feature(image: ClusterImage, body: UpdateFeature) -> Effect | Refusal
     return Effect(replace(image, rules=rules, min_isr=min_isr), {})
 
 
-def create_topic(image: ClusterImage, body: CreateTopic) -> Effect | Refusal:
+def create_topic(image: ClusterImage, body: CreateTopic) -> Effect | ControllerRefusal:
     """A new topic; replicas on fenced brokers are not in its first ISR."""
     assert isinstance(image.partitions, PartitionTable)
     if body.topic in image.partitions.topics:
-        return Refusal(ControllerError.INVALID_REQUEST, f"topic {body.topic} exists")
+        return ControllerRefusal(ControllerError.INVALID_REQUEST, f"topic {body.topic} exists")
     if not body.assignments:
-        return Refusal(ControllerError.INVALID_REPLICA_ASSIGNMENT, "no partition is assigned")
+        return ControllerRefusal(ControllerError.INVALID_REPLICA_ASSIGNMENT, "no partition is assigned")
     if body.min_isr is not None and not 1 <= body.min_isr <= LARGEST:
         return _invalid(f"min.insync.replicas: {body.min_isr} is not a number from 1 to {LARGEST}")
     row = []
     for replicas in body.assignments:
         unknown = [broker for broker in replicas if broker not in image.brokers]
         if unknown or not replicas or len(set(replicas)) != len(replicas):
-            return Refusal(ControllerError.INVALID_REPLICA_ASSIGNMENT, f"replicas {list(replicas)}")
+            return ControllerRefusal(ControllerError.INVALID_REPLICA_ASSIGNMENT, f"replicas {list(replicas)}")
         isr = tuple(broker for broker in replicas if image.brokers[broker].active)
         if not isr:
-            return Refusal(ControllerError.INVALID_REPLICA_ASSIGNMENT, f"all of {list(replicas)} are fenced")
+            return ControllerRefusal(
+                ControllerError.INVALID_REPLICA_ASSIGNMENT, f"all of {list(replicas)} are fenced"
+            )
         row.append(Registration(replicas, isr, isr[0], directories=_directories(image, replicas)))
     table = image.partitions.with_topic(body.topic, tuple(row))
     changed = replace(image, partitions=table)
@@ -104,12 +106,12 @@ def create_topic(image: ClusterImage, body: CreateTopic) -> Effect | Refusal:
     return Effect(changed, {})
 
 
-def delete_topic(image: ClusterImage, body: DeleteTopic) -> Effect | Refusal:
+def delete_topic(image: ClusterImage, body: DeleteTopic) -> Effect | ControllerRefusal:
     """A topic's partitions and configurations go; brokers delete its logs when they hear of it."""
     table = image.partitions
     assert isinstance(table, PartitionTable)
     if body.topic not in table.topics:
-        return Refusal(
+        return ControllerRefusal(
             ControllerError.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
         )
     changed = forget_topic(image, body.topic)
@@ -161,5 +163,5 @@ def _topics(image: ClusterImage) -> Container[str]:
     return table.topics if isinstance(table, PartitionTable) else {tp.topic for tp in table}
 
 
-def _invalid(reason: str) -> Refusal:
-    return Refusal(ControllerError.INVALID_CONFIG, reason)
+def _invalid(reason: str) -> ControllerRefusal:
+    return ControllerRefusal(ControllerError.INVALID_CONFIG, reason)

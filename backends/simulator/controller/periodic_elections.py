@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from recovery.controller.broker_changes import elect_uncleanly_where_leaderless
 from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
-from recovery.controller.transition_targets import Election
+from recovery.controller.transition_targets import ElectionKind
 
 if TYPE_CHECKING:
     from backends.simulator.controller.active_controller import ActiveController
@@ -40,7 +40,7 @@ class PeriodicElections:
     def _rebalance(self) -> None:
         controller = self._controller
         if imbalanced(controller.image, self._config.leader_imbalance_percentage):
-            effect = elect_leaders(controller.image, ElectionRequest(Election.PREFERRED)).effect
+            effect = elect_leaders(controller.image, ElectionRequest(ElectionKind.PREFERRED)).effect
             if effect.changes:
                 controller.write(effect, "preferred leaders back in place")
         self._timers[1] = controller.context.loop.call_later(

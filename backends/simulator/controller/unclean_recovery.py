@@ -13,7 +13,7 @@ from backends.simulator.messages import LogInfoReply, LogInfoRequest
 from backends.simulator.network import broker as node
 from recovery.controller.cluster_image import acceptable_leaders
 from recovery.controller.registration import Registration
-from recovery.controller.unclean_recovery import LogInfo, Recovery, RecoveryStep, recover
+from recovery.controller.unclean_recovery import LogInfo, RecoveryDecision, RecoveryStep, recover
 from recovery.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class UncleanRecovery:
         elif step.step is RecoveryStep.WAIT:
             self._ask(tp, partition, acceptable, epochs)
 
-    def _elect(self, tp: TopicPartition, step: Recovery) -> None:
+    def _elect(self, tp: TopicPartition, step: RecoveryDecision) -> None:
         # The write looks at the partition again: by then the recovery must be over.
         ongoing = self._ongoing.pop(tp)
         ongoing.timer.cancel()

@@ -27,8 +27,8 @@ from backends.simulator.operator_messages import (
     ReassignmentsListed,
     ReplicaLogInfos,
 )
-from recovery.controller.controller_errors import ControllerError, Refusal
-from recovery.controller.transition_targets import Election as Kind
+from recovery.controller.controller_errors import ControllerError, ControllerRefusal
+from recovery.controller.transition_targets import ElectionKind as Kind
 from recovery.fences import Fence, state_changed
 from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
 from recovery.standing import standing
@@ -85,7 +85,7 @@ class Elections:
         return tuple(self._election(tp, refused.get(tp), states.get(tp)) for tp in reply.refusals)
 
     def _election(
-        self, tp: TopicPartition, refusal: Refusal | None, state: PartitionState | None
+        self, tp: TopicPartition, refusal: ControllerRefusal | None, state: PartitionState | None
     ) -> Election:
         leader, epoch = (state.leader, state.leader_epoch) if state else (NO_LEADER, -1)
         if refusal is not None:
@@ -296,7 +296,7 @@ def _stale(
     return None
 
 
-def _ended(row: Designation, refusal: Refusal | None, state: PartitionState | None) -> Election:
+def _ended(row: Designation, refusal: ControllerRefusal | None, state: PartitionState | None) -> Election:
     leader, epoch = (state.leader, state.leader_epoch) if state else (NO_LEADER, -1)
     if refusal is not None:
         needless = refusal.error is ControllerError.ELECTION_NOT_NEEDED

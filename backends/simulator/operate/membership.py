@@ -9,13 +9,13 @@ from backends.base.errors import NoLeader, NotAllowed, Unreachable
 from backends.base.membership import (
     CHANGE_TIMEOUT,
     KRAFT_VERSION,
-    Answer,
+    ChangeAnswer,
+    ChangeEnd,
+    ClusterNode,
     Controller,
-    Ended,
-    Node,
+    NodeProbe,
+    NodeRole,
     NodeSettings,
-    Probe,
-    Role,
 )
 from backends.base.protocol import Recorder
 from backends.simulator.loop import SECOND
@@ -110,13 +110,13 @@ class SimulatedMembership:
             Controller(number, hosts[number].host, hosts[number].port) for number in sorted(registered)
         )
 
-    async def probe(self, host: str, port: int, node_id: int | None = None) -> Probe | Unknown:  # noqa: ARG002
+    async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:  # noqa: ARG002
         """Whoever listens there."""
         answer = self._probe(host, port)
         await self._backend.advance(0)
         return answer
 
-    def _probe(self, host: str, port: int) -> Probe | Unknown:
+    def _probe(self, host: str, port: int) -> NodeProbe | Unknown:
         target = self._at(host, port)
         if target is None:
             return Unknown(Why.NOT_ANSWERED, f"{host}:{port}: connection refused")
@@ -124,7 +124,7 @@ class SimulatedMembership:
         told = self._asking.one(target, body)
         address = f"{host}:{port}"
         if isinstance(told, ControllerDescribed):
-            return Probe(
+            return NodeProbe(
                 address,
                 told.cluster_id,
                 told.node_id,
@@ -136,7 +136,9 @@ class SimulatedMembership:
         if isinstance(told, ClusterDescribed):
             versions = self._world.specs[target.id].kraft_versions
             settings = self._settings(None)
-            return Probe(address, self._backend.cluster_id, target.id, -1, versions, told.offset, settings)
+            return NodeProbe(
+                address, self._backend.cluster_id, target.id, -1, versions, told.offset, settings
+            )
         return silence(told)
 
     @property
@@ -156,22 +158,26 @@ class SimulatedMembership:
             bootstrap_servers=tuple(f"{host.host}:{host.port}" for host in hosts), auto_join=auto_join
         )
 
-    async def nodes(self) -> tuple[Node, ...]:
+    async def nodes(self) -> tuple[ClusterNode, ...]:
         """Brokers and controllers, spare ones that were started too."""
         found = []
         for number in sorted(self._world.specs):
             host = _broker_host(number)
-            found.append(Node(number, Role.BROKER, f"{host}:{BROKER_PORT}", self._probe(host, BROKER_PORT)))
+            found.append(
+                ClusterNode(number, NodeRole.BROKER, f"{host}:{BROKER_PORT}", self._probe(host, BROKER_PORT))
+            )
         for number in sorted(self._world.quorum.registered):
             at = self._world.quorum.shared.hosts[number]
             answer = self._probe(at.host, at.port)
-            found.append(Node(number, Role.CONTROLLER, f"{at.host}:{at.port}", answer))
+            found.append(ClusterNode(number, NodeRole.CONTROLLER, f"{at.host}:{at.port}", answer))
         await self._backend.advance(0)
         return tuple(found)
 
     # Changes.
 
-    async def add_voter(self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT) -> Answer:
+    async def add_voter(
+        self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
+    ) -> ChangeAnswer:
         """AddRaftVoter, once."""
         detail: dict[str, object] = {
             "voter": voter.key.id,
@@ -183,7 +189,7 @@ class SimulatedMembership:
 
     async def remove_voter(
         self, key: ReplicaKey, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
-    ) -> Answer:
+    ) -> ChangeAnswer:
         """RemoveRaftVoter, once."""
         detail: dict[str, object] = {"voter": key.id, "directoryId": key.directory_id}
         body = RemoveRaftVoter(key, self._backend.cluster_id)
@@ -191,10 +197,10 @@ class SimulatedMembership:
 
     async def upgrade_feature(
         self, feature: str, level: int, recorder: Recorder | None, *, dry_run: bool
-    ) -> Answer:
+    ) -> ChangeAnswer:
         """UpdateFeatures, once."""
         if feature != KRAFT_VERSION and dry_run:
-            return Answer(Ended.REFUSED, "INVALID_REQUEST", f"{feature} cannot be tried here")
+            return ChangeAnswer(ChangeEnd.REFUSED, "INVALID_REQUEST", f"{feature} cannot be tried here")
         body = UpdateFeature(feature, level, dry_run)
         if dry_run or recorder is None:
             self._allowed("ALTER", "UpdateFeatures")
@@ -206,7 +212,7 @@ class SimulatedMembership:
 
     async def _change(
         self, recorder: Recorder, action: str, detail: Mapping[str, object], body: Sent, timeout: float
-    ) -> Answer:
+    ) -> ChangeAnswer:
         self._allowed("ALTER", action)
         entry = recorder.before(action, detail)
         try:
@@ -221,7 +227,7 @@ class SimulatedMembership:
     def _leader(self) -> NetworkNode:
         return controller(self._newest().leader.id)
 
-    def _send(self, leader: NetworkNode, body: Sent, timeout: float) -> Answer:
+    def _send(self, leader: NetworkNode, body: Sent, timeout: float) -> ChangeAnswer:
         if not (isinstance(body, UpdateFeature) and body.dry_run):
             self._kept.sent(leader, body)
         reply = self._asking.one(leader, body, round(timeout * SECOND) + TIMEOUT)
@@ -229,7 +235,7 @@ class SimulatedMembership:
             raise Unreachable(f"{leader} does not answer any more")
         if isinstance(reply, (RaftVoterReply, Done)):
             return _answer(reply)
-        return Answer(Ended.NOT_KNOWN, "", f"{leader} did not answer in time")
+        return ChangeAnswer(ChangeEnd.NOT_KNOWN, "", f"{leader} did not answer in time")
 
     def _allowed(self, operation: str, doing: str) -> None:
         if f"{operation} cluster" in self._denied:
@@ -240,8 +246,8 @@ def _broker_host(number: int) -> str:
     return f"broker-{number}.simulated"
 
 
-def _answer(reply: RaftVoterReply | Done) -> Answer:
+def _answer(reply: RaftVoterReply | Done) -> ChangeAnswer:
     refusal = reply.refusal
     if refusal is None:
-        return Answer(Ended.DONE)
-    return Answer(Ended.REFUSED, refusal.error.value, refusal.reason)
+        return ChangeAnswer(ChangeEnd.DONE)
+    return ChangeAnswer(ChangeEnd.REFUSED, refusal.error.value, refusal.reason)

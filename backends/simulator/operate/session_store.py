@@ -22,7 +22,7 @@ from backends.simulator.quorum.raft_messages import AddRaftVoter, RemoveRaftVote
 from backends.simulator.rpc import RpcEndpoint
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.simulation import Simulation
-from recovery.controller.transition_targets import Election
+from recovery.controller.transition_targets import ElectionKind
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter
 from recovery.model import TopicPartition
 
@@ -223,7 +223,7 @@ def _decoded(row: dict[str, Any]) -> Sent:
     if "elect" in row:
         rows = row["partitions"]
         named = None if rows is None else tuple((TopicPartition(t, p), leader) for t, p, leader in rows)
-        return ElectLeaders(Election(row["elect"]), named)
+        return ElectLeaders(ElectionKind(row["elect"]), named)
     if "add" in row:
         lowest, highest = row["versions"]
         listeners = tuple(Endpoint(*endpoint) for endpoint in row["endpoints"])

@@ -13,7 +13,7 @@ from backends.simulator.loop import Loop
 from backends.simulator.network import NetworkNode, controller
 from backends.simulator.quorum.metadata_disk import LISTENER, ControllerHost
 from recovery.membership.quorum import MembershipRules
-from recovery.membership.raft_votes import LogEnd
+from recovery.membership.raft_votes import RaftLogEnd
 from recovery.membership.voters import Endpoint
 
 
@@ -30,7 +30,7 @@ class QuorumContext:
     cluster_id: str
     history: History
     emit: Emit
-    committed: Callable[[LogEnd, int, Any], None]
+    committed: Callable[[RaftLogEnd, int, Any], None]
     hosts: dict[int, ControllerHost]
     bootstrap: tuple[int, ...]
     brokers_without: Callable[[int], list[int]]

@@ -44,8 +44,8 @@ from backends.simulator.quorum.raft_messages import (
 from backends.simulator.quorum.raft_replica import REQUESTS, RaftReplica
 from backends.simulator.rpc import Answer, RpcEndpoint
 from backends.simulator.topology import Topology, cluster_id
-from recovery.membership.quorum import RaftError, Refusal
-from recovery.membership.raft_votes import LogEnd
+from recovery.membership.quorum import RaftError, VoterChangeRefusal
+from recovery.membership.raft_votes import RaftLogEnd
 from recovery.membership.voters import ReplicaKey, VoterSet
 from recovery.model import Unknown, Why
 
@@ -77,7 +77,7 @@ class QuorumLog:
     ) -> None:
         self._loop = loop
         self._topology = topology
-        self._told = LogEnd(0, 0)
+        self._told = RaftLogEnd(0, 0)
         self._tell = committed
         self._generations: dict[int, int] = {}
         everybody = topology.every_controller
@@ -132,7 +132,7 @@ class QuorumLog:
             disk = self.disks[number]
             disk.epoch, disk.leader = FIRST_EPOCH, self._topology.controllers[0]
             disk.log.append(entries)
-        self._told = LogEnd(FIRST_EPOCH, len(entries))
+        self._told = RaftLogEnd(FIRST_EPOCH, len(entries))
 
     # The seam.
 
@@ -178,7 +178,9 @@ class QuorumLog:
             answer(replica.leading.changes.quorum())
         else:
             reason = "this controller does not lead"
-            answer(RaftVoterReply(Refusal(RaftError.NOT_LEADER_OR_FOLLOWER, reason), replica.leader))
+            answer(
+                RaftVoterReply(VoterChangeRefusal(RaftError.NOT_LEADER_OR_FOLLOWER, reason), replica.leader)
+            )
 
     def leading_epoch(self, controller: int) -> int:
         replica = self.replicas.get(controller)
@@ -222,7 +224,7 @@ class QuorumLog:
             return Unknown(Why.FAILED, f"controller {controller} does not lead")
         return describe(replica)
 
-    def _was_committed(self, at: LogEnd, controller: int, payload: Any) -> None:
+    def _was_committed(self, at: RaftLogEnd, controller: int, payload: Any) -> None:
         # Static voters may lose what they committed: then a newer epoch commits anew, at lower offsets.
         if at > self._told:
             self._told = at

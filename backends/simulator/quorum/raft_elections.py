@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from backends.simulator.loop import Timer
 from backends.simulator.quorum.raft_messages import RaftVote, VoteReply
 from backends.simulator.rpc import Answer
-from recovery.membership.raft_votes import Elector, Role, Tally, VoteRequest, tally, vote
+from recovery.membership.raft_votes import Elector, RaftRole, VoteRequest, VoteTally, tally, vote
 from recovery.membership.voters import ReplicaKey, Voter
 
 if TYPE_CHECKING:
@@ -40,19 +40,19 @@ class RaftElections:
 
     def _expired(self) -> None:
         replica = self._replica
-        if replica.role is Role.PROSPECTIVE:
+        if replica.role is RaftRole.PROSPECTIVE:
             self._lost()
-        elif replica.role is Role.RESIGNED:
+        elif replica.role is RaftRole.RESIGNED:
             replica.become_unattached(replica.epoch)
         elif replica.is_voter:
-            replica.stand(Role.PROSPECTIVE)
+            replica.stand(RaftRole.PROSPECTIVE)
         else:
             self._timer = None
 
     def stand_now(self) -> None:
         """Do not wait any longer."""
-        if self._replica.role in (Role.UNATTACHED, Role.FOLLOWER):
-            self._replica.stand(Role.PROSPECTIVE)
+        if self._replica.role in (RaftRole.UNATTACHED, RaftRole.FOLLOWER):
+            self._replica.stand(RaftRole.PROSPECTIVE)
 
     def begin(self) -> None:
         """Ask every voter; one's own vote is given."""
@@ -77,7 +77,7 @@ class RaftElections:
             replica.log.log_end,
             replica.shared.cluster_id,
             voter.key,
-            pre_vote=replica.role is Role.PROSPECTIVE,
+            pre_vote=replica.role is RaftRole.PROSPECTIVE,
         )
         timeout = replica.shared.config.controller_election_timeout
         replica.endpoint.ask(
@@ -99,11 +99,11 @@ class RaftElections:
     def _count(self) -> None:
         replica = self._replica
         outcome = tally(replica.voters, self._granted, self._refused)
-        if outcome is Tally.WON and replica.role is Role.PROSPECTIVE:
-            replica.stand(Role.CANDIDATE)
-        elif outcome is Tally.WON and replica.role is Role.CANDIDATE:
+        if outcome is VoteTally.WON and replica.role is RaftRole.PROSPECTIVE:
+            replica.stand(RaftRole.CANDIDATE)
+        elif outcome is VoteTally.WON and replica.role is RaftRole.CANDIDATE:
             replica.won()
-        elif outcome is Tally.LOST and replica.role is Role.PROSPECTIVE:
+        elif outcome is VoteTally.LOST and replica.role is RaftRole.PROSPECTIVE:
             self._lost()
         # A candidate that cannot win any more waits for its timer: nobody gains by a quicker next try.
 

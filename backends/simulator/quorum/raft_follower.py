@@ -15,7 +15,7 @@ from backends.simulator.quorum.raft_messages import (
     FetchSnapshot,
     QuorumLeader,
 )
-from recovery.membership.raft_votes import LogEnd, Role
+from recovery.membership.raft_votes import RaftLogEnd, RaftRole
 from recovery.membership.voters import ReplicaKey
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class RaftFollower:
         if self._deadline > replica.shared.loop.now:
             self._timer = replica.shared.loop.call_at(self._deadline, self._expired)
         elif replica.is_voter:
-            replica.stand(Role.PROSPECTIVE)
+            replica.stand(RaftRole.PROSPECTIVE)
         else:
             replica.become_unattached(replica.epoch)
 
@@ -148,7 +148,7 @@ class RaftFollower:
             replica.high_watermark = max(known, replica.high_watermark or 0)
             replica.log.compact(replica.high_watermark, replica.shared.config.metadata_records_kept)
 
-    def _truncate(self, diverging: LogEnd) -> None:
+    def _truncate(self, diverging: RaftLogEnd) -> None:
         """To the end of the newest epoch that both logs have (KIP-595, "Log reconciliation")."""
         log = self._replica.log
         own = log.end_of_epoch(diverging.epoch)
@@ -157,7 +157,7 @@ class RaftFollower:
         self._replica.shared.emit(QuorumTruncated(self._replica.id, to, log.epoch_of(to)))
         log.truncate(to)
 
-    def _fetch_snapshot(self, leader: QuorumLeader, turn: int, snapshot: LogEnd) -> None:
+    def _fetch_snapshot(self, leader: QuorumLeader, turn: int, snapshot: RaftLogEnd) -> None:
         replica = self._replica
         target = replica.shared.resolve(leader.endpoints)
         if target is None:

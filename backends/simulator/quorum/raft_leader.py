@@ -32,7 +32,7 @@ from backends.simulator.quorum.voter_changes import VoterChanges
 from backends.simulator.rpc import Answer
 from recovery.membership import voters as rules
 from recovery.membership.quorum import RaftError
-from recovery.membership.raft_votes import LogEnd
+from recovery.membership.raft_votes import RaftLogEnd
 from recovery.membership.voters import ReplicaKey
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class RaftLeader:
         log, asked = replica.log, body.log_end
         snapshot = log.snapshot
         if asked.offset < log.start or asked.epoch < snapshot.epoch:
-            at = LogEnd(snapshot.epoch, snapshot.end)
+            at = RaftLogEnd(snapshot.epoch, snapshot.end)
             answer(
                 FetchedMetadata(
                     replica.epoch, replica.leader, high_watermark=replica.high_watermark, snapshot=at
@@ -288,7 +288,7 @@ class RaftLeader:
         for offset in replica.log.payload_offsets(before - 1, reached):
             entry = replica.log.at(offset)
             assert isinstance(entry.body, MetadataRecord)
-            replica.shared.committed(LogEnd(entry.epoch, offset + 1), replica.id, entry.body.payload)
+            replica.shared.committed(RaftLogEnd(entry.epoch, offset + 1), replica.id, entry.body.payload)
         while self._waiting and self._waiting[0].offset < reached:
             self._waiting.popleft().done(True)
         if not self.announced:

@@ -17,7 +17,7 @@ from backends.simulator.quorum.log_records import (
     Snapshot,
     VotersRecord,
 )
-from recovery.membership.raft_votes import LogEnd
+from recovery.membership.raft_votes import RaftLogEnd
 from recovery.membership.voters import VoterSet
 
 KEPT_PAYLOADS = 64
@@ -63,8 +63,8 @@ class RaftLog:
         return self.entries[-1].epoch if self.entries else self.snapshot.epoch
 
     @property
-    def log_end(self) -> LogEnd:
-        return LogEnd(self.last_epoch, self.end)
+    def log_end(self) -> RaftLogEnd:
+        return RaftLogEnd(self.last_epoch, self.end)
 
     def _in_force(self) -> VoterSet:
         if self._voters:
@@ -112,16 +112,16 @@ class RaftLog:
             return self.entries[offset - self.start].epoch
         return self.snapshot.epoch if offset == self.start - 1 else None
 
-    def end_of_epoch(self, epoch: int) -> LogEnd:
+    def end_of_epoch(self, epoch: int) -> RaftLogEnd:
         """The largest epoch not beyond ``epoch`` with its end, as OffsetForLeaderEpoch has it."""
         if epoch == self.last_epoch:
-            return LogEnd(epoch, self.end)
-        found = LogEnd(self.snapshot.epoch, self.snapshot.end)
+            return RaftLogEnd(epoch, self.end)
+        found = RaftLogEnd(self.snapshot.epoch, self.snapshot.end)
         for index, (known, _) in enumerate(self._epochs):
             if known > epoch:
                 break
             after = self._epochs[index + 1][1] if index + 1 < len(self._epochs) else self.end
-            found = LogEnd(known, after)
+            found = RaftLogEnd(known, after)
         return found
 
     def append(self, entries: Iterable[LogRecord]) -> None:

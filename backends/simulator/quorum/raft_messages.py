@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from backends.simulator.quorum.log_records import LogRecord, Snapshot
-from recovery.membership.quorum import RaftError, Refusal
-from recovery.membership.raft_votes import LogEnd, VoteRequest
+from recovery.membership.quorum import RaftError, VoterChangeRefusal
+from recovery.membership.raft_votes import RaftLogEnd, VoteRequest
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter
 
 
@@ -62,7 +62,7 @@ class FetchMetadata(NamedTuple):
     cluster_id: str
     replica: ReplicaKey
     epoch: int
-    log_end: LogEnd
+    log_end: RaftLogEnd
 
 
 class FetchedMetadata(NamedTuple):
@@ -73,8 +73,8 @@ class FetchedMetadata(NamedTuple):
     error: RaftError | None = None
     entries: tuple[LogRecord, ...] = ()
     high_watermark: int | None = None
-    diverging: LogEnd | None = None
-    snapshot: LogEnd | None = None
+    diverging: RaftLogEnd | None = None
+    snapshot: RaftLogEnd | None = None
 
 
 class FetchSnapshot(NamedTuple):
@@ -83,7 +83,7 @@ class FetchSnapshot(NamedTuple):
     cluster_id: str
     replica: ReplicaKey
     epoch: int
-    snapshot: LogEnd
+    snapshot: RaftLogEnd
 
 
 class FetchedSnapshot(NamedTuple):
@@ -156,7 +156,7 @@ class UpdateRaftVoter(NamedTuple):
 class RaftVoterReply(NamedTuple):
     """None for a change that is committed, or why not. ``leader``: where it should have gone."""
 
-    refusal: Refusal | None
+    refusal: VoterChangeRefusal | None
     leader: QuorumLeader | None = None
 
 

@@ -33,8 +33,8 @@ from backends.simulator.quorum.raft_messages import (
 )
 from backends.simulator.quorum.voter_changes import VoterChanges
 from backends.simulator.rpc import Answer, RpcEndpoint
-from recovery.membership.quorum import RaftError, Refusal
-from recovery.membership.raft_votes import Role
+from recovery.membership.quorum import RaftError, VoterChangeRefusal
+from recovery.membership.raft_votes import RaftRole
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 
 REQUESTS = frozenset(
@@ -66,7 +66,7 @@ class RaftReplica:
         self.id = disk.key.id
         self.endpoint = endpoint
         self.listener = listener
-        self.role = Role.UNATTACHED
+        self.role = RaftRole.UNATTACHED
         self.leader: QuorumLeader | None = None
         # What a snapshot holds is committed.
         self.high_watermark: int | None = disk.log.start or None
@@ -129,7 +129,7 @@ class RaftReplica:
     def start(self) -> None:
         """As the quorum-state file left it (KIP-595): a leader that restarts has resigned."""
         if self.disk.leader == self.id and self.is_voter:
-            self.role = Role.RESIGNED
+            self.role = RaftRole.RESIGNED
             self.elections.wait()
         else:
             self.become_unattached(self.epoch)
@@ -162,7 +162,7 @@ class RaftReplica:
             if leading.announced:
                 self.listener.resign()
 
-    def _enter(self, role: Role, epoch: int) -> None:
+    def _enter(self, role: RaftRole, epoch: int) -> None:
         self._leave()
         self.role = role
         if epoch > self.disk.epoch:
@@ -171,7 +171,7 @@ class RaftReplica:
 
     def become_unattached(self, epoch: int, voted: ReplicaKey | None = None) -> None:
         """In ``epoch`` without a leader; with ``voted`` this replica has given its vote."""
-        self._enter(Role.UNATTACHED, epoch)
+        self._enter(RaftRole.UNATTACHED, epoch)
         self.leader = None
         self.fetched = False
         if voted is not None:
@@ -182,7 +182,7 @@ class RaftReplica:
     def become_resigned(self, successors: Iterable[ReplicaKey], why: str) -> None:
         """Give up the leadership, and tell the voters (EndQuorumEpoch)."""
         self.note(f"resigns in epoch {self.epoch}: {why}")
-        self._enter(Role.RESIGNED, self.epoch)
+        self._enter(RaftRole.RESIGNED, self.epoch)
         self.leader = None
         body = EndQuorumEpoch(self.shared.cluster_id, self.epoch, self.itself, tuple(successors))
         for voter in self.others:
@@ -193,15 +193,15 @@ class RaftReplica:
 
     def follow(self, epoch: int, leader: QuorumLeader) -> None:
         """Fetch from ``leader``, whoever that is: it need not be in this replica's voter set (KIP-853)."""
-        self._enter(Role.FOLLOWER, epoch)
+        self._enter(RaftRole.FOLLOWER, epoch)
         self.leader = leader
         self.disk.leader = leader.id
         self.fetched = False
         self.following.start(leader)
 
-    def stand(self, role: Role) -> None:
+    def stand(self, role: RaftRole) -> None:
         """Ask the voters: as prospective whether they would vote, as candidate, an epoch up, for their votes."""
-        if role is Role.CANDIDATE:
+        if role is RaftRole.CANDIDATE:
             self._enter(role, self.epoch + 1)
             self.disk.voted = self.key
             self.note(f"stands for leader of epoch {self.epoch}")
@@ -213,11 +213,11 @@ class RaftReplica:
 
     def won(self) -> None:
         """A majority of this replica's own voter set has voted for it."""
-        self._enter(Role.LEADER, self.epoch)
+        self._enter(RaftRole.LEADER, self.epoch)
         self._lead(RaftLeader(self, self.log.end))
 
     def _lead(self, leading: RaftLeader) -> None:
-        self.role = Role.LEADER
+        self.role = RaftRole.LEADER
         self.leader = self.itself
         self.disk.leader = self.id
         self.leading = leading
@@ -231,7 +231,7 @@ class RaftReplica:
         if epoch > self.epoch and leader is None:
             self.become_unattached(epoch)
             return True
-        unled = self.leader is None and self.role is not Role.LEADER
+        unled = self.leader is None and self.role is not RaftRole.LEADER
         if leader is not None and (epoch > self.epoch or unled):
             self.follow(epoch, leader)
             return True
@@ -312,7 +312,7 @@ class RaftReplica:
             answer(EpochReply(self.epoch, self.leader, RaftError.FENCED_LEADER_EPOCH))
             return
         self.heard_of(body.epoch, body.leader)
-        if self.role is Role.FOLLOWER and self.is_voter:
+        if self.role is RaftRole.FOLLOWER and self.is_voter:
             self.following.abandoned(body.successors)
         answer(EpochReply(self.epoch, self.leader))
 
@@ -322,4 +322,4 @@ class RaftReplica:
             changes.ask(body, answer)
             return
         reason = "this controller does not lead"
-        answer(RaftVoterReply(Refusal(RaftError.NOT_LEADER_OR_FOLLOWER, reason), self.leader))
+        answer(RaftVoterReply(VoterChangeRefusal(RaftError.NOT_LEADER_OR_FOLLOWER, reason), self.leader))

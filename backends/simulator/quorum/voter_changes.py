@@ -16,10 +16,9 @@ from backends.simulator.quorum.raft_messages import (
     VoterRequest,
 )
 from backends.simulator.rpc import Answer
-from recovery.controller.controller_errors import ControllerError
-from recovery.controller.controller_errors import Refusal as ControllerRefusal
+from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.membership.pending_change import PendingChange, settle
-from recovery.membership.quorum import NEVER, Progress, Quorum, Refusal, TimeoutCause
+from recovery.membership.quorum import NEVER, FetchProgress, Quorum, TimeoutCause, VoterChangeRefusal
 from recovery.membership.voter_changes import (
     AddVoter,
     RemoveVoter,
@@ -53,11 +52,11 @@ class VoterChanges:
         """The quorum as this leader knows it."""
         replica, leading = self._replica, self._leading
         now = replica.shared.now_ms()
-        progress = [Progress(replica.key, replica.log.end, now, now)]
+        progress = [FetchProgress(replica.key, replica.log.end, now, now)]
         for key, held in leading.followers.everybody():
             fetched = NEVER if held.fetched is None else held.fetched // 1000
             caught_up = NEVER if held.caught_up is None else held.caught_up // 1000
-            progress.append(Progress(key, held.offset, fetched, caught_up))
+            progress.append(FetchProgress(key, held.offset, fetched, caught_up))
         return Quorum(
             replica.shared.cluster_id,
             replica.key,
@@ -88,7 +87,7 @@ class VoterChanges:
         replica = self._replica
         request = AddVoter(body.voter, body.cluster_id)
         first = add_voter(self.quorum(), request, GOOD, replica.shared.rules)
-        if isinstance(first, Refusal) and first.cause is not TimeoutCause.LAGGING:
+        if isinstance(first, VoterChangeRefusal) and first.cause is not TimeoutCause.LAGGING:
             answer(RaftVoterReply(first))
             return
         self._probing = True
@@ -114,14 +113,16 @@ class VoterChanges:
         replica = self._replica
         request = UpdateVoter(body.voter, body.leader_epoch, body.cluster_id)
         outcome = update_voter(self.quorum(), request, replica.shared.rules)
-        if not isinstance(outcome, Refusal) and replica.log.kraft_version < 1:
+        if not isinstance(outcome, VoterChangeRefusal) and replica.log.kraft_version < 1:
             self.static = outcome
             answer(RaftVoterReply(None))
             return
         self._write(outcome, replica.shared.config.controller_request_timeout, answer)
 
-    def _write(self, outcome: VoterSet | Refusal, timeout: int, answer: Answer, *, wait: bool = True) -> None:
-        if isinstance(outcome, Refusal):
+    def _write(
+        self, outcome: VoterSet | VoterChangeRefusal, timeout: int, answer: Answer, *, wait: bool = True
+    ) -> None:
+        if isinstance(outcome, VoterChangeRefusal):
             answer(RaftVoterReply(outcome))
             return
         replica = self._replica
@@ -159,14 +160,14 @@ class VoterChanges:
         self._pending = None
         self._reply(self._lost())
 
-    def _lost(self) -> Refusal:
+    def _lost(self) -> VoterChangeRefusal:
         replica = self._replica
         lost = settle(PendingChange(replica.voters, 0, 0), replica.key, None, 0, leads=False)
         assert lost is not None
         assert lost.refusal is not None
         return lost.refusal
 
-    def _reply(self, refusal: Refusal | None) -> None:
+    def _reply(self, refusal: VoterChangeRefusal | None) -> None:
         answer, self._answer = self._answer, None
         if answer is not None:
             answer(RaftVoterReply(refusal, None if refusal is None else self._replica.leader))

@@ -24,7 +24,7 @@ from backends.simulator.scenario.file_model import (
 )
 from backends.simulator.scenario.spread import spread
 from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology
-from recovery.controller.rules import KIP_966, Rules, shipped
+from recovery.controller.rules import KIP_966, ControllerRules, shipped
 from recovery.membership.quorum import MembershipRules
 from recovery.model import TopicPartition
 
@@ -241,13 +241,13 @@ def _config(cluster: ClusterModel) -> Config:
     return replace(config, **values)  # type: ignore[arg-type]  # CONFIGS names fields that hold numbers
 
 
-def _rules(switches: Switches) -> Rules:
+def _rules(switches: Switches) -> ControllerRules:
     if switches.kafka == "kip-966":
         rules = KIP_966
     else:
         major, minor = (int(part) for part in switches.kafka.split("."))
         rules = shipped((major, minor), elr=(major, minor) >= (4, 0))
-    own = {field.name for field in fields(Rules)}
+    own = {field.name for field in fields(ControllerRules)}
     given = {
         name: value for name, value in switches.model_dump().items() if name in own and value is not None
     }

@@ -14,8 +14,8 @@ from backends.simulator.scenario import faults as happens
 from backends.simulator.scenario.build import Scenario, nodes, others, partition
 from backends.simulator.scenario.faults import Fault
 from backends.simulator.world import World
-from recovery.controller.controller_errors import Refusal
-from recovery.controller.transition_targets import Election
+from recovery.controller.controller_errors import ControllerRefusal
+from recovery.controller.transition_targets import ElectionKind
 from recovery.model import NO_LEADER
 
 
@@ -142,7 +142,7 @@ class Timeline:
     def _answered(self, reply: Any) -> None:
         self._world.history.add("scenario", f"answered {reply}")
         refusal = reply.refusal if isinstance(reply, Done) else reply
-        if isinstance(refusal, Refusal):
+        if isinstance(refusal, ControllerRefusal):
             self.refused.append(str(refusal))
 
     def _refused(self, why: str) -> None:
@@ -161,7 +161,7 @@ class Timeline:
 
     def _elect(self, fault: happens.ElectionFault) -> None:
         rows = [(partition(name, self._topology, ()), NO_LEADER) for name in fault.partitions]
-        kind = Election.PREFERRED if fault.kind == "preferred" else Election.UNCLEAN
+        kind = ElectionKind.PREFERRED if fault.kind == "preferred" else ElectionKind.UNCLEAN
         self._tell(ElectLeaders(kind, tuple(rows) or None))
 
     def _create(self, fault: happens.TopicCreation) -> None:

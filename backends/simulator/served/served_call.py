@@ -16,7 +16,7 @@ from backends.simulator.operator_messages import Perform
 from backends.simulator.rpc import Answer
 from backends.simulator.served.entities import Values
 from backends.simulator.served.principals import PrincipalRights
-from recovery.controller.controller_errors import Refusal
+from recovery.controller.controller_errors import ControllerRefusal
 
 if TYPE_CHECKING:
     from backends.simulator.served.served_cluster import ServedCluster
@@ -70,15 +70,15 @@ Handler = Callable[[ServedCall], Awaitable[Values | bytes | None]]
 """Answers one call: by values, by bytes that are encoded already, or with None, by nothing (acks=0)."""
 
 
-def code(error: Error | Refusal | None) -> ErrorCode:
+def code(error: Error | ControllerRefusal | None) -> ErrorCode:
     """Kafka's error of that name."""
     if error is None:
         return ErrorCode.none
-    name = error.error.value if isinstance(error, Refusal) else error.value
+    name = error.error.value if isinstance(error, ControllerRefusal) else error.value
     # The limit's error is of the specification's own, and has no number.
     return ErrorCode.__members__.get(name.lower(), ErrorCode.invalid_request)
 
 
-def message(error: Error | Refusal | None) -> str | None:
+def message(error: Error | ControllerRefusal | None) -> str | None:
     """What Kafka says beside the code."""
-    return error.reason if isinstance(error, Refusal) else None
+    return error.reason if isinstance(error, ControllerRefusal) else None

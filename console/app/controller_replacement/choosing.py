@@ -12,17 +12,17 @@ from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestio
 from console.cli.quorum.replacement import Planned
 from console.errors import NotDone
 from console.operations.replacement_plan import Choice
-from recovery.membership.replacement import Kind
+from recovery.membership.replacement import ReplacementKind
 
 if TYPE_CHECKING:
     from console.app.main_screen.main_screen import MainScreen
 
 _KINDS = {
-    Kind.DISK: "its metadata disk is lost or replaced; the same node comes back",
-    Kind.HOST: "its host is lost; another node takes its place",
-    Kind.PLANNED: "it works, and another node shall take its place",
-    Kind.GROW: "nobody goes; another voter comes",
-    Kind.SHRINK: "it goes, and nobody comes",
+    ReplacementKind.DISK: "its metadata disk is lost or replaced; the same node comes back",
+    ReplacementKind.HOST: "its host is lost; another node takes its place",
+    ReplacementKind.PLANNED: "it works, and another node shall take its place",
+    ReplacementKind.GROW: "nobody goes; another voter comes",
+    ReplacementKind.SHRINK: "it goes, and nobody comes",
 }
 
 
@@ -72,10 +72,10 @@ class Controllers:
         )
         if answer is None:
             return None
-        kind = Kind(answer)
-        leaving = () if kind is Kind.GROW else (node,)
+        kind = ReplacementKind(answer)
+        leaving = () if kind is ReplacementKind.GROW else (node,)
         joining: tuple[int, ...] = ()
-        if kind in (Kind.HOST, Kind.PLANNED, Kind.GROW):
+        if kind in (ReplacementKind.HOST, ReplacementKind.PLANNED, ReplacementKind.GROW):
             newcomer = await self._desk.app.push_screen_wait(
                 TextQuestion("The node id of the controller that comes:")
             )

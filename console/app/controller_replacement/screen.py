@@ -17,7 +17,7 @@ from console.app.halt import Halt
 from console.cli.quorum.replacement import Planned
 from console.errors import ConsoleError
 from console.operations.replacement_steps import Course, Gone
-from recovery.membership.replacement import Step as PlannedStep
+from recovery.membership.replacement import ReplacementStep as PlannedStep
 from widgets.bars.message_bars import MessageBar
 from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
 from widgets.dialogs.dismiss_once import DismissOnce

@@ -24,8 +24,13 @@ from console.operations.replacement_steps import Gone, standing
 from console.operations.voter_change import Changed, Prepared
 from console.signals import StopRequest
 from console.version import version
-from recovery.membership.replacement import Header, ReplacementError, ReplacementPlan, Step
-from recovery.membership.replacement_state import Situation, situation
+from recovery.membership.replacement import (
+    ReplacementError,
+    ReplacementHeader,
+    ReplacementPlan,
+    ReplacementStep,
+)
+from recovery.membership.replacement_state import StepSituation, situation
 from recovery.membership.replica_lookup import NotChosen
 
 ANSWER_LOOKS = 0.05
@@ -37,8 +42,8 @@ class Told(NamedTuple):
     that is allowed with it; ``refused`` why the present step is not sent yet; ``said`` what was last seen or sent.
     """
 
-    step: Step | None = None
-    seen: Situation | None = None
+    step: ReplacementStep | None = None
+    seen: StepSituation | None = None
     seconds_left: float | None = None
     said: str = ""
     question: Prepared | None = None
@@ -84,20 +89,20 @@ class Bridge:
     def _settle(self, question: Prepared) -> None:
         self._allowed = question
 
-    def begins(self, step: Step, seen: Situation) -> None:
+    def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
         self._tell(self.told._replace(step=step, seen=seen, seconds_left=None, refused=()))
 
-    def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:
+    def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
         self._tell(self.told._replace(step=step, seen=seen, seconds_left=seconds_left))
 
-    def unseen(self, step: Step, why: BackendError) -> None:
+    def unseen(self, step: ReplacementStep, why: BackendError) -> None:
         self._tell(self.told._replace(step=step, said=f"the quorum was not told just now: {why}"))
 
-    def judged(self, step: Step, prepared: Prepared) -> None:
+    def judged(self, step: ReplacementStep, prepared: Prepared) -> None:
         self._consent.judged(step, prepared)
         self._tell(self.told._replace(step=step, said="", refused=prepared.verdict.refused))
 
-    async def allows(self, step: Step, prepared: Prepared) -> bool:
+    async def allows(self, step: ReplacementStep, prepared: Prepared) -> bool:
         """Waits for a person for as long as it takes; stopping the run, a signal too, answers no."""
         if self._consent.covers(step, prepared) and self._armed():
             return not self._stop
@@ -112,15 +117,15 @@ class Bridge:
         finally:
             self._tell(self.told._replace(question=None))
 
-    def says(self, step: Step, said: str) -> None:
+    def says(self, step: ReplacementStep, said: str) -> None:
         self._tell(self.told._replace(step=step, said=said))
 
-    def changed(self, step: Step, changed: Changed) -> None:
+    def changed(self, step: ReplacementStep, changed: Changed) -> None:
         self._consent.changed(changed)
         said = f"not sent: {changed.detail}" if changed.answer is None else f"{changed.answer}"
         self._tell(self.told._replace(step=step, said=said))
 
-    def ends(self, step: Step) -> None:
+    def ends(self, step: ReplacementStep) -> None:
         self._tell(self.told._replace(said=f"step {step.number} is done"))
 
     def _tell(self, told: Told) -> None:
@@ -143,7 +148,7 @@ async def membership_of(backend: Backend) -> Membership:
 async def planned(backend: Backend, choice: Choice) -> Planned:
     """Makes the plan and keeps it in a file; nothing is sent. Raises NotDone and BackendError."""
     made_by = f"{user()}@{platform.node()}"
-    header = Header(str(uuid.uuid4()), now().isoformat(timespec="seconds"), made_by, version())
+    header = ReplacementHeader(str(uuid.uuid4()), now().isoformat(timespec="seconds"), made_by, version())
     try:
         plan = await plan_replacement(await membership_of(backend), choice, header)
     except (NotChosen, ReplacementError) as error:

@@ -6,10 +6,10 @@ from backends.base.protocol import Backend
 from console.app.session.view import View
 from console.last_healthy import recall
 from console.operations.log_dir_survey import KEPT, Disks, failures, kept_from, reckon
-from recovery.disks.failed_dirs import Left, Lost
-from recovery.disks.failure_preview import Fate, if_places_fail
-from recovery.disks.outcome import Outcome
-from recovery.disks.values import DiskError, Place
+from recovery.disks.failed_dirs import LostReplica, RemainingWork
+from recovery.disks.failure_preview import FailureEffect, if_places_fail
+from recovery.disks.outcome import DiskOutcome
+from recovery.disks.values import DiskError, LogDirPlace
 from recovery.model import Survey
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
@@ -21,11 +21,11 @@ _STOPS = "the broker would stop altogether: its metadata log, or its last log di
 _FAILED = "by the last healthy listing that ktriage log-dirs kept, and by the replicas that are offline now"
 _PERHAPS = "it may have been on another failed dir"
 _LEFT = {
-    Left.LAST_COPY: Outcome.LAST_COPY,
-    Left.OFFLINE: Outcome.OFFLINE,
-    Left.UNDER: Outcome.UNDER_MIN_ISR,
-    Left.UNNOTICED: Outcome.UNNOTICED,
-    Left.DISK: Outcome.FEWER,
+    RemainingWork.LAST_COPY: DiskOutcome.LAST_COPY,
+    RemainingWork.OFFLINE: DiskOutcome.OFFLINE,
+    RemainingWork.UNDER: DiskOutcome.UNDER_MIN_ISR,
+    RemainingWork.UNNOTICED: DiskOutcome.UNNOTICED,
+    RemainingWork.DISK: DiskOutcome.FEWER,
 }
 
 
@@ -39,7 +39,7 @@ async def dir_detail(
     assert view.partitions is not None
     kept = kept_from(recall(view.cluster_id, KEPT))
     disks = Disks(view.cluster, view.partitions, view.log_dirs or {}, kept)
-    place = Place(broker, path)
+    place = LogDirPlace(broker, path)
     if place in disks.failed:
         found = next(one for one in await failures(backend, disks) if one.place == place)
         return LogDirDetail(broker, path, True, tuple(_lost(lost) for lost in found.lost), _FAILED)
@@ -53,14 +53,14 @@ async def dir_detail(
     return LogDirDetail(broker, path, False, outcomes, note)
 
 
-def _lost(lost: Lost) -> PartitionOutcome:
+def _lost(lost: LostReplica) -> PartitionOutcome:
     note = str(lost.left) if lost.sure else f"{lost.left}; {_PERHAPS}"
     return PartitionOutcome(lost.tp, _LEFT[lost.left], lost.state.leader, lost.state.leader, note=note)
 
 
-def _fate(fate: Fate, survey: Survey | None, broker: int, ranking: Ranking) -> PartitionOutcome:
+def _fate(fate: FailureEffect, survey: Survey | None, broker: int, ranking: Ranking) -> PartitionOutcome:
     worst, note = fate.outcomes[0], ""
-    if worst is Outcome.SURVIVOR:
+    if worst is DiskOutcome.SURVIVOR:
         best = survey is not None and decide(survey, ranking, Strategy.AGGRESSIVE).leader == broker
         left = f"{counted(fate.copies, 'copy', 'copies')} left"
         note = f"the best one; {left}" if best else left

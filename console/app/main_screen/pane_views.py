@@ -10,7 +10,7 @@ from console.app.main_screen.quorum_view import quorum_view
 from console.app.plan.view import how_to_plan, plan_view
 from console.app.session.view import View
 from console.operations.keys import DIRS, ELIGIBLE, OFFLINE, PLAN, QUORUM, REPLICAS
-from recovery.controller.rules import Rules, shipped
+from recovery.controller.rules import ControllerRules, shipped
 from recovery.model import Lineage, ReplicaLog, Survey, Unknown, Why
 from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView
 from widgets.log_dirs import LogDirRow, LogDirsPane, LogDirsView
@@ -74,14 +74,14 @@ def _eligible(desk: MainScreen) -> None:
     pane.update(EligibleView(rows, known))
 
 
-def rules_of(view: View) -> Rules:
+def rules_of(view: View) -> ControllerRules:
     """The controller's rules, as far as the release and the features tell."""
     cluster = view.cluster
     elr = cluster is not None and cluster.elr_enabled is True
     parts = (cluster.release if cluster is not None else "").split(".")
     if len(parts) >= 2 and parts[0].isdecimal() and parts[1].isdecimal():
         return shipped((int(parts[0]), int(parts[1])), elr=elr)
-    return Rules(elr=elr)
+    return ControllerRules(elr=elr)
 
 
 def _disks(survey: Survey, view: View) -> Mapping[int, DiskWord]:

@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterator
 
 from recovery.membership.preflight import (
     EndpointProbe,
-    Identity,
-    Limits,
-    Verdict,
+    LivenessLimits,
+    NodeIdentity,
+    PreflightResult,
     before_adding,
     before_removing,
 )
 from recovery.membership.quorum import MembershipRules, Quorum
-from recovery.membership.quorum_health import Health, MemberRole, MemberState, committing, health
-from recovery.membership.quorum_without_leader import ADVICE, Host, Lost
+from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHealth, committing, health
+from recovery.membership.quorum_without_leader import ADVICE, QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import Endpoint, ReplicaKey, Voter
 from recovery.model import NO_LEADER
 from widgets.quorum import QuorumMember, QuorumPaneView, QuorumRole, VoterChangePreview
@@ -27,12 +27,12 @@ _ROLES = {
 }
 
 
-def quorum_view(quorum: Quorum | Lost, brokers: Collection[int]) -> QuorumPaneView:
+def quorum_view(quorum: Quorum | QuorumWithoutLeader, brokers: Collection[int]) -> QuorumPaneView:
     """``brokers`` are the ids of the cluster's brokers: as observers they can never be voters."""
-    if isinstance(quorum, Lost):
+    if isinstance(quorum, QuorumWithoutLeader):
         return _without_leader(quorum)
     controllers = {held.key.id for held in quorum.progress} - set(brokers)
-    found = health(quorum, Limits(), controllers)
+    found = health(quorum, LivenessLimits(), controllers)
     return QuorumPaneView(
         leader=quorum.leader.id,
         leader_epoch=quorum.leader_epoch,
@@ -47,7 +47,7 @@ def quorum_view(quorum: Quorum | Lost, brokers: Collection[int]) -> QuorumPaneVi
     )
 
 
-def _without_leader(lost: Lost) -> QuorumPaneView:
+def _without_leader(lost: QuorumWithoutLeader) -> QuorumPaneView:
     """Each voter that is known, whether it answers, and what must come back."""
     members = tuple(
         QuorumMember(
@@ -69,13 +69,13 @@ def _without_leader(lost: Lost) -> QuorumPaneView:
     return QuorumPaneView(NO_LEADER, NO_LEADER, None, None, None, members, lost.sentence, False, (), notes)
 
 
-def _answers(host: Host) -> str:
+def _answers(host: VoterHost) -> str:
     if host.votes:
         return "answers"
     return f"NEW DISK, no voter: {host.other}" if host.answers else f"DOWN: {host.why}"
 
 
-def _members(found: Health) -> Iterator[QuorumMember]:
+def _members(found: QuorumHealth) -> Iterator[QuorumMember]:
     """Who does not fetch first: it must not be looked for below those that are well."""
     for member in sorted(found.members, key=lambda member: member.state is not MemberState.SILENT):
         note = "" if member.state is MemberState.CAUGHT_UP else str(member.state)
@@ -96,10 +96,10 @@ def _members(found: Health) -> Iterator[QuorumMember]:
         )
 
 
-def _changes(found: Health) -> Iterator[VoterChangePreview]:
+def _changes(found: QuorumHealth) -> Iterator[VoterChangePreview]:
     """Each voter's removal as the rules judge it, and the observers that could be added."""
     for key in found.quorum.voters.keys:
-        verdict = before_removing(found.quorum, key, Limits())
+        verdict = before_removing(found.quorum, key, LivenessLimits())
         why = "; ".join(verdict.refused or verdict.warnings) or f"then: {verdict.after}"
         yield VoterChangePreview(f"remove voter {key.id}", verdict.allowed, why)
     for member in found.members:
@@ -115,17 +115,17 @@ def _changes(found: Health) -> Iterator[VoterChangePreview]:
         )
 
 
-def _adding(quorum: Quorum, key: ReplicaKey) -> Verdict:
+def _adding(quorum: Quorum, key: ReplicaKey) -> PreflightResult:
     """The preflight as far as it goes without contacting the node, which is done before anything is sent."""
     itself = Endpoint(quorum.default_listener, "", 0)
-    answer = EndpointProbe(itself, Identity(quorum.cluster_id, key.id, (0, quorum.kraft_version)))
-    return before_adding(quorum, Voter(key, (itself,)), [answer], MembershipRules(), Limits())
+    answer = EndpointProbe(itself, NodeIdentity(quorum.cluster_id, key.id, (0, quorum.kraft_version)))
+    return before_adding(quorum, Voter(key, (itself,)), [answer], MembershipRules(), LivenessLimits())
 
 
 _STATIC = "the voters are static (kraft.version 0): upgrade the feature first"
 
 
-def _notes(found: Health) -> Iterator[str]:
+def _notes(found: QuorumHealth) -> Iterator[str]:
     if not found.dynamic:
         yield _STATIC
     if found.strength.commits and not committing(found.quorum):

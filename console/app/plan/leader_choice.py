@@ -16,18 +16,18 @@ from recovery.model import Survey, TopicPartition
 from recovery.plan.make import designate, make_plan
 from recovery.plan.values import Header, Plan
 from recovery.ranking import Ranking
-from recovery.strategy import Decision, Strategy, Verdict, decide
+from recovery.strategy import Decision, DecisionKind, Strategy, decide
 
 
 class Comes(NamedTuple):
     """What a strategy comes to for a selection: how many of each verdict."""
 
     strategy: Strategy
-    verdicts: Mapping[Verdict, int]
+    verdicts: Mapping[DecisionKind, int]
 
     @property
     def elects(self) -> int:
-        return self.verdicts.get(Verdict.ELECT, 0)
+        return self.verdicts.get(DecisionKind.ELECT, 0)
 
 
 CHOOSABLE = (Strategy.BALANCED, Strategy.COMPLETE, Strategy.AGGRESSIVE)

@@ -26,7 +26,7 @@ from recovery.plan.review import candidate_harm
 from recovery.plan.values import BarePlan, Header, Plan
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy, Verdict, decide
+from recovery.strategy import DecisionKind, Strategy, decide
 from widgets.plan import CandidatePicker, PlanPane, in_plan
 from widgets.text import Tone
 
@@ -94,11 +94,11 @@ class Planner:
     async def _choose_one(self, survey: Survey) -> None:
         how = self._session.choosing
         decision = decide(survey, how.ranking, how.strategy)
-        if decision.verdict is Verdict.ELECT:
+        if decision.verdict is DecisionKind.ELECT:
             await self._add([survey], how)
             return
         anyone = decide(survey, how.ranking, Strategy.AGGRESSIVE)
-        if anyone.verdict is not Verdict.ELECT:
+        if anyone.verdict is not DecisionKind.ELECT:
             nobody = (
                 "" if anyone.reason == decision.reason else f"; nobody can be elected now: {anyone.reason}"
             )
@@ -118,7 +118,7 @@ class Planner:
         plan, decision = await session.run(
             lambda backend: leader_choice.choose_by_hand(backend, view, survey, broker, header)
         )
-        if decision.verdict is not Verdict.ELECT:
+        if decision.verdict is not DecisionKind.ELECT:
             raise NotDone(f"{survey.tp}: {broker} cannot be chosen: {decision.reason}")
         self._desk.tasks.plan_is(draft.with_choices(session.draft, plan, [survey.tp]))
         self._said(plan)
@@ -290,7 +290,9 @@ _STRATEGIES = {
 
 def _comes_text(comes: leader_choice.Comes) -> str:
     others = [
-        f"{count:,} {verdict}" for verdict, count in comes.verdicts.items() if verdict is not Verdict.ELECT
+        f"{count:,} {verdict}"
+        for verdict, count in comes.verdicts.items()
+        if verdict is not DecisionKind.ELECT
     ]
     return "; ".join([_STRATEGIES[comes.strategy], f"elects {comes.elects:,}", *others])
 

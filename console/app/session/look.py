@@ -18,7 +18,7 @@ from console.last_healthy import recall
 from console.operations.partition_picture import Configs, may_be_under_min_isr
 from console.operations.quorum_state import lost
 from recovery.membership.quorum import Quorum
-from recovery.membership.quorum_without_leader import Lost
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.plan.marks import marks
 
@@ -149,7 +149,7 @@ class Looker:
         return replace(view, log_dirs=_kept(view.log_dirs, found), dirs_at=self.clock())
 
 
-async def _quorum_or_lost(membership: Membership, cluster_id: str) -> Quorum | Lost:
+async def _quorum_or_lost(membership: Membership, cluster_id: str) -> Quorum | QuorumWithoutLeader:
     try:
         return await membership.describe()
     except NoLeader:

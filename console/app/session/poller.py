@@ -12,7 +12,7 @@ from backends.base.errors import BackendError
 from console.app.session.schedule import Schedule
 from console.app.session.view import Link, View, Wanted
 from console.errors import ConsoleError
-from recovery.membership.quorum_without_leader import Lost
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 
 LOOK_LIMIT = 300.0
 """Seconds after which a look that never came back is given up, and the next may begin."""
@@ -151,7 +151,7 @@ class Poller:
             self._shown, self._moved_at = wanted, None if self.wanted == wanted else self._moved_at
         # The first look opens everything, and says nothing of what the next ones take; without a leader it waits
         # for answers that do not come, and the one who is elected should be seen soon.
-        other = link is Link.LOST or first or isinstance(self.view.quorum, Lost)
+        other = link is Link.LOST or first or isinstance(self.view.quorum, QuorumWithoutLeader)
         self.state = Polled(link, problem, self.state.schedule.end(self._clock(), untypical=other))
         self._changed()
 

@@ -15,7 +15,7 @@ from backends.base.answers import (
     Reassignment,
 )
 from recovery.membership.quorum import Quorum
-from recovery.membership.quorum_without_leader import Lost
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.marks import Mark
 from recovery.ranking import Ranking
@@ -46,7 +46,8 @@ class View:
     """The cluster as it was seen by one look, or by as much of one as has come.
 
     ``at`` is when the look ended (seconds of the console's clock), None while the first is under way. A part that
-    was not asked yet is None or empty, one that could not be had is Unknown; a quorum that nobody leads is Lost.
+    was not asked yet is None or empty, one that could not be had is Unknown; a quorum that has no leader is a
+    QuorumWithoutLeader.
     ``first`` is when the partitions were first told, ``since`` when each was first seen in trouble. ``surveyed`` is
     when the logs of a partition were asked; ``configs_at`` and ``dirs_at`` when those parts were. A look that found
     a part as it was keeps the very same object.
@@ -63,7 +64,7 @@ class View:
     surveyed: Mapping[TopicPartition, float] = field(default_factory=dict)
     contacts: Mapping[int, Contact] = field(default_factory=dict)
     marks: Mapping[str, tuple[Mark, ...]] = field(default_factory=dict)
-    quorum: Quorum | Lost | Unknown | None = None
+    quorum: Quorum | QuorumWithoutLeader | Unknown | None = None
     log_dirs: Mapping[int, tuple[LogDir, ...] | Unknown] | None = None
     reassignments: tuple[Reassignment, ...] | Unknown | None = None
     first: float | None = None

@@ -12,7 +12,7 @@ from console.cli.base.run import Run
 from console.cli.commands.options import Reason, Yes, connected, stated
 from console.errors import InputError
 from console.exit_status import STATUS_HELP
-from recovery.membership.replacement import Kind
+from recovery.membership.replacement import ReplacementKind
 
 HELP = f"""\
 The metadata quorum and its voters (KIP-853): seen, judged and changed. Every verb takes --bootstrap-server or
@@ -71,7 +71,8 @@ EndpointOption = Annotated[
     ),
 ]
 Why = Annotated[
-    Kind | None, typer.Option("--why", help="replace: what the replacement is for.", show_default=False)
+    ReplacementKind | None,
+    typer.Option("--why", help="replace: what the replacement is for.", show_default=False),
 ]
 With = Annotated[
     list[int] | None,

@@ -15,20 +15,20 @@ from console.operations.log_dir_survey import Disks, reckon
 from console.output.log_dirs_report import swap_document, swap_lines
 from console.paths import unused
 from console.signals import StopRequest
-from recovery.disks.disk_swap import Swap, leaderless, swap, waiting
+from recovery.disks.disk_swap import DiskSwap, leaderless, swap, waiting
 from recovery.disks.failure_preview import check
-from recovery.disks.values import DiskError, Place
-from recovery.membership.catch_up_rate import Pace
+from recovery.disks.values import DiskError, LogDirPlace
+from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.model import PartitionState, TopicPartition
 
 POLL = 0.5
 PATIENCE = 24 * 3600.0
 
 
-def course(run: Run, where: Place, rows: int, *, wait: bool) -> int:
+def course(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
     """Shows the steps; with ``wait`` goes on until nothing of the disk is missing. 1 where something is left."""
 
-    async def job(backend: Backend, stop: StopRequest) -> tuple[Swap, Disks]:
+    async def job(backend: Backend, stop: StopRequest) -> tuple[DiskSwap, Disks]:
         disks = await looked(backend)
         found = await _swap(backend, disks, where)
         if not wait:
@@ -53,7 +53,7 @@ def course(run: Run, where: Place, rows: int, *, wait: bool) -> int:
     return Status.PARTLY if left or found.dangers else Status.DONE
 
 
-def _waited(run: Run, where: Place, left: list[PartitionState]) -> int:
+def _waited(run: Run, where: LogDirPlace, left: list[PartitionState]) -> int:
     """What is left without a leader does not come back by itself: somebody has to elect one that has a copy."""
     stuck = leaderless(left)
     elect = []
@@ -69,7 +69,7 @@ def _waited(run: Run, where: Place, left: list[PartitionState]) -> int:
     return Status.PARTLY if left else Status.DONE
 
 
-def _back(disks: Disks, where: Place) -> bool:
+def _back(disks: Disks, where: LogDirPlace) -> bool:
     """Whether the dir is there again."""
     return where.path in disks.held.get(where.broker, {})
 
@@ -79,7 +79,7 @@ def _named(tps: list[TopicPartition]) -> tuple[str, ...]:
     return tuple(word for topic in topics for word in ("--topic", topic))
 
 
-async def _swap(backend: Backend, disks: Disks, where: Place) -> Swap:
+async def _swap(backend: Backend, disks: Disks, where: LogDirPlace) -> DiskSwap:
     cluster = await reckon(backend, disks)
     held = set(disks.kept.get(where.broker, {}).get(where.path, frozenset()))
     held |= set(disks.held.get(where.broker, {}).get(where.path, frozenset()))
@@ -95,17 +95,17 @@ async def _swap(backend: Backend, disks: Disks, where: Place) -> Swap:
     return swap(cluster, where, held)
 
 
-def _told(disks: Disks, where: Place) -> bool:
+def _told(disks: Disks, where: LogDirPlace) -> bool:
     """Whether it is known what dirs that broker has: it told them, or nobody knows a broker of that id."""
     hosts = any(where.broker in state.replicas for state in disks.partitions.states)
     return where.broker in disks.held or not (where.broker in disks.dirs or hosts)
 
 
 async def _wait(
-    run: Run, backend: Backend, where: Place, held: tuple[TopicPartition, ...], stop: StopRequest
+    run: Run, backend: Backend, where: LogDirPlace, held: tuple[TopicPartition, ...], stop: StopRequest
 ) -> Disks:
     clock = asyncio.get_running_loop().time
-    began, pace, said, since, nobody = clock(), Pace(), "", 0.0, Leaderless()
+    began, pace, said, since, nobody = clock(), CatchUpRate(), "", 0.0, Leaderless()
     while True:
         stuck: tuple[str, ...] = ()
         try:
@@ -137,7 +137,7 @@ async def _wait(
 
 
 async def _stuck(
-    backend: Backend, disks: Disks, where: Place, found: list[PartitionState], *, back: bool
+    backend: Backend, disks: Disks, where: LogDirPlace, found: list[PartitionState], *, back: bool
 ) -> tuple[str, ...]:
     """What to say of partitions without a leader. Raises BackendError."""
     dangers = () if back else (await _swap(backend, disks, where)).dangers

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from console.output.plurals import counted_as
 from recovery.disks.disk_swap import leaderless
-from recovery.disks.values import Place
+from recovery.disks.values import LogDirPlace
 from recovery.model import PartitionState, TopicPartition
 
 SECONDS = 5.0
@@ -35,13 +35,13 @@ class Leaderless:
         return found
 
 
-def has_copy(state: PartitionState, where: Place) -> bool:
+def has_copy(state: PartitionState, where: LogDirPlace) -> bool:
     """Whether another replica than the one on that disk may hold a copy."""
     return bool(set(state.replicas) - {where.broker} - set(state.offline_replicas))
 
 
 def leaderless_lines(
-    found: Iterable[PartitionState], where: Place, led_empty: Collection[TopicPartition]
+    found: Iterable[PartitionState], where: LogDirPlace, led_empty: Collection[TopicPartition]
 ) -> Iterator[str]:
     """What has to be done for them. ``led_empty`` are those that the broker of the disk would be elected to lead
     from its empty one, once that is there.
@@ -56,7 +56,7 @@ def leaderless_lines(
         yield f"{have} no leader, and no replica comes back into the ISR without one: {named}: {advice}"
 
 
-def _advice(state: PartitionState, where: Place, led_empty: Collection[TopicPartition]) -> str:
+def _advice(state: PartitionState, where: LogDirPlace, led_empty: Collection[TopicPartition]) -> str:
     if not has_copy(state, where):
         return "no other replica has a copy, what was there is on the old disk, or in a backup"
     if state.tp in led_empty:

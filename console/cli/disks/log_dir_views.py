@@ -10,17 +10,17 @@ from console.last_healthy import recall, remember
 from console.operations.log_dir_survey import KEPT, Disks, failures, keep, kept_from, look, reckon
 from console.output.log_dirs_report import dirs_document, dirs_lines, fails_document, fails_lines
 from recovery.disks.failed_dirs import FailedDir, last_copies
-from recovery.disks.failure_preview import IfFails, if_places_fail
-from recovery.disks.values import WHOLE_BROKER, DiskError, Place
+from recovery.disks.failure_preview import FailurePreview, if_places_fail
+from recovery.disks.values import WHOLE_BROKER, DiskError, LogDirPlace
 
 
-def place(text: str, *, whole: bool) -> Place:
+def place(text: str, *, whole: bool) -> LogDirPlace:
     """``BROKER:DIR``, or ``BROKER`` where a whole one may be meant. Raises InputError."""
     broker, sign, path = text.partition(":")
     if not broker.isdecimal() or (sign and not path) or (not sign and not whole):
         form = "BROKER:DIR or BROKER" if whole else "BROKER:DIR"
         raise InputError(f"{text!r}: give {form}, such as 1:/var/lib/kafka/2")
-    return Place(int(broker), path.rstrip("/") or path or WHOLE_BROKER)
+    return LogDirPlace(int(broker), path.rstrip("/") or path or WHOLE_BROKER)
 
 
 def show(run: Run, rows: int) -> int:
@@ -44,10 +44,10 @@ def show(run: Run, rows: int) -> int:
     return Status.PARTLY if failed or disks.not_told else Status.DONE
 
 
-def predict(run: Run, places: list[Place], rows: int) -> int:
+def predict(run: Run, places: list[LogDirPlace], rows: int) -> int:
     """What the failures would come to."""
 
-    async def job(backend: Backend, _stop: object) -> IfFails:
+    async def job(backend: Backend, _stop: object) -> FailurePreview:
         disks = await looked(backend)
         already = next((where for where in places if where in disks.failed), None)
         if already is not None:
@@ -62,7 +62,7 @@ def predict(run: Run, places: list[Place], rows: int) -> int:
     return Status.DONE
 
 
-def swap_disk(run: Run, where: Place, rows: int, *, wait: bool) -> int:
+def swap_disk(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
     """The steps of a swap, what must be recovered first, and how far the replicas are back."""
     from console.cli.disks.disk_swap import course  # noqa: PLC0415  # for that option only
 

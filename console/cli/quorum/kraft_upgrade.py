@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backends.base.errors import NoLeader
-from backends.base.membership import Answer, Membership
+from backends.base.membership import ChangeAnswer, Membership
 from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import work
 from console.cli.quorum.recording import recorded
@@ -14,7 +14,7 @@ from console.operations.kraft_upgrade import upgrade as send
 from console.output.quorum_upgrade_report import upgrade_document, upgrade_lines
 from console.signals import StopRequest
 
-Ended = tuple[UpgradeCheck, Answer | None, bool]
+Ended = tuple[UpgradeCheck, ChangeAnswer | None, bool]
 
 
 def upgrade(run: Run, request: Request) -> int:

@@ -20,9 +20,9 @@ from console.output.quorum_report import (
     status_document,
     status_lines,
 )
-from recovery.membership.preflight import Limits, strength
+from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.quorum import Quorum
-from recovery.membership.quorum_without_leader import Lost
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 
 KEPT = "quorum"
 
@@ -30,12 +30,12 @@ KEPT = "quorum"
 def show(run: Run, *, everything: bool) -> int:
     """Prints the quorum; 1 where something is wrong with it."""
 
-    async def job(membership: Membership, _stop: object) -> Look | Lost:
+    async def job(membership: Membership, _stop: object) -> Look | QuorumWithoutLeader:
         return await look_or_lost(membership)
 
     seen = work(run, job)
     command = "quorum-replication" if everything else "quorum-status"
-    if isinstance(seen, Lost):
+    if isinstance(seen, QuorumWithoutLeader):
         run.screen.out(lost_document(seen, command) if run.json else lost_lines(seen))
         return Status.PARTLY
     lines = replication_lines if everything else status_lines
@@ -44,7 +44,7 @@ def show(run: Run, *, everything: bool) -> int:
     return Status.DONE if everything or seen.health.well else Status.PARTLY
 
 
-async def look_or_lost(membership: Membership) -> Look | Lost:
+async def look_or_lost(membership: Membership) -> Look | QuorumWithoutLeader:
     """The quorum, or what is left of it; a healthy look is kept for the day when there is none.
 
     Raises Unreachable, NotAllowed, BackendError.
@@ -66,7 +66,7 @@ def keep(seen: Look) -> None:
 
 def keep_voters(quorum: Quorum) -> None:
     """The same of a quorum that was looked at by the way: whoever changes its voters knows the new ones."""
-    if strength(quorum, quorum.voters, Limits()).commits:
+    if strength(quorum, quorum.voters, LivenessLimits()).commits:
         at = datetime.now(UTC).isoformat(timespec="seconds")
         remember(quorum.cluster_id, KEPT, reading(quorum, at))
 

@@ -29,7 +29,12 @@ from console.output.screen import printable
 from console.planfile import write_new
 from console.signals import StopRequest
 from console.version import version
-from recovery.membership.replacement import Header, Kind, ReplacementError, ReplacementPlan
+from recovery.membership.replacement import (
+    ReplacementError,
+    ReplacementHeader,
+    ReplacementKind,
+    ReplacementPlan,
+)
 from recovery.membership.replacement_file import from_json, to_json
 from recovery.membership.replica_lookup import NotChosen
 
@@ -59,7 +64,7 @@ class Planned(NamedTuple):
 def replace(
     run: Run,
     request: Request,
-    kind: Kind | None,
+    kind: ReplacementKind | None,
     joining: tuple[int, ...],
     file: Path | None,
 ) -> int:
@@ -73,7 +78,7 @@ def replace(
             if there
             else "quorum replace needs --why disk|host|planned|grow|shrink, or --plan FILE with a plan that exists"
         )
-    if kind in (Kind.HOST, Kind.PLANNED, Kind.GROW) and not joining:
+    if kind in (ReplacementKind.HOST, ReplacementKind.PLANNED, ReplacementKind.GROW) and not joining:
         raise InputError(f"--why {kind} needs --with NODE, the controller that comes; nothing was sent")
     if not request.dry_run:
         run.refuse_if_read_only()
@@ -112,7 +117,7 @@ def replace(
 
 
 async def _made(
-    membership: Membership, request: Request, kind: Kind | None, joining: tuple[int, ...]
+    membership: Membership, request: Request, kind: ReplacementKind | None, joining: tuple[int, ...]
 ) -> ReplacementPlan:
     assert kind is not None
     leaving = () if request.node is None else (request.node,)
@@ -120,7 +125,7 @@ async def _made(
         kind, leaving, joining, given_directory(request.directory_id), given_endpoints(request.endpoints)
     )
     made_by = f"{user()}@{platform.node()}"
-    header = Header(str(uuid.uuid4()), now().isoformat(timespec="seconds"), made_by, version())
+    header = ReplacementHeader(str(uuid.uuid4()), now().isoformat(timespec="seconds"), made_by, version())
     return await plan_replacement(membership, choice, header)
 
 

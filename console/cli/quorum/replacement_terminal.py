@@ -16,8 +16,8 @@ from console.output.quorum_change_report import changed_lines
 from console.output.quorum_replacement_report import step_lines
 from console.output.quorum_report import preflight_lines
 from console.output.screen import printable
-from recovery.membership.replacement import ReplacementPlan, Step
-from recovery.membership.replacement_state import Situation
+from recovery.membership.replacement import ReplacementPlan, ReplacementStep
+from recovery.membership.replacement_state import StepSituation
 
 CONFIRM = "done"
 UNASKED = ("--yes", "--reason", "TEXT")
@@ -45,7 +45,7 @@ class CommandLine:
     def confirmed(self) -> frozenset[int]:
         return frozenset(self._confirmed)
 
-    def begins(self, step: Step, seen: Situation) -> None:
+    def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
         self._tell(*step_lines(step))
         self._said = ""
         if not step.kind.said:
@@ -60,7 +60,7 @@ class CommandLine:
                 f"nobody can be asked here. Where the cluster does not show that it is done: {command}"
             )
 
-    def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:
+    def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
         text = "; ".join(seen.held) or seen.waits_for
         if text != self._said:
             self._said = text
@@ -69,19 +69,19 @@ class CommandLine:
             left = "" if seconds_left is None else f", about {seconds_left:,.0f} s"
             self._run.screen.progress(f"{step.title}{left}:", seen.caught, seen.target)
 
-    def unseen(self, step: Step, why: BackendError) -> None:
+    def unseen(self, step: ReplacementStep, why: BackendError) -> None:
         if str(why) != self._said:
             self._said = str(why)
             self._run.screen.say(f"   the quorum was not told just now: {printable(str(why))}")
 
-    def judged(self, step: Step, prepared: Prepared) -> None:
+    def judged(self, step: ReplacementStep, prepared: Prepared) -> None:
         self._consent.judged(step, prepared)
         lines = tuple(preflight_lines(prepared.verdict, prepared.sentence))
         if prepared.verdict.allowed or "\n".join(lines) != self._said:
             self._said = "\n".join(lines)
             self._tell(*lines)
 
-    async def allows(self, step: Step, prepared: Prepared) -> bool:
+    async def allows(self, step: ReplacementStep, prepared: Prepared) -> bool:
         if not self._ask or self._consent.covers(step, prepared):
             return True
         answer = await self._typed(f"To {self._consent.question(step, prepared)}, type the node id:")
@@ -102,14 +102,14 @@ class CommandLine:
             asked.cancel()
             await asyncio.wait({asked})
 
-    def says(self, step: Step, said: str) -> None:
+    def says(self, step: ReplacementStep, said: str) -> None:
         self._run.screen.say(f"   {printable(said)}")
 
-    def changed(self, step: Step, changed: Changed) -> None:
+    def changed(self, step: ReplacementStep, changed: Changed) -> None:
         self._consent.changed(changed)
         self._tell(*changed_lines(changed))
 
-    def ends(self, step: Step) -> None:
+    def ends(self, step: ReplacementStep) -> None:
         self.quiet()
         self._tell(f"   {step.number}. done")
 
@@ -120,7 +120,7 @@ class CommandLine:
             self._reader = None
             self._question.close()
 
-    async def _read(self, step: Step) -> None:
+    async def _read(self, step: ReplacementStep) -> None:
         from console.cli.base.line_input import read_line  # noqa: PLC0415  # where somebody is asked only
 
         with contextlib.suppress(OSError):

@@ -26,7 +26,7 @@ from console.planfile import write_new
 from console.signals import StopRequest
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy, Verdict
+from recovery.strategy import DecisionKind, Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def _chosen_by(request: Request) -> tuple[str, ...]:
 
 
 def _waits(recovery: Recovery) -> bool:
-    return any(row.verdict is Verdict.WAIT for row in recovery.choices.plan.not_elected)
+    return any(row.verdict is DecisionKind.WAIT for row in recovery.choices.plan.not_elected)
 
 
 def refuse_existing(path: Path) -> None:

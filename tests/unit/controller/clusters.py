@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from recovery.controller.cluster_image import BrokerRegistration, ClusterImage, Layered
 from recovery.controller.registration import Registration
-from recovery.controller.rules import Rules, UncleanRecoveryStrategy, strategy_of
+from recovery.controller.rules import ControllerRules, UncleanRecoveryStrategy, strategy_of
 from recovery.model import TopicPartition
 
 FOO = TopicPartition("foo", 0)
@@ -16,7 +16,7 @@ def cluster(
     partitions: Mapping[TopicPartition, Registration],
     brokers: int | Mapping[int, BrokerRegistration] = 4,
     *,
-    rules: Rules | None = None,
+    rules: ControllerRules | None = None,
     min_isr: int = 2,
     unclean: bool | UncleanRecoveryStrategy = False,
 ) -> ClusterImage:
@@ -27,7 +27,7 @@ def cluster(
     return ClusterImage(
         brokers=brokers,
         partitions=partitions,
-        rules=rules or Rules(),
+        rules=rules or ControllerRules(),
         min_isr=Layered(min_isr),
         strategies=Layered(strategy),
     )
@@ -38,6 +38,8 @@ def healthy(*replicas: int) -> Registration:
     return Registration(replicas=replicas, isr=replicas, leader=replicas[0])
 
 
-def foo(*replicas: int, brokers: int = 4, min_isr: int = 2, rules: Rules | None = None) -> ClusterImage:
+def foo(
+    *replicas: int, brokers: int = 4, min_isr: int = 2, rules: ControllerRules | None = None
+) -> ClusterImage:
     """A cluster with the one partition ``foo-0``."""
     return cluster({FOO: healthy(*replicas)}, brokers, min_isr=min_isr, rules=rules)

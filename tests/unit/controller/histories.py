@@ -16,9 +16,9 @@ from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
 from recovery.controller.invariants import Excuse, Violation, state_violations, step_violations
 from recovery.controller.reassignment import cancel, reassign
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration, merge
-from recovery.controller.rules import Rules, UncleanRecoveryStrategy
+from recovery.controller.rules import ControllerRules, UncleanRecoveryStrategy
 from recovery.controller.topic_changes import ConfigLevel, change_min_isr
-from recovery.controller.transition_targets import Election
+from recovery.controller.transition_targets import ElectionKind
 from recovery.model import TopicPartition
 from tests.unit.controller.clusters import cluster, healthy
 
@@ -53,7 +53,12 @@ class History:
     """
 
     def __init__(
-        self, rules: Rules, strategy: UncleanRecoveryStrategy, min_isr: int, *, forgets_elr: bool = False
+        self,
+        rules: ControllerRules,
+        strategy: UncleanRecoveryStrategy,
+        min_isr: int,
+        *,
+        forgets_elr: bool = False,
     ) -> None:
         partitions = {
             TopicPartition("foo", 0): healthy(0, 1, 2),
@@ -154,7 +159,7 @@ def _new_isr(image: ClusterImage, event: Event) -> Effect:
     return alter_partition(image, tp, request).effect
 
 
-def _elect(kind: Election) -> Callable[[ClusterImage, Event], Effect]:
+def _elect(kind: ElectionKind) -> Callable[[ClusterImage, Event], Effect]:
     def elect(image: ClusterImage, event: Event) -> Effect:
         wanted = {_partition(image, event): event.chosen[0] if event.chosen else -1}
         return elect_leaders(image, ElectionRequest(kind, wanted)).effect
@@ -186,9 +191,9 @@ _HAPPENS: dict[str, Callable[[ClusterImage, Event], Effect]] = {
     "unclean restart": _restart_uncleanly,
     "directory fails": _lose_directory,
     "new ISR": _new_isr,
-    "preferred election": _elect(Election.PREFERRED),
-    "unclean election": _elect(Election.UNCLEAN),
-    "designated election": _elect(Election.DESIGNATED),
+    "preferred election": _elect(ElectionKind.PREFERRED),
+    "unclean election": _elect(ElectionKind.UNCLEAN),
+    "designated election": _elect(ElectionKind.DESIGNATED),
     "periodic election": _periodic,
     "reassign": _reassign,
     "cancel": _cancel,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
-from recovery.controller.rules import Rules
-from recovery.controller.transition_targets import Election, Proposal
+from recovery.controller.rules import ControllerRules
+from recovery.controller.transition_targets import ElectionKind, Proposal
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 
@@ -45,7 +45,7 @@ def proposal(row: Row) -> Proposal:
     return Proposal(
         acceptable=frozenset(row["acceptableLeaders"]),
         min_isr=row["minIsr"],
-        election=Election(row["election"]),
+        election=ElectionKind(row["election"]),
         isr=brokers("targetIsr"),
         replicas=brokers("targetReplicas"),
         removing=brokers("targetRemoving"),
@@ -55,14 +55,14 @@ def proposal(row: Row) -> Proposal:
     )
 
 
-def rules(row: Row) -> Rules:
+def rules(row: Row) -> ControllerRules:
     """The shipped rules, with the switches that the row names.
 
     Kafka's ``useLastKnownLeaderInBalancedRecovery`` off is the recovery manager on: the members are recorded and
     none of them is elected without being asked.
     """
     last_leader = row["useLastKnownLeaderInBalancedRecovery"]
-    return Rules(
+    return ControllerRules(
         elr=row["elrEnabled"],
         last_known_elr_members=not last_leader,
         leader_recovery=row.get("leaderRecoverySupported", True),

@@ -9,7 +9,7 @@ import pytest
 from recovery.controller import broker_changes
 from recovery.controller.cluster_image import BrokerRegistration, ClusterImage
 from recovery.controller.registration import LOST_DIRECTORY, Registration
-from recovery.controller.rules import Rules, UncleanRecoveryStrategy
+from recovery.controller.rules import ControllerRules, UncleanRecoveryStrategy
 from recovery.controller.topic_changes import ConfigLevel, change_min_isr
 from recovery.model import NO_LEADER, TopicPartition
 from tests.unit.controller.clusters import FOO, cluster, foo, healthy
@@ -71,7 +71,7 @@ def test_an_isr_member_that_restarts_leaves_isr_and_only_after_a_clean_shutdown_
 
 
 def test_without_the_elr_the_last_replica_stays_in_the_isr() -> None:
-    image = after_fencing(foo(1, 2, 3, rules=Rules(elr=False)), 1, 2, 3)
+    image = after_fencing(foo(1, 2, 3, rules=ControllerRules(elr=False)), 1, 2, 3)
     assert members(image) == (NO_LEADER, (3,), (), ())
     image = broker_changes.register(image, 3, new_epoch=200).image
     image = broker_changes.unfence(image, 3).image
@@ -140,20 +140,20 @@ def test_any_change_of_min_isr_takes_an_offline_partitions_elr_away_as_shipped()
     image = after_fencing(foo(1, 2, 3), 1, 2, 3)
     shipped = change_min_isr(image, ConfigLevel.TOPIC, 1, "foo").effect.image
     assert members(shipped) == (NO_LEADER, (), (), ())
-    specified = replace(image, rules=Rules(kip966_min_isr_change=True))
+    specified = replace(image, rules=ControllerRules(kip966_min_isr_change=True))
     kept = change_min_isr(specified, ConfigLevel.TOPIC, 1, "foo").effect.image
     assert members(kept) == (NO_LEADER, (), (2, 3), (3,))
 
 
 def test_kip_966_drops_the_elr_where_the_isr_reaches_the_new_min_isr() -> None:
-    image = after_fencing(foo(1, 2, 3, rules=Rules(kip966_min_isr_change=True)), 1, 2)
+    image = after_fencing(foo(1, 2, 3, rules=ControllerRules(kip966_min_isr_change=True)), 1, 2)
     assert members(image) == (3, (3,), (2,), ())
     image = change_min_isr(image, ConfigLevel.CLUSTER, 1).effect.image
     assert members(image) == (3, (3,), (), ())
 
 
 def test_kip_966_drops_the_elr_when_one_elected_replica_is_enough_for_a_lowered_min_isr() -> None:
-    image = after_fencing(foo(1, 2, 3, rules=Rules(kip966_min_isr_change=True)), 1, 2, 3)
+    image = after_fencing(foo(1, 2, 3, rules=ControllerRules(kip966_min_isr_change=True)), 1, 2, 3)
     image = change_min_isr(image, ConfigLevel.TOPIC, 1, "foo").effect.image
     assert members(image) == (NO_LEADER, (), (2, 3), (3,))
     image = broker_changes.unfence(image, 2).image
@@ -167,7 +167,7 @@ def test_min_isr_cannot_be_set_where_the_elr_could_not_follow_it() -> None:
         assert outcome.refusal is not None
         assert outcome.refusal.error == "INVALID_CONFIG"
         assert outcome.effect.image is image
-    without_elr = replace(image, rules=Rules(elr=False))
+    without_elr = replace(image, rules=ControllerRules(elr=False))
     assert change_min_isr(without_elr, ConfigLevel.NODE, 1).effect.image.effective_min_isr("foo") == 1
 
 

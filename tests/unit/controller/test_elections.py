@@ -8,8 +8,8 @@ from recovery.controller.cluster_image import BrokerRegistration, ClusterImage
 from recovery.controller.controller_errors import ControllerError
 from recovery.controller.elect_leaders import DESIGNATED_LIMIT, ElectionRequest, elect_leaders
 from recovery.controller.registration import LeaderRecoveryState, Registration
-from recovery.controller.rules import Rules
-from recovery.controller.transition_targets import Election
+from recovery.controller.rules import ControllerRules
+from recovery.controller.transition_targets import ElectionKind
 from recovery.model import NO_LEADER, TopicPartition
 from tests.unit.controller.clusters import FOO, cluster, healthy
 
@@ -25,7 +25,7 @@ def dead(*ids: int, directories: dict[int, tuple[str, ...]] | None = None) -> di
 
 
 def ask(
-    image: ClusterImage, kind: Election, leader: int = NO_LEADER
+    image: ClusterImage, kind: ElectionKind, leader: int = NO_LEADER
 ) -> tuple[ControllerError | None, Registration]:
     outcome = elect_leaders(image, ElectionRequest(kind, {FOO: leader}))
     refusal = outcome.refusals[FOO]
@@ -33,7 +33,7 @@ def ask(
 
 
 def test_designating_a_replica_outside_the_isr_and_elr_is_an_unclean_election() -> None:
-    error, after = ask(cluster({FOO: ONLY_3_MAY_BE_ELECTED}, dead(3)), Election.DESIGNATED, 2)
+    error, after = ask(cluster({FOO: ONLY_3_MAY_BE_ELECTED}, dead(3)), ElectionKind.DESIGNATED, 2)
     assert error is None
     assert after == Registration(
         (1, 2, 3), (2,), 2, 8, 10, leader_recovery_state=LeaderRecoveryState.RECOVERING
@@ -41,7 +41,7 @@ def test_designating_a_replica_outside_the_isr_and_elr_is_an_unclean_election() 
 
 
 def test_designating_an_elr_member_is_clean() -> None:
-    error, after = ask(cluster({FOO: ONLY_3_MAY_BE_ELECTED}, dead(1)), Election.DESIGNATED, 3)
+    error, after = ask(cluster({FOO: ONLY_3_MAY_BE_ELECTED}, dead(1)), ElectionKind.DESIGNATED, 3)
     assert error is None
     assert (after.leader, after.isr, after.elr) == (3, (3,), ())
     assert after.leader_recovery_state is LeaderRecoveryState.RECOVERED
@@ -51,8 +51,8 @@ def test_unclean_takes_the_first_live_replica_in_assignment_order_where_designat
     None
 ):
     image = cluster({FOO: ONLY_3_MAY_BE_ELECTED}, dead(3))
-    assert ask(image, Election.UNCLEAN)[1].leader == 1
-    assert ask(image, Election.DESIGNATED, 2)[1].leader == 2
+    assert ask(image, ElectionKind.UNCLEAN)[1].leader == 1
+    assert ask(image, ElectionKind.DESIGNATED, 2)[1].leader == 2
 
 
 CANNOT_LEAD = "2 is fenced, shutting down, or its log directory is offline"
@@ -73,13 +73,13 @@ def test_a_replica_that_cannot_lead_is_not_designated_and_nobody_else_is_elected
     brokers: dict[int, BrokerRegistration], leader: int, reason: str
 ) -> None:
     image = cluster({FOO: ONLY_3_MAY_BE_ELECTED._replace(directories=("one", "gone", "three"))}, brokers)
-    outcome = elect_leaders(image, ElectionRequest(Election.DESIGNATED, {FOO: leader}))
+    outcome = elect_leaders(image, ElectionRequest(ElectionKind.DESIGNATED, {FOO: leader}))
     assert outcome.refusals[FOO] == (ControllerError.ELIGIBLE_LEADERS_NOT_AVAILABLE, reason)
     assert outcome.effect.image is image
 
 
-@pytest.mark.parametrize("kind", [Election.UNCLEAN, Election.DESIGNATED])
-def test_an_online_partition_needs_no_election(kind: Election) -> None:
+@pytest.mark.parametrize("kind", [ElectionKind.UNCLEAN, ElectionKind.DESIGNATED])
+def test_an_online_partition_needs_no_election(kind: ElectionKind) -> None:
     error, after = ask(cluster({FOO: healthy(1, 2, 3)}, dead()), kind, 2)
     assert error is ControllerError.ELECTION_NOT_NEEDED
     assert after.leader == 1
@@ -87,7 +87,7 @@ def test_an_online_partition_needs_no_election(kind: Election) -> None:
 
 def test_electing_twice_is_harmless() -> None:
     image = cluster({FOO: ONLY_3_MAY_BE_ELECTED}, dead(3))
-    request = ElectionRequest(Election.DESIGNATED, {FOO: 2})
+    request = ElectionRequest(ElectionKind.DESIGNATED, {FOO: 2})
     once = elect_leaders(image, request).effect.image
     again = elect_leaders(once, request)
     refusal = again.refusals[FOO]
@@ -98,18 +98,18 @@ def test_electing_twice_is_harmless() -> None:
 
 def test_preferred_elections_say_why_they_do_nothing() -> None:
     led_by_2 = healthy(1, 2, 3)._replace(leader=2)
-    assert ask(cluster({FOO: healthy(1, 2, 3)}, dead()), Election.PREFERRED)[0] is (
+    assert ask(cluster({FOO: healthy(1, 2, 3)}, dead()), ElectionKind.PREFERRED)[0] is (
         ControllerError.ELECTION_NOT_NEEDED
     )
-    assert ask(cluster({FOO: led_by_2}, dead(1)), Election.PREFERRED)[0] is (
+    assert ask(cluster({FOO: led_by_2}, dead(1)), ElectionKind.PREFERRED)[0] is (
         ControllerError.PREFERRED_LEADER_NOT_AVAILABLE
     )
-    error, after = ask(cluster({FOO: led_by_2}, dead()), Election.PREFERRED)
+    error, after = ask(cluster({FOO: led_by_2}, dead()), ElectionKind.PREFERRED)
     assert (error, after.leader) == (None, 1)
 
 
 def test_nobody_alive_means_nobody_elected() -> None:
-    for kind in (Election.UNCLEAN, Election.DESIGNATED):
+    for kind in (ElectionKind.UNCLEAN, ElectionKind.DESIGNATED):
         error, after = ask(cluster({FOO: ONLY_3_MAY_BE_ELECTED}, dead(1, 2, 3)), kind, 1)
         assert error is ControllerError.ELIGIBLE_LEADERS_NOT_AVAILABLE
         assert after == ONLY_3_MAY_BE_ELECTED
@@ -118,13 +118,13 @@ def test_nobody_alive_means_nobody_elected() -> None:
 def test_asking_for_all_partitions_leaves_out_those_that_need_no_election() -> None:
     bar = TopicPartition("bar", 0)
     image = cluster({FOO: ONLY_3_MAY_BE_ELECTED, bar: healthy(1, 2)}, dead(3))
-    outcome = elect_leaders(image, ElectionRequest(Election.UNCLEAN))
+    outcome = elect_leaders(image, ElectionRequest(ElectionKind.UNCLEAN))
     assert outcome.refusals == {FOO: None}
 
 
 def test_partitions_beyond_the_limit_of_a_designated_election_are_told_so() -> None:
     partitions = {TopicPartition("foo", n): ONLY_3_MAY_BE_ELECTED for n in range(DESIGNATED_LIMIT + 1)}
-    request = ElectionRequest(Election.DESIGNATED, dict.fromkeys(partitions, 2))
+    request = ElectionRequest(ElectionKind.DESIGNATED, dict.fromkeys(partitions, 2))
     outcome = elect_leaders(cluster(partitions, dead(3)), request)
     last = outcome.refusals[TopicPartition("foo", DESIGNATED_LIMIT)]
     assert last is not None
@@ -134,7 +134,7 @@ def test_partitions_beyond_the_limit_of_a_designated_election_are_told_so() -> N
 
 def test_an_unknown_partition_is_named_and_the_others_are_elected() -> None:
     nowhere = TopicPartition("nowhere", 0)
-    request = ElectionRequest(Election.UNCLEAN, {nowhere: NO_LEADER, FOO: NO_LEADER})
+    request = ElectionRequest(ElectionKind.UNCLEAN, {nowhere: NO_LEADER, FOO: NO_LEADER})
     outcome = elect_leaders(cluster({FOO: ONLY_3_MAY_BE_ELECTED}, dead(3)), request)
     refusal = outcome.refusals[nowhere]
     assert refusal is not None
@@ -144,12 +144,12 @@ def test_an_unknown_partition_is_named_and_the_others_are_elected() -> None:
 
 def test_the_controllers_own_election_cannot_be_asked_for() -> None:
     with pytest.raises(ValueError, match="ONLINE"):
-        elect_leaders(cluster({}), ElectionRequest(Election.ONLINE))
+        elect_leaders(cluster({}), ElectionRequest(ElectionKind.ONLINE))
 
 
 def test_before_4_1_a_dead_last_known_leader_blocks_the_unclean_election() -> None:
     """KAFKA-19522: the dead broker is "elected", and the partition stays unavailable."""
     nobody = ONLY_3_MAY_BE_ELECTED._replace(elr=())
-    old = Rules(dead_last_known_leader_elected=True)
-    assert ask(cluster({FOO: nobody}, dead(3), rules=old), Election.UNCLEAN)[1].leader == 3
-    assert ask(cluster({FOO: nobody}, dead(3)), Election.UNCLEAN)[1].leader == 1
+    old = ControllerRules(dead_last_known_leader_elected=True)
+    assert ask(cluster({FOO: nobody}, dead(3), rules=old), ElectionKind.UNCLEAN)[1].leader == 3
+    assert ask(cluster({FOO: nobody}, dead(3)), ElectionKind.UNCLEAN)[1].leader == 1

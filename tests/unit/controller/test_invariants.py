@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from recovery.controller.invariants import Excuse, Invariant, state_violations, step_violations
 from recovery.controller.registration import PartitionChange, Registration, merge
-from recovery.controller.rules import KIP_966, Rules, UncleanRecoveryStrategy, shipped
+from recovery.controller.rules import KIP_966, ControllerRules, UncleanRecoveryStrategy, shipped
 from recovery.controller.transition import transition
-from recovery.controller.transition_targets import Election, Proposal
+from recovery.controller.transition_targets import ElectionKind, Proposal
 from recovery.model import NO_LEADER
 from tests.unit.controller.histories import Event, History, events
 
@@ -19,7 +19,7 @@ RULES = {
     "4.3 without ELR": shipped((4, 3), elr=False),
     "4.1": shipped((4, 1), elr=True),
     "KIP-966": KIP_966,
-    "KIP-966 without its manager": Rules(kip966_reassignment=True, kip966_min_isr_change=True),
+    "KIP-966 without its manager": ControllerRules(kip966_reassignment=True, kip966_min_isr_change=True),
 }
 
 
@@ -32,7 +32,7 @@ RULES = {
     min_isr=st.integers(1, 4),
 )
 def test_the_invariants_hold_after_every_step(
-    rules: Rules, strategy: UncleanRecoveryStrategy, happened: list[Event], min_isr: int
+    rules: ControllerRules, strategy: UncleanRecoveryStrategy, happened: list[Event], min_isr: int
 ) -> None:
     history = History(rules, strategy, min_isr)
     for event in happened:
@@ -45,12 +45,12 @@ def test_a_controller_that_looks_again_finds_nothing_to_change(
     happened: list[Event], alive: frozenset[int]
 ) -> None:
     """Only where an added replica was just elected, a second look finds its reassignment complete."""
-    rules = Rules()
+    rules = ControllerRules()
     history = History(rules, UncleanRecoveryStrategy.BALANCED, 2)
     for event in happened:
         history.step(event)
     for before in history.image.partitions.values():
-        for election in (Election.ONLINE, Election.UNCLEAN, Election.PREFERRED):
+        for election in (ElectionKind.ONLINE, ElectionKind.UNCLEAN, ElectionKind.PREFERRED):
             asked = Proposal(alive, 2, election)
             partition = before
             for _ in range(2 if before.reassigning else 1):
@@ -130,6 +130,6 @@ def test_a_lost_member_is_excused_only_by_name() -> None:
 
 def test_rules_that_forget_the_elr_are_caught_by_a_history() -> None:
     """The whole net, once: a controller that empties the ELR on every fencing does not get through."""
-    history = History(Rules(), UncleanRecoveryStrategy.BALANCED, 2, forgets_elr=True)
+    history = History(ControllerRules(), UncleanRecoveryStrategy.BALANCED, 2, forgets_elr=True)
     found = [violation for broker in (0, 1) for violation in history.step(Event("fence", broker))]
     assert Invariant.DURABLE_MEMBERS_KEPT in {violation.invariant for violation in found}

@@ -10,7 +10,7 @@ from recovery.controller.cluster_image import BrokerRegistration, ClusterImage
 from recovery.controller.controller_errors import ControllerError
 from recovery.controller.reassignment import cancel, reassign
 from recovery.controller.registration import Registration
-from recovery.controller.rules import Rules
+from recovery.controller.rules import ControllerRules
 from recovery.model import NO_LEADER, TopicPartition
 from tests.unit.controller.clusters import FOO, cluster, foo, healthy
 
@@ -52,7 +52,9 @@ def test_a_reorder_alone_elects_where_somebody_can_be_elected() -> None:
 
 def test_since_4_3_added_replicas_suffice_and_before_all_of_the_target_had_to_be_in_sync() -> None:
     lagging = cluster({FOO: Registration((0, 1, 2), (0, 2), 0)})
-    before = cluster({FOO: Registration((0, 1, 2), (0, 2), 0)}, rules=Rules(reassignment_waits_for_all=True))
+    before = cluster(
+        {FOO: Registration((0, 1, 2), (0, 2), 0)}, rules=ControllerRules(reassignment_waits_for_all=True)
+    )
     now, then = (in_sync(started(image, 0, 1, 3), 0, 2, 3) for image in (lagging, before))
     assert now.partitions[FOO].replicas == (0, 1, 3)
     assert then.partitions[FOO].replicas == (0, 1, 3, 2)
@@ -85,7 +87,7 @@ def test_asking_for_the_replicas_as_they_stand_does_not_stop_a_running_reassignm
 
 def test_kip_966_completes_only_with_an_isr_of_min_isr() -> None:
     shipped, specified = (
-        in_sync(started(foo(0, 1, 2, rules=Rules(kip966_reassignment=kip)), 3, 1, 2), 0, 3)
+        in_sync(started(foo(0, 1, 2, rules=ControllerRules(kip966_reassignment=kip)), 3, 1, 2), 0, 3)
         for kip in (False, True)
     )
     assert shipped.partitions[FOO] == Registration((3, 1, 2), (3,), 3, 1, 2, elr=(0, 1, 2))
@@ -94,7 +96,7 @@ def test_kip_966_completes_only_with_an_isr_of_min_isr() -> None:
 
 def test_kip_966_leaves_only_final_replicas_in_the_elr() -> None:
     """As shipped the removed broker 0 stays in the ELR, where nothing can elect it."""
-    rules = Rules(kip966_reassignment=True)
+    rules = ControllerRules(kip966_reassignment=True)
     image = foo(0, 1, 2, min_isr=3, rules=rules)
     image = broker_changes.fence(image, 2).image
     assert image.partitions[FOO].elr == (2,)
@@ -120,7 +122,7 @@ def test_a_cancel_that_needs_an_unclean_election_is_refused_unless_the_topic_all
 def test_kip_966_does_not_cancel_below_min_isr() -> None:
     moving = Registration((0, 3, 1), (0, 3), 0, removing=(1,), adding=(3,))
     for kip, error in ((False, None), (True, ControllerError.INVALID_REPLICA_ASSIGNMENT)):
-        refusal = cancel(cluster({FOO: moving}, rules=Rules(kip966_reassignment=kip)), FOO).refusal
+        refusal = cancel(cluster({FOO: moving}, rules=ControllerRules(kip966_reassignment=kip)), FOO).refusal
         assert (None if refusal is None else refusal.error) is error
 
 

@@ -13,9 +13,9 @@ from recovery.controller.alter_partition import AlterPartition, IsrMember, alter
 from recovery.controller.cluster_image import BrokerRegistration, ClusterImage, Effect, Layered
 from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
 from recovery.controller.registration import PartitionChange, Registration
-from recovery.controller.rules import Rules, strategy_of
+from recovery.controller.rules import ControllerRules, strategy_of
 from recovery.controller.topic_changes import delete_topic
-from recovery.controller.transition_targets import Election
+from recovery.controller.transition_targets import ElectionKind
 from recovery.model import NO_LEADER, TopicPartition
 from tests.unit.controller.rows import Row, rows
 
@@ -36,7 +36,7 @@ class Cluster:
         self.image = ClusterImage(
             brokers=registered,
             partitions=partitions,
-            rules=Rules(elr=setup["elrEnabled"]),
+            rules=ControllerRules(elr=setup["elrEnabled"]),
             min_isr=Layered(setup.get("minInsyncReplicas", 1)),
             strategies=Layered(strategy_of(setup.get("uncleanStatic", False))),
         )
@@ -65,7 +65,7 @@ class Cluster:
 
     def elect_leaders(self, request: Row) -> None:
         wanted = {_tp(name): NO_LEADER for name in request["partitions"]}
-        outcome = elect_leaders(self.image, ElectionRequest(Election(request["type"]), wanted))
+        outcome = elect_leaders(self.image, ElectionRequest(ElectionKind(request["type"]), wanted))
         self.errors = {
             str(tp): "NONE" if refusal is None else refusal.error.value
             for tp, refusal in outcome.refusals.items()

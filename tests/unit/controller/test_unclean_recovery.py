@@ -6,7 +6,7 @@ import pytest
 
 from recovery.controller.registration import Registration
 from recovery.controller.rules import UncleanRecoveryStrategy
-from recovery.controller.unclean_recovery import LogInfo, Recovery, RecoveryStep, recover
+from recovery.controller.unclean_recovery import LogInfo, RecoveryDecision, RecoveryStep, recover
 from recovery.model import NO_LEADER
 
 NONE, BALANCED, AGGRESSIVE = UncleanRecoveryStrategy
@@ -25,7 +25,7 @@ def step(
     alive: frozenset[int] = ALL,
     timed_out: bool = False,
     partition: Registration = OFFLINE,
-) -> Recovery:
+) -> RecoveryDecision:
     return recover(partition, alive, strategy, answers, EPOCHS, timed_out=timed_out)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from recovery.controller.rules import shipped
-from recovery.disks.values import Cluster, Place
+from recovery.disks.values import DiskCluster, LogDirPlace
 from recovery.model import Broker, PartitionState, TopicPartition
 
 A, B = "/data/a", "/data/b"
@@ -30,8 +30,8 @@ def cluster(
     elr: bool = True,
     fenced: tuple[int, ...] = (),
     unclean: bool = False,
-    failed: tuple[Place, ...] = (),
-) -> Cluster:
+    failed: tuple[LogDirPlace, ...] = (),
+) -> DiskCluster:
     """Three brokers; ``on_b`` are (broker, partition) pairs on their second dir, all else is on the first."""
     second = set(on_b)
     held: dict[int, dict[str, frozenset[TopicPartition]]] = {}
@@ -39,8 +39,8 @@ def cluster(
         mine = {s.tp for s in states if broker in s.replicas}
         b = {found for found in mine if (broker, found.partition) in second}
         dirs = {A: frozenset(mine - b), B: frozenset(b)}
-        held[broker] = {path: tps for path, tps in dirs.items() if Place(broker, path) not in failed}
-    return Cluster(
+        held[broker] = {path: tps for path, tps in dirs.items() if LogDirPlace(broker, path) not in failed}
+    return DiskCluster(
         states,
         {b: Broker(b, "host", 9092, None, b in fenced) for b in (1, 2, 3)},
         held,

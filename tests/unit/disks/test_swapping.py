@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from recovery.disks.disk_swap import moved, swap, waiting
-from recovery.disks.values import Place
+from recovery.disks.values import LogDirPlace
 from tests.unit.disks.clusters import A, B, cluster, state, tp
 
-PLACE = Place(1, B)
+PLACE = LogDirPlace(1, B)
 
 
 def test_the_last_known_leader_would_be_elected_from_its_empty_disk() -> None:
@@ -50,7 +50,7 @@ def test_it_is_over_when_every_replica_of_the_disk_is_back_in_the_isr() -> None:
 
 
 def test_the_metadata_log_on_the_disk_is_said() -> None:
-    steps = swap(cluster(state(0)), Place(1, A), [tp(0)]).steps
+    steps = swap(cluster(state(0)), LogDirPlace(1, A), [tp(0)]).steps
     assert any("metadata log" in step for step in steps)
 
 

@@ -18,7 +18,7 @@ from console.cli.disks.log_dir_views import looked
 from console.output.screen import Screen
 from console.signals import StopRequest, Supervisor
 from console.target import resolve
-from recovery.disks.values import Place
+from recovery.disks.values import LogDirPlace
 from tests.unit.disks.clusters import B, state
 
 
@@ -28,7 +28,11 @@ def program(err: io.StringIO) -> Program:
 
 def said(*left: Any) -> str:
     err = io.StringIO()
-    _waited(Run(program(err), resolve("kafka-1:9092", None, None, None), json=False), Place(1, B), list(left))
+    _waited(
+        Run(program(err), resolve("kafka-1:9092", None, None, None), json=False),
+        LogDirPlace(1, B),
+        list(left),
+    )
     return err.getvalue()
 
 
@@ -60,7 +64,7 @@ def test_what_the_empty_disk_would_lead_is_to_be_elected_before_and_the_rest_whe
 ):
     lost, other, alone = (state(n, leader=-1, isr=()) for n in range(3))
     alone = alone._replace(replicas=(1,))
-    empty, gone, none = leaderless_lines([lost, other, alone], Place(1, B), {lost.tp})
+    empty, gone, none = leaderless_lines([lost, other, alone], LogDirPlace(1, B), {lost.tp})
     assert str(lost.tp) in empty
     assert "1 would be elected from its empty disk" in empty
     assert f"{other.tp}: bring back a broker that may lead" in gone
@@ -89,7 +93,7 @@ def test_while_the_disk_is_waited_for_it_is_said_who_has_no_leader(
     stop = StopRequest()
     err = Heard(stop)
     run = Run(program(err), resolve(None, None, "disk-failure", None), json=False)
-    place = Place(2, "/kafka/1")
+    place = LogDirPlace(2, "/kafka/1")
 
     async def wait() -> None:
         backend = backends.backend(run.target, run.screen.say)

@@ -25,7 +25,7 @@ from backends.live.survey.log_queries import LogQueryError, ReplicaLogEnd
 from backends.live.survey.survey_answer import replicas
 from backends.live.survey.survey_run import LiveSurvey
 from backends.live.survey.topic_batch import LogEndColumns, TopicBatch
-from recovery.epoch_probe import Answer, OutOfRange
+from recovery.epoch_probe import EpochAnswer, OutOfRange
 from recovery.model import Broker, Lineage, PartitionState, ReplicaLog, TopicPartition, Unknown, Why
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 
@@ -79,10 +79,10 @@ class Player:
             return LogQueryError(Unknown(Why.FAILED, "the broker has no such replica"), passing=True)
         return ReplicaLogEnd(LEADER_EPOCH, self.logs[tp].end)
 
-    def epoch(self, tp: TopicPartition, epoch: int) -> Answer | OutOfRange:
+    def epoch(self, tp: TopicPartition, epoch: int) -> EpochAnswer | OutOfRange:
         if self.odd.get(tp):
             self.odd[tp] -= 1
-            return Answer((LEADER_EPOCH + 1, 0), 0, 0)
+            return EpochAnswer((LEADER_EPOCH + 1, 0), 0, 0)
         return self.logs[tp].fetch(epoch)
 
 
@@ -134,7 +134,7 @@ async def log_ends(
 
 async def probe_epochs(
     connection: Any, questions: Mapping[TopicPartition, tuple[int, int]], timeout: float
-) -> dict[TopicPartition, Answer | OutOfRange]:
+) -> dict[TopicPartition, EpochAnswer | OutOfRange]:
     player: Player = connection
     await player.request()
     for tp, (log_end, _) in questions.items():
@@ -155,7 +155,7 @@ async def log_ends_of(
 
 async def probe_epochs_of(
     connection: Any, batches: Sequence[TopicBatch], timeout: float
-) -> list[list[Answer | OutOfRange]]:
+) -> list[list[EpochAnswer | OutOfRange]]:
     questions = {
         TopicPartition(batch.topic, number): (log_end, epoch)
         for batch in batches

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from backends.base.membership import Answer, Membership
+from backends.base.membership import ChangeAnswer, Membership
 from backends.base.protocol import Recorder
 from backends.simulator.loop import SECOND
 from backends.simulator.world import World
 from console.operations.replacement_steps import Course
-from recovery.membership.preflight import Limits, before_removing
-from recovery.membership.replacement import Kind
+from recovery.membership.preflight import LivenessLimits, before_removing
+from recovery.membership.replacement import ReplacementKind
 from recovery.membership.voters import ReplicaKey, Voter
 
 GRACE = SECOND
@@ -23,7 +23,7 @@ class Rehearsed:
     """One seed's replacement. ``faults`` is what happened in between, ``wrong`` what must not have happened."""
 
     seed: int
-    kind: Kind
+    kind: ReplacementKind
     faults: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Audited:
         await self._membership.pause(seconds)
         self.look()
 
-    async def add_voter(self, voter: Voter, recorder: Recorder, **rest: Any) -> Answer:
+    async def add_voter(self, voter: Voter, recorder: Recorder, **rest: Any) -> ChangeAnswer:
         quorum = await self._membership.describe()
         self._audit(f"add {voter.key}", (*quorum.voters.keys, voter.key))
         probe = await self._membership.probe(voter.endpoints[0].host, voter.endpoints[0].port, voter.key.id)
@@ -57,10 +57,10 @@ class Audited:
             self._told.wrong.append(f"{voter.key} was added, and {probe} answers at its endpoint")
         return await self._membership.add_voter(voter, recorder, **rest)
 
-    async def remove_voter(self, key: ReplicaKey, recorder: Recorder, **rest: Any) -> Answer:
+    async def remove_voter(self, key: ReplicaKey, recorder: Recorder, **rest: Any) -> ChangeAnswer:
         quorum = await self._membership.describe()
         self._audit(f"remove {key}", tuple(k for k in quorum.voters.keys if k != key))
-        refused = before_removing(quorum, key, Limits(fetch_age_ms=3000)).refused
+        refused = before_removing(quorum, key, LivenessLimits(fetch_age_ms=3000)).refused
         if refused:
             self._told.wrong.append(f"remove {key} was sent though {refused}")
         return await self._membership.remove_voter(key, recorder, **rest)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from backends.base.membership import Membership, Node, Role
+from backends.base.membership import ClusterNode, Membership, NodeRole
 from backends.simulator.adapter import SimulatorBackend
 from console import quorum_backend
 from console.journal.journal import Journal
@@ -26,9 +26,9 @@ class Through:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._membership, name)
 
-    async def nodes(self) -> tuple[Node, ...]:
+    async def nodes(self) -> tuple[ClusterNode, ...]:
         found = await self._membership.nodes()
-        return tuple(node for node in found if node.role is not Role.BROKER)
+        return tuple(node for node in found if node.role is not NodeRole.BROKER)
 
 
 class Only:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from backends.base.errors import NoLeader
-from backends.base.membership import Answer, Ended, Membership
+from backends.base.membership import ChangeAnswer, ChangeEnd, Membership
 
 
 class Clock:
@@ -35,12 +35,12 @@ class Leaderless:
         self._clock.now += 4.0
         raise NoLeader("nobody leads")
 
-    async def remove_voter(self, *_: Any) -> Answer:
+    async def remove_voter(self, *_: Any) -> ChangeAnswer:
         return self._loses()
 
-    async def upgrade_feature(self, *_: Any, **__: Any) -> Answer:
+    async def upgrade_feature(self, *_: Any, **__: Any) -> ChangeAnswer:
         return self._loses()
 
-    def _loses(self) -> Answer:
+    def _loses(self) -> ChangeAnswer:
         self._lost = True
-        return Answer(Ended.NOT_KNOWN, "REQUEST_TIMED_OUT")
+        return ChangeAnswer(ChangeEnd.NOT_KNOWN, "REQUEST_TIMED_OUT")

@@ -27,13 +27,19 @@ from backends.simulator.world import World
 from console.operations.replacement_plan import Choice, plan_replacement
 from console.operations.replacement_steps import Course, Gone, go_through
 from console.operations.voter_change import Changed, Prepared
-from recovery.membership.preflight import Limits, strength
+from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.quorum import MembershipRules, Quorum
-from recovery.membership.replacement import Header, Kind, ReplacementPlan, Step, StepKind
-from recovery.membership.replacement_state import Situation
+from recovery.membership.replacement import (
+    ReplacementHeader,
+    ReplacementKind,
+    ReplacementPlan,
+    ReplacementStep,
+    StepKind,
+)
+from recovery.membership.replacement_state import StepSituation
 from tests.unit.membership.auditing import Audited, Rehearsed
 
-HEADER = Header("plan", "2026-01-01T00:00:00+00:00", "somebody", "0")
+HEADER = ReplacementHeader("plan", "2026-01-01T00:00:00+00:00", "somebody", "0")
 PATIENCE = 120.0
 RUNS = 40
 
@@ -104,14 +110,14 @@ class Operator:
     def confirmed(self) -> frozenset[int]:
         return frozenset(self.done)
 
-    def begins(self, step: Step, seen: Situation) -> None:
+    def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
         self.said.append(f"begins {step.number} {step.kind}")
         if step.kind is StepKind.SERVERS:
             self.typed += step.commands
         self.waited = 0
         self.act(step, seen)
 
-    def act(self, step: Step, seen: Situation) -> None:
+    def act(self, step: ReplacementStep, seen: StepSituation) -> None:
         """On the host, unless something speaks against it."""
         if seen.held:
             return
@@ -119,7 +125,7 @@ class Operator:
             self.stopped.add(step.node)
             self.world.kill_controller(step.node)
         elif step.kind is StepKind.START:
-            self.start(step.node, new_disk=self.plan.wanted.kind is Kind.DISK)
+            self.start(step.node, new_disk=self.plan.wanted.kind is ReplacementKind.DISK)
         elif step.kind is StepKind.SWAP and step.node not in self.swapped:
             self.world.kill_controller(step.node)
         elif step.kind is StepKind.STAY_OUT:
@@ -138,7 +144,7 @@ class Operator:
             self.world.replace_controller_disk(node)
         self.world.start_controller(node)
 
-    def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:
+    def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
         self.waited += 1
         if step.kind is StepKind.SWAP and self.waited % 10 == 9 and step.node not in self.world.controllers:
             self.swapped.add(step.node)
@@ -147,24 +153,24 @@ class Operator:
         elif self.waited % 10 == 0:
             self.act(step, seen)
 
-    def unseen(self, step: Step, why: BackendError) -> None:
+    def unseen(self, step: ReplacementStep, why: BackendError) -> None:
         self.said.append(f"unseen {step.number}")
 
-    def judged(self, step: Step, prepared: Prepared) -> None:
+    def judged(self, step: ReplacementStep, prepared: Prepared) -> None:
         self.said.append(f"judged {step.number} {prepared.verdict.allowed}")
 
-    async def allows(self, step: Step, prepared: Prepared) -> bool:
+    async def allows(self, step: ReplacementStep, prepared: Prepared) -> bool:
         return True
 
-    def says(self, step: Step, said: str) -> None:
+    def says(self, step: ReplacementStep, said: str) -> None:
         """Nobody reads it."""
 
-    def changed(self, step: Step, changed: Changed) -> None:
+    def changed(self, step: ReplacementStep, changed: Changed) -> None:
         self.said.append(f"changed {step.number} {changed.done}")
         if step.kind is StepKind.REMOVE and self.plan.wanted.auto_join:
             self.stopped.add(step.node)  # started again it would add itself
 
-    def ends(self, step: Step) -> None:
+    def ends(self, step: ReplacementStep) -> None:
         self.said.append(f"ends {step.number}")
 
 
@@ -179,15 +185,15 @@ class Unlucky(Operator):
         self.calm = False
         self.look: Callable[[], None] = lambda: None
 
-    def begins(self, step: Step, seen: Situation) -> None:
+    def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
         super().begins(step, seen)
         self.misfortune()
 
-    def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:
+    def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
         super().waits(step, seen, seconds_left)
         self.misfortune()
 
-    def ends(self, step: Step) -> None:
+    def ends(self, step: ReplacementStep) -> None:
         super().ends(step)
         self.misfortune()
 
@@ -250,19 +256,19 @@ class Unlucky(Operator):
 
 def choice_of(random: Random) -> tuple[Choice, tuple[int, ...], tuple[int, ...], dict[str, Any]]:
     """Some replacement: what is wanted, the voters, the spare hosts, and what kind of cluster it is."""
-    kind = random.choice(list(Kind))
-    sizes = {Kind.GROW: (1, 3), Kind.SHRINK: (3, 5)}.get(kind, (3, 3, 5))
+    kind = random.choice(list(ReplacementKind))
+    sizes = {ReplacementKind.GROW: (1, 3), ReplacementKind.SHRINK: (3, 5)}.get(kind, (3, 3, 5))
     voters = tuple(range(100, 100 + random.choice(sizes)))
     spares = (110, 111)
     leaving: tuple[int, ...] = ()
     joining: tuple[int, ...] = ()
-    if kind in (Kind.DISK, Kind.HOST, Kind.PLANNED):
+    if kind in (ReplacementKind.DISK, ReplacementKind.HOST, ReplacementKind.PLANNED):
         leaving = (random.choice(voters),)
-    elif kind is Kind.SHRINK:
+    elif kind is ReplacementKind.SHRINK:
         leaving = tuple(random.sample(voters, 2))
-    if kind in (Kind.HOST, Kind.PLANNED):
+    if kind in (ReplacementKind.HOST, ReplacementKind.PLANNED):
         joining = spares[:1]
-    elif kind is Kind.GROW:
+    elif kind is ReplacementKind.GROW:
         joining = spares
     cluster_kind = {"auto_join": random.random() < 0.2, "add_first": random.random() < 0.2}
     return Choice(kind, leaving, joining), voters, spares, cluster_kind
@@ -277,7 +283,7 @@ async def rehearse(seed: int) -> Rehearsed:
     await backend.open()
     world = backend.simulation.world
     membership: Any = Audited(backend.membership, world, told)
-    if choice.kind is Kind.HOST:
+    if choice.kind is ReplacementKind.HOST:
         world.kill_controller(choice.leaving[0])
         await backend.advance(5)
     plan = await plan_replacement(membership, choice, HEADER)
@@ -322,7 +328,7 @@ async def _check(backend: SimulatorBackend, plan: ReplacementPlan, told: Rehears
     missing = set(plan.wanted.joining) - {key.id for key in quorum.voters.keys}
     if left or missing:
         told.wrong.append(f"voters {quorum.voters.keys}: {left} should be gone, {missing} are missing")
-    if not strength(quorum, quorum.voters, Limits()).commits:
+    if not strength(quorum, quorum.voters, LivenessLimits()).commits:
         told.wrong.append("the quorum does not commit in the end")
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recovery.membership.pending_change import PendingChange, settle
-from recovery.membership.quorum import MembershipRules, Refusal, TimeoutCause, caught_up
+from recovery.membership.quorum import MembershipRules, TimeoutCause, VoterChangeRefusal, caught_up
 from recovery.membership.voter_changes import AddVoter, RemoveVoter, VersionsProbe, add_voter, remove_voter
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet, high_watermark, majorities_overlap
 from tests.unit.membership.quorums import END, NOW, key, progress, quorum, voter, voters
@@ -63,7 +63,7 @@ def _heard(voter: Voter, cluster_id: str | None, probe: VersionsProbe, to_leader
 def test_a_replaced_disk_is_added_after_the_old_one_is_removed_as_shipped() -> None:
     of = quorum(1, 2, 3, observers=(NEW_DISK,))
     refused = add_voter(of, AddVoter(voter(3, "new-disk")), ANSWERS, MembershipRules())
-    assert isinstance(refused, Refusal)
+    assert isinstance(refused, VoterChangeRefusal)
     assert "remove it before adding 3-new-disk" in refused.reason
     removed = remove_voter(of, RemoveVoter(key(3)))
     assert isinstance(removed, VoterSet)
@@ -81,7 +81,7 @@ def test_the_documents_rule_takes_both_disks_for_a_while() -> None:
     assert isinstance(after, VoterSet)
     assert after.keys == (key(1), key(2), NEW_DISK)
     again = add_voter(of, AddVoter(voter(3)), ANSWERS, DOCUMENT)
-    assert isinstance(again, Refusal)
+    assert isinstance(again, VoterChangeRefusal)
     assert again.error == "DUPLICATE_VOTER"
 
 

@@ -17,8 +17,8 @@ from console.journal.replacing import open_replacement
 from console.journal.unfinished import REPLACE, unfinished
 from console.operations.replacement_plan import Choice, plan_replacement
 from console.signals import StopRequest
-from recovery.membership.replacement import Kind, ReplacementPlan, Step, StepKind
-from recovery.membership.replacement_state import Situation
+from recovery.membership.replacement import ReplacementKind, ReplacementPlan, ReplacementStep, StepKind
+from recovery.membership.replacement_state import StepSituation
 from tests.unit.cli.invoking import Caller
 from tests.unit.journal.runs import Clock, row, run
 from tests.unit.membership.controllers_only import BC, killed, reached
@@ -37,7 +37,7 @@ class Dies(Operator):
 
     at = StepKind.REMOVE
 
-    def begins(self, step: Step, seen: Situation) -> None:
+    def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
         if step.kind is self.at:
             raise Killed
         super().begins(step, seen)
@@ -52,7 +52,9 @@ def half_done(backend: SimulatorBackend, dies: type[Dies] = Dies) -> int:
 
     async def go() -> ReplacementPlan:
         cluster_id = await backend.membership.open()
-        plan = await plan_replacement(backend.membership, Choice(Kind.PLANNED, (100,), (103,)), HEADER)
+        plan = await plan_replacement(
+            backend.membership, Choice(ReplacementKind.PLANNED, (100,), (103,)), HEADER
+        )
         file = save(plan, None, keep=True)
         assert file is not None
         watcher = dies(backend.simulation.world, plan)

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from recovery.membership.catch_up_rate import Pace
+from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.membership.directory_ids import directory_id, directory_uuid
-from recovery.membership.preflight import Limits
-from recovery.membership.quorum import Progress
+from recovery.membership.preflight import LivenessLimits
+from recovery.membership.quorum import FetchProgress
 from recovery.membership.quorum_health import MemberState, all_fetched, committing, health, with_change_known
-from recovery.membership.quorum_without_leader import Host, Lost
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.membership.replica_lookup import NotChosen, newcomer, voter_of
 from recovery.membership.voters import ReplicaKey
 from tests.unit.membership.quorums import NOW, key, progress, quorum, voters
@@ -21,7 +21,7 @@ def test_a_dead_voter_is_silent_a_removed_one_a_ghost_and_a_slow_one_behind() ->
     ghost, slow = key(9), key(8)
     of = quorum(1, 2, 3, down=(3,))
     rows = (*of.progress, progress(ghost, silent_ms=60_000), progress(slow, behind=5_000))
-    found = health(replace(of, progress=rows), Limits(), {1, 2, 3, 8, 9})
+    found = health(replace(of, progress=rows), LivenessLimits(), {1, 2, 3, 8, 9})
     states = {m.key: m.state for m in found.members}
     assert states[key(3)] is MemberState.SILENT
     assert states[ghost] is MemberState.GHOST
@@ -33,7 +33,9 @@ def test_a_dead_voter_is_silent_a_removed_one_a_ghost_and_a_slow_one_behind() ->
 def test_a_former_disk_of_a_voter_is_a_ghost_at_once_and_no_trouble() -> None:
     old = ReplicaKey(3, "former")
     of = quorum(1, 2, 3)
-    found = health(replace(of, progress=(*of.progress, progress(old, silent_ms=5_000))), Limits(), {1, 2, 3})
+    found = health(
+        replace(of, progress=(*of.progress, progress(old, silent_ms=5_000))), LivenessLimits(), {1, 2, 3}
+    )
     assert found.duplicates == (3,)
     assert [m.key for m in found.ghosts] == [old]
     assert found.well
@@ -42,7 +44,7 @@ def test_a_former_disk_of_a_voter_is_a_ghost_at_once_and_no_trouble() -> None:
 def test_a_broker_that_died_does_not_fetch_and_is_no_dead_voter_and_no_ghost() -> None:
     of = quorum(1, 2, 3)
     rows = (*of.progress, progress(key(7), silent_ms=60_000))
-    found = health(replace(of, progress=rows), Limits(), {1, 2, 3})
+    found = health(replace(of, progress=rows), LivenessLimits(), {1, 2, 3})
     assert [m.key for m in found.dead_brokers] == [key(7)]
     assert not found.ghosts
     assert not found.dead_voters
@@ -51,9 +53,9 @@ def test_a_broker_that_died_does_not_fetch_and_is_no_dead_voter_and_no_ghost() -
 
 def test_an_observer_is_a_broker_only_where_the_controllers_do_not_list_it() -> None:
     of = quorum(1, 2, 3, observers=(key(7),))
-    assert health(of, Limits(), {1, 2, 3}).members[-1].role == "broker"
-    assert health(of, Limits(), {1, 2, 3, 7}).members[-1].role == "observer"
-    assert health(of, Limits(), None).members[-1].role == "observer"
+    assert health(of, LivenessLimits(), {1, 2, 3}).members[-1].role == "broker"
+    assert health(of, LivenessLimits(), {1, 2, 3, 7}).members[-1].role == "observer"
+    assert health(of, LivenessLimits(), None).members[-1].role == "observer"
 
 
 def test_one_reading_suffices_where_a_majority_was_caught_up_a_moment_ago() -> None:
@@ -116,45 +118,45 @@ def test_directory_ids_are_taken_in_both_forms() -> None:
 
 def test_a_lost_majority_says_how_many_must_come_back_the_fullest_first() -> None:
     hosts = (
-        Host(key(1), "h1:9093", True, "", 90, 80),
-        Host(key(2), "h2:9093", False, "refused", 95, -1),
-        Host(key(3), "h3:9093", False, "refused", 99, -1),
+        VoterHost(key(1), "h1:9093", True, "", 90, 80),
+        VoterHost(key(2), "h2:9093", False, "refused", 95, -1),
+        VoterHost(key(3), "h3:9093", False, "refused", 99, -1),
     )
-    found = Lost("c", hosts, True, "then")
+    found = QuorumWithoutLeader("c", hosts, True, "then")
     assert found.missing == 1
     assert [host.key.id for host in found.down] == [3, 2]
     assert "Bring back 1 of: 3 (h3:9093), 2 (h2:9093)" in found.sentence
-    assert "nobody leads" in Lost("c", (hosts[0],), True, "").sentence
-    assert "name one with --bootstrap-controller" in Lost("c", (), False, "").sentence
+    assert "nobody leads" in QuorumWithoutLeader("c", (hosts[0],), True, "").sentence
+    assert "name one with --bootstrap-controller" in QuorumWithoutLeader("c", (), False, "").sentence
 
 
 def test_an_estimate_needs_something_that_shrinks() -> None:
-    assert Pace().seen(0, 100).seconds_left is None
-    assert Pace().seen(0, 100).seen(1, 100).seconds_left is None
-    assert Pace().seen(0, 100).seen(2, 60).seconds_left == 3.0
+    assert CatchUpRate().seen(0, 100).seconds_left is None
+    assert CatchUpRate().seen(0, 100).seen(1, 100).seconds_left is None
+    assert CatchUpRate().seen(0, 100).seen(2, 60).seconds_left == 3.0
 
 
 def test_a_controller_on_a_new_disk_may_be_no_voter_though_enough_answer() -> None:
     """No call tells which disk a controller has: that it tells no metadata is all that is seen."""
-    up = Host(key(1), "h1:9093", True, "", -1, 42)
-    new = Host(key(2), "h2:9093", True, "", -1, -1)
-    down = Host(key(3), "h3:9093", False, "refused", -1, -1)
-    doubtful = Lost("c", (up, new, down), False, "").sentence
+    up = VoterHost(key(1), "h1:9093", True, "", -1, 42)
+    new = VoterHost(key(2), "h2:9093", True, "", -1, -1)
+    down = VoterHost(key(3), "h3:9093", False, "refused", -1, -1)
+    doubtful = QuorumWithoutLeader("c", (up, new, down), False, "").sentence
     assert "2 tells no metadata: started since then, or with a new disk" in doubtful
     assert "with a new disk, 1 of 3 voters answer and 2 are needed" in doubtful
     assert "Compare directory.id in meta.properties" in doubtful
-    enough = Lost("c", (up, up._replace(key=key(4)), new), False, "").sentence
+    enough = QuorumWithoutLeader("c", (up, up._replace(key=key(4)), new), False, "").sentence
     assert "2 tells no metadata" not in enough
     # Where nobody tells any metadata, that one does not is no sign of anything.
-    assert "2 tells no metadata" not in Lost("c", (new, new, down), False, "").sentence
+    assert "2 tells no metadata" not in QuorumWithoutLeader("c", (new, new, down), False, "").sentence
 
 
 def test_static_voters_that_are_also_listed_without_a_directory_are_no_ghosts() -> None:
     """The leader lists a static voter by its id alone until the first fetch tells its directory, and after that."""
     of = quorum(1, 2, 3, kraft_version=0)
-    bare = tuple(Progress(ReplicaKey(node), 0) for node in (2, 3))
-    found = health(replace(of, progress=(*of.progress, *bare)), Limits(), {1, 2, 3})
+    bare = tuple(FetchProgress(ReplicaKey(node), 0) for node in (2, 3))
+    found = health(replace(of, progress=(*of.progress, *bare)), LivenessLimits(), {1, 2, 3})
     assert found.well
     assert (found.ghosts, found.duplicates) == ((), ())
-    removed = replace(of, voters=voters(1, 2), progress=(*of.progress, Progress(ReplicaKey(9), 0)))
-    assert [m.key.id for m in health(removed, Limits(), {1, 2, 3, 9}).ghosts] == [9]
+    removed = replace(of, voters=voters(1, 2), progress=(*of.progress, FetchProgress(ReplicaKey(9), 0)))
+    assert [m.key.id for m in health(removed, LivenessLimits(), {1, 2, 3, 9}).ghosts] == [9]

@@ -7,10 +7,10 @@ import pytest
 from backends.simulator.adapter import SimulatorBackend
 from console.operations.replacement_plan import Choice, plan_replacement
 from console.output.quorum_replacement_report import review_lines
-from recovery.membership.preflight import Limits
-from recovery.membership.replacement import Kind, ReplacementError, ReplacementPlan, StepKind
+from recovery.membership.preflight import LivenessLimits
+from recovery.membership.replacement import ReplacementError, ReplacementKind, ReplacementPlan, StepKind
 from recovery.membership.replacement_safety import after
-from recovery.membership.replacement_state import Picture, situation
+from recovery.membership.replacement_state import QuorumPicture, situation
 from recovery.membership.voters import ReplicaKey
 from tests.unit.membership.quorums import quorum
 from tests.unit.membership.rehearsing import HEADER, cluster
@@ -32,11 +32,11 @@ async def planned(choice: Choice) -> ReplacementPlan:
 @pytest.mark.parametrize(
     ("choice", "said"),
     [
-        (Choice(Kind.SHRINK, (101,)), "102 is down or behind: bring it back or replace it first"),
-        (Choice(Kind.DISK, (101,)), "nothing could be committed"),
-        (Choice(Kind.PLANNED, (100,), (103,)), "each restart would stop the quorum: 3 of 4 up"),
-        (Choice(Kind.PLANNED, (102,), (103,)), "--why host"),
-        (Choice(Kind.SHRINK, (102,)), "ktriage quorum remove"),
+        (Choice(ReplacementKind.SHRINK, (101,)), "102 is down or behind: bring it back or replace it first"),
+        (Choice(ReplacementKind.DISK, (101,)), "nothing could be committed"),
+        (Choice(ReplacementKind.PLANNED, (100,), (103,)), "each restart would stop the quorum: 3 of 4 up"),
+        (Choice(ReplacementKind.PLANNED, (102,), (103,)), "--why host"),
+        (Choice(ReplacementKind.SHRINK, (102,)), "ktriage quorum remove"),
     ],
 )
 async def test_what_cannot_be_gone_through_today_is_not_planned(choice: Choice, said: str) -> None:
@@ -47,16 +47,23 @@ async def test_what_cannot_be_gone_through_today_is_not_planned(choice: Choice, 
 
 @pytest.mark.parametrize(
     "choice",
-    [Choice(Kind.DISK, (102,)), Choice(Kind.HOST, (102,), (103,)), Choice(Kind.GROW, (), (103, 104))],
+    [
+        Choice(ReplacementKind.DISK, (102,)),
+        Choice(ReplacementKind.HOST, (102,), (103,)),
+        Choice(ReplacementKind.GROW, (), (103, 104)),
+    ],
 )
 async def test_what_mends_it_is_planned_with_the_figures_of_today(choice: Choice) -> None:
     plan = await planned(choice)
     quorum_now = await (await with_102_down()).membership.describe()
     told = [line for line in review_lines(plan, plan.steps[0], quorum_now) if "then:" in line]
     wanted = {
-        Kind.DISK: ["voters 100, 101: 2 of 2 up", "voters 100, 101, 102: 3 of 3 up"],
-        Kind.HOST: ["voters 100, 101, 102, 103: 3 of 4 up", "voters 100, 101, 103: 3 of 3 up"],
-        Kind.GROW: ["voters 100, 101, 102, 103: 3 of 4 up", "voters 100, 101, 102, 103, 104: 4 of 5 up"],
+        ReplacementKind.DISK: ["voters 100, 101: 2 of 2 up", "voters 100, 101, 102: 3 of 3 up"],
+        ReplacementKind.HOST: ["voters 100, 101, 102, 103: 3 of 4 up", "voters 100, 101, 103: 3 of 3 up"],
+        ReplacementKind.GROW: [
+            "voters 100, 101, 102, 103: 3 of 4 up",
+            "voters 100, 101, 102, 103, 104: 4 of 5 up",
+        ],
     }
     for line, text in zip(told, wanted[choice.kind], strict=True):
         assert text in line
@@ -65,22 +72,22 @@ async def test_what_mends_it_is_planned_with_the_figures_of_today(choice: Choice
 async def test_controllers_are_not_restarted_while_a_restart_would_stop_the_quorum() -> None:
     backend = cluster((1, 2, 3), (4,))
     await backend.open()
-    plan = await plan_replacement(backend.membership, Choice(Kind.PLANNED, (1,), (4,)), HEADER)
+    plan = await plan_replacement(backend.membership, Choice(ReplacementKind.PLANNED, (1,), (4,)), HEADER)
     step = next(step for step in plan.steps if step.kind is StepKind.SERVERS)
     servers = {"controller 2": ("elsewhere:1",), "broker 1": ("elsewhere:1",)}
-    assert not situation(plan, step, Picture(quorum(1, 2, 3), servers)).held
-    (held,) = situation(plan, step, Picture(quorum(1, 2, 3, down=(3,)), servers)).held
+    assert not situation(plan, step, QuorumPicture(quorum(1, 2, 3), servers)).held
+    (held,) = situation(plan, step, QuorumPicture(quorum(1, 2, 3, down=(3,)), servers)).held
     assert "restarting a controller would stop the quorum" in held
     only_brokers = {"broker 1": ("elsewhere:1",)}
-    assert not situation(plan, step, Picture(quorum(1, 2, 3, down=(3,)), only_brokers)).held
+    assert not situation(plan, step, QuorumPicture(quorum(1, 2, 3, down=(3,)), only_brokers)).held
 
 
 async def test_an_old_disk_beside_the_new_one_counts_as_the_one_that_is_down() -> None:
     backend = cluster((1, 2, 3), add_first=True)
     await backend.open()
-    plan = await plan_replacement(backend.membership, Choice(Kind.DISK, (3,)), HEADER)
+    plan = await plan_replacement(backend.membership, Choice(ReplacementKind.DISK, (3,)), HEADER)
     added = next(step for step in plan.steps if step.kind is StepKind.ADD)
-    found = after(plan, added, quorum(1, 2, 3, down=(3,)), Limits())
+    found = after(plan, added, quorum(1, 2, 3, down=(3,)), LivenessLimits())
     assert str(found) == "3 of 4 up, majority 3, stands 0 more failures"
     assert found.down == (ReplicaKey(3, "dir3"),)
 
@@ -91,5 +98,5 @@ async def test_no_static_voter_is_taken_away_while_another_is_down() -> None:
     backend.simulation.world.kill_controller(102)
     await backend.advance(5)
     with pytest.raises(ReplacementError, match=r"takes a voter away while another is down or behind: 102"):
-        await plan_replacement(backend.membership, Choice(Kind.DISK, (101,)), HEADER)
-    assert await plan_replacement(backend.membership, Choice(Kind.DISK, (102,)), HEADER)
+        await plan_replacement(backend.membership, Choice(ReplacementKind.DISK, (101,)), HEADER)
+    assert await plan_replacement(backend.membership, Choice(ReplacementKind.DISK, (102,)), HEADER)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from backends.base.membership import Node, Probe, Role
+from backends.base.membership import ClusterNode, NodeProbe, NodeRole
 from console.operations.quorum_state import UNLOADED, lost, reading
 from console.output.quorum_report import lost_lines
-from recovery.membership.quorum_without_leader import Host, Lost
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.model import Unknown, Why
 from tests.unit.membership.quorums import key
 from tests.unit.membership.rehearsing import cluster
@@ -15,9 +15,9 @@ from tests.unit.membership.rehearsing import cluster
 
 def test_without_the_voters_known_no_count_is_claimed() -> None:
     """Four have registered, one of them was removed since: how many must come back is not known."""
-    up = Host(key(1), "h1:9093", True, "", -1, 42)
-    down = [Host(key(node), f"h{node}:9093", False, "refused", -1, -1) for node in (2, 3, 4)]
-    said = Lost("c", (up, *down), False, "").sentence
+    up = VoterHost(key(1), "h1:9093", True, "", -1, 42)
+    down = [VoterHost(key(node), f"h{node}:9093", False, "refused", -1, -1) for node in (2, 3, 4)]
+    said = QuorumWithoutLeader("c", (up, *down), False, "").sentence
     assert "1 of the 4 controllers that have registered answer" in said
     assert "at most 2 of: 2 (h2:9093), 3 (h3:9093), 4 (h4:9093)" in said
     assert "are needed" not in said
@@ -25,11 +25,11 @@ def test_without_the_voters_known_no_count_is_claimed() -> None:
 
 def test_one_on_a_new_disk_is_not_counted_among_those_that_are_enough() -> None:
     hosts = (
-        Host(key(1), "h1:9093", True, "", 90, 80),
-        Host(key(2), "h2:9093", True, "UNSUPPORTED_VERSION", 90, -1),
-        *(Host(key(node), f"h{node}:9093", False, "refused", 80, -1) for node in (3, 4, 5)),
+        VoterHost(key(1), "h1:9093", True, "", 90, 80),
+        VoterHost(key(2), "h2:9093", True, "UNSUPPORTED_VERSION", 90, -1),
+        *(VoterHost(key(node), f"h{node}:9093", False, "refused", 80, -1) for node in (3, 4, 5)),
     )
-    said = Lost("c", hosts, True, "then").sentence
+    said = QuorumWithoutLeader("c", hosts, True, "then").sentence
     assert "Bring back 1 of: 3" in said
     assert (
         "2 tells no metadata: started since then, or with a new disk; with a new disk it does not count"
@@ -39,11 +39,11 @@ def test_one_on_a_new_disk_is_not_counted_among_those_that_are_enough() -> None:
 
 def test_one_that_was_seen_with_a_new_disk_is_no_voter_though_it_answers() -> None:
     hosts = (
-        Host(key(1), "h1:9093", True, "", 90, 120, other="another"),
-        Host(key(2), "h2:9093", True, "", 90, 80),
-        Host(key(3), "h3:9093", False, "refused", 80, -1),
+        VoterHost(key(1), "h1:9093", True, "", 90, 120, other="another"),
+        VoterHost(key(2), "h2:9093", True, "", 90, 80),
+        VoterHost(key(3), "h3:9093", False, "refused", 80, -1),
     )
-    found = Lost("c", hosts, True, "then")
+    found = QuorumWithoutLeader("c", hosts, True, "then")
     assert "1 of 3 voters answer and 2 are needed" in found.sentence
     assert "Bring back 1 of: 1 (h1:9093), 3 (h3:9093)" in found.sentence
     row = next(line for line in lost_lines(found) if line.startswith("  1 "))
@@ -72,13 +72,13 @@ async def test_a_new_disk_that_was_seen_beside_its_voter_is_remembered() -> None
 class Unloaded:
     """Stands for a real quorum without a leader: a simulated controller answers whatever it has loaded."""
 
-    async def nodes(self) -> tuple[Node, ...]:
+    async def nodes(self) -> tuple[ClusterNode, ...]:
         told = Unknown(Why.NOT_OFFERED, f"UNSUPPORTED_VERSION: {UNLOADED}")
-        loaded = Probe("h1:9093", "c", 1, -1, (0, 1), 42, Unknown(Why.NOT_ALLOWED, ""))
+        loaded = NodeProbe("h1:9093", "c", 1, -1, (0, 1), 42, Unknown(Why.NOT_ALLOWED, ""))
         return (
-            Node(1, Role.CONTROLLER, "h1:9093", loaded),
-            Node(2, Role.CONTROLLER, "h2:9093", told),
-            Node(3, Role.CONTROLLER, "h3:9093", Unknown(Why.NOT_ANSWERED, "")),
+            ClusterNode(1, NodeRole.CONTROLLER, "h1:9093", loaded),
+            ClusterNode(2, NodeRole.CONTROLLER, "h2:9093", told),
+            ClusterNode(3, NodeRole.CONTROLLER, "h3:9093", Unknown(Why.NOT_ANSWERED, "")),
         )
 
 

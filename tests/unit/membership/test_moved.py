@@ -13,21 +13,21 @@ from console.operations.replacement_plan import Choice, plan_replacement
 from console.operations.replacement_steps import Course, Gone, go_through
 from console.operations.voter_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
 from console.signals import StopRequest
-from recovery.membership.replacement import Kind, Step, StepKind
+from recovery.membership.replacement import ReplacementKind, ReplacementStep, StepKind
 from tests.unit.membership.rehearsing import HEADER, Never, Notes, Operator, cluster
 
 
 class Slow(Operator):
     """A person who takes eight seconds to answer; controller 101 dies meanwhile, and comes back after a refusal."""
 
-    async def allows(self, step: Step, prepared: Prepared) -> bool:
+    async def allows(self, step: ReplacementStep, prepared: Prepared) -> bool:
         await self.asks()
         return True
 
     asks: Callable[[], Any]
     asked = 0
 
-    def changed(self, step: Step, changed: Changed) -> None:
+    def changed(self, step: ReplacementStep, changed: Changed) -> None:
         super().changed(step, changed)
         self.said.append(changed.detail)
         if changed.answer is None:
@@ -38,7 +38,7 @@ async def shrunk(killed: bool) -> tuple[Gone, Slow, Notes]:
     """102 of three voters is to go."""
     backend = cluster((100, 101, 102))
     await backend.open()
-    plan = await plan_replacement(backend.membership, Choice(Kind.SHRINK, (102,)), HEADER)
+    plan = await plan_replacement(backend.membership, Choice(ReplacementKind.SHRINK, (102,)), HEADER)
     operator, notes = Slow(backend.simulation.world, plan), Notes()
     once = [killed]
 
@@ -127,7 +127,7 @@ def test_the_wizard_sends_nothing_on_an_old_answer_and_says_so() -> None:
     async def go() -> tuple[Gone, list[str], Notes]:
         backend, notes, said = cluster((100, 101, 102)), Notes(), list[str]()
         await backend.open()
-        plan = await plan_replacement(backend.membership, Choice(Kind.SHRINK, (102,)), HEADER)
+        plan = await plan_replacement(backend.membership, Choice(ReplacementKind.SHRINK, (102,)), HEADER)
         world, answers = backend.simulation.world, list[asyncio.Task[None]]()
 
         async def answer(question: Prepared) -> None:

@@ -9,9 +9,9 @@ import pytest
 from recovery.membership.auto_join import next_request
 from recovery.membership.preflight import (
     EndpointProbe,
-    Identity,
-    Limits,
-    Verdict,
+    LivenessLimits,
+    NodeIdentity,
+    PreflightResult,
     before_adding,
     before_removing,
     before_replacing,
@@ -19,17 +19,17 @@ from recovery.membership.preflight import (
     strength,
     wedged,
 )
-from recovery.membership.quorum import MembershipRules, Progress, Quorum, TimeoutCause
+from recovery.membership.quorum import FetchProgress, MembershipRules, Quorum, TimeoutCause
 from recovery.membership.voter_changes import AddVoter, RemoveVoter
 from recovery.membership.voters import Endpoint, Voter
 from recovery.model import Unknown, Why
 from tests.unit.membership.quorums import CLUSTER, END, NOW, key, progress, quorum, voter, voters
 
-LIMITS = Limits()
-ITSELF = Identity(CLUSTER, 4, (0, 1))
+LIMITS = LivenessLimits()
+ITSELF = NodeIdentity(CLUSTER, 4, (0, 1))
 
 
-def adding(of: Quorum, new: Voter | None = None, answer: Identity | Unknown = ITSELF) -> Verdict:
+def adding(of: Quorum, new: Voter | None = None, answer: NodeIdentity | Unknown = ITSELF) -> PreflightResult:
     new = new or voter(4)
     probes = [EndpointProbe(endpoint, answer) for endpoint in new.endpoints]
     return before_adding(of, new, probes, MembershipRules(), LIMITS)
@@ -124,7 +124,7 @@ def test_the_wrong_directory_is_refused_with_kafkas_own_answer() -> None:
     ],
 )
 def test_an_endpoint_that_is_not_the_new_voter_is_never_written_down(
-    answer: Identity | Unknown, fault: str
+    answer: NodeIdentity | Unknown, fault: str
 ) -> None:
     verdict = adding(quorum(1, 2, 3, observers=(key(4),)), answer=answer)
     assert not verdict.allowed
@@ -150,7 +150,7 @@ def test_the_causes_of_a_timeout_are_told_apart_beforehand() -> None:
             (replace(ready, change_pending=True), ITSELF),
             (replace(ready, high_watermark=None), ITSELF),
             (ready, silent),
-            (replace(ready, progress=(Progress(new, 0),)), ITSELF),
+            (replace(ready, progress=(FetchProgress(new, 0),)), ITSELF),
         )
     ]
     assert [reason.removeprefix("REQUEST_TIMED_OUT: ").split(":")[0] for reason in reasons] == [

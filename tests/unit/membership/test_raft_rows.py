@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from recovery.membership.pending_change import PendingChange, settle
-from recovery.membership.quorum import MembershipRules, Progress, Quorum, RaftError, Refusal
+from recovery.membership.quorum import FetchProgress, MembershipRules, Quorum, RaftError, VoterChangeRefusal
 from recovery.membership.voter_changes import (
     AddVoter,
     RemoveVoter,
@@ -46,7 +46,7 @@ THIRD = key(3)
 UPDATED = voter(3, versions=(0, 2))
 THREE = quorum(1, 2, 3, observers=(NEW,))
 DEADLINE = NOW + 1000
-Outcome = VoterSet | Refusal
+Outcome = VoterSet | VoterChangeRefusal
 
 
 def add(of: Quorum = THREE, probe: VersionsProbe = ANSWERS, *, leads: bool = True, **changed: Any) -> Outcome:
@@ -110,7 +110,7 @@ VERSION_0 = replace(THREE, kraft_version=0)
 STRANGER = key(3, "another-disk")
 THREE_OF_FOUR = {key(node): END + 1 for node in (1, 2, 3)}
 LEADER_ALONE = {key(1): END + 1}
-NEVER_FETCHED = replace(THREE, progress=(Progress(NEW, 0),))
+NEVER_FETCHED = replace(THREE, progress=(FetchProgress(NEW, 0),))
 
 CASES: dict[str, Callable[[], Outcome]] = {
     "testAddVoter": lambda: written(add(), THREE_OF_FOUR),
@@ -157,7 +157,7 @@ CASES: dict[str, Callable[[], Outcome]] = {
 
 
 def error(outcome: Outcome) -> str:
-    return outcome.error.value if isinstance(outcome, Refusal) else "NONE"
+    return outcome.error.value if isinstance(outcome, VoterChangeRefusal) else "NONE"
 
 
 def test_every_row_is_run_or_named() -> None:

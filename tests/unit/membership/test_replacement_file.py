@@ -6,24 +6,30 @@ import json
 
 import pytest
 
-from recovery.membership.replacement import Header, Kind, ReplacementError, StepKind, Wanted
+from recovery.membership.replacement import (
+    ReplacementError,
+    ReplacementHeader,
+    ReplacementKind,
+    ReplacementRequest,
+    StepKind,
+)
 from recovery.membership.replacement_file import digest, from_json, is_replacement, make, to_json
-from recovery.membership.replacement_state import Picture, situation
+from recovery.membership.replacement_state import QuorumPicture, situation
 from tests.unit.membership.quorums import key, quorum, voters
 
-HEADER = Header("id", "2026-01-01T00:00:00+00:00", "ada@host", "1")
+HEADER = ReplacementHeader("id", "2026-01-01T00:00:00+00:00", "ada@host", "1")
 
 
-def wanted(**changed: object) -> Wanted:
+def wanted(**changed: object) -> ReplacementRequest:
     values: dict[str, object] = {
-        "kind": Kind.DISK,
+        "kind": ReplacementKind.DISK,
         "cluster_id": "c",
         "voters": voters(1, 2, 3).voters,
         "leaving": (key(3),),
         "joining": (3,),
         "leader": 3,
     }
-    return Wanted(**{**values, **changed})  # type: ignore[arg-type]  # fields by name
+    return ReplacementRequest(**{**values, **changed})  # type: ignore[arg-type]  # fields by name
 
 
 def test_a_plan_comes_back_as_it_was_written() -> None:
@@ -71,7 +77,7 @@ def test_in_between_it_says_what_the_set_stands() -> None:
 
 
 def test_hosts_commands_stand_word_for_word_and_joiners_never_make_a_quorum_of_their_own() -> None:
-    plan = make(HEADER, wanted(kind=Kind.HOST, joining=(4,)))
+    plan = make(HEADER, wanted(kind=ReplacementKind.HOST, joining=(4,)))
     start = next(step for step in plan.steps if step.kind is StepKind.START)
     assert (
         "kafka-storage.sh format --cluster-id c --config controller.properties --ignore-formatted"
@@ -82,7 +88,9 @@ def test_hosts_commands_stand_word_for_word_and_joiners_never_make_a_quorum_of_t
 
 
 def test_who_joins_by_itself_is_stopped_before_it_is_removed_unless_only_two_are_left() -> None:
-    plan = make(HEADER, wanted(kind=Kind.SHRINK, joining=(), leaving=(key(2), key(3)), auto_join=True))
+    plan = make(
+        HEADER, wanted(kind=ReplacementKind.SHRINK, joining=(), leaving=(key(2), key(3)), auto_join=True)
+    )
     kinds = [(step.kind, step.node) for step in plan.steps if step.node > 0]
     assert kinds == [
         (StepKind.STOP, 2),
@@ -95,10 +103,12 @@ def test_who_joins_by_itself_is_stopped_before_it_is_removed_unless_only_two_are
 
 def test_what_no_look_shows_has_to_be_said_and_what_may_still_be_told_is_waited_for() -> None:
     """A node that is restarted is silent for a while; one that does not let itself be asked is so for ever."""
-    plan = make(HEADER, wanted(kind=Kind.SHRINK, joining=(), leaving=(key(2), key(3)), auto_join=True))
+    plan = make(
+        HEADER, wanted(kind=ReplacementKind.SHRINK, joining=(), leaving=(key(2), key(3)), auto_join=True)
+    )
     servers = next(step for step in plan.steps if step.kind is StepKind.SERVERS)
     stay_out = next(step for step in plan.steps if step.kind is StepKind.STAY_OUT)
     asked: dict[str, tuple[str, ...] | None] = {"controller 1": ("host1:9093",), "broker 9": None}
     for step, name in ((servers, "broker 9"), (stay_out, "controller 3")):
-        assert not situation(plan, step, Picture(quorum(1, 2, 3), asked)).unseen
-        assert situation(plan, step, Picture(quorum(1, 2, 3), asked, mute=frozenset((name,)))).unseen
+        assert not situation(plan, step, QuorumPicture(quorum(1, 2, 3), asked)).unseen
+        assert situation(plan, step, QuorumPicture(quorum(1, 2, 3), asked, mute=frozenset((name,)))).unseen

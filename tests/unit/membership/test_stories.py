@@ -10,8 +10,13 @@ from backends.base.errors import BackendError
 from backends.simulator.adapter import SimulatorBackend
 from console.operations.replacement_plan import Choice, plan_replacement
 from console.operations.replacement_steps import Course, go_through, standing
-from recovery.membership.replacement import Kind, ReplacementError, ReplacementPlan, Step
-from recovery.membership.replacement_state import Situation
+from recovery.membership.replacement import (
+    ReplacementError,
+    ReplacementKind,
+    ReplacementPlan,
+    ReplacementStep,
+)
+from recovery.membership.replacement_state import StepSituation
 from tests.unit.membership.auditing import Audited, Rehearsed
 from tests.unit.membership.rehearsing import (
     HEADER,
@@ -38,47 +43,63 @@ class Story(NamedTuple):
 THREE = (100, 101, 102)
 STORIES = {
     "a follower's disk": Story(
-        Choice(Kind.DISK, (102,)), THREE, ("remove-voter", "add-voter"), frozenset(THREE)
+        Choice(ReplacementKind.DISK, (102,)), THREE, ("remove-voter", "add-voter"), frozenset(THREE)
     ),
     "the leader's disk": Story(
-        Choice(Kind.DISK, (100,)), THREE, ("remove-voter", "add-voter"), frozenset(THREE)
+        Choice(ReplacementKind.DISK, (100,)), THREE, ("remove-voter", "add-voter"), frozenset(THREE)
     ),
     "a disk where the document's order is allowed": Story(
-        Choice(Kind.DISK, (102,)),
+        Choice(ReplacementKind.DISK, (102,)),
         THREE,
         ("add-voter", "remove-voter"),
         frozenset(THREE),
         {"add_first": True},
     ),
     "a disk of a controller that joins by itself": Story(
-        Choice(Kind.DISK, (102,)), THREE, (), frozenset(THREE), {"auto_join": True}
+        Choice(ReplacementKind.DISK, (102,)), THREE, (), frozenset(THREE), {"auto_join": True}
     ),
     "a disk of a static quorum": Story(
-        Choice(Kind.DISK, (102,)), THREE, (), frozenset(THREE), {"kraft_version": 0}
+        Choice(ReplacementKind.DISK, (102,)), THREE, (), frozenset(THREE), {"kraft_version": 0}
     ),
     "a host that is lost": Story(
-        Choice(Kind.HOST, (101,), (110,)), THREE, ("add-voter", "remove-voter"), frozenset((100, 102, 110))
+        Choice(ReplacementKind.HOST, (101,), (110,)),
+        THREE,
+        ("add-voter", "remove-voter"),
+        frozenset((100, 102, 110)),
     ),
     "the leader moved to a new host": Story(
-        Choice(Kind.PLANNED, (100,), (110,)), THREE, ("add-voter", "remove-voter"), frozenset((101, 102, 110))
+        Choice(ReplacementKind.PLANNED, (100,), (110,)),
+        THREE,
+        ("add-voter", "remove-voter"),
+        frozenset((101, 102, 110)),
     ),
     "from one to three": Story(
-        Choice(Kind.GROW, (), (110, 111)), (100,), ("add-voter", "add-voter"), frozenset((100, 110, 111))
+        Choice(ReplacementKind.GROW, (), (110, 111)),
+        (100,),
+        ("add-voter", "add-voter"),
+        frozenset((100, 110, 111)),
     ),
     "from three to five": Story(
-        Choice(Kind.GROW, (), (110, 111)), THREE, ("add-voter", "add-voter"), frozenset((*THREE, 110, 111))
+        Choice(ReplacementKind.GROW, (), (110, 111)),
+        THREE,
+        ("add-voter", "add-voter"),
+        frozenset((*THREE, 110, 111)),
     ),
     "from one to three by auto-join": Story(
-        Choice(Kind.GROW, (), (110, 111)), (100,), (), frozenset((100, 110, 111)), {"auto_join": True}
+        Choice(ReplacementKind.GROW, (), (110, 111)),
+        (100,),
+        (),
+        frozenset((100, 110, 111)),
+        {"auto_join": True},
     ),
     "from five to three": Story(
-        Choice(Kind.SHRINK, (100, 104)),
+        Choice(ReplacementKind.SHRINK, (100, 104)),
         (100, 101, 102, 103, 104),
         ("remove-voter", "remove-voter"),
         frozenset((101, 102, 103)),
     ),
     "from three to one, with auto-join": Story(
-        Choice(Kind.SHRINK, (101, 102)),
+        Choice(ReplacementKind.SHRINK, (101, 102)),
         THREE,
         ("remove-voter", "remove-voter"),
         frozenset((100,)),
@@ -90,7 +111,7 @@ STORIES = {
 async def begun(story: Story) -> tuple[SimulatorBackend, ReplacementPlan]:
     backend = cluster(story.voters, (110, 111), **story.kind)
     await backend.open()
-    if story.choice.kind is Kind.HOST:
+    if story.choice.kind is ReplacementKind.HOST:
         backend.simulation.world.kill_controller(story.choice.leaving[0])
         await backend.advance(5)
     return backend, await plan_replacement(backend.membership, story.choice, HEADER)
@@ -128,15 +149,15 @@ class Dying(Operator):
         super().__init__(*given)
         self.killed: set[tuple[str, int]] = set()
 
-    def begins(self, step: Step, seen: Situation) -> None:
+    def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
         self.die("begins", step)
         super().begins(step, seen)
 
-    def waits(self, step: Step, seen: Situation, seconds_left: float | None) -> None:
+    def waits(self, step: ReplacementStep, seen: StepSituation, seconds_left: float | None) -> None:
         super().waits(step, seen, seconds_left)
         self.die("waits", step)
 
-    def die(self, where: str, step: Step) -> None:
+    def die(self, where: str, step: ReplacementStep) -> None:
         if (where, step.number) not in self.killed:
             self.killed.add((where, step.number))
             raise Killed
@@ -185,12 +206,12 @@ async def test_a_newcomer_that_stops_fetching_is_not_added() -> None:
     world = backend.simulation.world
 
     class Absent(Operator):
-        def begins(self, step: Step, seen: Situation) -> None:
+        def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
             super().begins(step, seen)
             if step.number == 3:  # it has caught up, and its turn to be added has come
                 world.kill_controller(110)
 
-        def act(self, step: Step, seen: Situation) -> None:
+        def act(self, step: ReplacementStep, seen: StepSituation) -> None:
             if step.number == 1 and 110 not in world.quorum.registered:
                 super().act(step, seen)
 
@@ -206,11 +227,11 @@ async def test_what_cannot_be_planned_is_refused_in_one_line() -> None:
     backend = cluster(THREE, (110,))
     await backend.open()
     for choice, said in (
-        (Choice(Kind.GROW, (), (101,)), "101 is a voter already"),
-        (Choice(Kind.SHRINK, THREE), "nobody would be left"),
-        (Choice(Kind.HOST, (101,), ()), "needs one voter that goes"),
-        (Choice(Kind.PLANNED, (101,), (101,)), "a new host needs a new node id"),
-        (Choice(Kind.DISK, (101,), (110,)), "same node id"),
+        (Choice(ReplacementKind.GROW, (), (101,)), "101 is a voter already"),
+        (Choice(ReplacementKind.SHRINK, THREE), "nobody would be left"),
+        (Choice(ReplacementKind.HOST, (101,), ()), "needs one voter that goes"),
+        (Choice(ReplacementKind.PLANNED, (101,), (101,)), "a new host needs a new node id"),
+        (Choice(ReplacementKind.DISK, (101,), (110,)), "same node id"),
     ):
         with pytest.raises(ReplacementError, match=said):
             await plan_replacement(backend.membership, choice, HEADER)
@@ -220,4 +241,4 @@ async def test_a_static_quorum_is_not_changed_by_requests() -> None:
     backend = cluster(THREE, (110,), kraft_version=0)
     await backend.open()
     with pytest.raises(ReplacementError, match=r"quorum upgrade"):
-        await plan_replacement(backend.membership, Choice(Kind.HOST, (101,), (110,)), HEADER)
+        await plan_replacement(backend.membership, Choice(ReplacementKind.HOST, (101,), (110,)), HEADER)

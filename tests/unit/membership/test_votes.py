@@ -7,11 +7,20 @@ from typing import Any
 import pytest
 
 from recovery.membership.quorum import RaftError
-from recovery.membership.raft_votes import Elector, LogEnd, Role, Tally, Vote, VoteRequest, tally, vote
+from recovery.membership.raft_votes import (
+    Elector,
+    RaftLogEnd,
+    RaftRole,
+    Vote,
+    VoteRequest,
+    VoteTally,
+    tally,
+    vote,
+)
 from tests.unit.membership.quorums import CLUSTER, key, voters
 
-ELECTOR = Elector(key(1), CLUSTER, epoch=5, log_end=LogEnd(4, 100))
-REQUEST = VoteRequest(key(2), epoch=6, log_end=LogEnd(4, 100), cluster_id=CLUSTER, voter=key(1))
+ELECTOR = Elector(key(1), CLUSTER, epoch=5, log_end=RaftLogEnd(4, 100))
+REQUEST = VoteRequest(key(2), epoch=6, log_end=RaftLogEnd(4, 100), cluster_id=CLUSTER, voter=key(1))
 
 
 def answer(elector: Elector = ELECTOR, **changed: Any) -> Vote:
@@ -39,14 +48,19 @@ def test_the_same_node_with_another_disk_is_another_candidate() -> None:
 
 @pytest.mark.parametrize(
     ("end", "granted"),
-    [(LogEnd(5, 1), True), (LogEnd(4, 101), True), (LogEnd(4, 99), False), (LogEnd(3, 500), False)],
+    [
+        (RaftLogEnd(5, 1), True),
+        (RaftLogEnd(4, 101), True),
+        (RaftLogEnd(4, 99), False),
+        (RaftLogEnd(3, 500), False),
+    ],
 )
-def test_the_last_epoch_goes_before_the_length_of_the_log(end: LogEnd, granted: bool) -> None:
+def test_the_last_epoch_goes_before_the_length_of_the_log(end: RaftLogEnd, granted: bool) -> None:
     assert answer(log_end=end).granted is granted
 
 
 def test_a_refused_vote_still_moves_the_replica_to_the_newer_epoch() -> None:
-    refused = answer(log_end=LogEnd(1, 1))
+    refused = answer(log_end=RaftLogEnd(1, 1))
     assert not refused.granted
     assert (refused.elector.epoch, refused.elector.voted) == (6, None)
 
@@ -55,9 +69,9 @@ def test_a_refused_vote_still_moves_the_replica_to_the_newer_epoch() -> None:
     ("changed", "error"),
     [
         ({"cluster_id": "another"}, RaftError.INCONSISTENT_CLUSTER_ID),
-        ({"log_end": LogEnd(6, 100)}, RaftError.INVALID_REQUEST),
-        ({"log_end": LogEnd(4, -1)}, RaftError.INVALID_REQUEST),
-        ({"epoch": 4, "log_end": LogEnd(3, 1)}, RaftError.FENCED_LEADER_EPOCH),
+        ({"log_end": RaftLogEnd(6, 100)}, RaftError.INVALID_REQUEST),
+        ({"log_end": RaftLogEnd(4, -1)}, RaftError.INVALID_REQUEST),
+        ({"epoch": 4, "log_end": RaftLogEnd(3, 1)}, RaftError.FENCED_LEADER_EPOCH),
         ({"candidate": key(-1)}, RaftError.INVALID_REQUEST),
     ],
 )
@@ -74,23 +88,25 @@ def test_a_request_for_the_disk_that_was_replaced_is_not_answered_by_the_new_one
 @pytest.mark.parametrize(
     ("role", "pre_vote", "granted"),
     [
-        (Role.LEADER, True, False),
-        (Role.CANDIDATE, True, True),
-        (Role.CANDIDATE, False, False),
-        (Role.RESIGNED, True, True),
-        (Role.RESIGNED, False, False),
-        (Role.PROSPECTIVE, False, True),
-        (Role.FOLLOWER, False, False),
-        (Role.FOLLOWER, True, True),
+        (RaftRole.LEADER, True, False),
+        (RaftRole.CANDIDATE, True, True),
+        (RaftRole.CANDIDATE, False, False),
+        (RaftRole.RESIGNED, True, True),
+        (RaftRole.RESIGNED, False, False),
+        (RaftRole.PROSPECTIVE, False, True),
+        (RaftRole.FOLLOWER, False, False),
+        (RaftRole.FOLLOWER, True, True),
     ],
 )
-def test_what_a_replica_is_in_its_epoch_decides_its_vote(role: Role, pre_vote: bool, granted: bool) -> None:
+def test_what_a_replica_is_in_its_epoch_decides_its_vote(
+    role: RaftRole, pre_vote: bool, granted: bool
+) -> None:
     of = ELECTOR._replace(role=role)
     assert answer(of, epoch=5, pre_vote=pre_vote).granted is granted
 
 
 def test_a_follower_that_hears_from_its_leader_does_not_help_to_depose_it() -> None:
-    of = ELECTOR._replace(role=Role.FOLLOWER, fetched=True)
+    of = ELECTOR._replace(role=RaftRole.FOLLOWER, fetched=True)
     assert not answer(of, epoch=5, pre_vote=True).granted
     of = ELECTOR._replace(leader_known=True)
     assert not answer(of, epoch=5).granted
@@ -104,8 +120,8 @@ def test_a_pre_vote_binds_nobody() -> None:
 
 def test_an_election_is_won_by_a_majority_of_the_candidates_own_set() -> None:
     of = voters(1, 2, 3)
-    assert tally(of, [key(1)]) is Tally.OPEN
-    assert tally(of, [key(1), key(2)]) is Tally.WON
-    assert tally(of, [key(1)], [key(2), key(3)]) is Tally.LOST
-    assert tally(of, [key(1), key(9), key(3, "old-disk")]) is Tally.OPEN
-    assert tally(of, [key(1), key(1)]) is Tally.OPEN
+    assert tally(of, [key(1)]) is VoteTally.OPEN
+    assert tally(of, [key(1), key(2)]) is VoteTally.WON
+    assert tally(of, [key(1)], [key(2), key(3)]) is VoteTally.LOST
+    assert tally(of, [key(1), key(9), key(3, "old-disk")]) is VoteTally.OPEN
+    assert tally(of, [key(1), key(1)]) is VoteTally.OPEN

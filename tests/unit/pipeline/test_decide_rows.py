@@ -17,7 +17,7 @@ from recovery.model import Survey, TopicPartition, Unknown
 from recovery.plan.make import make_plan
 from recovery.plan.values import Header
 from recovery.ranking import Ranking, rank
-from recovery.strategy import Strategy, Verdict, decide
+from recovery.strategy import DecisionKind, Strategy, decide
 from tests.pipeline.stories import partition
 from tests.pipeline.surveys import NOON, surveys
 
@@ -50,7 +50,7 @@ def _agrees(row: dict[str, Any], survey: Survey, ranking: Ranking, strategy: Str
     assert tuple(row["waits_for"]) == wanted.waits_for, survey
     assert row["other_ranking_leader"] == wanted.other_ranking_leader, survey
     header = Header("p", "c", NOON, "me", "0.1.0", ranking, strategy)
-    if wanted.verdict is Verdict.ELECT:
+    if wanted.verdict is DecisionKind.ELECT:
         assert plan_row(row) == make_plan(header, [(survey, wanted)]).rows[0], survey
     elif survey.state.offline:
         ranked = rank(survey, ranking)
@@ -62,7 +62,7 @@ def test_the_tests_surveys_reach_every_verdict() -> None:
     told = surveys(1, PARTITIONS)
     for ranking in Ranking:
         reached = {decide(survey, ranking, strategy).verdict for survey in told for strategy in Strategy}
-        assert reached == set(Verdict)
+        assert reached == set(DecisionKind)
 
 
 @pytest.mark.parametrize("count", [0, 1])

@@ -12,7 +12,7 @@ from recovery.plan.make import make_plan
 from recovery.plan.marks import Mark
 from recovery.plan.values import Header, NotElected, Plan, PlanCandidate, PlanRow, Silent
 from recovery.ranking import Ranking
-from recovery.strategy import Decision, Strategy, Verdict, decide
+from recovery.strategy import Decision, DecisionKind, Strategy, decide
 from tests.unit.recovery.surveys import SILENT, log, survey
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -140,7 +140,7 @@ def plans(draw: st.DrawFn) -> Plan:
         tuple(
             NotElected(
                 tp,
-                draw(st.sampled_from(Verdict)),
+                draw(st.sampled_from(DecisionKind)),
                 tuple(draw(st.lists(_broker, unique=True, max_size=3))),
                 draw(_text),
                 draw(st.just(-1) | _broker),

@@ -17,7 +17,7 @@ from recovery.plan.select import first, max_loss, only
 from recovery.plan.values import BarePlan, BareRow, Plan, PlanError
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
-from recovery.strategy import Decision, Verdict
+from recovery.strategy import Decision, DecisionKind
 from tests.unit.plan.plans import (
     HEADER,
     LONG_TAIL,
@@ -73,8 +73,8 @@ def test_who_cannot_lead_stands_apart_with_the_reason_and_whom_to_wait_for() -> 
     plan = plan_of(nobody(), named(survey({1: RIGHT}, leader=1), "fine", 0))
     assert plan.rows == ()
     assert [(row.verdict, row.waits_for, row.leader) for row in plan.not_elected] == [
-        (Verdict.NO_CANDIDATE, (1, 2), -1),
-        (Verdict.ALREADY_ONLINE, (), 1),
+        (DecisionKind.NO_CANDIDATE, (1, 2), -1),
+        (DecisionKind.ALREADY_ONLINE, (), 1),
     ]
 
 
@@ -85,11 +85,13 @@ def test_a_partition_chosen_for_twice_is_refused() -> None:
 
 def test_a_decision_for_a_broker_that_told_nothing_is_refused() -> None:
     with pytest.raises(PlanError, match="broker 4 did not tell its log"):
-        make_plan(HEADER, [(stale_long_tail(), Decision(Verdict.ELECT, 4, (4, 1, 2, 3), (), "", None))])
+        make_plan(HEADER, [(stale_long_tail(), Decision(DecisionKind.ELECT, 4, (4, 1, 2, 3), (), "", None))])
 
 
 def test_an_error_of_several_lines_from_a_broker_still_makes_a_file_that_can_be_read() -> None:
-    plan = make_plan(HEADER, [(nobody(), Decision(Verdict.REFUSED, -1, (), (), "one\n two\x1b[31m", None))])
+    plan = make_plan(
+        HEADER, [(nobody(), Decision(DecisionKind.REFUSED, -1, (), (), "one\n two\x1b[31m", None))]
+    )
     assert plan.not_elected[0].reason == "one two?[31m"
     assert from_json(to_json(plan)) == plan
 
@@ -171,17 +173,17 @@ def test_a_bare_row_that_cannot_be_elected_is_said_and_nobody_takes_its_place() 
     assert plan.rows == ()
     said = {row.tp.topic: (row.verdict, row.reason) for row in plan.not_elected}
     assert said["orders"] == (
-        Verdict.REFUSED,
+        DecisionKind.REFUSED,
         "broker 4 cannot be elected: fenced; broker 4 did not tell its log (not answered: connection refused)",
     )
     assert said["orders2"] == (
-        Verdict.REFUSED,
+        DecisionKind.REFUSED,
         "broker 9 has no replica; the replicas are on [1, 2, 3, 4]",
     )
-    assert said["fenced"] == (Verdict.REFUSED, "broker 3 cannot be elected: fenced")
-    assert said["gone"] == (Verdict.REFUSED, "the partition does not exist or may not be seen")
-    assert said["online"] == (Verdict.ALREADY_ONLINE, "led by 1")
-    assert said["moving"][0] is Verdict.REFUSED
+    assert said["fenced"] == (DecisionKind.REFUSED, "broker 3 cannot be elected: fenced")
+    assert said["gone"] == (DecisionKind.REFUSED, "the partition does not exist or may not be seen")
+    assert said["online"] == (DecisionKind.ALREADY_ONLINE, "led by 1")
+    assert said["moving"][0] is DecisionKind.REFUSED
 
 
 def canary() -> Plan:

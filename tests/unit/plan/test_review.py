@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from recovery.loss import Loss
 from recovery.model import EpochSpan, Standing, TopicPartition
 from recovery.plan.edit import with_leader
-from recovery.plan.election_requests import Request, requests
+from recovery.plan.election_requests import PlannedRequest, requests
 from recovery.plan.make import make_plan
 from recovery.plan.markdown import markdown
 from recovery.plan.marks import Mark
 from recovery.plan.review import loss_text, lost_ranges, review_rows, summarise, worst
 from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.write import digest
-from recovery.strategy import Verdict
+from recovery.strategy import DecisionKind
 from tests.unit.plan.plans import (
     HEADER,
     LONG_TAIL,
@@ -51,7 +51,7 @@ def test_the_number_to_be_typed_is_every_row_that_is_not_certain_to_lose_nothing
     assert (summary.elect, summary.lossless, summary.may_lose, summary.unknown) == (4, 3, 1, 1)
     assert (summary.at_least, summary.at_most, summary.loss) == (500, None, "at least 500, at most unknown")
     assert (summary.topics, summary.disagree) == (2, 1)
-    assert summary.not_elected == {Verdict.NO_CANDIDATE: 1}
+    assert summary.not_elected == {DecisionKind.NO_CANDIDATE: 1}
 
 
 def test_an_edit_that_passes_a_better_log_over_is_counted_and_one_to_an_equal_log_is_not() -> None:
@@ -227,7 +227,7 @@ def test_no_request_holds_more_than_a_thousand_partitions_and_none_is_left_out()
     assert elected == Counter({(row.tp.topic, row.tp.partition): 1 for row in plan.rows})
 
 
-def _partitions(request: Request) -> list[tuple[str, int]]:
+def _partitions(request: PlannedRequest) -> list[tuple[str, int]]:
     topics = json.loads(json.dumps(request.body))["topicPartitions"]
     return [(topic["topic"], number) for topic in topics for number in topic["partitions"]]
 
@@ -261,7 +261,7 @@ def test_the_page_has_cluster_counts_loss_digest_and_the_next_command() -> None:
 @pytest.mark.parametrize("count", [0, 1, 10, 11, 300])
 def test_the_page_is_at_most_forty_lines_however_much_is_lost(count: int) -> None:
     plan = many(count) if count else plan_of(nobody())
-    verdicts = enumerate(Verdict)
+    verdicts = enumerate(DecisionKind)
     everything = replace(
         plan, not_elected=tuple(NotElected(TopicPartition("n", n), v, (), "why") for n, v in verdicts)
     )

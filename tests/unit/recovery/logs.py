@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from recovery.epoch_probe import Answer, OutOfRange
+from recovery.epoch_probe import EpochAnswer, OutOfRange
 from recovery.model import EpochSpan
 
 
@@ -56,10 +56,10 @@ class WholeLog:
         found = ([(dropped[-1][0], floor)] if dropped else []) + kept
         return [entry for entry in found if entry[1] < self.end] if self.restarted else found
 
-    def fetch(self, epoch: int) -> Answer | OutOfRange:
+    def fetch(self, epoch: int) -> EpochAnswer | OutOfRange:
         """What a broker answers to a Fetch at the log end with ``last_fetched_epoch`` = ``epoch``, -1 none."""
         if epoch < 0:
-            return Answer(None, self.start, self.start)
+            return EpochAnswer(None, self.start, self.start)
         cache = self.cache()
         if not cache or epoch > cache[-1][0]:
             return OutOfRange.ANSWER
@@ -70,7 +70,7 @@ class WholeLog:
             later = [start for entry, start in cache if entry > found]
             end = later[0] if later else self.end
         diverging = (found, end) if found < epoch or end < self.end else None
-        return Answer(diverging, self.start, self.start)
+        return EpochAnswer(diverging, self.start, self.start)
 
 
 @st.composite

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recovery.epoch_probe import Probe, lineage
+from recovery.epoch_probe import EpochProbe, lineage
 from recovery.loss import Branch, Loss, branches, count, divergence, loss
 from recovery.model import (
     EpochSpan,
@@ -24,7 +24,7 @@ from tests.unit.recovery.test_probe import probed
 
 
 def survey_of(
-    logs: tuple[WholeLog, ...], probes: dict[int, Probe], silent: frozenset[int] = frozenset()
+    logs: tuple[WholeLog, ...], probes: dict[int, EpochProbe], silent: frozenset[int] = frozenset()
 ) -> Survey:
     brokers = tuple(range(len(logs)))
     replicas = tuple(

@@ -8,17 +8,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recovery.epoch_probe import Answer, OutOfRange, Probe, ProbeError, advance, deepen, lineage, start
+from recovery.epoch_probe import (
+    EpochAnswer,
+    EpochProbe,
+    EpochProbeError,
+    OutOfRange,
+    advance,
+    deepen,
+    lineage,
+    start,
+)
 from recovery.model import NO_EPOCH, EpochSpan, Lineage
 from tests.unit.recovery.logs import WholeLog, cluster_logs
 
 
-def ask(log: WholeLog, probe: Probe, questions: list[int]) -> Probe:
+def ask(log: WholeLog, probe: EpochProbe, questions: list[int]) -> EpochProbe:
     questions.append(probe.asks)
     return advance(probe, log.fetch(probe.asks))
 
 
-def to_last_epoch(log: WholeLog, leader_epoch: int, offline: bool = True) -> tuple[Probe, list[int]]:
+def to_last_epoch(log: WholeLog, leader_epoch: int, offline: bool = True) -> tuple[EpochProbe, list[int]]:
     probe = start(log.end, leader_epoch, offline)
     questions: list[int] = []
     while not probe.settled:
@@ -124,21 +133,21 @@ def test_a_log_that_never_held_a_record_has_no_epoch() -> None:
 
 
 def test_answers_that_contradict_each_other_are_an_error() -> None:
-    probe = advance(start(10, 5, offline=True), Answer(None, 0, 0))
-    with pytest.raises(ProbeError, match="out of range below"):
+    probe = advance(start(10, 5, offline=True), EpochAnswer(None, 0, 0))
+    with pytest.raises(EpochProbeError, match="out of range below"):
         advance(probe, OutOfRange.ANSWER)
-    with pytest.raises(ProbeError, match="got epoch 9"):
-        advance(probe, Answer((9, 3), 0, 0))
+    with pytest.raises(EpochProbeError, match="got epoch 9"):
+        advance(probe, EpochAnswer((9, 3), 0, 0))
     without_epoch = advance(start(10, 1, offline=True), OutOfRange.ANSWER)
-    with pytest.raises(ProbeError, match="holds records but no leader epoch"):
-        advance(without_epoch, Answer(None, 0, 0))
-    with pytest.raises(ProbeError, match="does not end at 10 any more"):
+    with pytest.raises(EpochProbeError, match="holds records but no leader epoch"):
+        advance(without_epoch, EpochAnswer(None, 0, 0))
+    with pytest.raises(EpochProbeError, match="does not end at 10 any more"):
         advance(without_epoch, OutOfRange.ANSWER)
-    with pytest.raises(ProbeError, match="not known yet"):
+    with pytest.raises(EpochProbeError, match="not known yet"):
         lineage(start(10, 5, offline=True))
 
 
-def probed(logs: tuple[WholeLog, ...], leader_epoch: int) -> tuple[dict[int, Probe], int]:
+def probed(logs: tuple[WholeLog, ...], leader_epoch: int) -> tuple[dict[int, EpochProbe], int]:
     probes = {i: to_last_epoch(log, leader_epoch)[0] for i, log in enumerate(logs)}
     rounds = 0
     while deeper := deepen(probes, full=False):

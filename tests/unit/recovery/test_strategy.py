@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recovery.model import ReplicaLog, Standing, Unknown, Why
 from recovery.ranking import Ranking, rank
-from recovery.strategy import Strategy, Verdict, clean_electors, decide
+from recovery.strategy import DecisionKind, Strategy, clean_electors, decide
 from tests.unit.recovery.surveys import NO_READ, SILENT, log, survey
 
 STALE_LONG = log((0, 0, 1500))
@@ -46,7 +46,7 @@ def test_equal_logs_keep_the_assignment_order() -> None:
 def test_without_read_the_partition_is_refused_and_length_is_not_tried() -> None:
     unread = ReplicaLog(4, 1500, lineage=NO_READ)
     decision = decide(survey({1: unread, 2: SHORT_BUT_NEWER}), Ranking.LAST_RECORD, Strategy.AGGRESSIVE)
-    assert decision.verdict is Verdict.REFUSED
+    assert decision.verdict is DecisionKind.REFUSED
     assert "needs READ on topic t" in decision.reason
     assert "broker 1" in decision.reason
 
@@ -69,13 +69,13 @@ def test_a_fenced_replica_that_answers_is_listed_and_never_chosen() -> None:
 def test_a_better_log_that_is_only_fenced_is_waited_for(strategy: Strategy) -> None:
     incident = survey({1: STALE_LONG, 2: SHORT_BUT_NEWER}, standings={2: Standing.FENCED})
     decision = decide(incident, Ranking.LAST_RECORD, strategy)
-    assert (decision.verdict, decision.waits_for) == (Verdict.WAIT, (2,))
+    assert (decision.verdict, decision.waits_for) == (DecisionKind.WAIT, (2,))
 
 
 def test_balanced_waits_for_isr_and_elr_members() -> None:
     incident = survey({1: STALE_LONG, 2: STALE_LONG, 3: SILENT}, elr=(3,))
     decision = decide(incident, Ranking.LAST_RECORD, Strategy.BALANCED)
-    assert (decision.verdict, decision.waits_for) == (Verdict.WAIT, (3,))
+    assert (decision.verdict, decision.waits_for) == (DecisionKind.WAIT, (3,))
     assert clean_electors(incident) == (3,)
 
 
@@ -104,25 +104,25 @@ def test_complete_elects_only_when_every_replica_answered() -> None:
 
 def test_none_only_reports() -> None:
     incident = survey({1: STALE_LONG, 2: SHORT_BUT_NEWER})
-    assert decide(incident, Ranking.LAST_RECORD, Strategy.NONE).verdict is Verdict.REPORT_ONLY
+    assert decide(incident, Ranking.LAST_RECORD, Strategy.NONE).verdict is DecisionKind.REPORT_ONLY
 
 
 def test_an_online_partition_is_already_online() -> None:
     decision = decide(survey({1: STALE_LONG}, leader=1), Ranking.LAST_RECORD, Strategy.AGGRESSIVE)
-    assert (decision.verdict, decision.leader) == (Verdict.ALREADY_ONLINE, 1)
+    assert (decision.verdict, decision.leader) == (DecisionKind.ALREADY_ONLINE, 1)
 
 
 @pytest.mark.parametrize("reassigning", [True, Unknown(Why.NOT_ALLOWED, "needs DESCRIBE on cluster")])
 def test_a_reassignment_in_progress_or_unknown_is_refused(reassigning: bool | Unknown) -> None:
     incident = survey({1: STALE_LONG}, reassigning=reassigning)
     decision = decide(incident, Ranking.LAST_RECORD, Strategy.AGGRESSIVE)
-    assert decision.verdict is Verdict.REFUSED
+    assert decision.verdict is DecisionKind.REFUSED
     assert "reassignment" in decision.reason
 
 
 def test_all_replicas_dead_is_no_candidate() -> None:
     decision = decide(survey({1: SILENT, 2: SILENT}), Ranking.LAST_RECORD, Strategy.AGGRESSIVE)
-    assert (decision.verdict, decision.waits_for) == (Verdict.NO_CANDIDATE, (1, 2))
+    assert (decision.verdict, decision.waits_for) == (DecisionKind.NO_CANDIDATE, (1, 2))
 
 
 answers = st.one_of(
@@ -157,7 +157,7 @@ def test_whoever_is_elected_is_electable_and_the_best_of_them(
         standings=dict(enumerate(standings, start=1)),
     )
     decision = decide(incident, ranking, strategy)
-    if decision.verdict is not Verdict.ELECT:
+    if decision.verdict is not DecisionKind.ELECT:
         assert decision.leader == -1
         return
     ranked = rank(incident, ranking)

@@ -13,7 +13,7 @@ from backends.simulator.network import NetworkNode, broker, controller
 from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
 from backends.simulator.world import World
 from recovery.controller.registration import Registration
-from recovery.controller.rules import Rules
+from recovery.controller.rules import ControllerRules
 from recovery.model import TopicPartition
 
 FOO = TopicPartition("foo", 0)
@@ -52,7 +52,7 @@ def topology(
 
 def without_elr(config: Config = QUICK) -> Config:
     """As Kafka was before the ELR and its rule for the high watermark."""
-    return replace(config, rules=Rules(elr=False), high_watermark_needs_min_isr=False)
+    return replace(config, rules=ControllerRules(elr=False), high_watermark_needs_min_isr=False)
 
 
 def cluster(made: Topology, seed: int = 1, *, strict: bool = True) -> World:

@@ -10,7 +10,7 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.rehearsal import designation
 from backends.simulator.scenario.files import read
 from recovery.ranking import Ranking
-from recovery.strategy import Strategy, Verdict, decide
+from recovery.strategy import DecisionKind, Strategy, decide
 
 
 class Record:
@@ -50,7 +50,7 @@ def chosen(
     rows = []
     for one in surveyed.surveys:
         decision = decide(one, ranking, strategy)
-        if decision.verdict is Verdict.ELECT:
+        if decision.verdict is DecisionKind.ELECT:
             rows.append(designation(one, decision.order))
     return rows
 

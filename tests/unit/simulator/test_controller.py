@@ -22,8 +22,8 @@ from backends.simulator.messages import (
 )
 from backends.simulator.world import World
 from recovery.controller.controller_errors import ControllerError
-from recovery.controller.rules import KIP_966, Rules, UncleanRecoveryStrategy
-from recovery.controller.transition_targets import Election
+from recovery.controller.rules import KIP_966, ControllerRules, UncleanRecoveryStrategy
+from recovery.controller.transition_targets import ElectionKind
 from recovery.model import TopicPartition
 from tests.unit.simulator.clusters import FOO, QUICK, cluster, end, foo, tell, topology, until
 
@@ -179,7 +179,7 @@ def test_a_designated_election_elects_the_named_replica_or_nobody() -> None:
     _offline(world)
 
     def designate(leader: int) -> Any:
-        reply: ElectLeadersReply = tell(world, ElectLeaders(Election.DESIGNATED, ((FOO, leader),)))
+        reply: ElectLeadersReply = tell(world, ElectLeaders(ElectionKind.DESIGNATED, ((FOO, leader),)))
         return reply.refusals[FOO]
 
     assert foo(world).leader == -1
@@ -194,7 +194,7 @@ def test_more_than_a_thousand_designations_in_one_request_are_limited() -> None:
     world = cluster(topology(partitions=1100, acks=None))
     _offline(world)
     rows = tuple((tp, 2) for tp in world.image.partitions)
-    reply: ElectLeadersReply = tell(world, ElectLeaders(Election.DESIGNATED, rows))
+    reply: ElectLeadersReply = tell(world, ElectLeaders(ElectionKind.DESIGNATED, rows))
     limited = [
         refusal
         for refusal in reply.refusals.values()
@@ -211,7 +211,7 @@ def test_another_order_of_the_same_replicas_is_written_at_once_and_elects() -> N
     reply: ReassignReply = tell(world, Reassign(((FOO, (2, 1, 3)),), False))
     assert reply.refusals[FOO] is None
     assert foo(world).replicas == (2, 1, 3)
-    tell(world, ElectLeaders(Election.UNCLEAN, ((FOO, -1),)))
+    tell(world, ElectLeaders(ElectionKind.UNCLEAN, ((FOO, -1),)))
     assert foo(world).leader == 2
     tell(world, Reassign(((FOO, (1, 2, 3)),), False))
     assert foo(world).replicas == (1, 2, 3)
@@ -276,7 +276,7 @@ def test_a_failover_in_the_middle_starts_the_recovery_anew() -> None:
 
 
 def test_the_last_known_leader_is_elected_when_it_returns_as_shipped() -> None:
-    config = replace(QUICK, rules=Rules())
+    config = replace(QUICK, rules=ControllerRules())
     world = cluster(topology(config=config))
     _offline(world)
     world.start_broker(3)

@@ -15,9 +15,9 @@ from backends.simulator.loop import SECOND
 from backends.simulator.world import World
 from recovery.controller import transition
 from recovery.controller.invariants import Invariant
-from recovery.controller.leader_election import Elected, elect
+from recovery.controller.leader_election import ElectedLeader, elect
 from recovery.controller.registration import PartitionChange, Registration, merge
-from recovery.controller.rules import Rules
+from recovery.controller.rules import ControllerRules
 from recovery.controller.transition_targets import Proposal, Targets, without
 from tests.unit.simulator.clusters import topology, without_elr
 
@@ -44,7 +44,9 @@ def caught(promise: Invariant) -> None:
 def elr_by(monkeypatch: pytest.MonkeyPatch, wrong: Wrong) -> None:
     right = transition.update_elr
 
-    def update(partition: Registration, targets: Targets, proposal: Proposal, rules: Rules) -> Targets:
+    def update(
+        partition: Registration, targets: Targets, proposal: Proposal, rules: ControllerRules
+    ) -> Targets:
         found = right(partition, targets, proposal, rules)
         return wrong(found, targets, partition, proposal) if rules.elr else found
 
@@ -77,9 +79,11 @@ def test_members_that_leave_the_isr_and_are_forgotten_are_caught(monkeypatch: py
 
 
 def test_a_leader_that_is_kept_though_it_left_the_isr_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def keeping(partition: Registration, targets: Targets, proposal: Proposal, rules: Rules) -> Elected:
+    def keeping(
+        partition: Registration, targets: Targets, proposal: Proposal, rules: ControllerRules
+    ) -> ElectedLeader:
         if partition.has_leader and targets.isr:
-            return Elected(partition.leader, unclean=False)
+            return ElectedLeader(partition.leader, unclean=False)
         return elect(partition, targets, proposal, rules)
 
     monkeypatch.setattr("recovery.controller.transition.elect", keeping)
@@ -89,7 +93,7 @@ def test_a_leader_that_is_kept_though_it_left_the_isr_is_caught(monkeypatch: pyt
 def test_a_removed_replica_that_stays_in_the_isr_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     complete = transition.complete_reassignment
 
-    def leaving(targets: Targets, min_isr: int, rules: Rules) -> Targets:
+    def leaving(targets: Targets, min_isr: int, rules: ControllerRules) -> Targets:
         return complete(targets, min_isr, rules)._replace(isr=targets.isr)
 
     monkeypatch.setattr(transition, "complete_reassignment", leaving)
@@ -108,7 +112,11 @@ def test_an_isr_that_is_emptied_without_the_elr_is_caught(monkeypatch: pytest.Mo
     after = transition._after_election
 
     def emptying(
-        partition: Registration, targets: Targets, elected: Elected, min_isr: int, rules: Rules
+        partition: Registration,
+        targets: Targets,
+        elected: ElectedLeader,
+        min_isr: int,
+        rules: ControllerRules,
     ) -> Targets:
         found = after(partition, targets, elected, min_isr, rules)
         return found if rules.elr or targets.isr else found._replace(isr=())

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from recovery.controller.rules import Rules
+from recovery.controller.rules import ControllerRules
 from tests.contract.simulated import QUICK
 from tests.side_by_side.play import compare, simulate, table
 from tests.side_by_side.quorum import QuorumSeen, SimulatedHosts, joining, play
@@ -32,7 +32,7 @@ async def test_a_cluster_that_follows_other_rules_is_found_out() -> None:
     script = read(name)
     points = await simulate(script, Simulated())
     assert await compare(name, script, points, Simulated(seed=2)) == []
-    other = Simulated(config=replace(QUICK, rules=Rules(kip966_min_isr_change=True)))
+    other = Simulated(config=replace(QUICK, rules=ControllerRules(kip966_min_isr_change=True)))
     found = await compare(name, script, points, other)
     assert found and all(line.startswith("step 6") and "lower-0" in line for line in found), found
 

@@ -14,8 +14,8 @@ from backends.simulator.scenario.file_model import Switches
 from backends.simulator.scenario.files import BUILT_IN, parse
 from backends.simulator.world import World
 from recovery.controller.controller_errors import ControllerError
-from recovery.controller.rules import Rules
-from recovery.controller.transition_targets import Election
+from recovery.controller.rules import ControllerRules
+from recovery.controller.transition_targets import ElectionKind
 from tests.unit.simulator.clusters import FOO, QUICK, cluster, foo, tell, topology, until
 
 GOOD = (BUILT_IN / "one-sided-cuts.yaml").read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ EACH: dict[str, tuple[bool, str]] = {
 def test_without_any_switch_it_is_shipped_kafka_4_3() -> None:
     shipped = configured("{}")
     assert changed(shipped, configured('{kafka: "4.3"}')) == {}
-    assert shipped.rules == Rules()
+    assert shipped.rules == ControllerRules()
 
 
 def test_every_switch_is_tried() -> None:
@@ -98,7 +98,7 @@ def test_a_release_stands_for_all_of_its_departures(release: str, departs: dict[
     assert changed(configured("{}"), configured(f'{{kafka: "{release}"}}')) == departs
 
 
-def _all_unclean(rules: Rules) -> World:
+def _all_unclean(rules: ControllerRules) -> World:
     """Everybody dies, 3 last; 1 and 2, which were in the ELR by then, are back after unclean shutdowns."""
     world = cluster(topology(min_isr=3, acks=None, config=replace(QUICK, rules=rules)))
     for number in (1, 2, 3):
@@ -112,20 +112,20 @@ def _all_unclean(rules: Rules) -> World:
 
 
 def test_the_last_known_elr_holds_one_member_as_shipped_and_all_of_them_by_the_document() -> None:
-    assert foo(_all_unclean(Rules())).last_known_elr == (3,)
-    assert set(foo(_all_unclean(Rules(last_known_elr_members=True))).last_known_elr) == {1, 2}
+    assert foo(_all_unclean(ControllerRules())).last_known_elr == (3,)
+    assert set(foo(_all_unclean(ControllerRules(last_known_elr_members=True))).last_known_elr) == {1, 2}
 
 
 def test_before_4_1_a_dead_last_known_leader_was_elected_and_kept_everybody_else_out() -> None:
     """KAFKA-19522. 3 is in no ELR any more: it registered after an unclean shutdown, and has died again since."""
-    for rules, leader in ((Rules(), 1), (Rules(dead_last_known_leader_elected=True), 3)):
+    for rules, leader in ((ControllerRules(), 1), (ControllerRules(dead_last_known_leader_elected=True), 3)):
         world = _all_unclean(rules)
         world.start_broker(3)
         until(world, lambda world=world: not foo(world).elr)  # type: ignore[misc]  # bound per turn
         world.kill_broker(3)
         world.loop.run_for(10 * SECOND)
         assert world.image.brokers[3].fenced
-        refusal = tell(world, ElectLeaders(Election.UNCLEAN, ((FOO, -1),))).refusals[FOO]
+        refusal = tell(world, ElectLeaders(ElectionKind.UNCLEAN, ((FOO, -1),))).refusals[FOO]
         assert foo(world).leader == leader
         assert (None if refusal is None else refusal.error) in (None, ControllerError.ELECTION_NOT_NEEDED)
         produced = world.disks[1].logs[FOO].high_watermark

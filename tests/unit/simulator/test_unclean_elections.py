@@ -12,7 +12,7 @@ from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, SetConfig
 from backends.simulator.world import World
 from recovery.controller.registration import LeaderRecoveryState
-from recovery.controller.rules import KIP_966, Rules, UncleanRecoveryStrategy
+from recovery.controller.rules import KIP_966, ControllerRules, UncleanRecoveryStrategy
 from tests.unit.simulator.clusters import FOO, QUICK, cluster, end, foo, tell, topology, until
 
 ENABLE = "unclean.leader.election.enable"
@@ -21,7 +21,9 @@ ENABLE = "unclean.leader.election.enable"
 def shipped() -> World:
     """The recovery manager is off; acks=1, so that who dies last has most."""
     return cluster(
-        topology(acks=1, config=replace(QUICK, rules=Rules(), unclean_election_interval=20 * SECOND))
+        topology(
+            acks=1, config=replace(QUICK, rules=ControllerRules(), unclean_election_interval=20 * SECOND)
+        )
     )
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
-from recovery.controller.rules import Rules
-from recovery.disks.outcome import Outcome
+from recovery.controller.rules import ControllerRules
+from recovery.disks.outcome import DiskOutcome
 from recovery.model import Survey, TopicPartition, Unknown, Why
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -131,7 +131,7 @@ async def test_replicas_show_the_controllers_view_beside_ours() -> None:
 
 
 def eligible(survey: Survey, disk: DiskWord, *, elr: bool = True) -> EligibleRow:
-    return EligibleRow(survey, Rules(elr=elr), {3: disk})
+    return EligibleRow(survey, ControllerRules(elr=elr), {3: disk})
 
 
 async def test_the_controller_is_explained_in_plain_words() -> None:
@@ -231,8 +231,8 @@ async def test_log_dirs_show_state_in_words_and_ask_for_the_prediction_once() ->
         assert "FAILED" in line_of(pilot, "/data/2") and "size not told" in line_of(pilot, "/data/2")
         assert [(m.broker, m.path, m.failed) for m in asked] == [(1, "/data/1", False)]
         outcomes = (
-            PartitionOutcome(ORDERS, Outcome.NEW_LEADER, 1, 2),
-            PartitionOutcome(PAYMENTS, Outcome.LAST_COPY, 1, -1),
+            PartitionOutcome(ORDERS, DiskOutcome.NEW_LEADER, 1, 2),
+            PartitionOutcome(PAYMENTS, DiskOutcome.LAST_COPY, 1, -1),
         )
         pane.update(LogDirsView(DIRS, detail=LogDirDetail(1, "/data/1", False, outcomes)))
         await pilot.pause()

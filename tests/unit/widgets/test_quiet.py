@@ -10,7 +10,7 @@ import pytest
 from textual.geometry import Region
 from textual.widget import Widget
 
-from recovery.controller.rules import Rules
+from recovery.controller.rules import ControllerRules
 from recovery.ranking import Ranking
 from tests.unit.widgets import examples
 from tests.unit.widgets.harness import Harness
@@ -28,7 +28,9 @@ from widgets.text_lines import Lines
 VIEWS: dict[type[Widget], Callable[[], Any]] = {
     PartitionsPane: rows,
     ReplicasPane: lambda: ReplicasView(examples.stale_long_tail(), Ranking.LAST_RECORD, examples.BROKERS),
-    EligiblePane: lambda: EligibleView(tuple(EligibleRow(one, Rules(), {}) for one in examples.SURVEYS)),
+    EligiblePane: lambda: EligibleView(
+        tuple(EligibleRow(one, ControllerRules(), {}) for one in examples.SURVEYS)
+    ),
     QuorumPane: lambda: QuorumPaneView(100, 7, 5, 5, 1, tuple(MEMBERS), "stands 1 more failure", True),
     LogDirsPane: lambda: LogDirsView(tuple(DIRS)),
     PlanPane: lambda: PlanView(examples.plan()),

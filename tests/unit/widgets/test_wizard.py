@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from recovery.membership.replacement import Header, Kind, ReplacementPlan, Wanted
-from recovery.membership.replacement_state import Picture
+from recovery.membership.replacement import (
+    ReplacementHeader,
+    ReplacementKind,
+    ReplacementPlan,
+    ReplacementRequest,
+)
+from recovery.membership.replacement_state import QuorumPicture
 from recovery.membership.replacement_steps import notes, steps
 from tests.unit.membership.quorums import CLUSTER, key, progress, quorum, voters
 from tests.unit.widgets.harness import Harness, text_of
@@ -74,16 +79,20 @@ async def test_going_on_and_copying_are_asked_for() -> None:
 
 def replacement() -> ReplacementPlan:
     """The disk of 3, which leads nothing."""
-    wanted = Wanted(Kind.DISK, CLUSTER, voters(1, 2, 3).voters, (key(3),), (3,), leader=1)
-    return ReplacementPlan(Header("id", "2026-03-01", "ada", "0.1.0"), wanted, steps(wanted), notes(wanted))
+    wanted = ReplacementRequest(
+        ReplacementKind.DISK, CLUSTER, voters(1, 2, 3).voters, (key(3),), (3,), leader=1
+    )
+    return ReplacementPlan(
+        ReplacementHeader("id", "2026-03-01", "ada", "0.1.0"), wanted, steps(wanted), notes(wanted)
+    )
 
 
 def test_a_replacement_goes_on_from_where_the_cluster_is() -> None:
     plan = replacement()
-    running = wizard_of(plan, Picture(quorum(1, 2, 3)))
+    running = wizard_of(plan, QuorumPicture(quorum(1, 2, 3)))
     assert running.current is not None and running.current.title == plan.steps[0].title
     assert running.current.commands == plan.steps[0].commands
-    stopped = wizard_of(plan, Picture(quorum(1, 2, 3, down=(3,))))
+    stopped = wizard_of(plan, QuorumPicture(quorum(1, 2, 3, down=(3,))))
     assert stopped.steps[0].state is StepState.DONE
     assert stopped.current is not None and stopped.current.title == plan.steps[1].title
     assert stopped.stands == "the voters now: 2 of 3 up, majority 2, stands 0 more failures"
@@ -94,13 +103,13 @@ def test_catching_up_of_a_newcomer_has_a_bar_and_an_estimate() -> None:
     newcomer = key(3, "new-dir")
     seen = quorum(1, 2, observers=(newcomer,))
     behind = tuple(progress(p.key, behind=400) if p.key == newcomer else p for p in seen.progress)
-    wizard = wizard_of(plan, Picture(quorum(1, 2, progress=behind)), left_s=65.0)
+    wizard = wizard_of(plan, QuorumPicture(quorum(1, 2, progress=behind)), left_s=65.0)
     assert wizard.current is not None
     assert wizard.current.progress == StepProgress(100, 500, "offsets", 65.0)
 
 
 def test_a_step_that_failed_says_why_and_how_to_go_back() -> None:
-    wizard = wizard_of(replacement(), Picture(quorum(1, 2, 3)), problem="the leader did not answer")
+    wizard = wizard_of(replacement(), QuorumPicture(quorum(1, 2, 3)), problem="the leader did not answer")
     assert wizard.current is not None and wizard.current.state is StepState.FAILED
     text = "\n".join(plain(one) for one in step_text(wizard.current, 80))
     assert "FAILED: the leader did not answer" in text
@@ -108,7 +117,7 @@ def test_a_step_that_failed_says_why_and_how_to_go_back() -> None:
 
 
 def test_what_would_stop_the_quorum_is_said_before_it_is_done() -> None:
-    wizard = wizard_of(replacement(), Picture(quorum(1, 2, 3, down=(2,))))
+    wizard = wizard_of(replacement(), QuorumPicture(quorum(1, 2, 3, down=(2,))))
     assert wizard.current is not None
     text = "\n".join(plain(one) for one in step_text(wizard.current, 120))
     assert "Not yet: stopping 3 would stop the quorum" in text

@@ -18,7 +18,7 @@ from backends.simulator.served.served_call import ServedCall, code, message
 from backends.simulator.served.topic_configs import TOPIC_CONFIGS, ConfigType, TopicConfig
 from backends.simulator.served.topic_tables import rows_of
 from recovery.controller.cluster_image import ClusterImage
-from recovery.controller.controller_errors import Refusal
+from recovery.controller.controller_errors import ControllerRefusal
 
 TOPIC, BROKER = 2, 4
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5
@@ -285,7 +285,7 @@ async def set_config(
     return code(refusal), message(refusal)
 
 
-def refusal_of(reply: Any) -> Error | Refusal | None:
+def refusal_of(reply: Any) -> Error | ControllerRefusal | None:
     """Why the controller did not do it, whichever way that was answered."""
     if isinstance(reply, Done):
         return reply.refusal

@@ -14,12 +14,12 @@ from backends.simulator.served.entities import Values
 from backends.simulator.served.handlers.configs import refusal_of
 from backends.simulator.served.served_call import ServedCall, code, message
 from backends.simulator.served.topic_tables import rows_of
-from recovery.controller.controller_errors import ControllerError, Refusal
-from recovery.controller.transition_targets import Election
+from recovery.controller.controller_errors import ControllerError, ControllerRefusal
+from recovery.controller.transition_targets import ElectionKind
 from recovery.model import NO_LEADER, TopicPartition
 
 UNCLEAN = 1
-_KINDS = {0: Election.PREFERRED, UNCLEAN: Election.UNCLEAN, DESIGNATED: Election.DESIGNATED}
+_KINDS = {0: ElectionKind.PREFERRED, UNCLEAN: ElectionKind.UNCLEAN, DESIGNATED: ElectionKind.DESIGNATED}
 NOT_AN_ELECTION = ErrorCode.invalid_request
 
 # As released Kafka puts it.
@@ -34,12 +34,12 @@ async def elect_leaders(call: ServedCall) -> Values:
     """Preferred and unclean elections (KIP-460), from v3 designated ones, which need CLUSTER_ACTION."""
     kind = _KINDS.get(call.field("election_type", 0))
     asked = call.request.topic_partitions
-    if kind is None or (kind is Election.DESIGNATED and (call.version < 3 or asked is None)):
+    if kind is None or (kind is ElectionKind.DESIGNATED and (call.version < 3 or asked is None)):
         return {"error_code": NOT_AN_ELECTION, "replica_election_results": ()}
-    rows = None if asked is None else list(_rows(asked, designated=kind is Election.DESIGNATED))
+    rows = None if asked is None else list(_rows(asked, designated=kind is ElectionKind.DESIGNATED))
     if rows is not None and any(leader is None for _, leader in rows):
         return _all_refused(rows, ErrorCode.invalid_request)
-    need = "CLUSTER_ACTION" if kind is Election.DESIGNATED else "ALTER"
+    need = "CLUSTER_ACTION" if kind is ElectionKind.DESIGNATED else "ALTER"
     if not call.rights.cluster(need):
         return _all_refused(rows or (), ErrorCode.cluster_authorization_failed)
     partitions = None if rows is None else tuple((tp, leader or 0) for tp, leader in rows)
@@ -78,7 +78,7 @@ def _all_refused(rows: Iterable[tuple[TopicPartition, int | None]], error: Error
 
 def _by_topic(
     call: ServedCall,
-    refusals: Mapping[TopicPartition, Refusal | None],
+    refusals: Mapping[TopicPartition, ControllerRefusal | None],
     topic_key: str,
     rows_key: str,
     index_key: str,
@@ -92,7 +92,7 @@ def _by_topic(
     return [{topic_key: topic, rows_key: rows} for topic, rows in topics.items()]
 
 
-def _said(call: ServedCall, tp: TopicPartition, refusal: Refusal | None) -> str | None:
+def _said(call: ServedCall, tp: TopicPartition, refusal: ControllerRefusal | None) -> str | None:
     if refusal is None:
         return None
     if refusal.error is ControllerError.UNKNOWN_TOPIC_OR_PARTITION:

@@ -14,7 +14,7 @@ from backends.simulator.quorum.quorum_log import KRAFT_VERSION
 from backends.simulator.served.entities import Values
 from backends.simulator.served.handlers.voters import ask_leader
 from backends.simulator.served.served_call import ServedCall
-from recovery.controller.controller_errors import Refusal
+from recovery.controller.controller_errors import ControllerRefusal
 
 if TYPE_CHECKING:
     from backends.simulator.served.served_cluster import ServedCluster
@@ -125,5 +125,5 @@ async def _put(call: ServedCall, feature: str, level: int, *, dry_run: bool) -> 
         return ErrorCode.not_controller, "the active controller is another one"
     if reply.refusal is None:
         return None
-    refusal: Refusal = reply.refusal
+    refusal: ControllerRefusal = reply.refusal
     return ErrorCode[refusal.error.value.lower()], refusal.reason

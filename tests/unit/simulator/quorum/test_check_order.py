@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from recovery.membership.quorum import MembershipRules, Quorum, Refusal
+from recovery.membership.quorum import MembershipRules, Quorum, VoterChangeRefusal
 from recovery.membership.voter_changes import RemoveVoter, UpdateVoter, remove_voter, update_voter
 from recovery.membership.voters import Endpoint, ReplicaKey, VoterSet
 from tests.unit.membership.quorums import CLUSTER, END, key, quorum, voter
@@ -27,7 +27,7 @@ SETTLED: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-def heard(outcome: VoterSet | Refusal) -> str:
+def heard(outcome: VoterSet | VoterChangeRefusal) -> str:
     if isinstance(outcome, VoterSet):
         return "accepted"
     return outcome.cause.name if outcome.cause else outcome.error.value

@@ -10,7 +10,7 @@ from backends.simulator.loop import SECOND
 from backends.simulator.messages import NotController, SetConfig
 from backends.simulator.quorum.raft_messages import RaftVote, VoteReply
 from backends.simulator.world import World
-from recovery.membership.raft_votes import LogEnd, Role, VoteRequest
+from recovery.membership.raft_votes import RaftLogEnd, RaftRole, VoteRequest
 from tests.unit.simulator.quorum.quorums import (
     announced,
     cut,
@@ -50,7 +50,7 @@ def test_when_the_leader_dies_another_voter_goes_on_with_everything_that_was_com
     world.kill_broker(3)
     until(world, lambda: world.image.brokers[3].fenced)
     world.start_controller(100)
-    until(world, lambda: world.quorum.replicas[100].role is Role.FOLLOWER)
+    until(world, lambda: world.quorum.replicas[100].role is RaftRole.FOLLOWER)
     assert leads(world) is leader, "who comes back does not disturb the leader"
 
 
@@ -128,7 +128,9 @@ def test_a_vote_survives_a_crash() -> None:
     assert voted is not None
     world.kill_controller(voter)
     world.start_controller(voter)
-    request = VoteRequest(key(world, 103), epoch, LogEnd(epoch - 1, 10_000), world.quorum.shared.cluster_id)
+    request = VoteRequest(
+        key(world, 103), epoch, RaftLogEnd(epoch - 1, 10_000), world.quorum.shared.cluster_id
+    )
     replies = send(world, voter, RaftVote(request))
     until(world, lambda: bool(replies))
     assert isinstance(replies[0], VoteReply)
@@ -140,7 +142,7 @@ def test_a_leader_that_restarts_has_resigned() -> None:
     world = quorum()
     world.kill_controller(100)
     world.start_controller(100)
-    assert world.quorum.replicas[100].role is Role.RESIGNED
+    assert world.quorum.replicas[100].role is RaftRole.RESIGNED
     assert leads(world).epoch > 1
 
 

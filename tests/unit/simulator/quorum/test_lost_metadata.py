@@ -12,11 +12,11 @@ from backends.simulator.loop import SECOND
 from backends.simulator.messages import SetConfig
 from backends.simulator.topology import ConsumerSpec, ProducerSpec
 from backends.simulator.world import World
-from recovery.controller.rules import Rules, UncleanRecoveryStrategy
+from recovery.controller.rules import ControllerRules, UncleanRecoveryStrategy
 from tests.unit.simulator.clusters import end, foo
 from tests.unit.simulator.quorum.quorums import cut, leads, quorum, until
 
-ELECTS_UNCLEANLY = Rules(strategy=UncleanRecoveryStrategy.BALANCED)
+ELECTS_UNCLEANLY = ControllerRules(strategy=UncleanRecoveryStrategy.BALANCED)
 
 
 def _without_102() -> tuple[World, Checker]:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from backends.base.errors import NoLeader, NotAllowed, Unreachable
-from backends.base.membership import Ended, HasMembership, Membership, Probe
+from backends.base.membership import ChangeEnd, HasMembership, Membership, NodeProbe
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.network import OPERATOR, controller
 from backends.simulator.operate.membership import SimulatedMembership
 from backends.simulator.scenario.files import BUILT_IN, parse, read
-from recovery.membership.preflight import EndpointProbe, Limits, before_adding, before_removing
+from recovery.membership.preflight import EndpointProbe, LivenessLimits, before_adding, before_removing
 from recovery.membership.quorum import Quorum
 from recovery.membership.voters import ReplicaKey, Voter
 from recovery.model import Unknown
@@ -48,17 +48,17 @@ async def test_a_failed_disk_is_replaced_in_the_order_that_kafka_wants() -> None
     old = of(quorum, 102)[0]
     voter = newcomer(backend, quorum, 102)
     early = await membership.add_voter(voter, record)
-    assert (early.ended, early.error) == (Ended.REFUSED, "DUPLICATE_VOTER")
-    verdict = before_removing(quorum, old, Limits())
+    assert (early.ended, early.error) == (ChangeEnd.REFUSED, "DUPLICATE_VOTER")
+    verdict = before_removing(quorum, old, LivenessLimits())
     assert verdict.allowed
-    assert (await membership.remove_voter(old, record)).ended is Ended.DONE
+    assert (await membership.remove_voter(old, record)).ended is ChangeEnd.DONE
     quorum = await membership.describe()
     endpoint = voter.endpoints[0]
     answer = await membership.probe(endpoint.host, endpoint.port, 102)
-    assert isinstance(answer, Probe)
+    assert isinstance(answer, NodeProbe)
     probes = [EndpointProbe(endpoint, answer.identity)]
-    assert before_adding(quorum, voter, probes, membership.rules, Limits()).allowed
-    assert (await membership.add_voter(voter, record)).ended is Ended.DONE
+    assert before_adding(quorum, voter, probes, membership.rules, LivenessLimits()).allowed
+    assert (await membership.add_voter(voter, record)).ended is ChangeEnd.DONE
     quorum = await membership.describe()
     assert sorted(key.id for key in quorum.voters.keys) == [100, 101, 102]
     assert voter.key in quorum.voters.keys
@@ -71,8 +71,8 @@ async def test_what_was_done_is_there_in_the_next_command(tmp_path: Path) -> Non
     state = tmp_path / "state.json"
     backend, membership = await opened("controller-node-failure", state)
     quorum = await membership.describe()
-    assert (await membership.add_voter(newcomer(backend, quorum, 103), Record())).ended is Ended.DONE
-    assert (await membership.remove_voter(of(quorum, 102)[0], Record())).ended is Ended.DONE
+    assert (await membership.add_voter(newcomer(backend, quorum, 103), Record())).ended is ChangeEnd.DONE
+    assert (await membership.remove_voter(of(quorum, 102)[0], Record())).ended is ChangeEnd.DONE
     digest = backend.simulation.world.history.events_digest()
     await backend.close()
     backend, membership = await opened("controller-node-failure", state)
@@ -94,11 +94,11 @@ async def test_an_upgrade_of_kraft_version_can_be_tried_before_it_is_made(tmp_pa
     await membership.open()
     assert (await membership.describe()).kraft_version == 0
     wrong = await membership.upgrade_feature("kraft.version", 2, None, dry_run=True)
-    assert (wrong.ended, wrong.error) == (Ended.REFUSED, "INVALID_UPDATE_VERSION")
-    assert (await membership.upgrade_feature("kraft.version", 1, None, dry_run=True)).ended is Ended.DONE
+    assert (wrong.ended, wrong.error) == (ChangeEnd.REFUSED, "INVALID_UPDATE_VERSION")
+    assert (await membership.upgrade_feature("kraft.version", 1, None, dry_run=True)).ended is ChangeEnd.DONE
     assert (await membership.describe()).kraft_version == 0
     done = await membership.upgrade_feature("kraft.version", 1, Record(), dry_run=False)
-    assert done.ended is Ended.DONE
+    assert done.ended is ChangeEnd.DONE
     await backend.close()
     backend = SimulatorBackend(scenario, 1, state)
     await backend.membership.open()
@@ -117,10 +117,10 @@ async def test_with_two_of_three_voters_lost_nobody_leads_and_nothing_is_sent() 
         await membership.remove_voter(ReplicaKey(102, "x"), record)
     assert "nothing was sent" in str(record.after_[0][1]["answer"])
     nodes = {node.id: node.answer for node in await membership.nodes()}
-    assert isinstance(nodes[100], Probe)
+    assert isinstance(nodes[100], NodeProbe)
     assert nodes[100].leader == -1
     assert isinstance(nodes[102], Unknown)
-    assert isinstance(nodes[1], Probe)
+    assert isinstance(nodes[1], NodeProbe)
     assert isinstance(nodes[3], Unknown), "it died"
     listed = await membership.controllers()
     assert not isinstance(listed, Unknown)
@@ -153,7 +153,7 @@ async def test_an_answer_that_never_comes_is_told_as_not_known() -> None:
 
     world.events.subscribers.append(cut_the_way_back)
     answer = await membership.remove_voter(old, Record(), timeout=5)
-    assert answer.ended is Ended.NOT_KNOWN
+    assert answer.ended is ChangeEnd.NOT_KNOWN
     world.events.subscribers.remove(cut_the_way_back)
     world.network.heal_all()
     assert old not in (await membership.describe()).voters.keys
@@ -177,10 +177,10 @@ async def test_who_may_not_describe_or_change_is_told_what_is_missing() -> None:
 async def test_a_probe_tells_who_listens_at_an_address() -> None:
     backend, membership = await opened("controller-node-failure")
     found = await membership.probe("controller-103.simulated", 9093)
-    assert isinstance(found, Probe)
+    assert isinstance(found, NodeProbe)
     assert (found.node_id, found.kraft_versions, found.cluster_id) == (103, (0, 1), backend.cluster_id)
     at_broker = await membership.probe("broker-1.simulated", 9092)
-    assert isinstance(at_broker, Probe)
+    assert isinstance(at_broker, NodeProbe)
     assert (at_broker.node_id, at_broker.leader) == (1, -1)
     assert isinstance(await membership.probe("controller-103.simulated", 1), Unknown)
     assert isinstance(await membership.probe("controller-102.simulated", 9093), Unknown), "it is dead"

@@ -19,8 +19,8 @@ from backends.simulator.quorum.raft_messages import RemoveRaftVoter
 from backends.simulator.quorum.voter_changes import VoterChanges
 from backends.simulator.world import World
 from recovery.membership import voters as rules
-from recovery.membership.quorum import Quorum, Refusal
-from recovery.membership.raft_votes import Elector, LogEnd, Vote, VoteRequest, vote
+from recovery.membership.quorum import Quorum, VoterChangeRefusal
+from recovery.membership.raft_votes import Elector, RaftLogEnd, Vote, VoteRequest, vote
 from recovery.membership.voter_changes import RemoveVoter, remove_voter
 from recovery.membership.voters import ReplicaKey, VoterSet
 from tests.unit.simulator.quorum.quorums import ask, cut, key, knows, quorum, send, until
@@ -65,7 +65,7 @@ def test_a_vote_that_is_forgotten_makes_two_leaders_of_one_epoch(monkeypatch: py
 
 def test_a_vote_for_a_shorter_log_loses_what_was_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     def generous(elector: Elector, request: VoteRequest) -> Vote:
-        outcome = vote(elector._replace(log_end=LogEnd(0, 0)), request)
+        outcome = vote(elector._replace(log_end=RaftLogEnd(0, 0)), request)
         return outcome._replace(elector=outcome.elector._replace(log_end=elector.log_end))
 
     monkeypatch.setattr(raft_elections, "vote", generous)
@@ -75,8 +75,8 @@ def test_a_vote_for_a_shorter_log_loses_what_was_committed(monkeypatch: pytest.M
 def test_a_leader_that_never_says_where_the_logs_part_leaves_logs_that_do_not_match(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def agreeable(_log: RaftLog, epoch: int) -> LogEnd:
-        return LogEnd(epoch, 1 << 40)
+    def agreeable(_log: RaftLog, epoch: int) -> RaftLogEnd:
+        return RaftLogEnd(epoch, 1 << 40)
 
     monkeypatch.setattr(RaftLog, "end_of_epoch", agreeable)
     _caught(QuorumPromise.LOG_MATCHING)
@@ -144,7 +144,7 @@ def test_a_removed_leader_that_counts_itself_is_caught(monkeypatch: pytest.Monke
 
 
 def test_a_second_change_before_the_first_is_committed_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def impatient(of: Quorum, request: RemoveVoter) -> VoterSet | Refusal:
+    def impatient(of: Quorum, request: RemoveVoter) -> VoterSet | VoterChangeRefusal:
         return remove_voter(replace(of, change_pending=False, voters_offset=None), request)
 
     monkeypatch.setattr(voter_changes, "remove_voter", impatient)

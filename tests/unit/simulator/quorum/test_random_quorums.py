@@ -14,7 +14,7 @@ from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import SetConfig
 from backends.simulator.quorum.raft_messages import RemoveRaftVoter
 from backends.simulator.world import World
-from recovery.membership.raft_votes import Role
+from recovery.membership.raft_votes import RaftRole
 from tests.unit.simulator.quorum.quorums import announced, cut, quorum, until
 
 EVERYBODY = (100, 101, 102, 103, 104)
@@ -118,7 +118,7 @@ class Controllers(RuleBasedStateMachine):
         if leader is None or not announced(leader):
             return False
         rest = [replica for replica in self.world.quorum.replicas.values() if replica is not leader]
-        followed = all(r.role is Role.FOLLOWER and r.epoch == leader.epoch for r in rest)
+        followed = all(r.role is RaftRole.FOLLOWER and r.epoch == leader.epoch for r in rest)
         return followed and all(leader.log.end - r.log.end < 5 for r in rest)
 
 

@@ -18,7 +18,7 @@ from backends.simulator.simulation import Simulation
 from backends.simulator.topology import BrokerSpec
 from backends.simulator.world import World
 from recovery.membership.quorum import MembershipRules
-from recovery.membership.raft_votes import Role
+from recovery.membership.raft_votes import RaftRole
 from tests.unit.simulator.quorum.quorums import (
     ask,
     cut,
@@ -100,7 +100,7 @@ def test_a_leader_that_is_removed_serves_until_the_commit_and_then_resigns() -> 
     until(world, lambda: world.quorum.leading_epoch(100) < 0)
     assert leads(world).id in (101, 102)
     assert world.image.effective_min_isr("foo") == 1
-    until(world, lambda: world.quorum.replicas[100].role is Role.FOLLOWER and knows(world, 100))
+    until(world, lambda: world.quorum.replicas[100].role is RaftRole.FOLLOWER and knows(world, 100))
     assert world.quorum.leading_epoch(100) < 0
     assert error(ask(world, leads(world).id, add(world, 100))) == "NONE", "it can be added again"
 
