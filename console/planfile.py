@@ -190,9 +190,9 @@ def _plain(text: str) -> str:
 
 
 def designation(row: PlanRow) -> Designation:
-    """The election of a plan's row, with its fences."""
-    topic_id, leader_epoch, replicas, logs = row.fence
-    return Designation(row.tp, topic_id, leader_epoch, replicas, row.order, logs)
+    """The election of a plan's row, with its preconditions."""
+    logs = {c.broker: (c.last_epoch, c.log_end) for c in row.candidates}
+    return Designation(row.tp, row.topic_id, row.leader_epoch, row.replicas, row.order, logs)
 
 
 def designations(plan: Plan) -> tuple[Designation, ...]:

@@ -14,7 +14,8 @@ from console.operations.partition_picture import Depths, examine
 from console.operations.partition_selection import Selection
 from console.operations.recovery_result import failure_text
 from recovery.model import TopicPartition, Why
-from recovery.plan.compare import Moved, Now, RowCheck, compare
+from recovery.plan.compare import compare
+from recovery.plan.judgement import Judgement, Reason, RowDecision
 from recovery.plan.make import plan_of_bare
 from recovery.plan.values import BarePlan, Header, Plan
 from recovery.strategy import DecisionKind
@@ -28,22 +29,26 @@ class Prepared:
     """
 
     plan: Plan
-    checks: tuple[RowCheck, ...]
+    checks: tuple[Judgement, ...]
     holding: Plan
 
     @property
-    def counts(self) -> Mapping[Now, int]:
-        return Counter(check.now for check in self.checks)
+    def counts(self) -> Mapping[RowDecision, int]:
+        return Counter(check.decision for check in self.checks)
 
     @property
-    def refused(self) -> tuple[RowCheck, ...]:
+    def refused(self) -> tuple[Judgement, ...]:
         """The rows that are not applied, and are not online either."""
-        return tuple(check for check in self.checks if not check.holds and check.now is not Now.ONLINE)
+        return tuple(
+            check
+            for check in self.checks
+            if not check.holds and check.decision is not RowDecision.ALREADY_ONLINE
+        )
 
     @property
     def stale(self) -> bool:
-        """Nothing can be applied, because fences moved: a new plan is wanted."""
-        moved = any(check.now is Now.STALE for check in self.refused)
+        """Nothing can be applied, because preconditions do not hold any more: a new plan is wanted."""
+        moved = any(check.decision is RowDecision.STALE for check in self.refused)
         return not self.holding.rows and moved and len(self.refused) == len(self.checks)
 
 
@@ -57,14 +62,14 @@ class Applied:
     @property
     def failures(self) -> tuple[tuple[TopicPartition, str], ...]:
         """Every row that is not recovered, with the reason in one line."""
-        refused = tuple((check.tp, f"{check.now}: {check.detail}") for check in self.prepared.refused)
+        refused = tuple((check.tp, f"{check.decision}: {check.detail}") for check in self.prepared.refused)
         failed = self.elected.failures if self.elected is not None else ()
         return (*refused, *((result.row.tp, failure_text(result)) for result in failed))
 
     @property
     def counts(self) -> Mapping[str, int]:
         """How many rows ended how, those for which nothing was sent too."""
-        found = Counter(str(check.now) for check in self.prepared.checks if not check.holds)
+        found = Counter(str(check.decision) for check in self.prepared.checks if not check.holds)
         elected = self.elected.counts if self.elected is not None else {}
         found.update({str(outcome): count for outcome, count in elected.items()})
         return found
@@ -92,20 +97,25 @@ async def still_holding(backend: Backend, prepared: Prepared, progress: Progress
     return replace(prepared, checks=checks, holding=now.holding)
 
 
-def _told_what_may_be_seen(found: Partitions, checks: tuple[RowCheck, ...]) -> tuple[RowCheck, ...]:
+def _told_what_may_be_seen(found: Partitions, checks: tuple[Judgement, ...]) -> tuple[Judgement, ...]:
     """A partition that is missing because this caller may not see it needs a permission, not a new plan."""
-    if all(check.fence is not Moved.PARTITION for check in checks):
+    if all(check.reason is not Reason.PARTITION for check in checks):
         return checks
     forbidden = {tp.topic for tp, why in found.unknown.items() if why.why is Why.NOT_ALLOWED} | set(
         found.hidden
     )
     told = tuple(
-        check._replace(now=Now.UNANSWERED, fence=None, detail=f"needs DESCRIBE on topic {check.tp.topic}")
-        if check.fence is Moved.PARTITION and check.tp.topic in forbidden
+        Judgement(
+            check.tp,
+            RowDecision.NOT_POSSIBLE,
+            Reason.NOT_ALLOWED,
+            f"needs DESCRIBE on topic {check.tp.topic}",
+        )
+        if check.reason is Reason.PARTITION and check.tp.topic in forbidden
         else check
         for check in checks
     )
-    if all(check.tp.topic in forbidden and check.now is Now.UNANSWERED for check in told):
+    if all(check.tp.topic in forbidden and check.reason is Reason.NOT_ALLOWED for check in told):
         raise NotAllowed("DESCRIBE", f"topic {told[0].tp.topic}", "see the partitions of the plan")
     return told
 
@@ -119,7 +129,7 @@ async def ask_afresh(
     seconds: float,
     progress: Progress | None = None,
 ) -> Plan:
-    """A bare file has no fences: its partitions are surveyed now, and what is seen becomes its fences.
+    """A bare file has no preconditions: its partitions are surveyed now, and what is seen becomes them.
 
     Raises InputError for a partition that does not exist.
     """
@@ -130,10 +140,12 @@ async def ask_afresh(
 
 def checked_just_now(plan: Plan) -> Prepared:
     """A plan that was made a moment ago beside the cluster: what it elects holds, the rest is refused."""
-    checks = [RowCheck(row.tp, Now.TRUE, None, "") for row in plan.rows]
+    checks = [Judgement(row.tp, RowDecision.SEND, Reason.AS_PLANNED, "") for row in plan.rows]
     for row in plan.not_elected:
-        now = Now.ONLINE if row.verdict is DecisionKind.ALREADY_ONLINE else Now.NOT_ELECTABLE
-        checks.append(RowCheck(row.tp, now, None, row.reason))
+        if row.verdict is DecisionKind.ALREADY_ONLINE:
+            checks.append(Judgement(row.tp, RowDecision.ALREADY_ONLINE, Reason.DESIGNATED_LEADER, row.reason))
+        else:
+            checks.append(Judgement(row.tp, RowDecision.NOT_POSSIBLE, Reason.NOT_ELECTABLE, row.reason))
     return Prepared(plan, tuple(checks), plan)
 
 

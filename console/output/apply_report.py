@@ -18,7 +18,7 @@ from console.output.plan_table import elected_lines, plan_lines
 from console.output.plurals import counted_as
 from console.output.screen import printable
 from console.output.text_table import TextColumn, table
-from recovery.plan.compare import Now, RowCheck
+from recovery.plan.judgement import Judgement, RowDecision
 from recovery.plan.review import summarise
 
 
@@ -37,18 +37,23 @@ def prepared_lines(prepared: Prepared, limit: int) -> Iterator[str]:
         yield from plan_lines(prepared.holding, limit)
 
 
-def check_counts(checks: tuple[RowCheck, ...]) -> str:
+def check_counts(checks: tuple[Judgement, ...]) -> str:
     """How many rows hold, and what became of the others."""
-    counts = {now: sum(1 for check in checks if check.now is now) for now in Now}
+    counts = {one: sum(1 for check in checks if check.decision is one) for one in RowDecision}
     return f"{counted_as(len(checks), 'partition')} of the plan: " + ", ".join(
-        f"{count:,} {now}" for now, count in counts.items() if count
+        f"{count:,} {decision}" for decision, count in counts.items() if count
     )
 
 
-def check_table(checks: tuple[RowCheck, ...]) -> Iterator[str]:
-    """Rows that are not applied, with the fence that moved."""
-    columns = (TextColumn("PARTITION"), TextColumn("NOW"), TextColumn("FENCE"), TextColumn("WHY", below=True))
-    return table(columns, [(str(c.tp), str(c.now), str(c.fence or ""), printable(c.detail)) for c in checks])
+def check_table(checks: tuple[Judgement, ...]) -> Iterator[str]:
+    """Rows that are not applied, with what moved."""
+    columns = (
+        TextColumn("PARTITION"),
+        TextColumn("NOW"),
+        TextColumn("REASON"),
+        TextColumn("WHY", below=True),
+    )
+    return table(columns, [(str(c.tp), str(c.decision), str(c.reason), printable(c.detail)) for c in checks])
 
 
 def applied_lines(applied: Applied, limit: int) -> Iterator[str]:
@@ -68,7 +73,7 @@ def applied_document(command: str, applied: Applied) -> Iterator[str]:
         {
             "plan": plan_head(prepared.plan),
             "counts": {
-                "checked": {now.value: count for now, count in prepared.counts.items()},
+                "checked": {decision.value: count for decision, count in prepared.counts.items()},
                 **summary_json(summarise(prepared.holding)),
             },
             "checks": [check_json(check) for check in prepared.checks],
@@ -79,12 +84,12 @@ def applied_document(command: str, applied: Applied) -> Iterator[str]:
     )
 
 
-def check_json(check: RowCheck) -> dict[str, object]:
+def check_json(check: Judgement) -> dict[str, object]:
     """One row of the plan against the cluster."""
     return {
         **tp_json(check.tp),
-        "now": check.now.value,
-        "fence": check.fence.value if check.fence is not None else None,
+        "now": check.decision.value,
+        "reason": check.reason.value,
         "detail": check.detail,
         "notes": list(check.notes),
     }

@@ -17,7 +17,7 @@ from pipeline.plan.candidate_losses import losses
 from pipeline.plan.nested_arrays import Array, lists, merged, numbers, structs, truths, valid
 from pipeline.plan.replica_columns import RankedReplicas, ReplicaColumns, brokers, rank, replicas_of
 from pipeline.plan.row_checks import QUARANTINED, flaws
-from pipeline.plan.wait_for import WaitColumns, wait_for
+from pipeline.plan.wait_for import WaitColumns, clean_electors, wait_for
 from pipeline.snapshot_schema import SPAN
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
@@ -59,6 +59,7 @@ PLANNED = pa.schema(
         ("waits_for", _BROKERS),
         ("reason", pa.string()),
         ("other_ranking_leader", pa.int32()),
+        ("clean_electors", _BROKERS),
         ("candidates", pa.list_(pa.struct([*FENCE.items(), ("loss", LOSS)]))),
         ("silent", pa.list_(pa.struct([("broker", pa.int32()), ("standing", pa.string())]))),
         ("marks", pa.list_(pa.string())),
@@ -105,6 +106,7 @@ def quarantined(batch: Any, flaw: Any) -> Any:
             "chosen": pa.array(np.full(count, -1)),
             "election_order": nobody,
             "waits_for": nobody,
+            "clean_electors": nobody,
             "reason": flaw,
         },
     )
@@ -152,6 +154,7 @@ def _decided(batch: Any, ranking: Ranking, strategy: Strategy) -> Any:
         "waits_for": _waits_for(looked, verdict),
         "reason": _reason(looked, verdict, ranking),
         "other_ranking_leader": pa.array(rival, mask=rival == best),
+        "clean_electors": clean_electors(batch),
         "candidates": _candidates(replicas, ranked, (leader == -1) & (ranked.refused < 0)),
         "silent": _silent(replicas, ranked),
     }

@@ -101,6 +101,7 @@ def plan_row(row: Mapping[str, Any]) -> PlanRow:
         row["reason"],
         tuple(Mark(mark) for mark in row["marks"] or ()),
         row["other_ranking_leader"],
+        tuple(row["clean_electors"]),
     )
 
 

@@ -81,8 +81,13 @@ def _first(rows: int, ways: list[tuple[_Way, Array]]) -> WaitColumns:
     )
 
 
+def clean_electors(batch: Any) -> Any:
+    """:func:`recovery.strategy.clean_electors` of each row."""
+    clean = _clean(batch)
+    return brokers(clean.owner, clean.broker, batch.num_rows)
+
+
 def _clean(batch: Any) -> _Way:
-    """:func:`recovery.strategy.clean_electors`."""
     assignment = items(batch["assignment"])
     broker = numbers(assignment.values, -1)
     member = np.zeros(len(broker), bool)

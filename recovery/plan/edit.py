@@ -11,7 +11,7 @@ from recovery.ranking import Ranking
 
 
 def with_leader(plan: Plan, tp: TopicPartition, broker: int) -> Plan:
-    """The plan with ``broker`` designated for ``tp``; fences stay, the order follows.
+    """The plan with ``broker`` designated for ``tp``; preconditions stay, the order follows.
 
     Raises PlanError with the reason where that broker cannot be elected. A plan that is saved again gets a
     new plan id from whoever saves it.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from recovery.fences import needs_reorder
+from recovery.assignment_order import needs_reorder
 from recovery.plan.values import Plan, PlanRow
 
 BATCH = 1000
@@ -38,7 +38,7 @@ def requests(
 ) -> Iterator[PlannedRequest]:
     """Every request, in the order they go out.
 
-    As the cluster stood when the plan was made: a row whose fences fail by then is left out of its batch.
+    As the cluster stood when the plan was made: a row whose preconditions fail by then is left out of its batch.
     """
     for start in range(0, len(plan.rows), batch):
         rows = plan.rows[start : start + batch]

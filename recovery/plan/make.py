@@ -9,7 +9,7 @@ from recovery.model import NO_LEADER, Lineage, Replica, Standing, Survey, TopicP
 from recovery.plan.marks import Mark
 from recovery.plan.values import BarePlan, Header, NotElected, Plan, PlanCandidate, PlanError, PlanRow, Silent
 from recovery.ranking import Candidate, Ranking, rank
-from recovery.strategy import Decision, DecisionKind, Strategy, decide, election_order
+from recovery.strategy import Decision, DecisionKind, Strategy, clean_electors, decide, election_order
 
 _NO_MARKS: Mapping[str, tuple[Mark, ...]] = {}
 
@@ -32,7 +32,7 @@ def make_plan(
             raise PlanError(f"{tp} was chosen for twice")
         seen.add(tp)
         if decision.verdict is DecisionKind.ELECT:
-            rows.append(_row(survey, decision, header.ranking, marks.get(tp.topic, ())))
+            rows.append(plan_row(survey, decision, header.ranking, marks.get(tp.topic, ())))
         else:
             not_elected.append(
                 NotElected(
@@ -48,7 +48,7 @@ def plan_of_bare(
     surveys: Iterable[Survey],
     marks: Mapping[str, tuple[Mark, ...]] = _NO_MARKS,
 ) -> Plan:
-    """A bare file's leaders with the fences of fresh ``surveys``.
+    """A bare file's leaders with the preconditions that fresh ``surveys`` show.
 
     A row that cannot be elected as asked is in ``not_elected`` with the reason; nobody else is chosen for it.
     """
@@ -122,7 +122,11 @@ def one_line(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
-def _row(survey: Survey, decision: Decision, ranking: Ranking, marks: tuple[Mark, ...]) -> PlanRow:
+def plan_row(survey: Survey, decision: Decision, ranking: Ranking, marks: tuple[Mark, ...] = ()) -> PlanRow:
+    """The election of ``decision``'s leader, with what was seen of the partition as its preconditions.
+
+    Raises PlanError where that leader did not tell its log.
+    """
     ranked = rank(survey, ranking)
     told = set() if isinstance(ranked, Unknown) else {candidate.broker for candidate in ranked}
     if isinstance(ranked, Unknown) or decision.leader not in told:
@@ -140,6 +144,7 @@ def _row(survey: Survey, decision: Decision, ranking: Ranking, marks: tuple[Mark
         one_line(decision.reason),
         marks,
         decision.other_ranking_leader,
+        clean_electors(survey),
     )
 
 

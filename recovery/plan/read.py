@@ -169,6 +169,7 @@ def _row(fields: Object) -> _Designated:
             text(fields, "reason"),
             _marks(fields) if "marks" in fields else (),
             integer(fields, "otherRankingLeader", 0, MAX_INT32) if "otherRankingLeader" in fields else None,
+            brokers(fields, "cleanElectors") if "cleanElectors" in fields else (),
         )
     except FieldError as wrong:
         raise FieldError(wrong.path, f"{wrong.problem} ({tp})") from None

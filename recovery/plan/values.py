@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from recovery.fences import Fence
 from recovery.loss import Loss
 from recovery.model import NO_LEADER, Standing, TopicPartition
 from recovery.plan.marks import Mark
@@ -47,7 +46,7 @@ class PlanCandidate(NamedTuple):
     """A replica that answered when the plan was made.
 
     ``last_epoch`` (of the last record, -1 an empty log, None where the lineage could not be had) and
-    ``log_end`` are its fence. ``leader_epoch`` is the partition's as that broker knew it. ``log_start`` and
+    ``log_end`` are its preconditions. ``leader_epoch`` is the partition's as that broker knew it. ``log_start`` and
     ``high_watermark`` are -1 where they were not had. ``loss`` is what electing this replica destroys.
     """
 
@@ -91,12 +90,13 @@ class Successor(NamedTuple):
 
 
 class PlanRow(NamedTuple):
-    """One designated election, with its fences.
+    """One designated election, with its preconditions: what must still be true when it is sent.
 
     ``replicas`` is the assignment as it must be put back, ``order`` the assignment to elect with: the chosen
     leader first, then by rank, those that did not answer last. ``candidates`` are best first; every other
     replica is in ``unanswered``, in assignment order.
-    ``other_ranking_leader`` is whom the other ranking would choose, None where both agree.
+    ``other_ranking_leader`` is whom the other ranking would choose, None where both agree. ``clean_electors`` are
+    the members of ISR and ELR: any of them that leads was elected without an unclean election.
     """
 
     tp: TopicPartition
@@ -109,6 +109,7 @@ class PlanRow(NamedTuple):
     reason: str
     marks: tuple[Mark, ...] = ()
     other_ranking_leader: int | None = None
+    clean_electors: tuple[int, ...] = ()
 
     @property
     def leader(self) -> int:
@@ -175,12 +176,6 @@ class PlanRow(NamedTuple):
     def silent(self) -> tuple[int, ...]:
         """The replicas that did not answer, in assignment order."""
         return tuple(silent.broker for silent in self.unanswered)
-
-    @property
-    def fence(self) -> Fence:
-        """What must still be true when the election is sent."""
-        logs = {c.broker: (c.last_epoch, c.log_end) for c in self.candidates}
-        return Fence(self.topic_id, self.leader_epoch, self.replicas, logs)
 
     def candidate(self, broker: int) -> PlanCandidate | None:
         """The candidate on ``broker``, or None where that broker has no replica or did not answer."""

@@ -119,7 +119,7 @@ def _gap(row: PlanRow | BareRow, survey: Survey) -> int | Unknown:
     """How far the leader's log, as it is, falls short of its fence."""
     leader = survey.state.leader
     if isinstance(row, BareRow):
-        return Unknown(Why.NOT_OFFERED, "a bare file has no fences")
+        return Unknown(Why.NOT_OFFERED, "a bare file has no preconditions")
     if survey.state.offline:
         return 0
     candidate, log = row.candidate(leader), survey.log(leader)

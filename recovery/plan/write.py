@@ -35,7 +35,7 @@ def to_json(plan: Plan) -> str:
 
 
 def bare_json(bare: BarePlan) -> str:
-    """The recovery tool's own output file: no fences, nothing but the leaders."""
+    """The recovery tool's own output file: no preconditions, nothing but the leaders."""
     rows = (
         f'{{"topic": {_text(row.tp.topic)}, "partition": {row.tp.partition}, "designatedLeader": {row.leader}}}'
         for row in bare.rows
@@ -94,6 +94,8 @@ def _row_fields(row: PlanRow) -> Iterator[str]:
     yield f'"successor": {"null" if successor is None else successor.broker}'
     if row.other_ranking_leader is not None:
         yield f'"otherRankingLeader": {row.other_ranking_leader}'
+    if row.clean_electors:
+        yield f'"cleanElectors": {[*row.clean_electors]}'
     if row.unanswered:
         silent = (
             f'{{"broker": {broker}, "standing": "{standing.value}"}}' for broker, standing in row.unanswered

@@ -10,7 +10,7 @@ from textual.widgets import Input
 
 from console.planfile import read
 from recovery.model import TopicPartition
-from recovery.plan.compare import Now
+from recovery.plan.judgement import RowDecision
 from recovery.plan.values import Plan
 from recovery.strategy import Strategy
 from tests.console.faults import passes
@@ -85,7 +85,7 @@ async def test_a_plan_that_became_stale_stands_out_and_is_not_applied(home: Path
         await robot.press("o")
         await robot.answers("mine.json")
         await robot.hears("beside the cluster of now")
-        assert robot.session.draft.checks[PAYMENTS].now is Now.ONLINE
+        assert robot.session.draft.checks[PAYMENTS].decision is RowDecision.ALREADY_ONLINE
         await robot.arms()
         await robot.press("X")
         await robot.hears("no row of the plan is left")

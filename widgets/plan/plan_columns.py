@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from recovery.loss import Loss
 from recovery.model import Standing, TopicPartition
-from recovery.plan.compare import Now, RowCheck
+from recovery.plan.judgement import Judgement, RowDecision
 from recovery.plan.values import NotElected, PlanRow
 from recovery.plan.verify import RowState
 from recovery.strategy import DecisionKind
@@ -20,7 +20,7 @@ class PlannedRow(NamedTuple):
     """A partition of the plan with all that is known of it; ``row`` is a NotElected where nobody is elected."""
 
     row: PlanRow | NotElected
-    check: RowCheck | None
+    check: Judgement | None
     edited: bool
     outcome: RowOutcome | None
     state: RowState | None
@@ -39,12 +39,13 @@ class PlannedRow(NamedTuple):
         return self.check is not None and not self.check.holds
 
 
-_NOW_WORDS = {
-    Now.TRUE: "still true",
-    Now.STALE: "STALE",
-    Now.ONLINE: "already online",
-    Now.NOT_ELECTABLE: "NOT ELECTABLE",
-    Now.UNANSWERED: "NO ANSWER",
+_DECISION_WORDS = {
+    RowDecision.SEND: "still true",
+    RowDecision.STALE: "STALE",
+    RowDecision.ALREADY_ONLINE: "already online",
+    RowDecision.OTHER_LEADER: "OTHER LEADER",
+    RowDecision.TRY_AGAIN: "TRY AGAIN",
+    RowDecision.NOT_POSSIBLE: "NOT POSSIBLE",
 }
 
 
@@ -56,7 +57,7 @@ def status(row: PlannedRow) -> str:
         return (
             "online" if row.row.verdict is DecisionKind.ALREADY_ONLINE else f"not elected: {row.row.verdict}"
         )
-    return "not compared" if row.check is None else _NOW_WORDS[row.check.now]
+    return "not compared" if row.check is None else _DECISION_WORDS[row.check.decision]
 
 
 def status_tone(row: PlannedRow) -> Tone:
@@ -66,7 +67,7 @@ def status_tone(row: PlannedRow) -> Tone:
         return Tone.DIM
     if row.check.holds:
         return Tone.GOOD
-    return Tone.INFO if row.check.now is Now.ONLINE else Tone.BAD
+    return Tone.INFO if row.check.decision is RowDecision.ALREADY_ONLINE else Tone.BAD
 
 
 def leader(row: PlannedRow) -> str:

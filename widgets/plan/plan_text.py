@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from itertools import islice
 
-from recovery.plan.compare import Now
 from recovery.plan.election_requests import requests
+from recovery.plan.judgement import RowDecision
 from recovery.plan.review import Summary
 from recovery.plan.values import Plan, PlanRow
 from widgets.plan.candidate_choices import choice_lines, choices, in_plan
@@ -56,6 +56,9 @@ def summary(view: PlanView, told: Summary | None, width: int) -> list[Line]:
     return [*lines, *_compared(view, width), *_progress(view, width)]
 
 
+_HARMLESS = (RowDecision.SEND, RowDecision.ALREADY_ONLINE)
+
+
 def _compared(view: PlanView, width: int) -> list[Line]:
     if view.outcomes:
         words = Counter(outcome.word for outcome in view.outcomes.values())
@@ -64,9 +67,9 @@ def _compared(view: PlanView, width: int) -> list[Line]:
         return fold(line(Piece(f"  came to: {told}", Tone.BAD if failed else Tone.GOOD)), width, "  ")
     if not view.checks:
         return []
-    counts = Counter(check.now for check in view.checks.values())
-    told = ", ".join(f"{counts[now]:,} {now}" for now in Now if counts[now])
-    moved = sum(counts[now] for now in (Now.STALE, Now.NOT_ELECTABLE, Now.UNANSWERED))
+    counts = Counter(check.decision for check in view.checks.values())
+    told = ", ".join(f"{counts[one]:,} {one}" for one in RowDecision if counts[one])
+    moved = sum(counts[one] for one in RowDecision if one not in _HARMLESS)
     return fold(line(Piece(f"  now: {told}", Tone.BAD if moved else Tone.GOOD)), width, "  ")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from recovery.model import TopicPartition
-from recovery.plan.compare import RowCheck
+from recovery.plan.judgement import Judgement
 from recovery.plan.values import Plan
 from recovery.plan.verify import RowState
 
@@ -37,7 +37,7 @@ class PlanView:
     """
 
     plan: Plan | None
-    checks: Mapping[TopicPartition, RowCheck] = field(default_factory=dict)
+    checks: Mapping[TopicPartition, Judgement] = field(default_factory=dict)
     edited: frozenset[TopicPartition] = frozenset()
     file: str | None = None
     digest: str = ""

@@ -12,7 +12,7 @@ from backends.base.protocol import Recorder
 from backends.live.electing.controls import Controls, Refusal
 from backends.live.electing.recording import answered, failed, may_pass, record, surely_not_done
 from backends.live.electing.restoring import put_back
-from recovery.fences import Fence, blocked_by_last_known_leader, needs_reorder, state_changed
+from recovery.assignment_order import blocked_by_last_known_leader, needs_reorder, state_changed
 from recovery.model import PartitionState, Standing, TopicPartition, Unknown, Why
 from recovery.standing import standing
 
@@ -119,8 +119,7 @@ class Batch:
             else:
                 self._end(row, Outcome.ALREADY_ONLINE, f"led by {state.leader}", state)
             return
-        fence = Fence(row.topic_id, row.leader_epoch, row.replicas, row.candidate_logs)
-        stale = state_changed(fence, state)
+        stale = state_changed(row, state)
         stale = stale or ("a reassignment is in progress" if reassigning else None)
         stale = stale or next((what for what in changed.values() if isinstance(what, str)), None)
         if stale:

@@ -27,9 +27,9 @@ from backends.simulator.operator_messages import (
     ReassignmentsListed,
     ReplicaLogInfos,
 )
+from recovery.assignment_order import state_changed
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.controller.transition_targets import ElectionKind as Kind
-from recovery.fences import Fence, state_changed
 from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
 from recovery.standing import standing
 
@@ -281,8 +281,7 @@ def _stale(
     state: PartitionState,
     logs: Mapping[tuple[TopicPartition, int], tuple[int | None, int]],
 ) -> str | None:
-    fence = Fence(row.topic_id, row.leader_epoch, row.replicas, row.candidate_logs)
-    changed = state_changed(fence, state)
+    changed = state_changed(row, state)
     if changed is not None:
         return changed
     for candidate, (epoch, end) in row.candidate_logs.items():

@@ -10,8 +10,8 @@ from typing import TypeVar
 from console.app.session.outcome import outcomes_of
 from console.operations.election_batches import Elected
 from recovery.model import TopicPartition
-from recovery.plan.compare import RowCheck
 from recovery.plan.edit import with_leader
+from recovery.plan.judgement import Judgement
 from recovery.plan.values import Header, Plan, PlanError, PlanRow
 from recovery.plan.verify import RowState
 from recovery.plan.write import digest
@@ -34,7 +34,7 @@ class Draft:
     plan: Plan | None = None
     file: Path | None = None
     edited: frozenset[TopicPartition] = frozenset()
-    checks: Mapping[TopicPartition, RowCheck] = field(default_factory=dict)
+    checks: Mapping[TopicPartition, Judgement] = field(default_factory=dict)
     states: Mapping[TopicPartition, RowState] = field(default_factory=dict)
     outcomes: Mapping[TopicPartition, RowOutcome] = field(default_factory=dict)
     digest: str = ""
@@ -93,7 +93,7 @@ def without(draft: Draft, partitions: Collection[TopicPartition], header: Header
     return _changed(draft, Plan(header, rows, left), gone, draft.edited - gone)
 
 
-def compared(draft: Draft, checks: Iterable[RowCheck]) -> Draft:
+def compared(draft: Draft, checks: Iterable[Judgement]) -> Draft:
     if draft.plan is None:  # it was given up while it was compared
         return draft
     return replace(draft, checks={check.tp: check for check in checks})
@@ -105,7 +105,7 @@ def verified(draft: Draft, states: Iterable[RowState]) -> Draft:
     return replace(draft, states={state.tp: state for state in states})
 
 
-def applied(draft: Draft, checks: Iterable[RowCheck], elected: Elected | None) -> Draft:
+def applied(draft: Draft, checks: Iterable[Judgement], elected: Elected | None) -> Draft:
     """What came of applying it: what was refused, and how each election ended."""
     if draft.plan is None:
         return draft

@@ -8,18 +8,20 @@ from backends.base.answers import Outcome
 from console.operations.election_batches import Elected
 from console.operations.recovery_result import failure_text
 from recovery.model import TopicPartition
-from recovery.plan.compare import Now, RowCheck
+from recovery.plan.judgement import Judgement, RowDecision
 from widgets.plan import RowOutcome
 
 
-def outcomes_of(checks: Iterable[RowCheck], elected: Elected | None) -> Mapping[TopicPartition, RowOutcome]:
+def outcomes_of(checks: Iterable[Judgement], elected: Elected | None) -> Mapping[TopicPartition, RowOutcome]:
     """Every row that was to be applied: elected, online already, refused, or failed."""
     found: dict[TopicPartition, RowOutcome] = {}
     for check in checks:
-        if check.now is Now.ONLINE:
+        if check.decision is RowDecision.ALREADY_ONLINE:
             found[check.tp] = RowOutcome(True, "online", f"already online: {check.detail}; nothing was sent")
         elif not check.holds:
-            found[check.tp] = RowOutcome(False, "refused", f"{check.now}: {check.detail}; nothing was sent")
+            found[check.tp] = RowOutcome(
+                False, "refused", f"{check.decision}: {check.detail}; nothing was sent"
+            )
     for result in () if elected is None else elected.results:
         election = result.election
         if result.succeeded:

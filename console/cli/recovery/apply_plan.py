@@ -29,7 +29,7 @@ from console.output.apply_report import applied_document, applied_lines, prepare
 from console.paths import unused
 from console.planfile import read
 from console.signals import StopRequest
-from recovery.plan.compare import Now
+from recovery.plan.judgement import RowDecision
 from recovery.plan.values import BarePlan, Plan
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -165,7 +165,9 @@ def _conclude(run: Run, request: Request, applied: Applied) -> int:
     for tp, reason in applied.failures:
         run.screen.say(f"not recovered: {tp}: {reason}")
     # Online or stale, all of it: applying it again would change nothing.
-    nothing_left = applied.elected is None and any(c.now is Now.STALE for c in applied.prepared.refused)
+    nothing_left = applied.elected is None and any(
+        c.decision is RowDecision.STALE for c in applied.prepared.refused
+    )
     if any(check.interrupted for check in applied.prepared.refused):
         run.next("resume", "--plan", str(request.file))
     elif nothing_left:

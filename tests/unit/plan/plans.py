@@ -148,3 +148,9 @@ def plans(draw: st.DrawFn) -> Plan:
             for tp in tps[elected:]
         ),
     )
+
+
+def preconditions(row: PlanRow) -> tuple[object, ...]:
+    """What must still be true when the row's election is sent."""
+    logs = {c.broker: (c.last_epoch, c.log_end) for c in row.candidates}
+    return row.topic_id, row.leader_epoch, row.replicas, logs

@@ -28,6 +28,7 @@ from tests.unit.plan.plans import (
     nobody,
     plan_of,
     plans,
+    preconditions,
     stale_long_tail,
     story,
 )
@@ -96,11 +97,11 @@ def test_an_error_of_several_lines_from_a_broker_still_makes_a_file_that_can_be_
     assert from_json(to_json(plan)) == plan
 
 
-def test_designating_a_lesser_one_keeps_every_fence_and_says_whom_it_passes_over() -> None:
+def test_designating_a_lesser_one_keeps_every_precondition_and_says_whom_it_passes_over() -> None:
     plan = with_leader(story(), ORDERS, 1)
     row, before = plan.rows[0], story().rows[0]
     assert row.order == (1, 2, 3, 4)
-    assert row.fence == before.fence
+    assert preconditions(row) == preconditions(before)
     assert "by hand; 2 ranks best" in row.reason
     assert row.other_ranking_leader is None
     assert plan.rows[1:] == story().rows[1:]
@@ -126,7 +127,7 @@ def test_an_edited_row_has_the_chosen_first_every_replica_once_and_the_silent_la
             assert sorted(changed.order) == sorted(row.replicas)
             if candidate.broker != row.leader:
                 assert changed.order[len(changed.order) - len(row.silent) :] == row.silent
-            assert changed.fence == row.fence
+            assert preconditions(changed) == preconditions(row)
 
 
 @pytest.mark.parametrize(
@@ -150,12 +151,12 @@ def test_a_row_that_nobody_leads_cannot_be_given_a_leader() -> None:
         with_leader(story(), TopicPartition("other", 0), 1)
 
 
-def test_a_bare_file_is_asked_afresh_and_gets_its_fences() -> None:
+def test_a_bare_file_is_asked_afresh_and_gets_its_preconditions() -> None:
     bare = BarePlan((BareRow(ORDERS, 1), BareRow(TopicPartition("audit", 0), 1)))
     plan = plan_of_bare(HEADER, bare, [stale_long_tail(), equal_logs()])
     assert [(row.tp.topic, row.leader) for row in plan.rows] == [("orders", 1), ("audit", 1)]
     assert plan.rows[0].order == (1, 2, 3, 4)
-    assert plan.rows[0].fence == story().rows[0].fence
+    assert preconditions(plan.rows[0]) == preconditions(story().rows[0])
 
 
 def test_a_bare_row_that_cannot_be_elected_is_said_and_nobody_takes_its_place() -> None:

@@ -1,37 +1,33 @@
-"""What must still be true when a designated election is sent (design: "fence"), row by row."""
+"""Designated elections by the order of an assignment: when it must be rewritten, and when that cannot help.
+
+Kafka's unclean election takes the first electable replica in assignment order where ISR and ELR offer nobody.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Protocol
 
 from recovery.model import PartitionState, Standing
 
 
-class Fence(NamedTuple):
-    """The state that a choice was made on: the partition's, and each candidate's log.
-
-    ``candidate_logs`` maps broker to (epoch of the last record or None where the ranking did not need it,
-    log end offset).
-    """
-
-    topic_id: str
-    leader_epoch: int
-    replicas: tuple[int, ...]
-    candidate_logs: Mapping[int, tuple[int | None, int]]
+class _Planned(Protocol):
+    @property
+    def topic_id(self) -> str: ...
+    @property
+    def replicas(self) -> tuple[int, ...]: ...
+    @property
+    def leader_epoch(self) -> int: ...
 
 
-def state_changed(fence: Fence, state: PartitionState) -> str | None:
-    """Why the partition is no longer the one that was looked at, in one line; None while it is.
-
-    An online partition is not judged here: whoever leads it now, there is nothing to elect.
-    """
-    if state.topic_id != fence.topic_id:
-        return f"the topic was deleted and made again (id {state.topic_id}, was {fence.topic_id})"
-    if state.replicas != fence.replicas:
-        return f"the assignment is {list(state.replicas)}, was {list(fence.replicas)}"
-    if state.leader_epoch != fence.leader_epoch:
-        return f"the leader epoch is {state.leader_epoch}, was {fence.leader_epoch}"
+def state_changed(row: _Planned, state: PartitionState) -> str | None:
+    """Why the partition is no longer the one that was looked at, in one line; None while it is."""
+    if state.topic_id != row.topic_id:
+        return f"the topic was deleted and made again (id {state.topic_id}, was {row.topic_id})"
+    if state.replicas != row.replicas:
+        return f"the assignment is {list(state.replicas)}, was {list(row.replicas)}"
+    if state.leader_epoch != row.leader_epoch:
+        return f"the leader epoch is {state.leader_epoch}, was {row.leader_epoch}"
     return None
 
 

@@ -1,32 +1,14 @@
-"""The rules that keep a designated election from being sent."""
+"""When an assignment is reordered for an election, and when no order helps."""
 
 from __future__ import annotations
 
 import pytest
 
-from recovery.fences import Fence, blocked_by_last_known_leader, needs_reorder, state_changed
+from recovery.assignment_order import blocked_by_last_known_leader, needs_reorder
 from recovery.model import PartitionState, Standing
 
 ELECTABLE, FENCED = Standing.ELECTABLE, Standing.FENCED
 STATE = PartitionState("t", 0, "id", -1, 7, (1, 2, 3), (), (), (3,), (3,))
-FENCE = Fence("id", 7, (1, 2, 3), {})
-
-
-def test_a_partition_that_is_as_it_was_has_not_changed() -> None:
-    assert state_changed(FENCE, STATE) is None
-
-
-@pytest.mark.parametrize(
-    ("state", "why"),
-    [
-        (STATE._replace(topic_id="other"), "the topic was deleted and made again (id other, was id)"),
-        (STATE._replace(replicas=(1, 2, 4)), "the assignment is [1, 2, 4], was [1, 2, 3]"),
-        (STATE._replace(replicas=(2, 1, 3)), "the assignment is [2, 1, 3], was [1, 2, 3]"),
-        (STATE._replace(leader_epoch=8), "the leader epoch is 8, was 7"),
-    ],
-)
-def test_what_changed_is_said(state: PartitionState, why: str) -> None:
-    assert state_changed(FENCE, state) == why
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,58 @@
+"""What another leader lacks of the log that a plan chose."""
+
+from __future__ import annotations
+
+from recovery.loss import count, union
+from recovery.model import EpochSpan, Lineage, Survey, Unknown, Why
+from recovery.plan.values import PlanCandidate, PlanRow
+
+
+def lost_of_planned_log(row: PlanRow, survey: Survey) -> int | Unknown:
+    """How many offsets of the chosen log, as it was planned, the present leader does not hold: at least so many.
+
+    Told from the leader's epoch lineage where it reaches down to the chosen log's last epoch. Otherwise from the
+    plan, if this is the first leader since the plan was made: without a leader its log could not change.
+    """
+    state, chosen = survey.state, row.candidate(row.leader)
+    if chosen is None or chosen.last_epoch is None:
+        return Unknown(
+            Why.NOT_ANSWERED, f"the plan does not hold the last epoch of broker {row.leader}'s log"
+        )
+    then = row.candidate(state.leader)
+    log = survey.log(state.leader)
+    if log is not None and isinstance(log.lineage, Lineage):
+        older = [span for span in log.lineage.spans if span.epoch <= chosen.last_epoch]
+        if older and older[-1].epoch == chosen.last_epoch:
+            return max(0, chosen.log_end - older[-1].end)
+        if older:
+            # It holds no record of the chosen log's last epoch.
+            return max(1, _planned_loss(then, chosen))
+    if then is not None and state.leader_epoch == row.leader_epoch + 1:
+        return _planned_loss(then, chosen)
+    return Unknown(Why.NOT_ANSWERED, f"the log of broker {state.leader} is not known far enough down")
+
+
+def _planned_loss(elected: PlanCandidate | None, chosen: PlanCandidate) -> int:
+    """What the chosen log holds and the elected one did not: the loss of one choice without that of the other."""
+    if elected is None:
+        return 0
+    kept_by_neither = {*chosen.loss.tail, *chosen.loss.head}
+    lost = union((*elected.loss.tail, *elected.loss.head))
+    return sum(count(_without(span, kept_by_neither)) for span in lost)
+
+
+def _without(span: EpochSpan, others: set[EpochSpan]) -> list[EpochSpan]:
+    """The parts of ``span`` that none of ``others`` of the same epoch covers."""
+    left = [span]
+    for other in others:
+        if other.epoch != span.epoch:
+            continue
+        cut: list[EpochSpan] = []
+        for epoch, start, end in left:
+            pieces = (
+                EpochSpan(epoch, start, min(end, other.start)),
+                EpochSpan(epoch, max(start, other.end), end),
+            )
+            cut.extend(piece for piece in pieces if piece.start < piece.end)
+        left = cut
+    return left

@@ -1,0 +1,96 @@
+"""The judgement of a row before its election is sent, case by case (judgement_cases.yaml)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from recovery.model import PartitionState, Replica, ReplicaLog, Standing, Survey, Unknown
+from recovery.plan.edit import led_by
+from recovery.plan.judgement import NATIVE, ElectionMeans, Reason, RowDecision, judge
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
+from tests.unit.plan.plans import HEADER, plan_of
+from tests.unit.recovery.surveys import NO_READ, SILENT, log
+
+FILE = yaml.safe_load((Path(__file__).parent / "judgement_cases.yaml").read_text(encoding="utf-8"))
+INCIDENT: Mapping[str, Any] = FILE["incident"]
+CASES: list[dict[str, Any]] = FILE["cases"]
+UNKNOWN = {"silent": SILENT, "denied": NO_READ}
+MEANS = {
+    "native": NATIVE,
+    "by order": ElectionMeans(by_order=True),
+    "by order before 4.1": ElectionMeans(by_order=True, blocks_on_last_known=True),
+}
+
+
+def partition(changes: Mapping[str, Any]) -> Survey:
+    """The incident with those changes, as a survey sees it."""
+    told = {**INCIDENT, **changes}
+    logs = {**INCIDENT["logs"], **changes.get("logs", {})}
+    standings: Mapping[int, str] = told["standings"]
+    replicas = tuple(
+        Replica(broker, Standing(standings.get(broker, "electable")), replica_log(logs.get(broker, "silent")))
+        for broker in told["replicas"]
+    )
+    state = PartitionState(
+        "orders",
+        0,
+        told.get("topic id", "id"),
+        told["leader"],
+        told["epoch"],
+        tuple(told["replicas"]),
+        tuple(told["isr"]),
+        None if told["elr"] is None else tuple(told["elr"]),
+        tuple(told.get("last known elr", ())),
+        tuple(replica.broker for replica in replicas if not replica.electable),
+    )
+    reassigning = told.get("reassigning", False)
+    return Survey(state, replicas, 2, UNKNOWN.get(reassigning, reassigning))
+
+
+def replica_log(what: str | list[list[int]]) -> ReplicaLog | Unknown:
+    return UNKNOWN[what] if isinstance(what, str) else log(*(tuple(span) for span in what))  # type: ignore[arg-type]
+
+
+def planned(case: Mapping[str, Any], ranking: Ranking) -> PlanRow:
+    (row,) = plan_of(partition(case.get("then", {})), header=replace(HEADER, ranking=ranking)).rows
+    return led_by(row, case["designated"], ranking) if "designated" in case else row
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_every_case_is_judged_as_the_table_says(case: Mapping[str, Any]) -> None:
+    ranking = Ranking(case.get("ranking", "last-record"))
+    now: Survey | Unknown | None = partition(case.get("now", {}))
+    if "state" in case:
+        now = UNKNOWN[case["state"]]
+    found = judge(
+        planned(case, ranking),
+        ranking,
+        None if case.get("gone") else now,
+        MEANS[case.get("means", "native")],
+        order_is_ours=case.get("order is ours", False),
+    )
+    assert (found.decision.value, found.reason.value) == (case["decision"], case["reason"]), found
+    if "lost" in case:
+        assert (None if isinstance(found.lost, Unknown) else found.lost) == case["lost"], found
+    assert found.holds == (found.decision is RowDecision.SEND)
+    assert bool(found.detail) == (not found.holds)
+
+
+def test_every_decision_and_every_reason_has_its_case() -> None:
+    assert {case["decision"] for case in CASES} == {one.value for one in RowDecision}
+    elsewhere = {Reason.CLUSTER_ID, Reason.LOSS, Reason.NEVER_ANSWERED}
+    assert {case["reason"] for case in CASES} == {one.value for one in Reason if one not in elsewhere}
+
+
+def test_a_leader_whose_log_was_never_seen_is_not_elected() -> None:
+    row = plan_of(partition({})).rows[0]._replace(order=(4, 2, 3, 1))
+    back = partition({"standings": {4: "electable"}, "logs": {4: [[2, 0, 1300]]}})
+    found = judge(row, Ranking.LAST_RECORD, back)
+    assert (found.decision, found.reason) == (RowDecision.NOT_POSSIBLE, Reason.NEVER_ANSWERED)
