@@ -29,8 +29,9 @@ class PartitionState(NamedTuple):
 
     ``topic_id`` is Kafka's base64 form. ``elr`` and ``last_known_elr`` are None where the cluster does not
     offer them (KIP-966 is off, or the call is missing): None is "not offered", an empty tuple is "nobody".
-    ``offline_replicas`` are the replicas the controller counts as offline: fenced brokers, brokers in
-    controlled shutdown and failed log dirs.
+    ``offline_replicas`` are the replicas that the answering broker counts as offline: on a fenced or unregistered
+    broker, on one without the listener that was asked, or in a failed log dir. A broker in controlled shutdown
+    cannot be elected and is not among them; only the metadata log tells it (BrokerRegistrationChangeRecord).
     """
 
     topic: str
@@ -114,7 +115,11 @@ class ReplicaLog(NamedTuple):
 
 
 class Standing(StrEnum):
-    """Whether the controller would accept this replica as leader, as far as can be seen from outside."""
+    """Whether the controller would accept this replica as leader, as far as can be seen from outside.
+
+    ELECTABLE includes brokers in controlled shutdown, which the controller does not elect: no request shows them
+    (:attr:`PartitionState.offline_replicas`).
+    """
 
     ELECTABLE = "electable"
     FENCED = "fenced"

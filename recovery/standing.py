@@ -10,9 +10,11 @@ from recovery.model import Broker, PartitionState, Standing
 def standing(state: PartitionState, broker: int, brokers: Mapping[int, Broker]) -> Standing:
     """Whether the controller would take ``broker`` as leader of the partition.
 
-    Unfenced is not enough: the broker must not be in controlled shutdown and the replica's log dir must be
-    online. Both are seen in ``offline_replicas`` only. A broker that is not listed is not registered where
-    the cluster lists fenced brokers too (DescribeCluster v2), and may be either where it does not.
+    Unfenced is not enough: the replica's log dir must be online, which ``offline_replicas`` tells, and the broker
+    must not be in controlled shutdown, which no request tells (the metadata log does). During a rolling restart a
+    replica that is electable here may therefore be passed over: Kafka elects the next in the order, and that leader
+    is reported. A broker that is not listed is not registered where the cluster lists fenced brokers too
+    (DescribeCluster v2), and may be either where it does not.
     """
     listed = brokers.get(broker)
     if listed is None:

@@ -130,6 +130,21 @@ def acceptable_leaders(
     )
 
 
+def offline_replicas(partition: Registration, brokers: Mapping[int, BrokerRegistration]) -> tuple[int, ...]:
+    """The replicas that a broker's metadata calls offline, in assignment order (KRaftMetadataCache).
+
+    Not registered, fenced, or in a log directory that is offline. A broker in controlled shutdown cannot be
+    elected, and is not among them.
+    """
+    return tuple(
+        replica
+        for replica in partition.replicas
+        if replica not in brokers
+        or brokers[replica].fenced
+        or not brokers[replica].online(partition.directory(replica))
+    )
+
+
 def apply(image: ClusterImage, changes: Mapping[TopicPartition, PartitionChange]) -> Effect:
     """``image`` with ``changes`` merged into its partitions."""
     if not changes:

@@ -11,7 +11,7 @@ from backends.simulator import operator_messages as ask
 from backends.simulator.context import DeniedPermissions
 from backends.simulator.messages import Error
 from backends.simulator.partition_table import PartitionTable
-from recovery.controller.cluster_image import ClusterImage, acceptable_leaders
+from recovery.controller.cluster_image import ClusterImage, offline_replicas
 from recovery.controller.registration import Registration
 from recovery.model import PartitionState, TopicPartition
 
@@ -92,9 +92,7 @@ def _offline(image: ClusterImage, partition: Registration, known: Offline) -> tu
     key = (partition.replicas, partition.directories)
     found = known.get(key)
     if found is None:
-        acceptable = acceptable_leaders(partition, image.brokers)
-        found = tuple(broker for broker in partition.replicas if broker not in acceptable)
-        known[key] = found
+        found = known[key] = offline_replicas(partition, image.brokers)
     return found
 
 

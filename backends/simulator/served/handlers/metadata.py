@@ -18,7 +18,7 @@ from backends.simulator.served.entities import Values
 from backends.simulator.served.response_encoding import DescribedPage, pack_described
 from backends.simulator.served.served_call import ServedCall
 from backends.simulator.served.topic_tables import rows_of
-from recovery.controller.cluster_image import ClusterImage, acceptable_leaders
+from recovery.controller.cluster_image import ClusterImage, offline_replicas
 from recovery.controller.registration import Registration
 from recovery.model import NO_LEADER, TopicPartition
 
@@ -93,7 +93,6 @@ def _topic(call: ServedCall, image: ClusterImage, name: str, row: tuple[Registra
 
 
 def _partition(image: ClusterImage, number: int, held: Registration) -> Values:
-    acceptable = acceptable_leaders(held, image.brokers)
     gone = held.leader == NO_LEADER
     return {
         "error_code": ErrorCode.leader_not_available if gone else ErrorCode.none,
@@ -102,7 +101,7 @@ def _partition(image: ClusterImage, number: int, held: Registration) -> Values:
         "leader_epoch": held.leader_epoch,
         "replica_nodes": held.replicas,
         "isr_nodes": held.isr,
-        "offline_replicas": tuple(replica for replica in held.replicas if replica not in acceptable),
+        "offline_replicas": offline_replicas(held, image.brokers),
     }
 
 
