@@ -1,5 +1,5 @@
 """Speed and memory beside Kafka's own tools, on a real cluster (``make bench``); results in ``results.md``.
 
-Whole processes are compared: interleaved in one run on one machine, medians after a warm-up. What is asked and
-sent is checked after each run, so that a side which does less cannot win.
+Whole processes are compared, in turn on one machine, as medians after a warm-up. The result of each run is checked,
+so a side that does less work cannot win.
 """

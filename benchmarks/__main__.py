@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks import bed, picture, planning, recovery
-from benchmarks.machine import described
+from benchmarks import bench_cluster, offline_recovery, plan_speed, status_command
+from benchmarks.machine_info import described
 from benchmarks.measure import BenchmarkError, Side, run
-from benchmarks.profiled import imports, profile
+from benchmarks.profiler import imports, profile
 from benchmarks.report import Target, compared, growth, planned, ratio_of
 from testbed.kafka import KafkaCluster, TestbedError
 from testbed.kafka.jars import DEFAULT_VERSION
@@ -28,7 +28,7 @@ Say = Callable[[str], None]
 
 def main() -> int:
     options = _options()
-    # A terminated benchmark ends its cluster and its files, as an interrupted one does.
+    # A terminated benchmark removes its cluster and files, like an interrupted one.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
     try:
@@ -66,9 +66,9 @@ def _results(parts: Sequence[str], rounds: int, say: Say) -> Iterator[str]:
     with TemporaryDirectory(prefix="ktriage-bench-") as name:
         directory = Path(name)
         if "picture" in parts or "recovery" in parts:
-            with bed.new_cluster(say) as cluster:
-                say(f"making {bed.PARTITIONS:,} partitions")
-                bed.fill(cluster)
+            with bench_cluster.new_cluster(say) as cluster:
+                say(f"making {bench_cluster.PARTITIONS:,} partitions")
+                bench_cluster.fill(cluster)
                 if "picture" in parts:
                     yield from _picture(cluster, rounds, directory, say)
                 if "recovery" in parts:
@@ -77,27 +77,27 @@ def _results(parts: Sequence[str], rounds: int, say: Say) -> Iterator[str]:
             yield from _planning(directory, say)
 
 
-def _compared_whole(rounds: int) -> str:
+def _method(rounds: int) -> str:
     return (
-        f"Whole processes, interleaved, medians of {rounds} rounds after one for warming up;"
-        f" {bed.PARTITIONS:,} partitions of 3 replicas on 3 brokers and 3 controllers, all on this machine."
-        " Java runs with `-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1`, which is its quickest start."
+        f"Whole processes, run in turn, medians of {rounds} rounds after one warm-up;"
+        f" {bench_cluster.PARTITIONS:,} partitions of 3 replicas, 3 brokers and 3 controllers on this machine."
+        " Java runs with `-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1`, its fastest start."
     )
 
 
 def _picture(cluster: KafkaCluster, rounds: int, directory: Path, say: Say) -> Iterator[str]:
     say("the full picture, healthy cluster")
-    sides = picture.measure(cluster, rounds, directory, say)
+    sides = status_command.measure(cluster, rounds, directory, say)
     yield from (
         "",
         "## The full picture",
         "",
         "`ktriage status --output json`: all partitions with ISR, ELR and LastKnownELR, every replica's last epoch"
         " and log end, log dirs, quorum. Java: `TopicCommand --describe` alone.",
-        _compared_whole(rounds),
+        _method(rounds),
         "",
     )
-    target = Target(picture.TARGET)
+    target = Target(status_command.TARGET)
     yield from compared(sides, target)
     arguments = ("status", "--bootstrap-server", cluster.bootstrap(), "--output", "json")
     yield from _why_missed(sides, target, "ktriage", arguments, directory)
@@ -105,24 +105,24 @@ def _picture(cluster: KafkaCluster, rounds: int, directory: Path, say: Say) -> I
 
 def _recovery(cluster: KafkaCluster, rounds: int, directory: Path, say: Say) -> Iterator[str]:
     say("offline partitions to verified leaders")
-    sides = recovery.measure(cluster, rounds, directory, say)
+    sides = offline_recovery.measure(cluster, rounds, directory, say)
     yield from (
         "",
         "## Offline partitions, from start to verified",
         "",
-        f"{bed.PARTITIONS:,} partitions whose only in-sync replica died; of the two survivors the one that stands"
+        f"{bench_cluster.PARTITIONS:,} partitions whose only in-sync replica died; the survivor that is listed"
         " first in every assignment has the shorter log. `kafka-unclean-recovery --all-offline-partitions"
-        " --automated-recovery` looks at every log, saves a plan, reorders, elects the better survivor, reads back,"
-        " restores the order, surveys once more and keeps a journal on disk. Java: `LeaderElectionCommand"
+        " --automated-recovery` reads every log, saves a plan, reorders, elects the better survivor, reads back,"
+        " restores the order, surveys again and writes a journal to disk. Java: `LeaderElectionCommand"
         " --election-type unclean`, which elects the first live replica, here the wrong one.",
-        _compared_whole(rounds),
+        _method(rounds),
         "",
     )
-    target = Target(recovery.TARGET, recovery.AIM)
+    target = Target(offline_recovery.TARGET, offline_recovery.AIM)
     yield from compared(sides, target)
     if ratio_of(sides) > target.ratio:
-        bed.take_offline(cluster)
-    arguments = ("--bootstrap-server", cluster.bootstrap(), *recovery.WORDS)
+        bench_cluster.take_offline(cluster)
+    arguments = ("--bootstrap-server", cluster.bootstrap(), *offline_recovery.WORDS)
     yield from _why_missed(sides, target, "kafka-unclean-recovery", arguments, directory)
 
 
@@ -131,7 +131,7 @@ def _why_missed(
 ) -> Iterator[str]:
     if ratio_of(sides) <= target.ratio:
         return
-    yield from ("", "Where our time went (cProfile, which slows Python itself):", "", "```")
+    yield from ("", "Where our time went (cProfile makes Python slower):", "", "```")
     yield from profile(command, arguments, sys.executable, directory)
     if command == "ktriage":
         yield from imports(command, arguments, sys.executable, directory)
@@ -140,16 +140,16 @@ def _why_missed(
 
 def _planning(directory: Path, say: Say) -> Iterator[str]:
     rows = []
-    for name, (words, _) in planning.SHAPES.items():
+    for name, (words, _) in plan_speed.SHAPES.items():
         for size in SIZES:
             say(f"planning: {words}, {size:,} partitions")
-            argv = (sys.executable, "-m", "benchmarks.planning", str(size), name)
+            argv = (sys.executable, "-m", "benchmarks.plan_speed", str(size), name)
             rows.append((words, size, json.loads(run(argv, directory).stdout)))
     yield from (
         "",
         "## Ranking, loss and planning alone",
         "",
-        "In memory, 3 replicas a partition, every log a value of its own; CPU time. Making the plan counts the loss"
+        "In memory, 3 replicas for each partition, every log a separate value; CPU time. The plan includes the loss"
         " of every candidate.",
         "",
     )
@@ -157,7 +157,7 @@ def _planning(directory: Path, say: Say) -> Iterator[str]:
     yield ""
     small, large = SIZES
     for (words, _, few), (_, _, many) in zip(rows[::2], rows[1::2], strict=True):
-        yield f"- {words}: {large // small} times the partitions take {growth(few, many):.1f} times as long."
+        yield f"- {words}: {large // small} times the partitions take {growth(few, many):.1f} times the time."
 
 
 if __name__ == "__main__":

@@ -12,13 +12,13 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-CHILD = Path(__file__).with_name("child.py")
+LAUNCHER = Path(__file__).with_name("timed_process.py")
 ROOT = Path(__file__).parent.parent
 LIMIT_SECONDS = 300
 
 
 class BenchmarkError(Exception):
-    """The benchmark cannot go on; one line."""
+    """Why the benchmark cannot continue, in one line."""
 
 
 class Measured(NamedTuple):
@@ -33,7 +33,7 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is run. ``check`` raises BenchmarkError where a process did not do its work."""
+    """What to run. ``check`` raises BenchmarkError if the process did not do its work."""
 
     name: str
     argv: tuple[str, ...]
@@ -69,20 +69,20 @@ class Side(NamedTuple):
 
 
 def run(argv: Sequence[str], directory: Path) -> Measured:
-    """Run it once. Raises BenchmarkError where it fails or hangs."""
+    """Runs the command once. Raises BenchmarkError if it fails or hangs."""
     out, err = directory / "stdout", directory / "stderr"
-    launcher = (sys.executable, "-I", "-S", str(CHILD), str(out), str(err), *argv)
-    told = _launch(launcher, directory, argv[0])
-    seconds, cpu, peak_kib, status = told.split()
+    launcher = (sys.executable, "-I", "-S", str(LAUNCHER), str(out), str(err), *argv)
+    printed = _launch(launcher, directory, argv[0])
+    seconds, cpu, peak_kib, status = printed.split()
     if int(status) != 0:
-        said = (err.read_text(errors="replace") or out.read_text(errors="replace"))[-2000:]
-        raise BenchmarkError(f"{' '.join(argv[:3])} … ended with status {status}\n{said}")
+        output = (err.read_text(errors="replace") or out.read_text(errors="replace"))[-2000:]
+        raise BenchmarkError(f"{' '.join(argv[:3])} … ended with status {status}\n{output}")
     text, errors = out.read_text(errors="replace"), err.read_text(errors="replace")
     return Measured(float(seconds), float(cpu), int(peak_kib) * 1024, text, errors)
 
 
 def _launch(launcher: Sequence[str], directory: Path, name: str) -> str:
-    """What the launcher tells. Whatever happens, it and its child are gone afterwards."""
+    """What the launcher prints. The launcher and its child are always gone afterwards."""
     process = subprocess.Popen(
         launcher,
         env=environment(directory),
@@ -93,7 +93,7 @@ def _launch(launcher: Sequence[str], directory: Path, name: str) -> str:
         start_new_session=True,
     )
     try:
-        told, problem = process.communicate(timeout=LIMIT_SECONDS)
+        printed, problem = process.communicate(timeout=LIMIT_SECONDS)
     except subprocess.TimeoutExpired:
         raise BenchmarkError(f"{name} did not end within {LIMIT_SECONDS} s") from None
     finally:
@@ -102,16 +102,16 @@ def _launch(launcher: Sequence[str], directory: Path, name: str) -> str:
             process.wait()
     if process.returncode != 0:
         raise BenchmarkError(f"{name} could not be started: {problem.strip()}")
-    return told
+    return printed
 
 
 def environment(directory: Path) -> dict[str, str]:
-    """What both sides see: no settings of this Python, and no state of the user's."""
-    kept = {
+    """The environment of both sides: without this Python's settings and the user's ktriage state."""
+    inherited = {
         key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "XDG_", "KAFKA_"))
     }
     return {
-        **kept,
+        **inherited,
         "PYTHONPATH": str(ROOT),
         "XDG_STATE_HOME": str(directory / "state"),
         "XDG_CONFIG_HOME": str(directory / "config"),
@@ -125,7 +125,7 @@ def side_by_side(
     say: Callable[[str], None],
     prepare: Callable[[], None] = lambda: None,
 ) -> tuple[Side, ...]:
-    """A B A B …, the first round of each for warming up; ``prepare`` comes before every single run."""
+    """Runs A B A B …; the first round warms up and does not count. ``prepare`` runs before each command."""
     taken: dict[str, list[Measured]] = {command.name: [] for command in commands}
     for number in range(rounds + 1):
         for command in commands:

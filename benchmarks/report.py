@@ -11,12 +11,12 @@ MIB = 2**20
 
 
 class Target(NamedTuple):
-    """At most ``ratio`` of the other side's wall time; ``aim`` where something better is hoped for."""
+    """At most ``ratio`` times the other side's wall time; ``aim`` is a better value that we want to reach."""
 
     ratio: float
     aim: float | None = None
 
-    def judged(self, ratio: float) -> str:
+    def verdict(self, ratio: float) -> str:
         """One sentence with the figure, the target and whether it was met."""
         wanted = f"target: at most {self.ratio:g}" + (f", aim {self.aim:g}" if self.aim else "")
         if ratio > self.ratio:
@@ -42,24 +42,25 @@ def compared(sides: Sequence[Side], target: Target) -> Iterator[str]:
             f" | {f.cpu:.2f} s | {f.peak / MIB:.0f} MiB |"
         )
     yield ""
-    yield target.judged(ratio_of(sides))
+    yield target.verdict(ratio_of(sides))
 
 
 def planned(rows: Iterable[tuple[str, int, Mapping[str, float]]]) -> Iterator[str]:
     """A table of ranking, loss and planning: shape, partitions, and seconds and bytes by name."""
-    yield "| logs | partitions | decide | loss of the choice | make the plan | peak memory | of it the surveys |"
+    yield "| logs | partitions | decide | loss of the choice | make the plan | peak memory | surveys alone |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
-    for shape, partitions, told in rows:
+    for shape, partitions, figures in rows:
         yield (
-            f"| {shape} | {partitions:,} | {told['decide']:.2f} s | {told['loss']:.2f} s | {told['plan']:.2f} s"
-            f" | {told['peak'] / MIB:.0f} MiB | {told['peak_of_surveys'] / MIB:.0f} MiB |"
+            f"| {shape} | {partitions:,}"
+            f" | {figures['decide']:.2f} s | {figures['loss']:.2f} s | {figures['plan']:.2f} s"
+            f" | {figures['peak'] / MIB:.0f} MiB | {figures['peak_of_surveys'] / MIB:.0f} MiB |"
         )
 
 
 def growth(small: Mapping[str, float], large: Mapping[str, float]) -> float:
     """How many times longer the large one took, all three steps together."""
 
-    def seconds(told: Mapping[str, float]) -> float:
-        return told["decide"] + told["loss"] + told["plan"]
+    def seconds(figures: Mapping[str, float]) -> float:
+        return figures["decide"] + figures["loss"] + figures["plan"]
 
     return seconds(large) / seconds(small)

@@ -1,7 +1,7 @@
-"""``make demo-kafka``: the stale long tail on a real Kafka, recovered before the user's eyes.
+"""``make demo-kafka``: an incident on a real Kafka and its recovery.
 
-Everything is real: the brokers, the SIGKILLs, the commands (they are the ones that the README shows) and the
-consumer that reads back what is left. Without a terminal the story is played as text and ends.
+Everything is real: the brokers, the SIGKILLs, the commands (the same as in README) and the consumer that reads the
+result. Without a terminal the demo prints its text and ends.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ TOPIC = "orders"
 WIDTH = 88
 
 
-class Stage:
-    """Where the story is told: headings, paragraphs, steps, and real commands with what they print."""
+class DemoOutput:
+    """Prints headings, paragraphs and steps; runs commands and shows their output."""
 
     def __init__(self, clock: Callable[[], float], terminal: bool) -> None:
         self._clock = clock
@@ -34,7 +34,7 @@ class Stage:
         bold, plain = ("\033[1m", "\033[0m") if self._terminal and "NO_COLOR" not in os.environ else ("", "")
         print(f"\n{bold}{text}{plain}\n{'─' * len(text)}", flush=True)
 
-    def tell(self, text: str) -> None:
+    def paragraph(self, text: str) -> None:
         print(textwrap.fill(" ".join(text.split()), WIDTH), flush=True)
 
     def step(self, text: str) -> None:
@@ -42,16 +42,16 @@ class Stage:
 
     @property
     def interactive(self) -> bool:
-        """Whether somebody is there who can press a key."""
+        """Whether a user can press a key."""
         return self._terminal and sys.stdin.isatty()
 
     def wait(self, what: str) -> None:
-        """On a terminal the reader decides when it goes on."""
+        """On a terminal, waits for Enter."""
         if self.interactive:
             input(f"\n[Enter] {what} ")
 
     def command(self, *words: str, state: Path) -> int:
-        """Runs ``ktriage WORDS…`` as a user would, and shows both; returns its exit status."""
+        """Shows and runs ``ktriage WORDS…`` as a user would; returns its exit status."""
         print(f"\n$ ktriage {' '.join(words)}", flush=True)
         program = Path(sys.executable).with_name("ktriage")
         environment = {**os.environ, "XDG_STATE_HOME": str(state)}
@@ -62,42 +62,45 @@ class Stage:
         return ended.returncode
 
 
-def story(cluster: KafkaCluster, stage: Stage) -> int:
-    """The incident, the two rankings, the recovery and the proof; returns the exit status."""
+def play(cluster: KafkaCluster, output: DemoOutput) -> int:
+    """The incident, the replicas' logs, the recovery and the proof; returns the exit status."""
     connection = ("--bootstrap-server", cluster.bootstrap().split(",")[0])
     state = Path(cluster.directory) / "state"
-    cluster.traffic.create_topic(TOPIC, [[1, 2, 3]], {"min.insync.replicas": "2"})
-    stage.heading("The incident: every in-sync replica dies, one after another")
-    incident = stale_long_tail(cluster, TOPIC, 0, stage.step)
-    stage.wait("look at the logs that are left")
+    cluster.client.create_topic(TOPIC, [[1, 2, 3]], {"min.insync.replicas": "2"})
+    output.heading("The incident: every in-sync replica dies, one after another")
+    incident = stale_long_tail(cluster, TOPIC, 0, output.step)
+    output.wait("see the logs of the replicas")
 
-    stage.heading("What each surviving replica holds")
-    stage.command("replicas", *connection, "--all-offline-partitions", state=state)
-    stage.tell(
-        """Broker 1 has the longest log, 1,500 records: but its last 500 are of epoch 0, taken by a leader
-        that died. Broker 2 has 1,300: its last 300 are of epoch 2, newer, and acknowledged with acks=all.
-        A choice by length, or whoever comes first, takes broker 1 and destroys them."""
+    output.heading("What each surviving replica holds")
+    output.command("replicas", *connection, "--all-offline-partitions", state=state)
+    output.paragraph(
+        """Broker 1 has the longest log, 1,500 records. But its last 500 are of epoch 0, written by a leader
+        that then died. Broker 2 has 1,300 records: its last 300 are of epoch 2, newer, and acknowledged with
+        acks=all. A choice by length, or of the first replica in the assignment, elects broker 1 and destroys
+        those 300 records."""
     )
-    stage.heading("The recovery")
-    status = recovered(cluster, connection, stage, state)
+    output.heading("The recovery")
+    status = recover(cluster, connection, output, state)
     if status != 0:
         return status
-    stage.heading("The proof: a consumer reads the partition from its beginning")
+    output.heading("The proof: a consumer reads the partition from the beginning")
     cluster.node(incident.dead[0]).start()
-    cluster.observe.wait_isr(TOPIC, 0, [1, 2, 3])
-    stage.step(f"broker {incident.dead[0]} is back too, and all three replicas are in sync again")
-    return proof(cluster, incident, stage)
+    cluster.metadata.wait_isr(TOPIC, 0, [1, 2, 3])
+    output.step(f"broker {incident.dead[0]} is back too; all three replicas are in sync again")
+    return proof(cluster, incident, output)
 
 
-def recovered(cluster: KafkaCluster, connection: tuple[str, ...], stage: Stage, state: Path) -> int:
-    """By hand in the console where there is a terminal; by the command where there is none, or nobody did it."""
-    if stage.interactive:
-        stage.wait("open the console on this cluster, and recover it by hand; q leaves it")
-        stage.command(*connection, "--guide", state=state)
-        if cluster.observe.partitions(TOPIC)[0].leader != NO_LEADER:
+def recover(cluster: KafkaCluster, connection: tuple[str, ...], output: DemoOutput, state: Path) -> int:
+    """By hand in the console on a terminal; otherwise, or if the user did not recover it, by the command."""
+    if output.interactive:
+        output.wait(
+            "open the console on this cluster and recover the partition by hand; q leaves the console"
+        )
+        output.command(*connection, "--guide", state=state)
+        if cluster.metadata.partitions(TOPIC)[0].leader != NO_LEADER:
             return 0
-        stage.tell("The partition is still offline: the command does it now.")
-    return stage.command(
+        output.paragraph("The partition is still offline. The command recovers it now.")
+    return output.command(
         "recover",
         *connection,
         "--all-offline-partitions",
@@ -108,36 +111,36 @@ def recovered(cluster: KafkaCluster, connection: tuple[str, ...], stage: Stage, 
     )
 
 
-def proof(cluster: KafkaCluster, incident: Incident, stage: Stage) -> int:
-    """Compares what can be read with what had been acknowledged; 1 where anything acknowledged is missing."""
-    values = {record.value for record in cluster.traffic.consume(TOPIC, 0)}
-    kept = sum(1 for value in incident.promised if value in values)
-    tail = sum(1 for value in incident.unpromised if value in values)
-    stage.step(f"{kept:,} of {len(incident.promised):,} records acknowledged with acks=all are there")
-    stage.step(
-        f"{tail:,} of the {len(incident.unpromised):,} records that only a dead leader had, as was told before"
+def proof(cluster: KafkaCluster, incident: Incident, output: DemoOutput) -> int:
+    """Compares the readable with the acknowledged records; returns 1 if an acknowledged one is missing."""
+    values = {record.value for record in cluster.client.consume(TOPIC, 0)}
+    present = sum(1 for value in incident.acks_all if value in values)
+    tail = sum(1 for value in incident.acks_one if value in values)
+    output.step(f"{present:,} of {len(incident.acks_all):,} records acknowledged with acks=all are there")
+    output.step(
+        f"{tail:,} of the {len(incident.acks_one):,} records that only a dead leader had are there, as announced"
     )
-    if kept != len(incident.promised):
-        what = "unless broker 1 was elected by hand, this is a defect of ktriage"
-        print(f"records that had been acknowledged are missing: {what}", file=sys.stderr)
+    if present != len(incident.acks_all):
+        why = "unless broker 1 was elected by hand, this is a defect of ktriage"
+        print(f"acknowledged records are missing: {why}", file=sys.stderr)
         return 1
-    stage.tell("")
-    stage.tell(
-        """Nothing that Kafka had promised to keep was lost. The same commands work on your cluster:
+    output.paragraph("")
+    output.paragraph(
+        """No record that Kafka acknowledged with acks=all was lost. The same commands work on your cluster:
         .venv/bin/ktriage --help, and docs/ for the runbooks."""
     )
     return 0
 
 
 def main() -> int:
-    stage = Stage(time.monotonic, sys.stdout.isatty())
-    stage.heading("ktriage: a recovery on a real Kafka (3 controllers, 3 brokers, on this machine)")
-    stage.step("starting Kafka 4.3.1 (its jars are fetched the first time)")
+    output = DemoOutput(time.monotonic, sys.stdout.isatty())
+    output.heading("ktriage: a recovery on a real Kafka (3 controllers, 3 brokers, on this machine)")
+    output.step("starting Kafka 4.3.1 (the first run downloads its jars)")
     try:
         with KafkaCluster(ClusterSpec()) as cluster:
-            stage.step(f"the cluster is up at {cluster.bootstrap()}")
-            status = story(cluster, stage)
-            stage.step("stopping the cluster and removing its files")
+            output.step(f"the cluster is up at {cluster.bootstrap()}")
+            status = play(cluster, output)
+            output.step("stopping the cluster, removing its files")
     except TestbedError as error:
         print(f"ktriage demo: {error}", file=sys.stderr)
         return 1

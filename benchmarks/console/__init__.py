@@ -1,1 +1,1 @@
-"""The console on large clusters: first frame, full picture, keys while it refreshes, memory."""
+"""The console on large clusters: first frame, full picture, key latency while it refreshes, memory."""

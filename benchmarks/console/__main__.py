@@ -14,9 +14,9 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks.console import peers, table
-from benchmarks.console.keys import Latencies, latencies
-from benchmarks.console.terminal import COLUMNS, LINES, Opened
+from benchmarks.console import kaskade, table_speed
+from benchmarks.console.key_latency import Latencies, latencies
+from benchmarks.console.terminal import COLUMNS, LINES, ConsoleProcess
 from console.version import version
 
 LARGE = "partitions-200000"
@@ -42,13 +42,13 @@ _ALONE = """\
 import asyncio, resource
 from backends.simulator.adapter import SimulatorBackend
 from console.simulator_backend import scenario
-async def look():
+async def ask_all():
     backend = SimulatorBackend(scenario({name!r}))
     await backend.open()
     found = await backend.partitions()
     await backend.log_dirs()
     return found
-found = asyncio.run(look())
+found = asyncio.run(ask_all())
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 
@@ -66,14 +66,14 @@ class Round(NamedTuple):
 
 
 def measured(scenario: str) -> Round:
-    """Opens the console on the scenario, shows every partition, and moves about in the list."""
+    """Opens the console on the scenario, lists every partition and moves the cursor in the list."""
     with tempfile.TemporaryDirectory() as home:
         (Path(home) / SMALL).write_text(SMALL_SCENARIO, encoding="utf-8")
         return _measured(scenario, Path(home))
 
 
 def _measured(scenario: str, home: Path) -> Round:
-    with Opened((sys.executable, "-m", "console.cli", "--simulate", scenario), home) as console:
+    with ConsoleProcess((sys.executable, "-m", "console.cli", "--simulate", scenario), home) as console:
         first = console.until("READ-ONLY")
         full = console.until(" old")
         asked = time.perf_counter()
@@ -89,7 +89,7 @@ def _measured(scenario: str, home: Path) -> Round:
 
 
 def alone(scenario: str) -> int:
-    """The most memory that the simulator takes by itself for what the console asks."""
+    """The peak memory of the simulator alone for the same questions."""
     done = subprocess.run(
         [sys.executable, "-c", _ALONE.format(name=scenario)], capture_output=True, text=True, check=True
     )
@@ -100,7 +100,7 @@ def lines(small: list[Round], large: list[Round], simulator: int) -> Iterator[st
     yield "# The console"
     yield ""
     yield f"ktriage {version()}, {_machine()}, {time.strftime('%Y-%m-%d')}, {len(large)} rounds, medians."
-    yield f"A terminal of {COLUMNS}x{LINES}; the simulator computes in the same process, on a thread of its own."
+    yield f"A terminal of {COLUMNS}x{LINES}; the simulator runs on a thread of the same process."
     yield "The 200,000-partition scenario has 1,449 partitions offline; every partition is listed."
     yield ""
     yield "| | 200 partitions | 200,000 partitions |"
@@ -113,14 +113,14 @@ def lines(small: list[Round], large: list[Round], simulator: int) -> Iterator[st
         ("key to frame, 95th percentile ms", lambda r: r.keys.at(0.95)),
         ("key to frame while it refreshes, median ms", lambda r: r.refreshing.at(0.5)),
         ("key to frame while it refreshes, 95th percentile ms", lambda r: r.refreshing.at(0.95)),
-        ("most memory, MB", lambda r: r.peak / 1e6),
-        ("bytes in 10 idle seconds, one refresh among them", lambda r: float(r.idle_bytes)),
+        ("peak memory, MB", lambda r: r.peak / 1e6),
+        ("bytes in 10 idle seconds, with one refresh", lambda r: float(r.idle_bytes)),
     ):
         yield f"| {what} | {_median(small, value)} | {_median(large, value)} |"
     beyond = (median(r.peak for r in large) - simulator) / 1e6
     yield ""
     alone_mb = simulator / 1e6
-    yield f"The simulator alone, asked the same: {alone_mb:,.0f} MB; the console beyond it: {beyond:,.0f} MB."
+    yield f"The simulator alone, for the same questions: {alone_mb:,.0f} MB; the console adds {beyond:,.0f} MB."
 
 
 def _machine() -> str:
@@ -135,14 +135,14 @@ def _median(rounds: list[Round], value: object) -> str:
 
 
 def main() -> int:
-    """``[ROUNDS [KASKADE]]``: the peer's program, where it is to stand beside."""
+    """Arguments ``[ROUNDS [KASKADE]]``: KASKADE is the path of that program, to compare with it."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     few = [measured(SMALL) for _ in range(rounds)]
     many = [measured(LARGE) for _ in range(rounds)]
-    told = [*lines(few, many, alone(LARGE)), "", "## The table alone", "", *table.lines()]
+    report = [*lines(few, many, alone(LARGE)), "", "## The table alone", "", *table_speed.lines()]
     if len(sys.argv) > 2:
-        told += ["", *peers.lines(sys.argv[2], rounds)]
-    text = "\n".join(told) + "\n"
+        report += ["", *kaskade.lines(sys.argv[2], rounds)]
+    text = "\n".join(report) + "\n"
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(text, encoding="utf-8")
     print(text)

@@ -1,4 +1,4 @@
-"""A console on a pseudo-terminal: what comes out of it, and when."""
+"""A console on a pseudo-terminal: its output and when it came."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from benchmarks.measure import BenchmarkError
 COLUMNS, LINES = 120, 40
 LIMIT_SECONDS = 180.0
 _SEQUENCE = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]")
-"""What a text is drawn with, between its words too."""
+"""Escape sequences, which also stand between the words of a text."""
 
 
-class Opened:
-    """A program with a terminal of its own; ``began`` is when the process was started."""
+class ConsoleProcess:
+    """A program on its own terminal; ``began`` is when the process was started."""
 
     def __init__(self, argv: Sequence[str], home: Path) -> None:
         environment = {
@@ -36,15 +36,15 @@ class Opened:
             "TERM": "xterm-256color",
             "PYTHONPATH": str(Path(__file__).parents[2]),
         }
-        self.seen = b""
+        self.output = b""
         self.began = time.perf_counter()
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
             os.chdir(home)
-            os.execvpe(argv[0], list(argv), environment)  # noqa: S606  # what is measured
+            os.execvpe(argv[0], list(argv), environment)  # noqa: S606  # the measured program
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
 
-    def __enter__(self) -> Opened:
+    def __enter__(self) -> ConsoleProcess:
         return self
 
     def __exit__(
@@ -76,28 +76,28 @@ class Opened:
             return b""
 
     def until(self, *texts: str, limit: float = LIMIT_SECONDS) -> float:
-        """Seconds since the start when one of the texts came out, behind what was waited for before.
+        """Seconds from the start until one of the texts was printed, after the text of the last call.
 
-        Raises BenchmarkError.
+        Raises BenchmarkError at the limit.
         """
         wanted = [text.encode() for text in texts]
         deadline = time.perf_counter() + limit
         while time.perf_counter() < deadline:
-            plain = _SEQUENCE.sub(b"", self.seen)
+            plain = _SEQUENCE.sub(b"", self.output)
             for text in wanted:
                 _, found, rest = plain.partition(text)
                 if found:
-                    self.seen = rest
+                    self.output = rest
                     return time.perf_counter() - self.began
-            self.seen += self._read(0.5)
-        raise BenchmarkError(f"the console never showed {texts}: {self.seen[-500:]!r}")
+            self.output += self._read(0.5)
+        raise BenchmarkError(f"the console never showed {texts}: {self.output[-500:]!r}")
 
     def press(self, keys: str) -> None:
         os.write(self._terminal, keys.encode())
 
     def quiet(self, seconds: float = 0.3, limit: float = 20.0) -> int:
-        """Waits until nothing has come for so long; returns how many bytes came."""
-        self.seen = b""
+        """Waits until there was no output for ``seconds``; returns the number of bytes before that."""
+        self.output = b""
         came, last, end = 0, time.perf_counter(), time.perf_counter() + limit
         while time.perf_counter() - last < seconds and time.perf_counter() < end:
             data = self._read(0.05)
@@ -106,11 +106,11 @@ class Opened:
         return came
 
     def next_bytes(self, limit: float) -> int:
-        """How many bytes the next thing that is drawn has; 0 where nothing is."""
+        """The size of the next output in bytes; 0 if there is none."""
         return len(self._read(limit))
 
     def bytes_within(self, seconds: float) -> int:
-        """How many bytes come in so many seconds."""
+        """How many bytes are printed in so many seconds."""
         end = time.perf_counter() + seconds
         came = 0
         while time.perf_counter() < end:
@@ -118,7 +118,7 @@ class Opened:
         return came
 
     def peak(self) -> int:
-        """The most memory that the process had, in bytes."""
+        """The peak memory of the process, in bytes."""
         status = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
         (line,) = (line for line in status.splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024

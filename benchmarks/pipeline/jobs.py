@@ -1,4 +1,4 @@
-"""One job in a process of its own, so that its memory is its own: ``python -m benchmarks.pipeline.jobs NAME …``."""
+"""One job in a separate process, to measure its memory: ``python -m benchmarks.pipeline.jobs NAME …``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEYS = """
     SELECT cluster_id, topic, partition,
            transform(replicas, r -> named_struct('b', r.broker, 'epoch', r.last_epoch, 'end', r.log_end)) AS keys
     FROM fleet"""
-"""What has to be read is read, and nothing is worked out."""
+"""Reads every needed column and computes nothing."""
 
 CHOICE = """
     SELECT topic, partition,
@@ -41,14 +41,14 @@ CHOICE = """
 
 
 def plan(spark: Any, sources: Sources, out: StoragePath) -> None:
-    """The whole job: duplicates, flaws, ranking, strategy, fences, loss ranges."""
+    """The whole job: duplicates, flaws, ranking, strategy, preconditions, loss ranges."""
     plan_job.run(spark, sources, Ranking.LAST_RECORD, Strategy.AGGRESSIVE, out, everything=False)
 
 
 def barest(spark: Any, sources: Sources, out: StoragePath) -> None:
     """Reads the columns that the plan job reads, and writes the keys back.
 
-    A filter that nothing fails keeps Spark from leaving columns out: it touches every one of them.
+    A filter that every row passes uses every column, so that Spark reads them all.
     """
     rows = state(spark, sources.chains).where("leader = -1 OR leader IS NULL")
     read = " OR ".join(f"{name} IS NULL" for name in NEEDED)
@@ -72,7 +72,7 @@ COLUMNS = (
 
 
 def duck(sources: Sources) -> int:
-    """The bare choice by DuckDB on the same files, with two threads; how many rows it has written."""
+    """The bare choice by DuckDB on the same files, with two threads; returns the number of rows."""
     import duckdb  # noqa: PLC0415  # a development tool
 
     connection = duckdb.connect(config={"threads": 2})
@@ -93,24 +93,24 @@ def _cpu(pid: int) -> float:
     return sum(int(field) for field in _stat(pid)[11:15]) / os.sysconf("SC_CLK_TCK")
 
 
-def _below(pid: int) -> list[int]:
+def _descendants(pid: int) -> list[int]:
     """The process's children, and theirs: Spark's Python workers."""
     parents = {}
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
             parents[int(entry.name)] = int(_stat(int(entry.name))[1])
     found = [child for child, parent in parents.items() if parent == pid]
-    return found + [other for child in found for other in _below(child)]
+    return found + [other for child in found for other in _descendants(child)]
 
 
 def _peak(pid: int) -> int:
-    """The most memory that the process has held, in bytes; 0 of one that is ending."""
+    """The peak memory of the process, in bytes; 0 if it is ending."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")), 0)
 
 
 def drill(workers: int, out: StoragePath, seeds: int) -> dict[str, float]:
-    """Every shape and arm, so many seeds a cell; the first task of each worker has been run before."""
+    """Every shape and arm with so many seeds for each pair; each worker has run one task before."""
     arms = tuple(arm.value for arm in Arm)
     with session("benchmark drill", SparkSettings(f"local[{workers}]", "1g")) as spark:
         run_grid(spark, Grid(("kills",), arms[:1], (1,), 0, 2 * workers), out / "warm")
@@ -121,7 +121,7 @@ def drill(workers: int, out: StoragePath, seeds: int) -> dict[str, float]:
 
 
 def snapshot(scenario: str, out: StoragePath) -> dict[str, float]:
-    """A full snapshot of a simulated cluster: what the process held before it (the simulation), and at most."""
+    """A full snapshot of a simulated cluster: memory before it (the simulation alone), and at the peak."""
     backend = SimulatorBackend(read(scenario), 1)
     taking = Taking(out, 30.0, lambda: datetime.now(UTC), lambda: "bench", "0.1.0")
 
@@ -149,22 +149,22 @@ def main(name: str, lake: str, out: str, seeds: str = "20") -> None:
     if name == "duckdb":
         began = time.monotonic()
         duck(sources)
-        told = {"seconds": time.monotonic() - began}
+        figures = {"seconds": time.monotonic() - began}
     else:
         with session(f"benchmark {name}", SparkSettings("local[2]", "2g")) as spark:
             spark.range(1000).selectExpr("sum(id)").collect()
             java = int(spark._jvm.java.lang.ProcessHandle.current().pid())
             began = time.monotonic()
-            used = sum(_cpu(pid) for pid in (java, *_below(java)))
+            used = sum(_cpu(pid) for pid in (java, *_descendants(java)))
             {"plan": plan, "barest": barest}[name](spark, sources, storage_path(out))
-            workers = _below(java)
-            told = {"seconds": time.monotonic() - began}
-            told["cpu"] = sum(_cpu(pid) for pid in (java, *workers)) - used
-            told["peak_java"] = _peak(java)
-            told["peak_workers"] = sum(_peak(pid) for pid in workers)
-            told["heap"] = spark._jvm.java.lang.Runtime.getRuntime().totalMemory()
-    told["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps(told))
+            workers = _descendants(java)
+            figures = {"seconds": time.monotonic() - began}
+            figures["cpu"] = sum(_cpu(pid) for pid in (java, *workers)) - used
+            figures["peak_java"] = _peak(java)
+            figures["peak_workers"] = sum(_peak(pid) for pid in workers)
+            figures["heap"] = spark._jvm.java.lang.Runtime.getRuntime().totalMemory()
+    figures["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

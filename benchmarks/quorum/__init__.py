@@ -1,1 +1,1 @@
-"""The quorum and the log dirs beside Java's own tools."""
+"""``quorum status`` and ``log-dirs`` against Kafka's own tools."""

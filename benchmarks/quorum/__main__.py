@@ -1,7 +1,7 @@
-"""``python -m benchmarks.quorum [--rounds N]``: whole processes beside Kafka's own, on one cluster, in turn.
+"""``python -m benchmarks.quorum [--rounds N]``: whole processes against Kafka's own, on one cluster, in turn.
 
-``quorum status`` beside ``kafka-metadata-quorum describe --status``, ``log-dirs`` with 3,000 partitions of 3
-replicas beside ``kafka-log-dirs --describe``; written to ``benchmarks/results/quorum.md``.
+``quorum status`` against ``kafka-metadata-quorum describe --status``, ``log-dirs`` with 3,000 partitions of 3
+replicas against ``kafka-log-dirs --describe``; written to ``benchmarks/results/quorum.md``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.bed import PARTITIONS, TOPIC, WAIT_SECONDS, assignment, new_cluster
-from benchmarks.commands import javas, ours
-from benchmarks.machine import described
+from benchmarks.bench_cluster import PARTITIONS, TOPIC, WAIT_SECONDS, assignment, new_cluster
+from benchmarks.command_lines import javas, ours
+from benchmarks.machine_info import described
 from benchmarks.measure import BenchmarkError, Command, Measured, Side, side_by_side
 from benchmarks.report import Target, compared, ratio_of
 from testbed.kafka import KafkaCluster
@@ -28,7 +28,7 @@ DIRS = Target(0.5)
 
 
 def main() -> int:
-    """1 where an aim is missed or a process did not do its work."""
+    """1 if an aim is missed or a process did not do its work."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quorum", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     rounds = parser.parse_args().rounds
@@ -37,7 +37,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as directory, new_cluster(say) as cluster:
             status = side_by_side(status_commands(cluster), rounds, Path(directory), say)
             replicas = [assignment(number) for number in range(PARTITIONS)]
-            cluster.traffic.create_topic(TOPIC, replicas, timeout=WAIT_SECONDS)
+            cluster.client.create_topic(TOPIC, replicas, timeout=WAIT_SECONDS)
             dirs = side_by_side(dirs_commands(cluster), rounds, Path(directory), say)
     except BenchmarkError as error:
         say(str(error))
@@ -50,20 +50,22 @@ def main() -> int:
 
 
 def status_commands(cluster: KafkaCluster) -> tuple[Command, ...]:
-    """The same question about the same quorum."""
+    """The same question to the same quorum."""
     bootstrap = ("--bootstrap-server", cluster.bootstrap())
 
-    def ours_did(measured: Measured) -> None:
-        told = json.loads(measured.stdout)
-        _sure(told["leader"] >= 0 and len(told["members"]) == 6, "quorum status did not tell every replica")
+    def check_ours(measured: Measured) -> None:
+        output = json.loads(measured.stdout)
+        _sure(
+            output["leader"] >= 0 and len(output["members"]) == 6, "quorum status does not show every replica"
+        )
 
-    def java_did(measured: Measured) -> None:
-        _sure("LeaderEpoch" in measured.stdout, "kafka-metadata-quorum did not tell the leader")
+    def check_java(measured: Measured) -> None:
+        _sure("LeaderEpoch" in measured.stdout, "kafka-metadata-quorum does not show the leader")
 
     java = javas("kafka-metadata-quorum", cluster.spec.version, *bootstrap, "describe", "--status")
     return (
-        Command("ktriage", ours("ktriage", "quorum", "status", "--output", "json", *bootstrap), ours_did),
-        Command("java", java, java_did),
+        Command("ktriage", ours("ktriage", "quorum", "status", "--output", "json", *bootstrap), check_ours),
+        Command("java", java, check_java),
     )
 
 
@@ -72,18 +74,18 @@ def dirs_commands(cluster: KafkaCluster) -> tuple[Command, ...]:
     bootstrap = ("--bootstrap-server", cluster.bootstrap())
     wanted = 3 * PARTITIONS
 
-    def ours_did(measured: Measured) -> None:
-        told = json.loads(measured.stdout)
-        found = sum(len(log_dir["replicas"]) for log_dir in told["dirs"])
-        _sure(found >= wanted, f"log-dirs told {found} replicas, not {wanted}")
+    def check_ours(measured: Measured) -> None:
+        output = json.loads(measured.stdout)
+        found = sum(len(log_dir["replicas"]) for log_dir in output["dirs"])
+        _sure(found >= wanted, f"log-dirs shows {found} replicas, not {wanted}")
 
-    def java_did(measured: Measured) -> None:
+    def check_java(measured: Measured) -> None:
         found = measured.stdout.count(f'"{TOPIC}-')
-        _sure(found >= wanted, f"kafka-log-dirs told {found} replicas, not {wanted}")
+        _sure(found >= wanted, f"kafka-log-dirs shows {found} replicas, not {wanted}")
 
     return (
-        Command("ktriage", ours("ktriage", "log-dirs", "--output", "json", *bootstrap), ours_did),
-        Command("java", javas("kafka-log-dirs", cluster.spec.version, *bootstrap, "--describe"), java_did),
+        Command("ktriage", ours("ktriage", "log-dirs", "--output", "json", *bootstrap), check_ours),
+        Command("java", javas("kafka-log-dirs", cluster.spec.version, *bootstrap, "--describe"), check_java),
     )
 
 
@@ -91,10 +93,10 @@ def report(
     machine: tuple[str, ...], rounds: int, parts: tuple[tuple[str, tuple[Side, ...], Target], ...]
 ) -> Iterator[str]:
     """The Markdown file."""
-    yield "# The quorum and the log dirs beside Kafka's own tools"
+    yield "# The quorum and the log dirs against Kafka's own tools"
     yield ""
     yield from machine
-    yield f"- {datetime.now(UTC).date()}, {rounds} rounds each, in turn, after one for warming up"
+    yield f"- {datetime.now(UTC).date()}, {rounds} rounds each, in turn, after one warm-up"
     for what, sides, target in parts:
         yield from ("", f"## {what}", "")
         yield from compared(sides, target)

@@ -1,1 +1,1 @@
-"""How fast the simulator is, and what it takes for large clusters."""
+"""Speed of the simulator, and its time and memory for large clusters."""

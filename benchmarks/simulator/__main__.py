@@ -1,7 +1,7 @@
 """``python -m benchmarks.simulator [--rounds N]``: writes ``benchmarks/results/simulator.md``.
 
-Every figure is the median of processes of their own, in CPU time: events a second on one core, virtual seconds a
-second, load time and memory, cost a partition, and a recovery from start to end.
+Every figure is a median over separate processes, in CPU time: events and virtual seconds per second on one core,
+load time and memory, time per partition, and a recovery from start to end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from benchmarks.machine import described
+from benchmarks.machine_info import described
 from benchmarks.measure import BenchmarkError, run
 
 RESULTS = Path(__file__).parent.parent / "results" / "simulator.md"
@@ -27,11 +27,11 @@ PARTITIONS = (2_000, 20_000, 200_000)
 RECOVERY_AT_MOST = 0.5
 COMMAND_AT_MOST = 3.0
 MIB = 2**20
-Told = Mapping[str, float]
+Figures = Mapping[str, float]
 
 
 def main() -> int:
-    """1 where an aim is missed or a process did not do its work."""
+    """1 if an aim is missed or a process did not do its work."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulator", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     rounds = parser.parse_args().rounds
@@ -57,13 +57,13 @@ def main() -> int:
     return 0 if met else 1
 
 
-def _median(name: str, argument: int, rounds: int, directory: Path) -> Told:
+def _median(name: str, argument: int, rounds: int, directory: Path) -> Figures:
     """Each value's median over the rounds."""
-    told: list[Told] = []
+    runs: list[Figures] = []
     for _ in range(rounds):
         line = (sys.executable, "-m", "benchmarks.simulator.runs", name, str(argument))
-        told.append(json.loads(run(line, directory).stdout))
-    found = {key: median(one[key] for one in told) for key in told[0]}
+        runs.append(json.loads(run(line, directory).stdout))
+    found = {key: median(one[key] for one in runs) for key in runs[0]}
     print(f"  {name} {argument}: {found}", file=sys.stderr)
     return found
 
@@ -77,31 +77,30 @@ def _head(machine: Sequence[str], rounds: int) -> Iterator[str]:
     yield ""
 
 
-def _speeds(speeds: Mapping[int, Told]) -> Iterator[str]:
+def _speeds(speeds: Mapping[int, Figures]) -> Iterator[str]:
     yield "## Speed: ten partitions a broker, each written ten times a second, every invariant checked"
     yield ""
     yield "| brokers | events a second | virtual seconds a second |"
     yield "|---:|---:|---:|"
-    for brokers, told in speeds.items():
-        yield f"| {brokers} | {told['events']:,.0f} | {told['virtual']:.2f} |"
+    for brokers, figures in speeds.items():
+        yield f"| {brokers} | {figures['events']:,.0f} | {figures['virtual']:.2f} |"
     yield ""
 
 
-def _incidents(incidents: Mapping[int, Told]) -> Iterator[str]:
+def _incidents(incidents: Mapping[int, Figures]) -> Iterator[str]:
     yield "## Size: 24 brokers, replication factor 3; the cluster is loaded, then one broker dies"
     yield ""
     yield "| partitions | load | peak memory once loaded | death of a broker | µs a partition |"
     yield "|---:|---:|---:|---:|---:|"
-    for partitions, told in incidents.items():
-        each = (told["load"] + told["kill"]) / partitions * 1e6
-        row = (
-            f"| {partitions:,} | {told['load']:.2f} s | {told['peak'] / MIB:.0f} MiB | {told['kill']:.2f} s |"
-        )
+    for partitions, figures in incidents.items():
+        each = (figures["load"] + figures["kill"]) / partitions * 1e6
+        peak = f"{figures['peak'] / MIB:.0f} MiB"
+        row = f"| {partitions:,} | {figures['load']:.2f} s | {peak} | {figures['kill']:.2f} s |"
         yield f"{row} {each:.1f} |"
     yield ""
 
 
-def _rest(commands: Told, recovery: Told) -> Iterator[str]:
+def _rest(commands: Figures, recovery: Figures) -> Iterator[str]:
     yield "## Commands on the incident with 200,000 partitions"
     yield ""
     yield f"- the first one replays it: {commands['first']:.1f} s"

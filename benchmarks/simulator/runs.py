@@ -1,4 +1,4 @@
-"""One measurement in a process of its own: ``python -m benchmarks.simulator.runs NAME [ARGUMENT]`` prints JSON."""
+"""One measurement in a separate process: ``python -m benchmarks.simulator.runs NAME [ARGUMENT]`` prints JSON."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from recovery.strategy import DecisionKind, Strategy, decide
 LARGE = "partitions-200000"
 TOPIC_PARTITIONS = 100
 VIRTUAL_SECONDS = 10
-Told = Mapping[str, float]
+Figures = Mapping[str, float]
 
 
 def topology(brokers: int, partitions: int, producing: int) -> Topology:
-    """Replication factor 3, three racks; somebody sends to ``producing`` of the partitions ten times a second."""
+    """Replication factor 3, three racks; ``producing`` partitions get records ten times a second."""
     specs = tuple(BrokerSpec(number, "abc"[number % 3]) for number in range(1, brokers + 1))
     assignments = spread(specs, 3)
     count, size = max(partitions // TOPIC_PARTITIONS, 1), min(partitions, TOPIC_PARTITIONS)
@@ -42,8 +42,8 @@ def topology(brokers: int, partitions: int, producing: int) -> Topology:
     return Topology("benchmark", specs, topics, producers=producers)
 
 
-def speed(brokers: int) -> Told:
-    """A healthy cluster, ten partitions a broker, somebody produces to all of them; every invariant checked."""
+def speed(brokers: int) -> Figures:
+    """A healthy cluster with ten partitions per broker; all get records, and every invariant is checked."""
     world = World(topology(brokers, 10 * brokers, 10 * brokers), 1)
     Checker(world)
     world.loop.run_for(SECOND)
@@ -53,7 +53,7 @@ def speed(brokers: int) -> Told:
     return {"virtual": VIRTUAL_SECONDS / took, "events": (world.loop.steps - steps) / took}
 
 
-def incident(partitions: int) -> Told:
+def incident(partitions: int) -> Figures:
     """24 brokers: the cluster is loaded, then one broker dies and is fenced."""
     began = time.process_time()
     world = World(topology(24, partitions, 0), 1)
@@ -66,8 +66,8 @@ def incident(partitions: int) -> Told:
     return {"load": loaded - began, "peak": memory, "kill": time.process_time() - loaded}
 
 
-def commands(_: int) -> Told:
-    """The incident with 200,000 partitions, as the first command and every later one open it, and survey it."""
+def commands(_: int) -> Figures:
+    """The incident with 200,000 partitions: opened by the first command and by a later one, then surveyed."""
 
     async def opened(state: Path) -> tuple[SimulatorBackend, float]:
         began = time.process_time()
@@ -75,7 +75,7 @@ def commands(_: int) -> Told:
         await backend.open()
         return backend, time.process_time() - began
 
-    async def both() -> Told:
+    async def both() -> Figures:
         with tempfile.TemporaryDirectory() as directory:
             state = Path(directory) / "state.json"
             backend, first = await opened(state)
@@ -100,18 +100,18 @@ def commands(_: int) -> Told:
     return asyncio.run(both())
 
 
-class _Nothing:
-    """A recorder for what is not real."""
+class _NoRecorder:
+    """A recorder that records nothing, for a simulated cluster."""
 
     def before(self, action: str, detail: Mapping[str, object]) -> str:  # noqa: ARG002
         return action
 
     def after(self, entry: str, result: Mapping[str, object]) -> None:
-        """Nothing is kept."""
+        """Nothing is recorded."""
 
 
-def recovery(_: int) -> Told:
-    """The last replica standing, from its start to a leader with a full ISR; imports are not counted."""
+def recovery(_: int) -> Figures:
+    """The scenario last-replica-standing, from its start to leaders with a full ISR, without imports."""
 
     async def recovered() -> None:
         backend = SimulatorBackend(read("last-replica-standing"))
@@ -123,7 +123,7 @@ def recovery(_: int) -> Told:
             decision = decide(one, Ranking.LAST_RECORD, Strategy.AGGRESSIVE)
             if decision.verdict is DecisionKind.ELECT:
                 rows.append(designation(one, decision.order))
-        elections = await backend.designate(rows, _Nothing(), attempts=0, stop=False)
+        elections = await backend.designate(rows, _NoRecorder(), attempts=0, stop=False)
         if {one.outcome for one in elections} != {Outcome.ELECTED}:
             raise RuntimeError(f"not recovered: {elections}")
         for _ in range(60):
@@ -144,7 +144,7 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-RUNS: Mapping[str, Callable[[int], Told]] = {
+RUNS: Mapping[str, Callable[[int], Figures]] = {
     "speed": speed,
     "incident": incident,
     "commands": commands,

@@ -1,14 +1,14 @@
-"""The long random runs: each module here has ``run(asked)``."""
+"""The long random runs: each module here has ``run(options)``."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Asked(NamedTuple):
-    """How much of a run is wanted: ``rounds`` seeds from ``first`` on, where the run does not say otherwise itself,
-    in ``jobs`` processes at the most. A long run is done in pieces so, and their sums are the whole. After
-    ``seconds`` no seed more is begun, where the run looks at it.
+class SoakOptions(NamedTuple):
+    """The size of a run: ``rounds`` seeds from ``first`` on, in at most ``jobs`` processes (None: the run's own).
+
+    So a long run can be done in parts. After ``seconds`` no further seed starts, in runs that support it.
     """
 
     rounds: int | None = None

@@ -7,7 +7,7 @@ from collections import Counter
 from backends.simulator.fuzz import OF_THE_QUORUM, prepare
 from backends.simulator.fuzz import run as happen
 from backends.simulator.history import Line
-from benchmarks.soak import Asked
+from benchmarks.soak import SoakOptions
 
 ROUNDS = 5_000
 SECONDS = 60
@@ -19,23 +19,23 @@ COUNTED = {
     "loads the snapshot": "snapshots loaded",
     "a new disk": "disks lost",
 }
-"""What a line of the history says: what it counts as."""
+"""Text of a line of the history: what it counts as."""
 
 
-def run(asked: Asked) -> int:
-    """So many seeds; prints a summary, and each seed that broke a promise. 0 where none did."""
-    seeds = asked.seeds(ROUNDS)
+def run(options: SoakOptions) -> int:
+    """Runs the seeds; prints a summary and each seed that broke an invariant. 0 if none did."""
+    seeds = options.seeds(ROUNDS)
     count = len(seeds)
     seen: Counter[str] = Counter()
     steps = wrong = unled = 0
 
-    def heard(line: Line) -> None:
+    def count_line(line: Line) -> None:
         for words, what in COUNTED.items():
             seen[what] += words in line.what
 
     for seed in seeds:
         world, checker = prepare(seed)
-        world.history.listeners.append(heard)
+        world.history.listeners.append(count_line)
         happen(world, seed, SECONDS, OF_THE_QUORUM)
         checker.settle()
         steps += world.loop.steps
@@ -43,9 +43,9 @@ def run(asked: Asked) -> int:
         if checker.broken:
             wrong += 1
             print(f"quorum: seed {seed}: {checker.broken[0]}", flush=True)
-    told = ", ".join(f"{number:,} {what}" for what, number in seen.items())
+    events = ", ".join(f"{number:,} {what}" for what, number in seen.items())
     print(
-        f"quorum: {count:,} histories of {SECONDS} s, {steps:,} steps, {told}, {unled:,} ended without a majority:"
-        f" {wrong:,} broke a promise"
+        f"quorum: {count:,} histories of {SECONDS} s, {steps:,} steps, {events}, {unled:,} ended without a"
+        f" majority: {wrong:,} broke an invariant"
     )
     return 1 if wrong else 0

@@ -7,21 +7,22 @@ import time
 from collections import Counter
 
 from backends.simulator.fuzz_pool import fuzz_seeds
-from benchmarks.soak import Asked
+from benchmarks.soak import SoakOptions
 
 ROUNDS = 20_000
 SECONDS = 60
 """Virtual time of one seed."""
 
 
-def run(asked: Asked) -> int:
-    """So many seeds, on all cores where nothing else is asked for; prints each that went wrong, with the command
-    that replays it. 0: none did.
+def run(options: SoakOptions) -> int:
+    """Runs the seeds, by default on all cores; prints each that failed with the command that replays it.
+
+    Returns 0 if none failed.
     """
-    seeds = asked.seeds(ROUNDS)
-    jobs = asked.jobs or len(os.sched_getaffinity(0))
+    seeds = options.seeds(ROUNDS)
+    jobs = options.jobs or len(os.sched_getaffinity(0))
     began = time.monotonic()
-    limit = float("inf") if asked.seconds is None else began + asked.seconds
+    limit = float("inf") if options.seconds is None else began + options.seconds
     steps = wrong = done = 0
     excuses: Counter[str] = Counter()
     for result in fuzz_seeds(seeds, jobs, lambda: time.monotonic() >= limit, seconds=SECONDS):

@@ -1,23 +1,23 @@
-"""Random incidents on the wire: served simulators, recovered by the tool in processes of its own."""
+"""Random incidents on served simulators, recovered by the commands in separate processes."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 
-from benchmarks.soak import Asked
+from benchmarks.soak import SoakOptions
 from tests.wire.many import incidents
 
 ROUNDS = 5_000
 AT_ONCE = 8
-"""Incidents at once: each of them waits for seconds, and works for a third of one."""
+"""Parallel incidents: each waits for seconds and computes for a third of a second."""
 
 
-def run(asked: Asked) -> int:
-    """So many seeds; prints a summary, and each seed in which something was wrong. 0 where nothing was."""
+def run(options: SoakOptions) -> int:
+    """Runs the seeds; prints a summary and each seed that went wrong. 0 if none did."""
     began = time.monotonic()
     sums: Counter[str] = Counter()
-    for one in incidents(asked.seeds(ROUNDS, first=1), asked.jobs or AT_ONCE):
+    for one in incidents(options.seeds(ROUNDS, first=1), options.jobs or AT_ONCE):
         sums.update(
             incidents=1,
             offline=one.offline,

@@ -1,1 +1,1 @@
-"""The live adapter against brokers that are served by the simulator: more partitions than a machine can hold."""
+"""The live adapter against brokers served by the simulator, with more partitions than real ones hold here."""

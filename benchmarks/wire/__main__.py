@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.machine import described
+from benchmarks.machine_info import described
 from benchmarks.measure import BenchmarkError
-from benchmarks.wire.measuring import Picture, Recovery, picture, recovery
-from benchmarks.wire.serving import BROKERS
+from benchmarks.wire.measured_runs import Picture, Recovery, picture, recovery
+from benchmarks.wire.served_cluster import BROKERS
 
 RESULTS = Path(__file__).parent.parent / "results" / "wire.md"
 SIZES = (2_000, 20_000, 200_000)
@@ -35,10 +35,10 @@ def main() -> int:
         try:
             for size in options.sizes:
                 for native in (True, False):
-                    print(f"{size:,} partitions, {_way(native)}", flush=True)
+                    print(f"{size:,} partitions, {_calls(native)}", flush=True)
                     pictures.append(picture(size, native, options.rounds, directory, _say))
             for native in (True, False):
-                print(f"{options.offline:,} offline, {_way(native)}", flush=True)
+                print(f"{options.offline:,} offline, {_calls(native)}", flush=True)
                 recoveries.append(recovery(options.offline, native, options.rounds, directory, _say))
         except BenchmarkError as error:
             print(f"benchmarks.wire: {error}", file=sys.stderr)
@@ -54,7 +54,7 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def _way(native: bool) -> str:
+def _calls(native: bool) -> str:
     return "native" if native else "emulated"
 
 
@@ -72,23 +72,22 @@ def _report(
     yield f"`python -m benchmarks.wire`, {datetime.now(UTC):%Y-%m-%d}, medians of {rounds} rounds."
     yield ""
     yield from machine
-    yield f"- {BROKERS} brokers, 3 replicas a partition; one process serves them all, and shares the cores"
+    yield f"- {BROKERS} brokers, 3 replicas for each partition; one process serves them all on the same cores"
     yield ""
     yield "## The full picture"
     yield ""
-    yield "Partitions with their ELR, every replica's log end and last epoch, log dirs, quorum: from the first"
-    yield "connection until all is known. The limit is the same bytes, recorded, sent by a second process, and only"
-    yield f"read from the sockets and decoded by kio, lengths checked first. Aim: at most {TARGET} of it. Beside:"
-    yield "the same picture where a process that only replays the recording answers every request: without the"
-    yield "simulator's own time."
+    yield "Partitions with their ELR, every replica's log end and last epoch, log dirs and the quorum, from the"
+    yield "first connection until everything is known. Limit: the same bytes, sent by a second process, only read"
+    yield f"from the sockets and decoded by kio after a length check. Aim: at most {TARGET} times the limit."
+    yield "Replayed: the same picture with every response from a recording, so without the simulator's own time."
     yield ""
-    yield "| Partitions | Calls | Seconds | CPU s | Peak MiB | Answers | MiB | Limit s | Ratio | Beside s | Ratio |"
+    yield "| Partitions | Calls | Seconds | CPU s | Peak MiB | Answers | MiB | Limit s | Ratio | Replayed | Ratio |"
     yield "|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     for one in pictures:
         yield (
-            f"| {one.partitions:,} | {_way(one.native)} | {one.seconds:.2f} | {one.cpu:.2f}"
+            f"| {one.partitions:,} | {_calls(one.native)} | {one.seconds:.2f} | {one.cpu:.2f}"
             f" | {one.peak / 2**20:.0f} | {one.answers:,} | {one.size / 2**20:.1f} | {one.limit:.2f}"
-            f" | {one.ratio:.2f} | {one.beside:.2f} | {one.ratio_beside:.2f} |"
+            f" | {one.ratio:.2f} | {one.replayed:.2f} | {one.ratio_replayed:.2f} |"
         )
     yield ""
     yield "## Recovery"
@@ -99,7 +98,7 @@ def _report(
     yield "|---:|---|---:|---:|"
     for done in recoveries:
         peak = f"{done.peak / 2**20:.0f}"
-        yield f"| {done.partitions:,} | {_way(done.native)} | {done.seconds:.2f} | {peak} |"
+        yield f"| {done.partitions:,} | {_calls(done.native)} | {done.seconds:.2f} | {peak} |"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Recorded answers: what was asked on which connection and port, and the frame that came."""
+"""Recorded responses: request, connection, port and the response frame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HEAD = Struct(">IHhhII?")
 
 
 class Answer(NamedTuple):
-    """``request`` is the message without its header; ``ours`` is False for aiokafka's own greeting."""
+    """``request`` is the message without its header; ``ours`` is False for aiokafka's own ApiVersions."""
 
     connection: int
     port: int
@@ -29,7 +29,7 @@ class Answer(NamedTuple):
 
 
 def recorded(path: str | Path) -> Iterator[Answer]:
-    """All answers in the order in which they came."""
+    """All responses in the order of arrival."""
     data = Path(path).read_bytes()
     at = 0
     while at < len(data):

@@ -3,32 +3,32 @@
 ::
 
     with KafkaCluster(ClusterSpec(brokers=3, log_dirs=2)) as cluster:      # brokers 1-3, controllers 100-102
-        cluster.traffic.create_topic("orders", [[1, 2, 3]], {"min.insync.replicas": "2"})
-        cluster.traffic.produce("orders", 0, 1000, acks="all").acknowledged   # values, in order
+        cluster.client.create_topic("orders", [[1, 2, 3]], {"min.insync.replicas": "2"})
+        cluster.client.produce("orders", 0, 1000, acks="all").acknowledged   # values, in order
         cluster.node(1).kill()                                           # SIGKILL; also stop, pause, resume, start
-        cluster.observe.wait_fenced(1)                                     # conditions with a deadline
+        cluster.metadata.wait_fenced(1)                                  # conditions with a deadline
         cluster.tools("kafka-topics", "--describe").stdout                 # Java's own tools
         cluster.bootstrap(), cluster.bootstrap_controllers                 # host:port,...
 
 ``KafkaCluster(spec, directory=None, say=None)``: ``start``, ``stop``, ``node(id)``, ``brokers``, ``controllers``,
-``bootstrap(listener)``, ``bootstrap_controllers``, ``cluster_id``, ``mend()`` (everything up again),
-``format_again(id)`` (an empty node that joins), and
+``bootstrap(listener)``, ``bootstrap_controllers``, ``cluster_id``, ``bring_all_up()``, ``format_again(id)`` (an
+empty node that joins), and
 
-- ``observe`` (observe.py): ``live_brokers``, ``partition`` and ``partitions`` (with ELR and leader epoch);
+- ``metadata`` (cluster_metadata.py): ``live_brokers``, ``partition``, ``partitions`` (with ELR, leader epoch);
   waits: ``wait_live``, ``wait_fenced``, ``wait_leader``, ``wait_offline``, ``wait_isr``, ``wait_partition``,
-  ``wait_topic``, ``wait_on_disk``
-- ``traffic`` (traffic.py): ``create_topic``, ``produce``, ``produce_each`` (thousands of partitions), ``consume``
-- ``tools`` (tools.py): Java's tools by the names an operator types
-- ``access`` (access.py): ``client_properties`` for Java and ``client_settings`` for librdkafka, for any user
-- ``rights`` (rights.py): ``allow``, ``deny``, ``take_back``, ``set_scram_password``
+  ``wait_topic``, ``wait_on_disk``, ``wait_caught_up``
+- ``client`` (client.py): ``create_topic``, ``produce``, ``produce_each`` (thousands of partitions), ``consume``
+- ``tools`` (java_tools.py): Kafka's Java tools by the names that an operator types
+- ``client_configs`` (client_config.py): ``client_properties`` for Java, ``client_settings`` for librdkafka
+- ``access_control`` (access_control.py): ``allow``, ``deny``, ``revoke_all``, ``set_scram_password``
 
 ``Node`` (node.py): ``start(jvm)``, ``stop``, ``kill``, ``pause``, ``resume``, ``restart``, ``is_running``,
 ``log_tail``, ``wipe_log_dir``, ``remove_log_dir``. ``incidents``: ``stale_long_tail``, ``isr_dead``,
-``three_logs``, ``logs_in_turn``, ``failed_disk``. ``disk.read_log``: what a replica's log holds, from its files.
+``three_logs``, ``logs_in_turn``, ``failed_disk``. ``log_files.read_log``: a replica's log, read from its files.
 
-It needs Java 17 and, once, the network: Kafka's jars come from Maven Central and are kept in the cache directory.
-Nothing here knows the product's adapters, so that tests can compare one with the other. All of it blocks; from a
-coroutine call it in a thread.
+It needs Java 17 and, once, the network: Kafka's jars come from Maven Central and stay in the cache directory.
+This package does not import the product's adapters, so tests can compare the two. All calls block; from a
+coroutine, call them in a thread.
 """
 
 from testbed.kafka.cluster import KafkaCluster

@@ -1,4 +1,4 @@
-"""``python -m testbed.kafka up``: a cluster to try things on, until Ctrl-C."""
+"""``python -m testbed.kafka up``: starts a cluster and runs it until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from testbed.kafka.jars import DEFAULT_VERSION, to_stderr
 
 
 def main() -> int:
-    """Exit status 0 after Ctrl-C or SIGTERM, 1 with an error when the cluster does not come up."""
+    """Exit status 0 after Ctrl-C or SIGTERM, 1 with an error if the cluster does not start."""
     parser = argparse.ArgumentParser(prog="python -m testbed.kafka", description=__doc__)
     parser.add_argument("command", choices=["up"])
     parser.add_argument("--version", default=DEFAULT_VERSION, help="Kafka's version (default: %(default)s)")
@@ -26,7 +26,7 @@ def main() -> int:
         with KafkaCluster(spec, say=to_stderr) as cluster:
             print(f"--bootstrap-server {cluster.bootstrap()}")
             print(f"--bootstrap-controller {cluster.bootstrap_controllers}", flush=True)
-            to_stderr(f"files in {cluster.directory}; Ctrl-C ends it all")
+            to_stderr(f"files in {cluster.directory}; Ctrl-C stops the cluster and removes them")
             signal.pause()
     except KeyboardInterrupt:
         return 0

@@ -28,7 +28,7 @@ class Identity:
 
 
 class Authority:
-    """Issues certificates valid from yesterday for 30 days; ``directory`` keeps them, one set a name."""
+    """Issues certificates that are valid from yesterday for 30 days; ``directory`` has one set for each name."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ class Authority:
         self.certificate.write_bytes(_pem(self._certificate))
         self.truststore = directory / "authority.p12"
         """The authority as a PKCS#12 trust store that Java opens with STORE_PASSWORD."""
-        # Java takes an entry without a key for trusted only if it carries Oracle's attribute, which this writes.
+        # Java trusts an entry without a key only if it has Oracle's attribute; this function writes it.
         self.truststore.write_bytes(
             pkcs12.serialize_java_truststore(
                 [pkcs12.PKCS12Certificate(self._certificate, b"authority")],

@@ -1,4 +1,4 @@
-"""A class data sharing archive (JEP 350) of Kafka's classes: made once, it saves a third of the CPU of each start.
+"""A class data sharing archive (JEP 350) of Kafka's classes: it saves a third of the CPU time of each start.
 
 Measured on two cores: 2.6 to 1.6 CPU seconds for a broker, 0.8 to 0.5 for a tool, and 50 MB less memory a node.
 Java checks the archive against the jars and itself, and runs without it when they do not fit.
@@ -24,9 +24,9 @@ _UP = "Kafka Server started"
 
 
 def class_archive(jars: tuple[Path, ...], jvm: tuple[str, ...], say: Callable[[str], None]) -> Path | None:
-    """The archive for these jars and this Java, made if it is not there (some 8 s, once).
+    """The archive for these jars and this Java; created if it is missing (about 8 s, once).
 
-    None, and one line to ``say``, when it cannot be made: everything works without it.
+    If it cannot be created: None, and one line to ``say``; everything works without it.
     """
     directory = jars[0].parent
     archive = directory / f"classes-java-{java_version()}.jsa"
@@ -38,7 +38,7 @@ def class_archive(jars: tuple[Path, ...], jvm: tuple[str, ...], say: Callable[[s
         try:
             _make(archive, jars, jvm)
         except (TestbedError, OSError) as error:
-            say(f"Kafka's classes are not archived, starts take longer: {str(error).splitlines()[0]}")
+            say(f"Kafka's classes are not archived, so nodes start more slowly: {str(error).splitlines()[0]}")
             return None
     return archive
 
@@ -51,7 +51,7 @@ def _fits(archive: Path, jars: tuple[Path, ...]) -> bool:
 
 
 def _make(archive: Path, jars: tuple[Path, ...], jvm: tuple[str, ...]) -> None:
-    """Runs one node that is broker and controller, and ends it cleanly, for Java archives what it has loaded."""
+    """Runs one node that is broker and controller and stops it cleanly: then Java archives the loaded classes."""
     ports = PortReservation(2)
     with tempfile.TemporaryDirectory(prefix="ktriage-archive-") as scratch:
         directory = Path(scratch)

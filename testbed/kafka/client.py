@@ -1,8 +1,8 @@
-"""Topics and records: made, written and read, one numbered record after the other.
+"""Creates topics, produces numbered records and consumes them.
 
-One partition is written with librdkafka, which can be told never to try again and says why a record was refused.
-The rest is aiokafka: librdkafka's consumer always looks for its group's coordinator, and that makes the cluster
-create ``__consumer_offsets``, which a test that counts partitions does not expect.
+A single partition is written with librdkafka, which can turn off retries and says why a record was refused. The
+rest uses aiokafka: librdkafka's consumer always asks for its group coordinator, which makes the cluster create
+``__consumer_offsets``, and tests that count partitions do not expect that topic.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from testbed.kafka.cluster_state import Observer
+from testbed.kafka.cluster_metadata import ClusterMetadata
 from testbed.kafka.errors import TimedOut
 
-# Brokers die here all the time: what matters comes back as a result, not on stderr by logging's last resort.
+# Brokers die here all the time. Errors are returned as results, so aiokafka must not log them to stderr.
 logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
 Acks = Literal["0", "1", "all"]
@@ -28,10 +29,10 @@ T = TypeVar("T")
 Delivered = Callable[[KafkaError | None, Message], None]
 
 
-class Sent(NamedTuple):
-    """One record and what became of it: ``offset`` is -1 and ``error`` says why when it was not acknowledged.
+class SentRecord(NamedTuple):
+    """One record and its result: if it was not acknowledged, ``offset`` is -1 and ``error`` says why.
 
-    With acks=0 a record counts as acknowledged, without an offset, when it has left: nobody confirms it.
+    With acks=0 a record counts as acknowledged, without an offset, as soon as it is sent.
     """
 
     value: str
@@ -40,13 +41,13 @@ class Sent(NamedTuple):
 
 
 class Produced(NamedTuple):
-    """The records of one call in the order in which they were handed over."""
+    """The records of one call, in the order in which they were sent."""
 
-    records: tuple[Sent, ...]
+    records: tuple[SentRecord, ...]
 
     @property
     def acknowledged(self) -> tuple[str, ...]:
-        """The values that the cluster promised to keep."""
+        """The values that the cluster acknowledged."""
         return tuple(sent.value for sent in self.records if sent.error is None)
 
     @property
@@ -55,20 +56,25 @@ class Produced(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One record as a consumer gets it; ``timestamp`` is milliseconds since the epoch."""
+    """One consumed record; ``timestamp`` is milliseconds since the epoch."""
 
     offset: int
     value: str
     timestamp: int
 
 
-class Traffic:
+class Client:
     """Creates topics, produces and consumes as superuser, on the internal listener."""
 
     def __init__(
-        self, observer: Observer, client_config: Mapping[str, str | int], reader_config: Mapping[str, object]
+        self,
+        admin: AdminClient,
+        metadata: ClusterMetadata,
+        client_config: Mapping[str, str | int],
+        reader_config: Mapping[str, object],
     ) -> None:
-        self._observer = observer
+        self._admin = admin
+        self._metadata = metadata
         self._config = dict(client_config)
         self._reader = dict(reader_config)
 
@@ -79,7 +85,7 @@ class Traffic:
         config: Mapping[str, str] | None = None,
         timeout: float = 120.0,
     ) -> None:
-        """Create the topic, one partition per entry of ``assignment`` (replicas in order); wait for leaders, logs.
+        """Creates the topic, one partition per entry of ``assignment`` (replicas in order); waits for it.
 
         Raises KafkaException with the cluster's answer, or TimedOut.
         """
@@ -87,12 +93,10 @@ class Traffic:
         topic = NewTopic(
             name, num_partitions=len(replicas), replica_assignment=replicas, config=dict(config or {})
         )
-        created = self._observer.admin.create_topics(
-            [topic], request_timeout=timeout, operation_timeout=timeout
-        )
+        created = self._admin.create_topics([topic], request_timeout=timeout, operation_timeout=timeout)
         created[name].result(timeout)
-        self._observer.wait_topic(name, len(replicas), timeout)
-        self._observer.wait_on_disk(name, timeout)
+        self._metadata.wait_topic(name, len(replicas), timeout)
+        self._metadata.wait_on_disk(name, timeout)
 
     def produce(
         self,
@@ -107,13 +111,13 @@ class Traffic:
     ) -> Produced:
         """Send ``prefix-0`` to ``prefix-(count-1)``, each padded to at least ``size`` characters.
 
-        A record not acknowledged within ``timeout`` seconds comes back with an error. Nothing is sent twice.
+        A record that is not acknowledged within ``timeout`` seconds has an error. Nothing is sent twice.
         """
         producer = Producer(self._config | _producer_config(acks, timeout))
-        records: dict[int, Sent] = {}
+        records: dict[int, SentRecord] = {}
         for number in range(count):
             value = f"{prefix}-{number}".ljust(size, ".")
-            _hand_over(producer, topic, partition, value, _keep(records, number, value))
+            _send(producer, topic, partition, value, _record_result(records, number, value))
         if producer.flush(timeout + 10.0):
             raise TimedOut(
                 f"{len(producer)} of {count} records to {topic}-{partition} got neither answer nor error"
@@ -131,7 +135,7 @@ class Traffic:
     ) -> dict[int, Produced]:
         """As ``produce`` with acks=all, the same values for each of many partitions, or an error if any is lost.
 
-        Raises TimedOut or KafkaError. What fails in passing is sent again, so a record may stand there twice.
+        Raises TimedOut or KafkaError. Retriable errors are retried, so a record may be written twice.
         """
         values = [f"{prefix}-{number}" for number in range(count)]
         writing = _write_each(self._reader, topic, tuple(partitions), values, timeout)
@@ -151,7 +155,7 @@ class Traffic:
 
 
 def _in_own_loop(work: Coroutine[Any, Any, T], timeout: float, what: str) -> T:
-    """Run to the end in a thread of its own: the caller may be inside another event loop."""
+    """Runs in a separate thread, because the caller may be inside another event loop."""
     with ThreadPoolExecutor(1) as own_loop:
         try:
             return own_loop.submit(asyncio.run, asyncio.wait_for(work, timeout)).result()
@@ -162,8 +166,8 @@ def _in_own_loop(work: Coroutine[Any, Any, T], timeout: float, what: str) -> T:
 async def _write_each(
     config: Mapping[str, object], topic: str, partitions: tuple[int, ...], values: list[str], timeout: float
 ) -> dict[int, Produced]:
-    # librdkafka sends a request for each partition, which a broker answers one after the other; aiokafka sends one
-    # for all partitions of a broker.
+    # librdkafka sends one request per partition, and a broker answers them one after the other; aiokafka sends one
+    # request for all partitions of a broker.
     producer = AIOKafkaProducer(
         **config, acks="all", enable_idempotence=False, linger_ms=100, request_timeout_ms=int(timeout * 1000)
     )
@@ -178,7 +182,7 @@ async def _write_each(
     finally:
         await producer.stop()
     return {
-        partition: Produced(tuple(Sent(value, offsets[partition, value], None) for value in values))
+        partition: Produced(tuple(SentRecord(value, offsets[partition, value], None) for value in values))
         for partition in partitions
     }
 
@@ -203,7 +207,7 @@ def _producer_config(acks: Acks, timeout: float) -> dict[str, str | int]:
     return {
         "acks": acks,
         "linger.ms": 5,
-        # Retries could write a record twice or in another order, and tests count offsets.
+        # Retries could write a record twice or out of order, and tests count offsets.
         "retries": 0,
         "message.timeout.ms": int(timeout * 1000),
         "request.timeout.ms": int(timeout * 1000),
@@ -211,16 +215,16 @@ def _producer_config(acks: Acks, timeout: float) -> dict[str, str | int]:
     }
 
 
-def _keep(records: dict[int, Sent], number: int, value: str) -> Delivered:
+def _record_result(records: dict[int, SentRecord], number: int, value: str) -> Delivered:
     def delivered(error: KafkaError | None, message: Message) -> None:
         offset = message.offset()
         acknowledged = offset if error is None and offset is not None else -1
-        records[number] = Sent(value, acknowledged, error.name() if error else None)
+        records[number] = SentRecord(value, acknowledged, error.name() if error else None)
 
     return delivered
 
 
-def _hand_over(producer: Producer, topic: str, partition: int, value: str, delivered: Delivered) -> None:
+def _send(producer: Producer, topic: str, partition: int, value: str, delivered: Delivered) -> None:
     while True:
         try:
             producer.produce(topic, value=value.encode(), partition=partition, on_delivery=delivered)

@@ -1,4 +1,4 @@
-"""How a client reaches a secured cluster: the settings of Java's tools and of librdkafka, for any user."""
+"""Client settings for a secured cluster: for Java's tools and for librdkafka, for any user."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from testbed.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER, Listener, 
 Store = Literal["PEM", "PKCS12"]
 
 
-class Access:
+class ClientConfigs:
     """Client settings for any user at any listener of one cluster.
 
     ``listener`` is the name of a client listener, by default the first, or CONTROLLER (for Java's tools with
     ``--bootstrap-controller``); ``mechanism`` is by default the listener's first. For mutual TLS the user's
-    certificate is issued when it is first asked for.
+    certificate is issued on first use.
     """
 
     def __init__(

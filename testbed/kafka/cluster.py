@@ -1,4 +1,4 @@
-"""A real Apache Kafka cluster on loopback: made, started, broken, mended and removed."""
+"""A real Apache Kafka cluster on loopback: create, start, break, restore and remove it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from testbed.kafka.authorization import Rights
+from confluent_kafka.admin import AdminClient
+
+from testbed.kafka.access_control import AccessControl
 from testbed.kafka.certificates import Authority
 from testbed.kafka.class_archive import class_archive
-from testbed.kafka.client import Traffic
-from testbed.kafka.client_config import Access
-from testbed.kafka.cluster_state import Observer
+from testbed.kafka.client import Client
+from testbed.kafka.client_config import ClientConfigs
+from testbed.kafka.cluster_metadata import ClusterMetadata
 from testbed.kafka.config import (
     INTERNAL_LISTENER,
     JVM_FLAGS,
@@ -24,7 +26,7 @@ from testbed.kafka.config import (
     node_properties,
 )
 from testbed.kafka.errors import NodeDied, TestbedError, TimedOut
-from testbed.kafka.format_storage import Formatter, new_uuid
+from testbed.kafka.format_storage import StorageFormatter, new_uuid
 from testbed.kafka.jars import kafka_jars, to_stderr
 from testbed.kafka.java_tools import JavaRunner, Tools
 from testbed.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER, SecurityFiles
@@ -37,10 +39,10 @@ _STARTS = 3
 
 
 class KafkaCluster:
-    """One cluster after ``spec``. As a context manager it is up inside the block and gone after it.
+    """A cluster as ``spec`` describes it. As a context manager it runs inside the block and is removed after it.
 
-    Its files are in ``directory``, by default a new temporary one that ``stop`` removes. Raises TestbedError (one
-    line, then the end of the log of the node that did not come up) from ``start``; nothing is left running then.
+    Its files are in ``directory``, by default a new temporary one that ``stop`` removes. ``start`` raises
+    TestbedError (one line, then the end of the log of the node that did not start) and leaves nothing running.
     """
 
     def __init__(
@@ -98,16 +100,21 @@ class KafkaCluster:
         return self._addresses.of_controllers()
 
     @cached_property
-    def observe(self) -> Observer:
-        """Reads the state back, and waits for it."""
+    def metadata(self) -> ClusterMetadata:
+        """What the brokers say about the cluster, and waiting until they say it."""
         ports = {node: self._addresses.brokers[node, INTERNAL_LISTENER] for node in self.spec.broker_ids}
         credentials = (INTERNAL_USER, INTERNAL_PASSWORD) if self.spec.secured else None
-        return Observer(self._nodes, ports, credentials, self.client_config())
+        return ClusterMetadata(self._nodes, ports, credentials)
 
     @cached_property
-    def traffic(self) -> Traffic:
-        """Makes topics, produces and consumes."""
-        return Traffic(self.observe, self.client_config(), self._reader_config())
+    def admin(self) -> AdminClient:
+        """confluent-kafka's AdminClient as superuser, on the internal listener."""
+        return AdminClient({**self.superuser_config()})
+
+    @cached_property
+    def client(self) -> Client:
+        """Creates topics, produces and consumes."""
+        return Client(self.admin, self.metadata, self.superuser_config(), self._reader_config())
 
     @cached_property
     def tools(self) -> Tools:
@@ -115,27 +122,27 @@ class KafkaCluster:
         return Tools(
             self._runner,
             self._addresses.of_brokers(INTERNAL_LISTENER),
-            self.access.internal_properties(),
+            self.client_configs.internal_properties(),
             self.spec.version,
         )
 
     @cached_property
-    def rights(self) -> Rights:
+    def access_control(self) -> AccessControl:
         """Adds ACLs and SCRAM users, as superuser."""
-        return Rights(self.observe.admin)
+        return AccessControl(self.admin)
 
-    def client_config(self) -> dict[str, str | int]:
+    def superuser_config(self) -> dict[str, str | int]:
         """confluent-kafka's settings for the testbed's own superuser on the internal listener."""
         return {
-            **self.access.internal_settings(),
+            **self.client_configs.internal_settings(),
             "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 500,
-            # Brokers die here all the time; what matters comes back as a result.
+            # Brokers die here all the time; errors are returned as results.
             "log_level": 0,
         }
 
     def _reader_config(self) -> dict[str, object]:
-        settings = self.access.internal_settings()
+        settings = self.client_configs.internal_settings()
         config: dict[str, object] = {"bootstrap_servers": settings["bootstrap.servers"]}
         if "sasl.username" in settings:
             config |= {
@@ -147,9 +154,9 @@ class KafkaCluster:
         return config
 
     def start(self) -> None:
-        """Make, format and start all nodes; returns when every broker is unfenced."""
+        """Creates, formats and starts all nodes; returns when every broker is unfenced."""
         if self._nodes:
-            raise TestbedError("this cluster was started before; make a new one")
+            raise TestbedError("this cluster was started before; create a new one")
         try:
             self._lay_out()
             self._format_and_start()
@@ -159,11 +166,11 @@ class KafkaCluster:
             raise
 
     def _wait_first(self) -> None:
-        """As :meth:`_wait_up`; a broker that ended is started again, as any service manager would, and told.
+        """As :meth:`_wait_up`; a broker that ended is started again, as a service manager would, and reported.
 
-        Each seen once in some thousand starts on a busy machine: one that cannot register within its minute ends
-        itself; and one started again that knows the leader's id from its first life, and not yet where it listens,
-        ends when an answer to its fetch finds it no follower.
+        Both cases were seen once in about a thousand starts on a busy machine: a broker that cannot register within
+        a minute ends itself; and a restarted broker that knows the quorum leader's id but not yet its address ends
+        when a fetch response arrives while it is not a follower.
         """
         for _ in range(_STARTS - 1):
             try:
@@ -183,13 +190,13 @@ class KafkaCluster:
         if not self.spec.brokers:
             return
         try:
-            self.observe.wait_live(self.spec.broker_ids, _START_SECONDS)
+            self.metadata.wait_live(self.spec.broker_ids, _START_SECONDS)
         except (TimedOut, NodeDied) as error:
             tails = (node.log_tail(12) for node in self._nodes.values())
             raise NodeDied("\n".join((str(error), *tails))) from None
 
     def stop(self) -> None:
-        """End every node at once and remove the files; harmless in any state, and twice."""
+        """Kills every node and removes the files; may be called in any state, also twice."""
         for node in self._nodes.values():
             node.kill()
         if self._work is not None:
@@ -197,17 +204,17 @@ class KafkaCluster:
         if self._ports is not None:
             self._ports.release()
 
-    def mend(self) -> None:
-        """Every node running and every broker unfenced again: resumed, restarted, with empty disks for lost ones.
+    def bring_all_up(self) -> None:
+        """Starts or resumes every node, with empty disks in place of lost ones; waits until no broker is fenced.
 
-        What an incident did to topics and their logs stays done.
+        Topics and logs stay as an incident left them.
         """
         for node in self._nodes.values():
             if not node.directory_id:
-                continue  # a spare that never joined
+                continue  # a spare controller that never joined
             node.resume()
-            lost = [log_dir for log_dir in node.log_dirs if not log_dir.is_dir()]
-            if lost:
+            missing = [log_dir for log_dir in node.log_dirs if not log_dir.is_dir()]
+            if missing:
                 node.kill()
                 self._formatter.again(node)
             node.start()
@@ -226,13 +233,13 @@ class KafkaCluster:
         return node.directory_id
 
     def set_bootstrap_controllers(self, controllers: Iterable[int]) -> None:
-        """Write controller.quorum.bootstrap.servers on every host, as an operator does; restarts are up to you."""
+        """Write controller.quorum.bootstrap.servers on every host, as an operator does; nothing is restarted."""
         servers = ",".join(f"{LOOPBACK}:{self.node(node_id).port}" for node_id in controllers)
         for node in self._nodes.values():
             node.change_properties({"controller.quorum.bootstrap.servers": servers})
 
     def replace_log_dir(self, node_id: int, index: int) -> None:
-        """An empty, formatted disk, with a directory id of its own, in place of one log dir of a stopped node."""
+        """Replaces one log dir of a stopped node with an empty, formatted one that has a new directory id."""
         node = self.node(node_id)
         node.wipe_log_dir(index)
         self._formatter.again(node)
@@ -253,12 +260,12 @@ class KafkaCluster:
             spares={node: next(ports) for node in spec.spare_ids},
         )
         authority = self._make_authority()
-        self.access = Access(spec, self._addresses, self.directory, authority)
+        self.client_configs = ClientConfigs(spec, self._addresses, self.directory, authority)
         self._runner = JavaRunner(jars, spec.jvm, self.directory, archive)
         for node_id in (*spec.controller_ids, *spec.broker_ids, *spec.spare_ids):
             self._nodes[node_id] = self._make_node(node_id)
         voters = {node: new_uuid() for node in spec.controller_ids}
-        self._formatter = Formatter(spec, self.cluster_id, self._addresses, voters, self._runner)
+        self._formatter = StorageFormatter(spec, self.cluster_id, self._addresses, voters, self._runner)
 
     def _make_authority(self) -> Authority | None:
         if not any(listener.encrypted for listener in self.spec.listeners):
@@ -288,17 +295,17 @@ class KafkaCluster:
 
     def _format_and_start(self) -> None:
         def bring_up(node: Node) -> None:
-            self._tell(f"formatting {node.role} {node.id}")
+            self._report(f"formatting {node.role} {node.id}")
             self._formatter.first(node)
-            self._tell(f"starting {node.role} {node.id} on port {node.port}")
+            self._report(f"starting {node.role} {node.id} on port {node.port}")
             node.start()
 
-        # Two at a time: formatting is nearly all JVM start, and more of them only wait for each other.
+        # Two at a time: formatting is mostly JVM start, and more in parallel would not be faster.
         with ThreadPoolExecutor(2, thread_name_prefix="testbed-format") as pool:
             first = [node for node in self._nodes.values() if node.id not in self.spec.spare_ids]
             for future in [pool.submit(bring_up, node) for node in first]:
                 future.result()
 
-    def _tell(self, line: str) -> None:
+    def _report(self, line: str) -> None:
         if self._say is not None:
             self._say(line)

@@ -21,12 +21,12 @@ CONTROLLER_LISTENER = "CONTROLLER"
 INTERNAL_LISTENER = "INTERNAL"
 LOOPBACK = "127.0.0.1"
 JVM_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Keeps a node near 250 MB and quick to start; a broker with thousands of logs wants ``-Xmx1500m`` after them."""
+"""A node then needs about 250 MB and starts quickly; for thousands of logs, add ``-Xmx1500m``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """What cluster to make. Controllers have the node ids 100, 101, ... and brokers 1, 2, ...
+    """The cluster to create. Controllers have the node ids 100, 101, ... and brokers 1, 2, ...
 
     ``elr`` is the feature eligible.leader.replicas.version=1 (4.0 and later); None means on where there is one.
     ``spare_controllers`` have the next ids and ports, and are neither formatted nor started: they are for joining.
@@ -141,15 +141,15 @@ def as_text(properties: Mapping[str, str]) -> str:
 
 
 def _quorum(spec: ClusterSpec, addresses: Addresses) -> dict[str, str]:
-    quick = {
+    fast_election = {
         "controller.listener.names": CONTROLLER_LISTENER,
         "controller.quorum.election.timeout.ms": "500",
         "controller.quorum.fetch.timeout.ms": "1000",
     }
     if spec.quorum == "static":
         voters = (f"{node}@{LOOPBACK}:{port}" for node, port in addresses.controllers.items())
-        return quick | {"controller.quorum.voters": ",".join(voters)}
-    return quick | {"controller.quorum.bootstrap.servers": addresses.of_controllers()}
+        return fast_election | {"controller.quorum.voters": ",".join(voters)}
+    return fast_election | {"controller.quorum.bootstrap.servers": addresses.of_controllers()}
 
 
 def _controller(spec: ClusterSpec, port: int, node_id: int) -> dict[str, str]:
@@ -160,7 +160,7 @@ def _controller(spec: ClusterSpec, port: int, node_id: int) -> dict[str, str]:
         "listeners": own,
         **({} if spec.quorum == "static" else {"advertised.listeners": own}),
         "listener.security.protocol.map": _protocol_map(spec),
-        # The controller decides when a broker that stopped sending heartbeats is fenced.
+        # The controller uses this to fence a broker that stopped sending heartbeats.
         "broker.session.timeout.ms": "3000",
         "unclean.leader.election.enable": "false",
     }

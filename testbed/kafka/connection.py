@@ -1,7 +1,7 @@
-"""One blocking connection to one broker, for the testbed's own questions.
+"""One blocking connection to one broker.
 
-librdkafka chooses whom it asks and may wait for a broker that hangs; here the testbed, which knows what it did to
-which node, chooses. Framing: Kafka protocol guide, "Protocol primitives" and KIP-152 (SASL).
+librdkafka chooses the broker itself and may wait for one that hangs; the testbed knows which nodes it has stopped
+and chooses the broker here. Framing: Kafka protocol guide, "Protocol primitives" and KIP-152 (SASL).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class NoAnswer(Exception):
 
 
 class Connection:
-    """Requests go out and answers come back one by one; after NoAnswer the connection is of no more use."""
+    """Sends one request at a time and reads its response; after NoAnswer the connection cannot be used again."""
 
     def __init__(self, port: int, credentials: tuple[str, str] | None, timeout: float) -> None:
         try:
@@ -52,7 +52,7 @@ class Connection:
         self._socket.close()
 
     def ask(self, request: RequestPayload, answer: type[R]) -> R:
-        """Send the request and decode what comes back. Raises NoAnswer."""
+        """Send the request and decode the response. Raises NoAnswer."""
         self._correlation += 1
         try:
             self._socket.sendall(_encode(request, self._correlation))
@@ -77,10 +77,10 @@ class Connection:
     def _authenticate(self, user: str, password: str) -> None:
         self.ask(SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse)
         token = f"\0{user}\0{password}".encode()
-        done = self.ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
-        if done.error_code:
+        response = self.ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
+        if response.error_code:
             self.close()
-            raise NoAnswer(f"127.0.0.1:{self._port}: {done.error_message}")
+            raise NoAnswer(f"127.0.0.1:{self._port}: {response.error_message}")
 
 
 def _encode(request: RequestPayload, correlation: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What the testbed raises: one line an operator can act on, then (below it) the log that shows why."""
+"""Errors of the testbed: one line that says what to do, then the log that shows why."""
 
 
 class TestbedError(Exception):

@@ -19,7 +19,7 @@ def new_uuid() -> str:
             return text
 
 
-class Formatter:
+class StorageFormatter:
     """Formats nodes of one cluster; ``voters`` are the initial controllers' directory ids by node id."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Formatter:
         self._runner = runner
 
     def first(self, node: Node) -> None:
-        """Format a node of the cluster that is just being made."""
+        """Formats a node of a cluster that is being created."""
         args: list[str] = []
         if node.role == "controller":
             args += self._feature_args() + self._scram_args()
@@ -47,9 +47,9 @@ class Formatter:
         node.directory_id = read_directory_id(node)
 
     def again(self, node: Node) -> None:
-        """Format the log dirs of a node of the running cluster that are empty or gone, and leave the others alone.
+        """Formats the empty or missing log dirs of a node of the running cluster; the others are not touched.
 
-        Each gets a new directory id. Without this a broker with a new disk does not start.
+        Each gets a new directory id. Without this, a broker with a new disk does not start.
         """
         dynamic = node.role == "controller" and self._spec.quorum == "dynamic"
         self._format(node, ["--ignore-formatted", *(["--no-initial-controllers"] if dynamic else [])])

@@ -1,8 +1,8 @@
-"""Incidents played on a real cluster, step by step, to the state in which an engineer is called.
+"""Incidents on a real cluster, step by step, up to the state in which an engineer is called.
 
-Each takes a topic that exists, all of its brokers running, and ``min.insync.replicas`` not above 2; each tells
-every step to ``narrate`` and returns who is alive and what the cluster had promised to keep. Brokers die by
-SIGKILL, so they come back unclean.
+Each needs an existing topic, all of its brokers running, and ``min.insync.replicas`` of at most 2. Each reports
+every step to ``narrate`` and returns which brokers are alive and which records were acknowledged. Brokers are
+killed by SIGKILL, so their shutdowns are unclean.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kio.static.primitive import i8, i32
 
 from testbed.kafka.client import Acks
 from testbed.kafka.cluster import KafkaCluster
-from testbed.kafka.cluster_state import PartitionState
+from testbed.kafka.cluster_metadata import PartitionState
 from testbed.kafka.connection import NoAnswer
 from testbed.kafka.errors import TestbedError
 from testbed.kafka.wait import wait_until
@@ -28,15 +28,15 @@ Narrate = Callable[[str], None]
 
 
 def silent(_line: str) -> None:
-    """Tells nobody."""
+    """Reports nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
     """The state an incident ends in: ``topic-partition`` is offline.
 
-    ``alive`` and ``dead`` are its replicas' brokers. ``promised`` are the values acknowledged with acks=all, in
-    order: a good recovery keeps them where a live replica has them. ``unpromised`` were acknowledged by a leader
+    ``alive`` and ``dead`` are its replicas' brokers. ``acks_all`` are the values acknowledged with acks=all, in
+    order: a good recovery keeps them where a live replica has them. ``acks_one`` were acknowledged by the leader
     alone (acks=1).
     """
 
@@ -44,12 +44,12 @@ class Incident:
     partition: int
     alive: tuple[int, ...]
     dead: tuple[int, ...]
-    promised: tuple[str, ...]
-    unpromised: tuple[str, ...] = ()
+    acks_all: tuple[str, ...]
+    acks_one: tuple[str, ...] = ()
 
 
 class Turn(NamedTuple):
-    """One broker leads alone and takes ``records`` with acks=1."""
+    """One broker is the only leader and takes ``records`` with acks=1."""
 
     broker: int
     records: int
@@ -58,15 +58,15 @@ class Turn(NamedTuple):
 def stale_long_tail(
     cluster: KafkaCluster, topic: str, partition: int = 0, narrate: Narrate = silent
 ) -> Incident:
-    """The longest log is stale: length would choose it, and destroy acknowledged records.
+    """The longest log has a divergent tail: a choice by length would destroy acknowledged records.
 
     Of the replicas [a, b, c], all with the same 1,000 records, a takes 500 alone and dies (log end 1500, last
     epoch 0); b is elected uncleanly and takes 300 with acks=all that c has too (log end 1300, last epoch 2); b
     and c die, a and b come back. Both report the same current leader epoch.
     """
-    stage = _Stage(cluster, topic, partition, narrate)
+    stage = _Partition(cluster, topic, partition, narrate)
     first, second, third = stage.replicas(3)
-    promised = stage.produce(1000, "all", "common", f"brokers {first}, {second} and {third} hold it all")
+    acks_all = stage.produce(1000, "all", "common", f"brokers {first}, {second} and {third} hold it all")
     stage.kill(second, third)
     stage.wait_isr(first)
     tail = stage.produce(500, "1", "tail", f"only broker {first} holds them")
@@ -74,13 +74,13 @@ def stale_long_tail(
     stage.elect_alone(second)
     stage.start(third)
     stage.wait_isr(second, third)
-    promised += stage.produce(300, "all", "kept", f"brokers {second} and {third} hold them")
+    acks_all += stage.produce(300, "all", "kept", f"brokers {second} and {third} hold them")
     stage.kill(second)
-    cluster.observe.wait_leader(topic, partition, third)
+    cluster.metadata.wait_leader(topic, partition, third)
     stage.kill(third)
     stage.start(first, second)
     stage.wait_offline(f"{first} has the longer log, {second} the newer records, {third} stays dead")
-    return Incident(topic, partition, (first, second), (third,), promised, tail)
+    return Incident(topic, partition, (first, second), (third,), acks_all, tail)
 
 
 def isr_dead(
@@ -97,14 +97,14 @@ def isr_dead(
     ``records`` are written to each partition before, and again after it fell out. All partitions must have the
     survivor among their replicas, and the dead ones are all other replicas of any of them.
     """
-    found = cluster.observe.partitions(topic)
+    found = cluster.metadata.partitions(topic)
     members = {partition: found[partition].replicas for partition in partitions}
     if not members or not all(survivor in replicas and len(replicas) > 1 for replicas in members.values()):
         raise TestbedError(
             f"broker {survivor} must be one of at least two replicas of each partition of {topic}"
         )
     dead = tuple(sorted({broker for replicas in members.values() for broker in replicas} - {survivor}))
-    stage = _Stage(cluster, topic, min(members), narrate)
+    stage = _Partition(cluster, topic, min(members), narrate)
     before = stage.produce_each(members, records, "common", "all replicas hold them")
     stage.kill(survivor)
     stage.wait_each(
@@ -132,31 +132,31 @@ def isr_dead(
 def logs_in_turn(
     cluster: KafkaCluster, topic: str, turns: Sequence[Turn], partition: int = 0, narrate: Narrate = silent
 ) -> Incident:
-    """Replicas whose logs all part after the same 1,000 records: each broker of ``turns`` led alone once.
+    """Replicas whose logs all diverge after the same 1,000 records: each broker of ``turns`` led alone once.
 
-    The last to lead stays dead (alive, it would be elected by itself); the others come back, so that with three
-    turns two different logs are alive, and three with four turns.
+    The last leader stays dead (alive, Kafka would elect it by itself); the others come back. So three turns leave
+    two different logs alive, four turns three.
     """
-    stage = _Stage(cluster, topic, partition, narrate)
+    stage = _Partition(cluster, topic, partition, narrate)
     replicas = stage.replicas(None)
     order = [turn.broker for turn in turns]
     if len(order) < 2 or set(order) != set(replicas) or len(set(order)) != len(order):
         raise TestbedError(
             f"each of the replicas {replicas} of {topic}-{partition} takes one turn, not {order}"
         )
-    promised = stage.produce(1000, "all", "common", "all replicas hold them")
-    unpromised: tuple[str, ...] = ()
+    acks_all = stage.produce(1000, "all", "common", "all replicas hold them")
+    acks_one: tuple[str, ...] = ()
     for number, (broker, records) in enumerate(turns):
         if number == 0:
             stage.kill(*order[1:])
             stage.wait_isr(broker)
         else:
             stage.elect_alone(broker)
-        unpromised += stage.produce(records, "1", f"turn-{broker}", f"only broker {broker} holds them")
+        acks_one += stage.produce(records, "1", f"turn-{broker}", f"only broker {broker} holds them")
         stage.kill(broker)
     stage.start(*order[:-1])
     stage.wait_offline(f"the logs of {order[:-1]} all differ, {order[-1]} stays dead")
-    return Incident(topic, partition, tuple(order[:-1]), (order[-1],), promised, unpromised)
+    return Incident(topic, partition, tuple(order[:-1]), (order[-1],), acks_all, acks_one)
 
 
 def three_logs(cluster: KafkaCluster, topic: str, partition: int = 0, narrate: Narrate = silent) -> Incident:
@@ -164,7 +164,7 @@ def three_logs(cluster: KafkaCluster, topic: str, partition: int = 0, narrate: N
 
     With three replicas the third log's broker stays dead; with four all three are alive and the fourth is dead.
     """
-    order = cluster.observe.partition(topic, partition).replicas
+    order = cluster.metadata.partition(topic, partition).replicas
     turns = [Turn(broker, records) for broker, records in zip(order, (500, 300, 100, 10), strict=False)]
     return logs_in_turn(cluster, topic, turns, partition, narrate)
 
@@ -172,38 +172,38 @@ def three_logs(cluster: KafkaCluster, topic: str, partition: int = 0, narrate: N
 def failed_disk(
     cluster: KafkaCluster, broker: int, log_dir: int = 1, narrate: Narrate = silent
 ) -> frozenset[str]:
-    """``rm -rf`` of a log dir under a running broker; returns the ``topic-partition`` names that it held.
+    """``rm -rf`` of a log dir under a running broker; returns the ``topic-partition`` names that it had.
 
-    The broker finds out with its next write there, if by nothing else then by its high watermark checkpoint,
-    within 5 s (the default), when a partition is in it. Losing log dir 0, the metadata's, stops the broker.
+    The broker notices at its next write there, at the latest with its high watermark checkpoint within 5 s (the
+    default) if the log dir holds a partition. Losing log dir 0, which has the metadata log, stops the broker.
     """
     node = cluster.node(broker)
-    held = frozenset(
+    replicas = frozenset(
         path.name
         for path in node.log_dirs[log_dir].iterdir()
         if path.is_dir() and not path.name.startswith("__cluster")
     )
     node.remove_log_dir(log_dir)
-    narrate(f"log dir {log_dir} of broker {broker} is gone, with {len(held)} replicas")
-    return held
+    narrate(f"log dir {log_dir} of broker {broker} is gone, with {len(replicas)} replicas")
+    return replicas
 
 
 def elect_unclean(cluster: KafkaCluster, topic: str, partition: int) -> None:
-    """An unclean election as an operator with Kafka's own tool would make it: the partition has a leader after it.
+    """An unclean election, as with Kafka's own tool; returns when the partition has a leader.
 
-    Asked again while nobody answers or the controller is not ready for it. Raises TimedOut with its last answer.
+    Repeated while no broker answers or the controller is not ready. Raises TimedOut with the last answer.
     """
     name = f"{topic}-{partition}"
 
     def elected() -> bool:
-        answer = cluster.observe.ask(_unclean(topic, partition), ElectLeadersResponse)
+        answer = cluster.metadata.ask(_unclean(topic, partition), ElectLeadersResponse)
         results = [p for t in answer.replica_election_results for p in t.partition_result]
         codes = [answer.error_code, *(result.error_code for result in results)]
-        # An attempt whose answer was lost may have been carried out: no election is needed any more.
+        # An earlier attempt without an answer may have been done: then no election is needed any more.
         refused = [code.name for code in codes if code not in (ErrorCode.none, ErrorCode.election_not_needed)]
         if refused:
             raise NoAnswer(f"unclean election of {name}: {', '.join(refused)}")
-        return cluster.observe.partition(topic, partition).leader != -1
+        return cluster.metadata.partition(topic, partition).leader != -1
 
     wait_until(elected, f"an unclean election of {name}", 60.0, passing=(NoAnswer, KeyError))
 
@@ -213,8 +213,8 @@ def _unclean(topic: str, partition: int) -> ElectLeadersRequest:
     return ElectLeadersRequest(election_type=i8(1), topic_partitions=(asked,))
 
 
-class _Stage:
-    """One partition on stage: every step is done, waited for and told."""
+class _Partition:
+    """One partition: every step is done, waited for and reported."""
 
     def __init__(self, cluster: KafkaCluster, topic: str, partition: int, narrate: Narrate) -> None:
         self.cluster = cluster
@@ -224,13 +224,13 @@ class _Stage:
         self._name = f"{topic}-{partition}"
 
     def replicas(self, count: int | None) -> tuple[int, ...]:
-        found = self.cluster.observe.partition(self.topic, self.partition).replicas
+        found = self.cluster.metadata.partition(self.topic, self.partition).replicas
         if count is not None and len(found) != count:
             raise TestbedError(f"{self._name} has the replicas {found}; this incident needs {count}")
         return found
 
     def produce(self, count: int, acks: Acks, prefix: str, where: str) -> tuple[str, ...]:
-        sent = self.cluster.traffic.produce(self.topic, self.partition, count, acks=acks, prefix=prefix)
+        sent = self.cluster.client.produce(self.topic, self.partition, count, acks=acks, prefix=prefix)
         if sent.errors:
             took = f"took {len(sent.acknowledged)} of {count} records"
             raise TestbedError(f"{self._name} {took}: {', '.join(sorted(sent.errors))}")
@@ -240,7 +240,7 @@ class _Stage:
     def produce_each(
         self, partitions: Iterable[int], count: int, prefix: str, where: str
     ) -> dict[int, tuple[str, ...]]:
-        done = self.cluster.traffic.produce_each(self.topic, partitions, count, prefix=prefix)
+        done = self.cluster.client.produce_each(self.topic, partitions, count, prefix=prefix)
         self.narrate(
             f"{count} records acknowledged by each of {len(done)} partitions of {self.topic}: {where}"
         )
@@ -252,37 +252,37 @@ class _Stage:
         wanted = frozenset(partitions)
 
         def fulfilled() -> bool:
-            states = self.cluster.observe.partitions(self.topic)
+            states = self.cluster.metadata.partitions(self.topic)
             return all(condition(state) for number, state in states.items() if number in wanted)
 
-        told = f"{len(wanted)} partitions of {self.topic} to be {what}"
-        wait_until(fulfilled, told, 120.0, passing=(NoAnswer,))
+        what = f"{len(wanted)} partitions of {self.topic} to be {what}"
+        wait_until(fulfilled, what, 120.0, passing=(NoAnswer,))
 
     def kill(self, *brokers: int) -> None:
         for broker in brokers:
             self.cluster.node(broker).kill()
         self.narrate(f"{_listed(brokers)} killed")
         if any(node.is_running for node in self.cluster.brokers.values()):
-            self.cluster.observe.wait_fenced(*brokers)
+            self.cluster.metadata.wait_fenced(*brokers)
 
     def start(self, *brokers: int) -> None:
         for broker in brokers:
             self.cluster.node(broker).start()
-        self.cluster.observe.wait_live(brokers)
+        self.cluster.metadata.wait_live(brokers)
         self.narrate(f"{_listed(brokers)} back")
 
     def elect_alone(self, broker: int) -> None:
         self.start(broker)
-        self.cluster.observe.wait_offline(self.topic, self.partition)
+        self.cluster.metadata.wait_offline(self.topic, self.partition)
         elect_unclean(self.cluster, self.topic, self.partition)
-        self.cluster.observe.wait_leader(self.topic, self.partition, broker)
+        self.cluster.metadata.wait_leader(self.topic, self.partition, broker)
         self.narrate(f"broker {broker} elected uncleanly to lead {self._name}")
 
     def wait_isr(self, *brokers: int) -> None:
-        self.cluster.observe.wait_isr(self.topic, self.partition, brokers)
+        self.cluster.metadata.wait_isr(self.topic, self.partition, brokers)
 
     def wait_offline(self, how: str) -> None:
-        self.cluster.observe.wait_offline(self.topic, self.partition)
+        self.cluster.metadata.wait_offline(self.topic, self.partition)
         self.narrate(f"{self._name} is offline: {how}")
 
 

@@ -1,9 +1,8 @@
 """Kafka's own jars, from Maven Central, exactly as the lock file beside this module names them.
 
 A lock line is ``group:artifact:version[:classifier] sha256``. The lock is the runtime closure of ``kafka_2.13``
-and ``kafka-tools`` as Maven resolves it, so nothing is resolved here: each jar is fetched, compared with its
-SHA-256 and only then given its name. Any number of processes may do that at once: the last rename wins, and
-both wrote the same bytes.
+and ``kafka-tools`` as Maven resolves it. Each jar is fetched, compared with its SHA-256 and only then renamed to
+its final name, so several processes may do this at once: all of them write the same bytes.
 
 A lock for another version is made with Maven: a project with ``kafka_2.13`` and ``kafka-tools`` (without
 ``connect-runtime``, ``connect-transforms`` and ``connect-json``; and ``slf4j-simple`` where no log provider comes
@@ -32,7 +31,7 @@ DEFAULT_VERSION = "4.3.1"
 _PARALLEL = 8
 _ATTEMPTS = 4
 _TIMEOUT_SECONDS = (10.0, 60.0)
-_PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+_RETRIABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class Jar(NamedTuple):
@@ -72,7 +71,7 @@ def _parse(line: str, path: Path) -> Jar:
 
 
 def cache_directory(version: str) -> Path:
-    """Where the jars of that version are kept, by the XDG base directory specification."""
+    """The cache directory for the jars of that version, by the XDG base directory specification."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "ktriage" / "kafka" / version
 
@@ -86,7 +85,7 @@ def kafka_jars(
 ) -> tuple[Path, ...]:
     """Paths of all jars of that Kafka version, in the lock's order, fetched if they are missing or damaged.
 
-    Raises TestbedError, one line, when a jar is not to be had; those that were fetched stay.
+    Raises TestbedError, one line, if a jar cannot be fetched; those that were fetched stay.
     """
     say = say or to_stderr
     directory = directory or cache_directory(version)
@@ -99,7 +98,7 @@ def kafka_jars(
 
 
 def to_stderr(line: str) -> None:
-    """Progress that is no part of a command's output."""
+    """Prints progress to stderr, apart from a command's output."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -132,7 +131,7 @@ def _fetch_one(jar: Jar, directory: Path, fetch: Fetch) -> tuple[str, int]:
     try:
         fetch(jar, part)
         if (got := _digest(part)) != jar.sha256:
-            raise TestbedError(f"{jar.filename}: SHA-256 is {got}, the lock file says {jar.sha256}; not kept")
+            raise TestbedError(f"{jar.filename}: SHA-256 is {got}, the lock file says {jar.sha256}; not used")
         part.chmod(0o644)
         size = part.stat().st_size
         part.replace(directory / jar.filename)
@@ -143,11 +142,11 @@ def _fetch_one(jar: Jar, directory: Path, fetch: Fetch) -> tuple[str, int]:
 
 
 def from_maven_central(jar: Jar, target: Path, pause: Callable[[float], None] = time.sleep) -> None:
-    """Write the jar's bytes to ``target``; a passing failure of the network is tried again, three times.
+    """Writes the jar's bytes to ``target``; a temporary network failure is retried three times.
 
-    Raises TestbedError when the jar is not there or the network stays away.
+    Raises TestbedError if the jar does not exist or the network does not come back.
     """
-    # Imported late: only a machine that has no jars yet needs the libraries.
+    # Imported late: only a machine without the jars needs these libraries.
     try:
         import requests  # noqa: PLC0415
     except ImportError as error:
@@ -156,7 +155,7 @@ def from_maven_central(jar: Jar, target: Path, pause: Callable[[float], None] = 
         try:
             _download(jar, target)
         except requests.RequestException as error:
-            if attempt == _ATTEMPTS or not _may_pass(error.response):
+            if attempt == _ATTEMPTS or not _is_retriable(error.response):
                 raise TestbedError(f"cannot fetch {jar.filename} from Maven Central: {error}") from None
             pause(2.0 ** (attempt - 1))
         else:
@@ -185,11 +184,11 @@ def _download(jar: Jar, target: Path) -> None:
             file.write(block)
 
 
-def _may_pass(response: Response | None) -> bool:
-    return response is None or response.status_code in _PASSING_STATUS
+def _is_retriable(response: Response | None) -> bool:
+    return response is None or response.status_code in _RETRIABLE_STATUS
 
 
 def _certificates() -> str | bool:
-    # requests reads the first two by itself; the third is what everything else on a host goes by.
+    # requests reads the first two itself; most other programs use the third.
     names = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
     return next((value for name in names if (value := os.environ.get(name))), True)

@@ -1,7 +1,7 @@
-"""Starting Java so that it never outlives us.
+"""Starts Java processes that end together with this process.
 
-Linux signals a child when the *thread* that started it ends, so every child is started by one thread that
-lives as long as the process does; a killed test run then leaves no Kafka behind.
+Linux signals a child when the *thread* that started it ends. So one thread starts every child and lives as long as
+the process; a killed test run leaves no Kafka behind.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def spawn(argv: list[str], *, cwd: Path, output: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start ``argv`` in a session of its own (Ctrl-C is ours to handle), ended with us by SIGKILL."""
+    """Starts ``argv`` in its own session (Ctrl-C does not reach it); it gets SIGKILL when this process ends."""
     parent = os.getpid()
 
     def die_with_parent() -> None:
@@ -70,7 +70,7 @@ def _java() -> _Java:
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if not found or not Path(found).exists():
-        raise TestbedError("there is no java: install a Java 17 runtime, or set JAVA_HOME")
+        raise TestbedError("no java found: install a Java 17 runtime, or set JAVA_HOME")
     argv = [found, "-XshowSettings:properties", "-version"]
     shown = subprocess.run(argv, capture_output=True, text=True, check=False).stderr
     values = dict(line.strip().partition(" = ")[::2] for line in shown.splitlines() if " = " in line)

@@ -1,4 +1,4 @@
-"""Kafka's own Java tools, run against a cluster for tests; and how Java is run at all."""
+"""Kafka's own Java tools against a test cluster, and the Java command line of tools and nodes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _BEFORE_4 = {"kafka-acls": "kafka.admin.AclCommand", "kafka-dump-log": "kafka.to
 
 _OFFLINE = frozenset({"kafka-storage", "kafka-dump-log"})
 _TOOL_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-# A remark of the JVM itself must not stand among a tool's output; of its counters in /tmp it makes one whenever
-# another that starts at the same moment looks through them.
+# The JVM must not print into a tool's output. Without -XX:-UsePerfData it warns about its counter files in /tmp
+# whenever another JVM starts at the same moment.
 _JVM_LOG = ("-Xlog:disable", "-Xlog:all=warning:stderr", "-XX:-UsePerfData")
 _LOG4J = """\
 log4j.rootLogger={level}, out
@@ -45,7 +45,7 @@ log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 
 
 class ToolResult(NamedTuple):
-    """What a tool printed and with what status it ended."""
+    """A tool's command line, exit status and output."""
 
     argv: tuple[str, ...]
     status: int
@@ -55,9 +55,9 @@ class ToolResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JavaRunner:
-    """How a class of Kafka's jars is run: nodes with the flags ``jvm``, tools with few.
+    """Runs classes of Kafka's jars: nodes with the flags ``jvm``, tools with few.
 
-    ``directory`` gets the logging settings that 3.x reads; ``archive`` holds the classes ready made.
+    ``directory`` gets the logging settings that 3.x reads; ``archive`` is the class data sharing archive.
     """
 
     jars: tuple[Path, ...]
@@ -72,7 +72,7 @@ class JavaRunner:
         return [java(), *flags, "-cp", os.pathsep.join(map(str, self.jars)), main_class, *args]
 
     def _logging(self, level: str) -> tuple[str, ...]:
-        # 4.x logs by slf4j-simple, to stderr; 3.x brings reload4j, which without settings is silent.
+        # 4.x logs with slf4j-simple to stderr; 3.x uses reload4j, which logs nothing without settings.
         settings = self.directory / f"log4j-{level.lower()}.properties"
         if not settings.exists():
             settings.write_text(_LOG4J.format(level=level))
@@ -84,7 +84,7 @@ class JavaRunner:
         )
 
     def run(self, main_class: str, *args: str, timeout: float = 60.0, check: bool = True) -> ToolResult:
-        """Run to its end. Raises ToolFailed on a status other than 0 (unless ``check`` is off) or when it hangs."""
+        """Runs to the end. Raises ToolFailed on a status other than 0 (unless ``check`` is off) or on a timeout."""
         argv = self.argv(main_class, *args)
         shown = f"{main_class.rsplit('.', 1)[-1]} {' '.join(args)}"
         try:
@@ -110,7 +110,7 @@ class Tools:
     version: str
 
     def __call__(self, name: str, *args: str, timeout: float = 60.0, check: bool = True) -> ToolResult:
-        """Run the tool; bootstrap servers and the superuser's client properties are added where it takes them."""
+        """Runs the tool, with bootstrap servers and the superuser's client properties if it takes them."""
         if name not in MAIN_CLASSES:
             raise TestbedError(f"no such tool: {name}; there are {', '.join(MAIN_CLASSES)}")
         main_class = MAIN_CLASSES[name]

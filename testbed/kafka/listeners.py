@@ -1,4 +1,4 @@
-"""Who may speak to a cluster for tests: listeners, users, and the ``server.properties`` that follow.
+"""Listeners and users of a test cluster, and their lines in ``server.properties``.
 
 The internal listeners (controller and inter-broker) are SASL_PLAINTEXT with PLAIN when there is an authorizer, so
 that ANONYMOUS has no rights, and PLAINTEXT otherwise. Properties: Kafka's documentation, section "Security".

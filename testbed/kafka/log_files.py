@@ -1,8 +1,8 @@
-"""What a replica's log really holds, read from the broker's disk: the judge of whatever is asked over the wire.
+"""Reads a replica's log from the broker's disk, to check what the brokers say over the network.
 
-Works for a dead broker too. Layout: Kafka's documentation, "Message Format", record batch of magic 2: base offset
-(int64), batch length (int32), partition leader epoch (int32), magic (int8), CRC (uint32), attributes (int16), last
-offset delta (int32).
+It works for a dead broker too. Layout: Kafka's documentation, "Message Format", record batch of magic 2: base
+offset (int64), batch length (int32), partition leader epoch (int32), magic (int8), CRC (uint32), attributes
+(int16), last offset delta (int32).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class DiskLog(NamedTuple):
 
 
 def replica_directory(node: Node, topic: str, partition: int) -> Path:
-    """Where the broker keeps the replica. Raises TestbedError when no log dir has it."""
+    """The directory of the replica. Raises TestbedError if no log dir has it."""
     for log_dir in node.log_dirs:
         found = log_dir / f"{topic}-{partition}"
         if found.is_dir():
@@ -43,7 +43,7 @@ def replica_directory(node: Node, topic: str, partition: int) -> Path:
 
 
 def read_log(node: Node, topic: str, partition: int) -> DiskLog:
-    """The log as it is on the disk now. Raises TestbedError when there is none."""
+    """The log as it is on the disk now. Raises TestbedError if there is none."""
     directory = replica_directory(node, topic, partition)
     segments = sorted(directory.glob("[0-9]*.log"))
     if not segments:
@@ -58,18 +58,18 @@ def read_log(node: Node, topic: str, partition: int) -> DiskLog:
             else:
                 spans.append(EpochSpan(epoch, first, after))
     start = max(int(segments[0].stem), _checkpointed_start(directory, topic, partition))
-    kept = (EpochSpan(epoch, max(first, start), after) for epoch, first, after in spans if after > start)
-    return DiskLog(start, end, tuple(kept))
+    visible = (EpochSpan(epoch, max(first, start), after) for epoch, first, after in spans if after > start)
+    return DiskLog(start, end, tuple(visible))
 
 
 def cut_log(node: Node, topic: str, partition: int, end: int) -> None:
-    """Leave of a dead broker's log what lies below ``end``, as a power loss does with pages not yet written.
+    """Truncates a dead broker's log at ``end``, as a power loss does when pages were not yet written.
 
-    Index files go, for they may be torn too; checkpoints stay, ahead of the log as they may be. Raises TestbedError
-    where the broker runs, or where no batch ends there.
+    Index files are deleted, because they may be torn too; checkpoints stay, even if they are ahead of the log.
+    Raises TestbedError if the broker runs, or if no batch ends at ``end``.
     """
     if node.is_running:
-        raise TestbedError(f"broker {node.id} is running: its pages are not lost")
+        raise TestbedError(f"broker {node.id} is running; kill it before its log is cut")
     directory = replica_directory(node, topic, partition)
     for segment in sorted(directory.glob("[0-9]*.log")):
         base = int(segment.stem)
@@ -79,10 +79,10 @@ def cut_log(node: Node, topic: str, partition: int, end: int) -> None:
             segment.unlink()
             continue
         ends = {base: 0} | {after: position for _epoch, _first, after, position in _batches(segment)}
-        kept = ends.get(min(end, max(ends)))
-        if kept is None:
+        size = ends.get(min(end, max(ends)))
+        if size is None:
             raise TestbedError(f"{segment}: no batch ends at {end}, only at {sorted(ends)}")
-        os.truncate(segment, kept)
+        os.truncate(segment, size)
 
 
 def _batches(segment: Path) -> list[tuple[int, int, int, int]]:
@@ -93,7 +93,7 @@ def _batches(segment: Path) -> list[tuple[int, int, int, int]]:
     while position + _BATCH.size <= len(data):
         base, length, epoch, _magic, _crc, _attributes, last_delta = _BATCH.unpack_from(data, position)
         position += _BEFORE_LENGTH_ENDS + length
-        # A killed broker may leave half a batch at the end; it drops it when it starts, so it does not count.
+        # A killed broker may leave half a batch at the end. It drops it at the next start, so it does not count.
         if length <= 0 or position > len(data):
             break
         found.append((epoch, base, base + last_delta + 1, position))

@@ -1,4 +1,4 @@
-"""One Kafka process: a broker or a controller, its files, and what can happen to it."""
+"""One Kafka process, broker or controller: its files, and how to start, stop and break it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from testbed.kafka.java_tools import JavaRunner
 from testbed.kafka.wait import wait_until
 
 MAIN_CLASS = "kafka.Kafka"
-_LOUD = re.compile(r"^\S+ \S+ \[.*\] (WARN|ERROR|FATAL) ")
+_WARNING = re.compile(r"^\S+ \S+ \[.*\] (WARN|ERROR|FATAL) ")
 
 
 class Node:
@@ -56,7 +56,7 @@ class Node:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process is there; a paused one is."""
+        """Whether the process exists; a paused one does."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -75,7 +75,7 @@ class Node:
     def start(self, jvm: tuple[str, ...] = ()) -> None:
         """Start the process (harmless if it runs); ``jvm`` flags come after the cluster's and so win over them.
 
-        Returns at once: wait for what you need with ``cluster.observe``.
+        Returns at once: wait for what you need with ``cluster.metadata``.
         """
         if self.is_running:
             return
@@ -101,12 +101,12 @@ class Node:
             self._process.wait()
 
     def pause(self) -> None:
-        """SIGSTOP: the broker hangs, its connections stay open and nobody answers."""
+        """SIGSTOP: the broker hangs; its connections stay open, without answers."""
         self._signal(signal.SIGSTOP)
         self.is_paused = self.is_running
 
     def resume(self) -> None:
-        """SIGCONT: it goes on as if nothing had been."""
+        """SIGCONT: it continues as if nothing had happened."""
         self._signal(signal.SIGCONT)
         self.is_paused = False
 
@@ -118,31 +118,31 @@ class Node:
         self.start(jvm)
 
     def wait_exit(self, timeout: float = 30.0) -> int:
-        """The exit status of a process that is expected to end by itself."""
+        """The exit status of a process that is expected to end on its own."""
         wait_until(lambda: not self.is_running, f"{self.role} {self.id} to end", timeout)
         return self._process.returncode if self._process is not None else 0
 
     def check_alive(self) -> None:
-        """Raises NodeDied, with the end of its log, when the process was started and is gone."""
+        """Raises NodeDied, with the end of its log, if the process was started and has ended."""
         if self._process is not None and not self.is_running:
             raise NodeDied(
                 f"{self.role} {self.id} ended with status {self._process.returncode}\n{self.log_tail()}"
             )
 
     def log_tail(self, lines: int = 30) -> str:
-        """The last lines of the node's log, of all runs, and before them the last that are no mere information."""
+        """The last lines of the node's log, and before them its last warnings and errors."""
         with suppress(FileNotFoundError), self.log_file.open(errors="replace") as log:
-            loud: deque[str] = deque(maxlen=10)
+            warnings: deque[str] = deque(maxlen=10)
             last: deque[str] = deque(maxlen=lines)
             for line in log:
                 last.append(line)
-                if _LOUD.search(line):
-                    loud.append(line)
-            return "".join((f"warnings of {self.log_file}:\n", *loud, "its end:\n", *last))
-        return f"{self.log_file} is not there"
+                if _WARNING.search(line):
+                    warnings.append(line)
+            return "".join((f"warnings of {self.log_file}:\n", *warnings, "its end:\n", *last))
+        return f"{self.log_file} does not exist"
 
     def wipe_log_dir(self, index: int = 0) -> None:
-        """An empty disk in place of log dir ``index``; the node must be down. It is not formatted by this."""
+        """Replaces log dir ``index`` with an empty one, not formatted; the node must be down."""
         if self.is_running:
             raise TestbedError(f"{self.role} {self.id} is running; stop it before wiping a log dir")
         remove_tree(self.log_dirs[index])
@@ -153,13 +153,13 @@ class Node:
         remove_tree(self.log_dirs[index])
 
     def _signal(self, number: signal.Signals) -> None:
-        # The process is our unreaped child, so its id cannot have been given to somebody else.
+        # The process is our unreaped child, so its id cannot belong to another process.
         if self._process is not None and self._process.poll() is None:
             os.kill(self._process.pid, number)
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a tree in which somebody may still be making files."""
+    """Removes a directory in which a process may still create files."""
 
     def gone() -> bool:
         shutil.rmtree(path, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""Loopback ports that stay ours while the process that should listen on them is down.
+"""Loopback ports that stay reserved while their broker is down.
 
-A port taken from the range for outgoing connections can be in use as somebody's source port (even as the
-dialler's own: a client that keeps calling a dead port connects to itself) just when a killed broker wants it
-back. So ports come from below that range, and a lock file holds each until the cluster is gone.
+A port from the ephemeral range can become the source port of another connection while a broker is down (a client
+that keeps connecting to a dead port can even connect to itself), and then the broker cannot start again. So ports
+come from below that range, and a lock file reserves each of them until the cluster is gone.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ _DEFAULT_EPHEMERAL = 32_768
 
 
 class PortReservation:
-    """Ports of 127.0.0.1 held for one cluster; ``release`` may be called twice."""
+    """Ports of 127.0.0.1 for one cluster; ``release`` may be called twice."""
 
     def __init__(self, count: int) -> None:
-        self._held: dict[int, IO[bytes]] = {}
+        self._locks: dict[int, IO[bytes]] = {}
         directory = Path(tempfile.gettempdir()) / f"ktriage-ports-{os.getuid()}"
         directory.mkdir(mode=0o700, exist_ok=True)
         candidates = list(range(_LOWEST, _first_ephemeral()))
         random.shuffle(candidates)
         for port in candidates:
-            if len(self._held) == count:
+            if len(self._locks) == count:
                 break
             self._try(port, directory)
-        if len(self._held) < count:
+        if len(self._locks) < count:
             self.release()
-            raise TestbedError(f"there are no {count} free loopback ports from {_LOWEST} on")
+            raise TestbedError(f"fewer than {count} loopback ports are free from {_LOWEST} on")
 
     @property
     def ports(self) -> tuple[int, ...]:
-        return tuple(self._held)
+        return tuple(self._locks)
 
     def release(self) -> None:
-        for lock in self._held.values():
+        for lock in self._locks.values():
             lock.close()
-        self._held.clear()
+        self._locks.clear()
 
     def _try(self, port: int, directory: Path) -> None:
         lock = (directory / str(port)).open("wb")
@@ -56,7 +56,7 @@ class PortReservation:
         except OSError:
             lock.close()
         else:
-            self._held[port] = lock
+            self._locks[port] = lock
 
 
 def _first_ephemeral() -> int:

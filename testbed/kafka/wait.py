@@ -1,4 +1,4 @@
-"""Waiting for a condition, never for a time."""
+"""Waits for a condition, never for a fixed time."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def wait_until(
     *,
     interval: float = 0.1,
     passing: tuple[type[Exception], ...] = (),
-    seen: Callable[[], object] | None = None,
+    describe_state: Callable[[], object] | None = None,
 ) -> T:
-    """The first true value that ``condition`` returns, asked every ``interval`` seconds for ``timeout`` seconds.
+    """Returns the first true value of ``condition``, which is called every ``interval`` seconds up to ``timeout``.
 
-    Exceptions of the types ``passing`` count as "not yet". Raises TimedOut, which says what was waited for, the
-    last such exception, and what ``seen`` describes as the state in which it ended.
+    Exceptions of the types ``passing`` count as "not yet". Raises TimedOut with ``what`` was waited for, the last
+    such exception, and the state at the end as ``describe_state`` returns it.
     """
     deadline = time.monotonic() + timeout
     last: Exception | None = None
@@ -40,6 +40,6 @@ def wait_until(
     message = f"waited {timeout:g} s for {what}"
     if last is not None:
         message += f"; last answer: {last}"
-    if seen is not None:
-        message += f"; seen instead: {seen()}"
+    if describe_state is not None:
+        message += f"; the state is: {describe_state()}"
     raise TimedOut(message)

@@ -1,6 +1,6 @@
 """``python -m testbed.screenshots.panes [DIRECTORY]``: every pane as SVG, and as PNG where resvg-py is installed.
 
-Clock, seed and cursor stand still: the same code draws the same picture, and a test compares them.
+Clock, seed and cursor are fixed, so the same code draws the same picture; a test compares them.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from console.target import Target, resolve
 
 NARROW, WIDE = (80, 24), (140, 40)
 STEP = 0.2
-"""Seconds that the pictures' clock moves with a key: less than it takes to change what is drawn."""
+"""Seconds that the clock advances with each key: too few to change a displayed age."""
 LIMIT = 120.0
 MOMENT = 1_767_225_600.0
 
 
 class Picture(NamedTuple):
-    """Keys that lead to it, and seconds that pass before the first. ``lost``: only the first look is answered."""
+    """The keys that lead to it; ``later`` is the seconds before them. ``lost``: only the first read is answered."""
 
     name: str
     scenario: str
@@ -73,14 +73,14 @@ PICTURES = (
 )
 
 
-class _Losing(SimulatorBackend):
-    """A simulated cluster that nobody reaches any more after the first look."""
+class _LostCluster(SimulatorBackend):
+    """A simulated cluster that does not answer after the first read."""
 
-    looks = 0
+    reads = 0
 
     async def cluster(self) -> ClusterInfo:
-        self.looks += 1
-        if self.looks > 1:
+        self.reads += 1
+        if self.reads > 1:
             raise Unreachable("no broker of last-replica-standing answers the operator")
         return await super().cluster()
 
@@ -97,7 +97,7 @@ async def draw(picture: Picture) -> str:
     """The picture as SVG."""
     clock = _Clock()
     target = resolve(None, None, picture.scenario, None)
-    kind = _Losing if picture.lost else SimulatorBackend
+    kind = _LostCluster if picture.lost else SimulatorBackend
 
     def make(_target: Target, _say: object) -> SimulatorBackend:
         return kind(scenario(picture.scenario))
@@ -106,16 +106,16 @@ async def draw(picture: Picture) -> str:
     program = Program("ktriage", ("ktriage",), Screen(time.monotonic), Supervisor(lambda _signum: ""))
     app = Console(program, target, options)
     async with _shown(app, picture.size) as pilot:
-        await _settled(app, pilot, first=True)
+        await _wait_idle(app, pilot, first=True)
         clock.now += picture.later
         for key in picture.keys:
             await pilot.press(key)
             clock.now += STEP
-            await _settled(app, pilot)
+            await _wait_idle(app, pilot)
         for field in app.screen.query(Input):
             field.cursor_blink = False
         if app.desk is not None:
-            app.desk.draw_frame()  # as the next tick would, which comes at real times
+            app.desk.draw_frame()  # as the next tick would, but ticks come in real time
         await pilot.pause()
         drawn = app.export_screenshot(title=picture.name)
         await app.close_session()
@@ -128,10 +128,10 @@ async def _shown(app: Console, size: tuple[int, int]) -> AsyncIterator[Pilot[int
         yield pilot
 
 
-async def _settled(app: Console, pilot: Pilot[int], *, first: bool = False) -> None:
-    """Waits until nothing is asked, done or arranged any more."""
+async def _wait_idle(app: Console, pilot: Pilot[int], *, first: bool = False) -> None:
+    """Waits until no request, action or table update is running."""
     async with asyncio.timeout(LIMIT):
-        while not _still(app, first=first):
+        while not _is_idle(app, first=first):
             await pilot.pause(0.01)
     desk = app.desk
     if desk is not None and app.screen is desk:
@@ -139,7 +139,7 @@ async def _settled(app: Console, pilot: Pilot[int], *, first: bool = False) -> N
     await pilot.pause(0.05)
 
 
-def _still(app: Console, *, first: bool) -> bool:
+def _is_idle(app: Console, *, first: bool) -> bool:
     desk, session = app.desk, app.session
     if desk is None or session is None:
         return False
@@ -149,7 +149,7 @@ def _still(app: Console, *, first: bool) -> bool:
 
 
 def png(svg: str) -> bytes:
-    """The picture in points; needs resvg-py, which the tool itself does not."""
+    """The picture as PNG; needs resvg-py, which ktriage itself does not need."""
     import resvg_py  # noqa: PLC0415
 
     plain = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code", "DejaVu Sans Mono")
@@ -161,7 +161,7 @@ def png(svg: str) -> bytes:
 
 
 def write(directory: Path, names: Sequence[str] = ()) -> None:
-    """Draws the pictures of those names, or all."""
+    """Draws the named pictures, or all."""
     directory.mkdir(exist_ok=True)
     for picture in PICTURES:
         if names and picture.name not in names:
@@ -176,7 +176,7 @@ def write(directory: Path, names: Sequence[str] = ()) -> None:
 
 
 def drawn(picture: Picture) -> str:
-    """As :func:`draw`, in an event loop and a state directory of its own."""
+    """As :func:`draw`, in its own event loop and state directory."""
     with tempfile.TemporaryDirectory() as state:
         before = os.environ.get("XDG_STATE_HOME")
         os.environ["XDG_STATE_HOME"] = state

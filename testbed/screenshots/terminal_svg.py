@@ -7,7 +7,7 @@ import sys
 
 WIDTH = 132
 
-# As rich's own, without the web font: a picture in a repository should need nothing from elsewhere.
+# Rich's own format without the web font, so that the picture needs no download.
 _FORMAT = """\
 <svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
@@ -27,7 +27,7 @@ _FORMAT = """\
 
 
 def svg(text: str, title: str) -> str:
-    """``text`` drawn as a terminal of 132 columns would show it."""
+    """``text`` as a terminal of 132 columns shows it, as SVG."""
     from rich.console import Console  # noqa: PLC0415  # only for pictures
     from rich.text import Text  # noqa: PLC0415
 

@@ -18,7 +18,7 @@ class WithADeadBroker:
     @pytest.fixture(scope="class")
     @classmethod
     def dead(cls, stage: Stage) -> Stage:
-        stage.mend()
+        stage.bring_all_up()
         stage.create_topic("half", [[1, 2, 3]], {"min.insync.replicas": "2"})
         stage.create_topic("alone", [[3]])
         stage.create_topic("moving", [[1, 2]])
@@ -95,7 +95,7 @@ class WithBrokenParts:
 
     @pytest.fixture
     def whole(self, stage: Stage) -> Stage:
-        stage.mend()
+        stage.bring_all_up()
         return stage
 
     async def test_a_broker_that_hangs_costs_no_more_than_the_duration(self, whole: Stage) -> None:
@@ -141,4 +141,4 @@ class WithBrokenParts:
             assert lost is not None
             assert isinstance(lost.log, Unknown) == (row.state.partition in held)
             assert (lost.standing is Standing.OFFLINE_REPLICA) == (row.state.partition in held)
-        whole.mend()
+        whole.bring_all_up()

@@ -21,7 +21,7 @@ class Healthy:
     @pytest.fixture(scope="class")
     @classmethod
     def healthy(cls, stage: Stage) -> Stage:
-        stage.mend()
+        stage.bring_all_up()
         return stage
 
     @pytest.fixture(scope="class")

@@ -22,7 +22,7 @@ class Offline:
     @pytest.fixture(scope="class")
     @classmethod
     def incident(cls, stage: Stage) -> Stage:
-        stage.mend()
+        stage.bring_all_up()
         for topic in TOPICS:
             stage.create_topic(topic, [REPLICAS] * (4 if topic == "many" else 1))
             stage.produce(topic, 10)

@@ -54,7 +54,7 @@ class RealStage:
     @asynccontextmanager
     async def backend(self, *denied: str) -> AsyncIterator[Backend]:
         user = self._caller(denied) if denied else "admin"
-        file = self.cluster.access.client_properties(user)
+        file = self.cluster.client_configs.client_properties(user)
         backend = LiveBackend(load_settings(file, parse_addresses(self.cluster.bootstrap())))
         try:
             await backend.open()
@@ -67,7 +67,7 @@ class RealStage:
         user = self._callers.get(denied)
         if user is None:
             user = self._callers[denied] = CALLERS[len(self._callers)]
-            rights = self.cluster.rights
+            rights = self.cluster.access_control
             rights.allow(user, *_TOPIC_OPERATIONS, topic="*")
             rights.allow(user, *_CLUSTER_OPERATIONS)
             for permission in denied:
@@ -89,7 +89,7 @@ class RealStage:
             operation=i8(_ANY),
             permission_type=i8(_ANY),
         )
-        answers = self.cluster.observe.ask_all(request, DescribeAclsResponse)
+        answers = self.cluster.metadata.ask_all(request, DescribeAclsResponse)
         return {sum(len(found.acls) for found in answer.resources) for answer in answers.values()}
 
     async def until(self, ask: Callable[[], Awaitable[T]], condition: Callable[[T], bool], what: str) -> T:
@@ -105,16 +105,16 @@ class RealStage:
     def create_topic(
         self, topic: str, assignment: Sequence[Sequence[int]], config: Mapping[str, str] | None = None
     ) -> None:
-        self.cluster.traffic.create_topic(topic, assignment, config)
+        self.cluster.client.create_topic(topic, assignment, config)
 
     def produce(self, topic: str, count: int, partition: int = 0, acks: Acks = "all") -> None:
-        sent = self.cluster.traffic.produce(topic, partition, count, acks=acks)
+        sent = self.cluster.client.produce(topic, partition, count, acks=acks)
         assert not sent.errors, f"{topic}-{partition}: {sorted(sent.errors)}"
 
     def delete_records(self, topic: str, before: int, partition: int = 0) -> None:
         where = TopicPartition(topic, partition, before)
         # The leader answers when every live replica has come to it.
-        for future in self.cluster.observe.admin.delete_records([where]).values():
+        for future in self.cluster.admin.delete_records([where]).values():
             assert future.result(SECONDS).low_watermark == before
 
     def reassign(self, topic: str, partition: int, replicas: Sequence[int] | None) -> None:
@@ -123,7 +123,7 @@ class RealStage:
         request = AlterPartitionReassignmentsRequest(
             topics=(ReassignableTopic(name=TopicName(topic), partitions=(wanted,)),)
         )
-        answer = self.cluster.observe.ask(request, AlterPartitionReassignmentsResponse)
+        answer = self.cluster.metadata.ask(request, AlterPartitionReassignmentsResponse)
         codes = [answer.error_code, *(p.error_code for t in answer.responses for p in t.partitions)]
         assert not any(codes), answer
         if replicas is not None:
@@ -131,7 +131,7 @@ class RealStage:
             wait_until(lambda: self._all_show(topic, partition, tuple(replicas)), f"{replicas} everywhere")
 
     def _all_show(self, topic: str, partition: int, first: tuple[int, ...]) -> bool:
-        states = self.cluster.observe.seen_by_all(topic, partition)
+        states = self.cluster.metadata.seen_by_all(topic, partition)
         return bool(states) and all(state.replicas[: len(first)] == first for state in states)
 
     # Brokers.
@@ -148,24 +148,24 @@ class RealStage:
 
     def _wait_fenced(self, *brokers: int) -> None:
         if any(node.is_running for node in self.cluster.brokers.values()):
-            self.cluster.observe.wait_fenced(*brokers)
+            self.cluster.metadata.wait_fenced(*brokers)
 
     def start(self, *brokers: int) -> None:
         for broker in brokers:
             self.cluster.node(broker).start()
-        self.cluster.observe.wait_live(brokers)
+        self.cluster.metadata.wait_live(brokers)
 
     def pause(self, broker: int) -> None:
         self.cluster.node(broker).pause()
 
     def resume(self, broker: int) -> None:
         self.cluster.node(broker).resume()
-        self.cluster.observe.wait_live([broker])
+        self.cluster.metadata.wait_live([broker])
 
     def break_log_dir(self, broker: int, index: int) -> None:
         assert index > 0
         self.cluster.node(broker).remove_log_dir(index)
 
-    def mend(self) -> None:
-        self.cluster.mend()
-        self.cluster.observe.wait_live(BROKERS)
+    def bring_all_up(self) -> None:
+        self.cluster.bring_all_up()
+        self.cluster.metadata.wait_live(BROKERS)

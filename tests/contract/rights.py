@@ -20,7 +20,7 @@ class Rights:
     @pytest.fixture(scope="class")
     @classmethod
     def guarded(cls, stage: Stage) -> Stage:
-        stage.mend()
+        stage.bring_all_up()
         for topic in ("open", "closed"):
             stage.create_topic(topic, [[1, 2]], {"min.insync.replicas": "2"})
             stage.produce(topic, 10)

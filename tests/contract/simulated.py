@@ -210,7 +210,7 @@ class SimulatedStage:
         """An empty disk in the place of the log dir of a dead broker."""
         self.world.replace_log_dir(broker, index)
 
-    def mend(self) -> None:
+    def bring_all_up(self) -> None:
         for number, disk in self.world.disks.items():
             for index, directory in enumerate(disk.directories):
                 if directory.broken:

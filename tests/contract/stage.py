@@ -75,7 +75,7 @@ class Stage(Protocol):
         """The log start of every live replica is ``before`` when it returns."""
         ...
 
-    def mend(self) -> None:
+    def bring_all_up(self) -> None:
         """Every broker runs and is unfenced, with empty disks for broken ones; what was lost stays lost."""
         ...
 

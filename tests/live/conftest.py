@@ -20,5 +20,5 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
 @pytest.fixture
 def whole_cluster(cluster: KafkaCluster) -> KafkaCluster:
     """The module's cluster with every node running again, whatever the test before did to it."""
-    cluster.mend()
+    cluster.bring_all_up()
     return cluster

@@ -40,7 +40,7 @@ async def elect(
 
 def shows(cluster: KafkaCluster, tp: TopicPartition, leader: int, replicas: tuple[int, ...]) -> None:
     """The cluster itself comes to show that leader and that assignment order."""
-    cluster.observe.wait_partition(
+    cluster.metadata.wait_partition(
         tp.topic,
         tp.partition,
         lambda state: (state.leader, state.replicas) == (leader, replicas),

@@ -22,7 +22,7 @@ from kio.static.primitive import i8, i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from testbed.kafka import KafkaCluster, wait_until
-from testbed.kafka.cluster_state import PartitionState
+from testbed.kafka.cluster_metadata import PartitionState
 from testbed.kafka.connection import Connection, NoAnswer
 
 T = TypeVar("T")
@@ -46,13 +46,13 @@ def kill(cluster: KafkaCluster, *brokers: int) -> None:
     for broker in brokers:
         cluster.node(broker).kill()
     if any(node.is_running for node in cluster.brokers.values()):
-        cluster.observe.wait_fenced(*brokers)
+        cluster.metadata.wait_fenced(*brokers)
 
 
 def start(cluster: KafkaCluster, *brokers: int) -> None:
     for broker in brokers:
         cluster.node(broker).start()
-    cluster.observe.wait_live(brokers)
+    cluster.metadata.wait_live(brokers)
 
 
 def wait_all(
@@ -62,7 +62,7 @@ def wait_all(
     for topic in topics:
 
         def fulfilled(topic: str = topic) -> bool:
-            return all(map(condition, cluster.observe.partitions(topic).values()))
+            return all(map(condition, cluster.metadata.partitions(topic).values()))
 
         wait_until(fulfilled, f"all of {topic} to be {what}", 60.0, passing=(NoAnswer,))
 
@@ -74,7 +74,9 @@ def wait_offline(cluster: KafkaCluster, topics: Iterable[str]) -> None:
 def produce(cluster: KafkaCluster, topic: str, count: int, prefix: str, acks: str = "all") -> tuple[str, ...]:
     """The same records to every partition of the topic; each is sent once and must be acknowledged."""
     once = {"acks": acks, "linger.ms": 5, "retries": 0, "max.in.flight.requests.per.connection": 1}
-    producer = Producer(cluster.client_config() | once | {"message.timeout.ms": int(ANSWER_SECONDS * 1000)})
+    producer = Producer(
+        cluster.superuser_config() | once | {"message.timeout.ms": int(ANSWER_SECONDS * 1000)}
+    )
     errors: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _message: Message) -> None:
@@ -82,7 +84,7 @@ def produce(cluster: KafkaCluster, topic: str, count: int, prefix: str, acks: st
             errors.append(error)
 
     values = tuple(f"{prefix}-{number}" for number in range(count))
-    partitions = cluster.observe.partitions(topic)
+    partitions = cluster.metadata.partitions(topic)
     for value in values:
         for partition in partitions:
             producer.produce(topic, value.encode(), partition=partition, on_delivery=delivered)
@@ -95,14 +97,14 @@ def elect_unclean(cluster: KafkaCluster, topics: Iterable[str], leader: int) -> 
     """All partitions of the topics, which are offline, get the one leader that is alive."""
     names = list(topics)
     wait_offline(cluster, names)
-    _elect(cluster, leader, UNCLEAN, {name: tuple(cluster.observe.partitions(name)) for name in names})
+    _elect(cluster, leader, UNCLEAN, {name: tuple(cluster.metadata.partitions(name)) for name in names})
     wait_all(cluster, names, lambda state: state.leader == leader, f"led by {leader}")
 
 
 def elect_preferred(cluster: KafkaCluster, topic: str, leader: int) -> None:
     """A clean election, and so another leader epoch, without anybody having died; partition 0."""
     _elect(cluster, leader, PREFERRED, {topic: (0,)})
-    cluster.observe.wait_leader(topic, 0, leader)
+    cluster.metadata.wait_leader(topic, 0, leader)
 
 
 def _elect(cluster: KafkaCluster, via: int, kind: i8, partitions: Mapping[str, tuple[int, ...]]) -> None:
@@ -127,7 +129,7 @@ def _ask(cluster: KafkaCluster, via: int, request: RequestPayload, answer: type[
 def delete_records(cluster: KafkaCluster, topic: str, before: int, partition: int = 0) -> None:
     """DeleteRecords at the partition's leader: its log start rises to ``before``."""
     where = TopicPartition(topic, partition, before)
-    for future in cluster.observe.admin.delete_records([where]).values():
+    for future in cluster.admin.delete_records([where]).values():
         assert future.result(ANSWER_SECONDS).low_watermark == before
 
 

@@ -30,8 +30,8 @@ OWN, WRITTEN = (1, 2, 3), (3, 2, 1)
 @pytest.fixture(scope="module")
 def disaster(cluster: KafkaCluster) -> KafkaCluster:
     for topic in SMALL:
-        cluster.traffic.create_topic(topic, [list(OWN)], {"min.insync.replicas": "2"})
-    cluster.traffic.create_topic(MANY, [list(OWN)] * MANY_PARTITIONS, {"min.insync.replicas": "2"})
+        cluster.client.create_topic(topic, [list(OWN)], {"min.insync.replicas": "2"})
+    cluster.client.create_topic(MANY, [list(OWN)] * MANY_PARTITIONS, {"min.insync.replicas": "2"})
     for topic in SMALL:
         stage.produce(cluster, topic, 1, "common")
     stage.kill(cluster, 2)
@@ -47,7 +47,7 @@ def disaster(cluster: KafkaCluster) -> KafkaCluster:
 
 @pytest.fixture
 def console(disaster: KafkaCluster, tmp_path: Path) -> Iterator[Console]:
-    yield Console(tmp_path, disaster.bootstrap(), disaster.observe.settle)
+    yield Console(tmp_path, disaster.bootstrap(), disaster.metadata.wait_caught_up)
 
 
 def plan(console: Console, topic: str) -> str:
@@ -76,7 +76,7 @@ def apply_words(file: str) -> tuple[str, ...]:
 
 
 def order(cluster: KafkaCluster, topic: str) -> tuple[int, ...]:
-    return tuple(cluster.observe.settle().partition(topic, 0).replicas)
+    return tuple(cluster.metadata.wait_caught_up().partition(topic, 0).replicas)
 
 
 def test_killed_before_the_election_the_next_run_says_so_and_resume_restores(
@@ -98,7 +98,7 @@ def test_killed_before_the_election_the_next_run_says_so_and_resume_restores(
 
     applied = console(*apply_words(plan_again(console, "kill-elect")))
     assert applied.status == 0, applied
-    assert disaster.observe.settle().partition("kill-elect", 0).leader == 3
+    assert disaster.metadata.wait_caught_up().partition("kill-elect", 0).leader == 3
     assert order(disaster, "kill-elect") == OWN
 
 
@@ -111,7 +111,7 @@ def test_killed_before_the_order_is_restored_resume_restores_it(
     disaster: KafkaCluster, console: Console
 ) -> None:
     killed(console, "restore", *apply_words(plan(console, "kill-restore")))
-    assert disaster.observe.settle().partition("kill-restore", 0).leader == 3
+    assert disaster.metadata.wait_caught_up().partition("kill-restore", 0).leader == 3
     assert order(disaster, "kill-restore") == WRITTEN
     resumed = console("resume")
     assert resumed.status == 0, resumed
@@ -136,7 +136,9 @@ def test_from_another_host_the_plan_tells_what_was_written(
     file = plan(console, "kill-plan")
     killed(console, "elect", *apply_words(file))
     assert order(disaster, "kill-plan") == WRITTEN
-    elsewhere = Console(tmp_path_factory.mktemp("elsewhere"), disaster.bootstrap(), disaster.observe.settle)
+    elsewhere = Console(
+        tmp_path_factory.mktemp("elsewhere"), disaster.bootstrap(), disaster.metadata.wait_caught_up
+    )
     resumed = elsewhere("resume", "--plan", str(console.home / file))
     assert resumed.status == 0, resumed
     assert order(disaster, "kill-plan") == OWN
@@ -153,7 +155,7 @@ def test_released_kafka_tools_ignore_the_designated_leader_and_the_plan_says_so(
     disaster.tools(
         "kafka-leader-election", "--election-type", "unclean", "--path-to-json-file", str(file), check=True
     )
-    disaster.observe.wait_leader("released", 0, 2)
+    disaster.metadata.wait_leader("released", 0, 2)
 
 
 def test_sigterm_half_way_through_three_thousand_finishes_the_batch_and_restores_every_order(
@@ -175,14 +177,14 @@ def test_sigterm_half_way_through_three_thousand_finishes_the_batch_and_restores
         _, said = process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGTERM, said
     assert "not attempted" in said
-    states = disaster.observe.settle().partitions(MANY)
+    states = disaster.metadata.wait_caught_up().partitions(MANY)
     led = {number for number, state in states.items() if state.leader == 3}
     assert 0 < len(led) < MANY_PARTITIONS
     assert {tuple(state.replicas) for state in states.values()} == {OWN}
 
     finished = console("kafka-elect-leaders", *words)
     assert finished.status == 0, finished.err
-    assert {state.leader for state in disaster.observe.settle().partitions(MANY).values()} == {3}
+    assert {state.leader for state in disaster.metadata.wait_caught_up().partitions(MANY).values()} == {3}
 
 
 def recorded(console: Console, action: str) -> bool:

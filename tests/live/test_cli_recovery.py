@@ -24,23 +24,23 @@ SURVIVOR = 3
 @pytest.fixture(scope="module")
 def disaster(cluster: KafkaCluster) -> KafkaCluster:
     """Sixteen offline partitions; each test recovers some of its own. ``alive`` was never in danger."""
-    cluster.traffic.create_topic(LOST, [[1, 2, 3]] * PARTITIONS, {"min.insync.replicas": "2"})
-    cluster.traffic.create_topic(ALIVE, [[SURVIVOR]], {"min.insync.replicas": "1"})
+    cluster.client.create_topic(LOST, [[1, 2, 3]] * PARTITIONS, {"min.insync.replicas": "2"})
+    cluster.client.create_topic(ALIVE, [[SURVIVOR]], {"min.insync.replicas": "1"})
     isr_dead(cluster, LOST, range(PARTITIONS), survivor=SURVIVOR)
     return cluster
 
 
 @pytest.fixture
 def console(disaster: KafkaCluster, tmp_path: Path) -> Console:
-    return Console(tmp_path, disaster.bootstrap(), disaster.observe.settle)
+    return Console(tmp_path, disaster.bootstrap(), disaster.metadata.wait_caught_up)
 
 
 @pytest.fixture
 def untouched(disaster: KafkaCluster, console: Console) -> Iterator[None]:
     """The test sends nothing: no epoch has moved, and the journal knows of nothing."""
-    before = disaster.observe.settle().partitions(LOST)
+    before = disaster.metadata.wait_caught_up().partitions(LOST)
     yield
-    assert disaster.observe.settle().partitions(LOST) == before
+    assert disaster.metadata.wait_caught_up().partitions(LOST) == before
     assert console.sent() == []
 
 
@@ -180,7 +180,7 @@ def test_automated_recovery_elects_a_replica_that_was_not_in_the_isr(
     assert told["elected"]["outcomes"] == {"elected": 3}
     assert told["failures"] == []
     for partition in (1, 2, 3):
-        state = disaster.observe.settle().partition(LOST, partition)
+        state = disaster.metadata.wait_caught_up().partition(LOST, partition)
         assert (state.leader, state.replicas) == (SURVIVOR, (1, 2, 3))
     assert json.loads(Path(told["planFile"]).read_text())["clusterId"] == disaster.cluster_id
     assert console.sent() != []
@@ -190,13 +190,13 @@ def test_what_is_online_already_counts_as_recovered(disaster: KafkaCluster, cons
     wanted(console.home, 4)
     first = console("kafka-unclean-recovery", "--path-to-json-file", "wanted.json", "--automated-recovery")
     assert first.status == 0
-    epoch = disaster.observe.settle().partition(LOST, 4).leader_epoch
+    epoch = disaster.metadata.wait_caught_up().partition(LOST, 4).leader_epoch
     sent = console.sent()
     again = console("kafka-unclean-recovery", "--path-to-json-file", "wanted.json", "--automated-recovery")
     assert again.status == 0
     assert "1 already online" in again.out
     assert console.sent() == sent
-    assert disaster.observe.settle().partition(LOST, 4).leader_epoch == epoch
+    assert disaster.metadata.wait_caught_up().partition(LOST, 4).leader_epoch == epoch
 
 
 def test_the_manual_file_is_elected_by_the_election_tool(disaster: KafkaCluster, console: Console) -> None:
@@ -221,7 +221,7 @@ def test_the_manual_file_is_elected_by_the_election_tool(disaster: KafkaCluster,
     )
     assert ended.status == 0, ended
     assert "2 elections: 2 elected" in ended.out
-    assert {disaster.observe.settle().partition(LOST, p).leader for p in (5, 6)} == {SURVIVOR}
+    assert {disaster.metadata.wait_caught_up().partition(LOST, p).leader for p in (5, 6)} == {SURVIVOR}
 
 
 def test_the_specifications_bare_file_is_asked_afresh_and_elected(
@@ -231,7 +231,7 @@ def test_the_specifications_bare_file_is_asked_afresh_and_elected(
     ended = console("kafka-elect-leaders", "--election-type", "designated", "--path-to-json-file", path)
     assert ended.status == 0, ended
     assert "2 to elect" in ended.out
-    assert {disaster.observe.settle().partition(LOST, p).leader for p in (7, 8)} == {SURVIVOR}
+    assert {disaster.metadata.wait_caught_up().partition(LOST, p).leader for p in (7, 8)} == {SURVIVOR}
 
 
 def test_the_longest_log_waits_under_balanced_and_is_elected_under_aggressive(
@@ -239,16 +239,16 @@ def test_the_longest_log_waits_under_balanced_and_is_elected_under_aggressive(
 ) -> None:
     one = ("--election-type", "longest-log", "--topic", LOST, "--partition", "9")
     assert console("kafka-elect-leaders", *one).status == 1
-    assert disaster.observe.settle().partition(LOST, 9).leader == -1
+    assert disaster.metadata.wait_caught_up().partition(LOST, 9).leader == -1
     assert console("kafka-elect-leaders", *one, "--strategy", "aggressive").status == 0
-    assert disaster.observe.settle().partition(LOST, 9).leader == SURVIVOR
+    assert disaster.metadata.wait_caught_up().partition(LOST, 9).leader == SURVIVOR
 
 
 def test_an_unclean_election_of_one_partition(disaster: KafkaCluster, console: Console) -> None:
     one = ("--election-type", "unclean", "--topic", LOST, "--partition", "10")
     status, told = console.json("kafka-elect-leaders", *one)
     assert (status, told["counts"]) == (0, {"elected": 1})
-    assert disaster.observe.settle().partition(LOST, 10).leader == SURVIVOR
+    assert disaster.metadata.wait_caught_up().partition(LOST, 10).leader == SURVIVOR
     assert console.json("kafka-elect-leaders", *one)[1]["counts"] == {"already online": 1}
 
 
@@ -289,8 +289,8 @@ def test_plan_review_apply_and_verify_lead_from_one_to_the_next(
     canary = console.typing("1", "apply", "p.json", "--first", "1", *two, digest)
     assert canary.status == 0, canary
     assert "type the number of partitions that may lose something:" in canary.err
-    assert disaster.observe.settle().partition(LOST, 11).leader == SURVIVOR
-    assert disaster.observe.settle().partition(LOST, 12).leader == -1
+    assert disaster.metadata.wait_caught_up().partition(LOST, 11).leader == SURVIVOR
+    assert disaster.metadata.wait_caught_up().partition(LOST, 12).leader == -1
 
     status, told = console.json("apply", "p.json", "--yes", "--reason", "incident 4711")
     assert status == 0
@@ -321,13 +321,15 @@ def test_a_plan_is_stale_once_somebody_else_has_elected(disaster: KafkaCluster, 
     assert ended.status == 4
     assert "leader epoch" in ended.out
     assert "next: ktriage plan" in ended.err
-    assert disaster.observe.settle().partition(LOST, 13).leader == -1
+    assert disaster.metadata.wait_caught_up().partition(LOST, 13).leader == -1
     assert console.sent() == []
 
 
 def test_an_unclean_election_of_all_partitions_asks_first(disaster: KafkaCluster, console: Console) -> None:
     every = ("--election-type", "unclean", "--all-topic-partitions")
-    left = sum(1 for state in disaster.observe.settle().partitions(LOST).values() if state.leader == -1)
+    left = sum(
+        1 for state in disaster.metadata.wait_caught_up().partitions(LOST).values() if state.leader == -1
+    )
     assert left > 0
     assert console("kafka-elect-leaders", *every).status == 2
     refused = console.typing("no", "kafka-elect-leaders", *every)
@@ -335,16 +337,18 @@ def test_an_unclean_election_of_all_partitions_asks_first(disaster: KafkaCluster
     assert f"each of the {left} offline partitions" in refused.err
     assert console.sent() == []
     assert console.typing(str(left), "kafka-elect-leaders", *every).status == 0
-    assert all(state.leader == SURVIVOR for state in disaster.observe.settle().partitions(LOST).values())
+    assert all(
+        state.leader == SURVIVOR for state in disaster.metadata.wait_caught_up().partitions(LOST).values()
+    )
 
 
 def test_preferred_leaders_come_back_when_their_brokers_do(disaster: KafkaCluster, console: Console) -> None:
-    disaster.mend()
-    disaster.observe.wait_isr(LOST, 0, [1, 2, 3])
+    disaster.bring_all_up()
+    disaster.metadata.wait_isr(LOST, 0, [1, 2, 3])
     ended = console(
         "kafka-elect-leaders", "--election-type", "preferred", "--topic", LOST, "--partition", "0"
     )
     assert ended.status == 0, ended
-    assert disaster.observe.settle().partition(LOST, 0).leader == 1
+    assert disaster.metadata.wait_caught_up().partition(LOST, 0).leader == 1
     # What the elected replica held is what everybody holds now: its older log, and no more.
-    assert len(disaster.traffic.consume(LOST, 1)) == 100
+    assert len(disaster.client.consume(LOST, 1)) == 100

@@ -38,23 +38,23 @@ ELECT = (*OFFLINE, "--automated-recovery")
 def disaster(cluster: KafkaCluster) -> KafkaCluster:
     """Two offline partitions whose only ISR member, 2, is dead; 1 is alive and has the older log."""
     for topic in TOPICS:
-        cluster.traffic.create_topic(topic, [[1, 2]])
+        cluster.client.create_topic(topic, [[1, 2]])
         stage.produce(cluster, topic, 10, "common")
     for user in USERS[:-1]:
         for topic in TOPICS:
-            cluster.rights.allow(user, "DESCRIBE", "READ", "DESCRIBE_CONFIGS", topic=topic)
-        cluster.rights.allow(user, "DESCRIBE", "ALTER")
-    cluster.rights.deny(NO_READ, "READ", topic=CLOSED)
-    cluster.rights.deny(NO_DESCRIBE, "DESCRIBE", "READ", "DESCRIBE_CONFIGS", topic=CLOSED)
-    cluster.rights.deny(NO_ALTER, "ALTER")
-    cluster.rights.deny(NO_CLUSTER, "DESCRIBE")
+            cluster.access_control.allow(user, "DESCRIBE", "READ", "DESCRIBE_CONFIGS", topic=topic)
+        cluster.access_control.allow(user, "DESCRIBE", "ALTER")
+    cluster.access_control.deny(NO_READ, "READ", topic=CLOSED)
+    cluster.access_control.deny(NO_DESCRIBE, "DESCRIBE", "READ", "DESCRIBE_CONFIGS", topic=CLOSED)
+    cluster.access_control.deny(NO_ALTER, "ALTER")
+    cluster.access_control.deny(NO_CLUSTER, "DESCRIBE")
     cluster.node(1).pause()
     try:
         stage.wait_all(cluster, TOPICS, lambda state: state.isr == (2,), "with 2 alone in the ISR")
         cluster.node(2).kill()
     finally:
         cluster.node(1).resume()
-    cluster.observe.wait_live([1])
+    cluster.metadata.wait_live([1])
     stage.wait_offline(cluster, TOPICS)
     return cluster
 
@@ -67,7 +67,7 @@ class As(Console):
         self.connection = (
             *self.connection,
             "--command-config",
-            str(cluster.access.client_properties(user, mechanism="SCRAM-SHA-512")),
+            str(cluster.client_configs.client_properties(user, mechanism="SCRAM-SHA-512")),
         )
 
     def kept_the_secret(self) -> bool:
@@ -75,8 +75,8 @@ class As(Console):
 
 
 def leaders(cluster: KafkaCluster) -> set[int]:
-    observe = cluster.observe.settle()
-    return {observe.partition(topic, 0).leader for topic in TOPICS}
+    metadata = cluster.metadata.wait_caught_up()
+    return {metadata.partition(topic, 0).leader for topic in TOPICS}
 
 
 def test_without_alter_nothing_is_elected_and_the_right_is_named(

@@ -26,8 +26,8 @@ def told(cluster: KafkaCluster) -> tuple[int, Any]:
 
 def test_from_a_healthy_cluster_to_one_with_a_partition_lost(whole_cluster: KafkaCluster) -> None:
     cluster = whole_cluster
-    cluster.traffic.create_topic(TOPIC, [[1, 2, 3]], {"min.insync.replicas": "2"})
-    cluster.traffic.produce(TOPIC, 0, 20)
+    cluster.client.create_topic(TOPIC, [[1, 2, 3]], {"min.insync.replicas": "2"})
+    cluster.client.produce(TOPIC, 0, 20)
 
     code, seen = told(cluster)
     assert (code, seen["notTold"]) == (0, [])
@@ -43,16 +43,16 @@ def test_from_a_healthy_cluster_to_one_with_a_partition_lost(whole_cluster: Kafk
 
     for broker in (1, 2):
         cluster.node(broker).kill()
-        cluster.observe.wait_fenced(broker)
+        cluster.metadata.wait_fenced(broker)
     done = status(cluster)
     assert done.returncode == 0, done.stderr
     assert "2 fenced, 2 unreachable from here" in done.stdout
     assert "0 offline, 1 more under min ISR, 1 not fully replicated, 1 with ELR in use" in done.stdout
 
     cluster.node(1).start()
-    cluster.observe.wait_live([1])
+    cluster.metadata.wait_live([1])
     cluster.node(3).kill()
-    cluster.observe.wait_fenced(3)
+    cluster.metadata.wait_fenced(3)
     code, seen = told(cluster)
     assert code == 0
     assert seen["counts"]["offline"] == 1
@@ -79,7 +79,7 @@ def test_a_broker_that_hangs_though_it_should_be_up_is_named(whole_cluster: Kafk
 
 def test_a_failed_log_dir_is_on_the_screen(whole_cluster: KafkaCluster) -> None:
     whole_cluster.node(3).remove_log_dir(1)
-    whole_cluster.traffic.create_topic("later", [[3]] * 4)
+    whole_cluster.client.create_topic("later", [[3]] * 4)
     done = status(whole_cluster)
     assert "log dirs: 1 failed" in done.stdout
     assert "KAFKA_STORAGE_ERROR" in done.stdout

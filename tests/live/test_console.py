@@ -25,7 +25,7 @@ SURVIVOR = 3
 
 @pytest.fixture(scope="module")
 def disaster(cluster: KafkaCluster) -> KafkaCluster:
-    cluster.traffic.create_topic(LOST, [[1, 2, 3]] * PARTITIONS, {"min.insync.replicas": "2"})
+    cluster.client.create_topic(LOST, [[1, 2, 3]] * PARTITIONS, {"min.insync.replicas": "2"})
     isr_dead(cluster, LOST, range(PARTITIONS), survivor=SURVIVOR)
     return cluster
 
@@ -43,7 +43,7 @@ def lost(partition: int) -> TopicPartition:
 
 
 async def leader(cluster: KafkaCluster, partition: int) -> int:
-    states = await asyncio.to_thread(lambda: cluster.observe.settle().partitions(LOST))
+    states = await asyncio.to_thread(lambda: cluster.metadata.wait_caught_up().partitions(LOST))
     return int(states[partition].leader)
 
 

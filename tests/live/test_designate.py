@@ -30,8 +30,8 @@ BY_LAST_RECORD, BY_SPECIFICATION = TopicPartition(TAIL, 0), TopicPartition(TAIL,
 @pytest.fixture(scope="module")
 def promised(cluster: KafkaCluster) -> dict[str, tuple[str, ...]]:
     """Every partition has a stale long tail; by topic, the values that the cluster promised to keep."""
-    cluster.traffic.create_topic(TAIL, [[1, 2, 3]] * 2, MIN_ISR_2)
-    cluster.traffic.create_topic(ROWS, [list(order) for order in ORDERS] + [[1, 2, 3]] * 25, MIN_ISR_2)
+    cluster.client.create_topic(TAIL, [[1, 2, 3]] * 2, MIN_ISR_2)
+    cluster.client.create_topic(ROWS, [list(order) for order in ORDERS] + [[1, 2, 3]] * 25, MIN_ISR_2)
     return stage.stale_long_tails(cluster, {TAIL: stage.Counts(1000, 500, 300), ROWS: stage.Counts(10, 5, 3)})
 
 
@@ -84,8 +84,8 @@ async def test_by_the_last_record_every_acknowledged_record_is_read_back(
     assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True), election
     assert recorder.actions == ["reorder", "elect", "restore"]
     shows(cluster, BY_LAST_RECORD, 2, (1, 2, 3))
-    cluster.observe.wait_isr(TAIL, 0, (1, 2))
-    values = [record.value for record in cluster.traffic.consume(*BY_LAST_RECORD)]
+    cluster.metadata.wait_isr(TAIL, 0, (1, 2))
+    values = [record.value for record in cluster.client.consume(*BY_LAST_RECORD)]
     assert values == list(promised[TAIL])
 
 
@@ -97,8 +97,8 @@ async def test_by_the_specification_the_300_acknowledged_records_are_gone(
     [election] = await elect(backend, recorder, chosen)
     assert (election.outcome, election.leader) == (Outcome.ELECTED, 1)
     assert recorder.actions == ["elect"], "1 stands first already: nothing to reorder"
-    cluster.observe.wait_isr(TAIL, 1, (1, 2))
-    values = [record.value for record in cluster.traffic.consume(*BY_SPECIFICATION)]
+    cluster.metadata.wait_isr(TAIL, 1, (1, 2))
+    values = [record.value for record in cluster.client.consume(*BY_SPECIFICATION)]
     assert values == [*promised[TAIL][:1000], *(f"tail-{number}" for number in range(500))]
     assert not set(values) & set(promised[TAIL][1000:])
 
@@ -128,7 +128,7 @@ async def test_kafkas_own_elections_are_told_with_the_leader_that_came_of_them(
     assert (held.outcome, held.leader) == (Outcome.ELECTED, 1) and held.leader_epoch > row.leader_epoch
     [again] = await backend.elect(False, [row.tp], recorder)
     assert (again.outcome, again.leader) == (Outcome.ALREADY_ONLINE, 1)
-    cluster.observe.wait_isr(*row.tp, (1, 2))
+    cluster.metadata.wait_isr(*row.tp, (1, 2))
     stage.assign(cluster, 1, *row.tp, (2, 1, 3))
     [preferred] = await backend.elect(True, [row.tp], recorder)
     assert (preferred.outcome, preferred.leader) == (Outcome.ELECTED, 2)
@@ -168,15 +168,15 @@ async def test_what_is_no_longer_as_it_was_planned_is_left_alone(
 async def test_a_topic_made_again_under_the_plan_is_left_alone(
     backend: LiveBackend, cluster: KafkaCluster, promised: object
 ) -> None:
-    cluster.traffic.create_topic("again", [[1, 2]])
+    cluster.client.create_topic("again", [[1, 2]])
     state = (await backend.partitions(["again"])).states[0]
     planned = Designation(state.tp, state.topic_id, state.leader_epoch, (1, 2), (2, 1), {})
-    cluster.observe.admin.delete_topics(["again"])["again"].result(stage.ANSWER_SECONDS)
-    wait_until(lambda: not cluster.observe.partitions("again"), "the topic to be gone")
+    cluster.admin.delete_topics(["again"])["again"].result(stage.ANSWER_SECONDS)
+    wait_until(lambda: not cluster.metadata.partitions("again"), "the topic to be gone")
     recorder = Record()
     [gone] = await elect(backend, recorder, planned)
     assert (gone.outcome, gone.detail) == (Outcome.STALE, "the partition does not exist any more")
-    cluster.traffic.create_topic("again", [[1, 2]])
+    cluster.client.create_topic("again", [[1, 2]])
     [election] = await elect(backend, recorder, planned)
     assert election.outcome is Outcome.STALE
     assert "deleted and made again" in election.detail
@@ -289,7 +289,7 @@ async def test_cancelled_while_a_request_is_on_its_way_the_order_is_restored(
         await job
     assert recorder.actions[-1] == "restore"
     assert recorder.ends[str(len(recorder.actions))] == {"applied": [row.tp], "refused": {}}
-    cluster.observe.wait_partition(*row.tp, lambda state: state.replicas == (1, 2, 3), "to be as it was")
+    cluster.metadata.wait_partition(*row.tp, lambda state: state.replicas == (1, 2, 3), "to be as it was")
 
 
 async def test_a_replica_set_that_somebody_else_changes_meanwhile_is_left_alone(
@@ -334,9 +334,9 @@ async def test_an_elr_member_that_comes_back_before_the_election_leads_and_that_
     backend: LiveBackend, cluster: KafkaCluster, row: Designation, promised: dict[str, tuple[str, ...]]
 ) -> None:
     """The last test here: with 3 every partition of this module is online again."""
-    assert cluster.observe.settle().partition(*row.tp).elr == (3,)
+    assert cluster.metadata.wait_caught_up().partition(*row.tp).elr == (3,)
     [election] = await elect(backend, At("elect", lambda: stage.start(cluster, 3)), row)
     assert (election.outcome, election.leader, election.restored) == (Outcome.ALREADY_ONLINE, 3, True)
     shows(cluster, row.tp, 3, (1, 2, 3))
-    values = [record.value for record in cluster.traffic.consume(*row.tp)]
+    values = [record.value for record in cluster.client.consume(*row.tp)]
     assert values == list(promised[ROWS])

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
-from testbed.kafka.cluster_state import PartitionState
+from testbed.kafka.cluster_metadata import PartitionState
 from testbed.kafka.errors import TimedOut
 from testbed.kafka.incidents import failed_disk
 from tests.live.commanding import Console
@@ -24,18 +24,18 @@ LOST: set[int] = set()
 def filled(cluster: KafkaCluster) -> KafkaCluster:
     """Leaders and followers on every disk: three replicas, two, and one, of each a dozen."""
     turns = [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 4
-    cluster.traffic.create_topic(ALL, turns, {"min.insync.replicas": "2"})
-    cluster.traffic.create_topic(PAIR, [[1, 2], [2, 1], [1, 3]] * 4, {"min.insync.replicas": "2"})
-    cluster.traffic.create_topic(SOLO, [[1]] * 6)
+    cluster.client.create_topic(ALL, turns, {"min.insync.replicas": "2"})
+    cluster.client.create_topic(PAIR, [[1, 2], [2, 1], [1, 3]] * 4, {"min.insync.replicas": "2"})
+    cluster.client.create_topic(SOLO, [[1]] * 6)
     for topic in (ALL, PAIR, SOLO):
-        cluster.traffic.produce_each(topic, list(range(6)), 20)
+        cluster.client.produce_each(topic, list(range(6)), 20)
     return cluster
 
 
 @pytest.fixture(scope="module")
 def console(filled: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Console:
     """One home for the whole module: what the healthy dirs held is kept there."""
-    return Console(tmp_path_factory.mktemp("home"), filled.bootstrap(), filled.observe.settle)
+    return Console(tmp_path_factory.mktemp("home"), filled.bootstrap(), filled.metadata.wait_caught_up)
 
 
 def disk(cluster: KafkaCluster) -> str:
@@ -53,11 +53,11 @@ def out_of_sync(cluster: KafkaCluster) -> dict[tuple[str, int], PartitionState]:
 
 
 def states(cluster: KafkaCluster) -> dict[tuple[str, int], PartitionState]:
-    observe = cluster.observe.settle()
+    metadata = cluster.metadata.wait_caught_up()
     return {
         (topic, number): state
         for topic in (ALL, PAIR, SOLO)
-        for number, state in observe.partitions(topic).items()
+        for number, state in metadata.partitions(topic).items()
     }
 
 
@@ -149,7 +149,7 @@ def test_the_replicas_are_waited_for_until_every_one_is_in_sync_again(
     assert before["waiting"]
     before_solo = {tp for tp, s in states(filled).items() if BROKER in s.offline}
     waiting.start()
-    filled.mend()
+    filled.bring_all_up()
 
     waiting.join(100)
     (done,) = ended
@@ -172,44 +172,44 @@ def test_the_last_copy_is_gone_the_partition_is_back_and_empty(
     assert LOST
     if out_of_sync(filled):
         filled.node(BROKER).restart()
-        filled.observe.wait_live([BROKER])
+        filled.metadata.wait_live([BROKER])
     for number in LOST:
-        filled.observe.wait_leader(SOLO, number, BROKER)
-        assert filled.traffic.consume(SOLO, number) == ()
+        filled.metadata.wait_leader(SOLO, number, BROKER)
+        assert filled.client.consume(SOLO, number) == ()
     kept = set(range(6)) - LOST
-    assert all(len(filled.traffic.consume(SOLO, number)) == 20 for number in kept)
+    assert all(len(filled.client.consume(SOLO, number)) == 20 for number in kept)
 
 
 def test_an_empty_disk_that_could_be_elected_is_told_beforehand_and_is_elected_if_nobody_listens(
     filled: KafkaCluster, console: Console
 ) -> None:
-    filled.traffic.create_topic(EDGE, [[1, 2]] * 6, {"min.insync.replicas": "2"})
-    filled.traffic.produce_each(EDGE, list(range(6)), 10)
+    filled.client.create_topic(EDGE, [[1, 2]] * 6, {"min.insync.replicas": "2"})
+    filled.client.produce_each(EDGE, list(range(6)), 10)
     on_it = {number for topic, number in on_disk(console, disk(filled)) if topic == EDGE}
     assert on_it
     filled.node(2).kill()
-    filled.observe.wait_topic(EDGE, 6, each=lambda s: s.isr == (1,), what="led by 1 alone")
+    filled.metadata.wait_topic(EDGE, 6, each=lambda s: s.isr == (1,), what="led by 1 alone")
     failed_disk(filled, BROKER, 1)
     for number in on_it:
-        filled.observe.wait_offline(EDGE, number)
+        filled.metadata.wait_offline(EDGE, number)
     filled.node(2).start()
-    filled.observe.wait_live([2])
+    filled.metadata.wait_live([2])
     for number in on_it:
-        filled.observe.wait_offline(EDGE, number)
+        filled.metadata.wait_offline(EDGE, number)
     told = console.json("log-dirs", "--swap", f"{BROKER}:{disk(filled)}")[1]
     first = {p["partition"] for p in told["recoverFirst"] if p["topic"] == EDGE}
     assert first == on_it
     assert told["steps"][0].startswith("recover first")
-    filled.mend()
+    filled.bring_all_up()
     for _ in range(3):
         # Kafka elects it at once, or only at the broker's next start: where the controller still knows the replica
         # by the directory that is gone.
         try:
-            filled.observe.wait_leader(EDGE, min(on_it), BROKER, timeout=2.5)
+            filled.metadata.wait_leader(EDGE, min(on_it), BROKER, timeout=2.5)
             break
         except TimedOut:
             filled.node(BROKER).restart()
-            filled.observe.wait_live([BROKER])
+            filled.metadata.wait_live([BROKER])
     for number in on_it:
-        filled.observe.wait_leader(EDGE, number, BROKER)
-        assert filled.traffic.consume(EDGE, number) == ()
+        filled.metadata.wait_leader(EDGE, number, BROKER)
+        assert filled.client.consume(EDGE, number) == ()

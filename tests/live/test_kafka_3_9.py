@@ -24,7 +24,7 @@ TP = TopicPartition("orders", 0)
 @pytest.fixture(scope="module")
 def incident(cluster: KafkaCluster) -> tuple[str, ...]:
     """2, the last ISR member, is dead; 1 and 3 are alive, 3 with more of the log. Returns the records of 3."""
-    cluster.traffic.create_topic(TP.topic, [[1, 2, 3]])
+    cluster.client.create_topic(TP.topic, [[1, 2, 3]])
     kept = stage.produce(cluster, TP.topic, 10, "common")
     paused = [cluster.node(broker) for broker in (1, 3)]
     try:
@@ -38,7 +38,7 @@ def incident(cluster: KafkaCluster) -> tuple[str, ...]:
     finally:
         for node in paused:
             node.resume()
-    cluster.observe.wait_live([1, 3])
+    cluster.metadata.wait_live([1, 3])
     stage.wait_offline(cluster, [TP.topic])
     return kept
 
@@ -76,8 +76,8 @@ async def test_the_chosen_leads_and_the_order_is_restored(
     assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 3, True), election
     assert recorder.actions == ["reorder", "elect", "restore"]
     shows(cluster, TP, 3, (1, 2, 3))
-    cluster.observe.wait_isr(*TP, (1, 3))
-    assert [record.value for record in cluster.traffic.consume(*TP)] == list(incident)
+    cluster.metadata.wait_isr(*TP, (1, 3))
+    assert [record.value for record in cluster.client.consume(*TP)] == list(incident)
     [again] = await elect(backend, recorder, row)
     assert (again.outcome, again.leader) == (Outcome.ALREADY_ONLINE, 3)
     assert recorder.actions == ["reorder", "elect", "restore"]

@@ -30,7 +30,7 @@ PARTITIONS = 6
 def broken(cluster: KafkaCluster) -> dict[str, tuple[str, ...]]:
     """Broker 1 has the longest logs, stale ones; 2 has the newest records; 3 is dead. All is offline."""
     for topic in TOPICS:
-        cluster.traffic.create_topic(topic, [[1, 2, 3]] * PARTITIONS, {"min.insync.replicas": "1"})
+        cluster.client.create_topic(topic, [[1, 2, 3]] * PARTITIONS, {"min.insync.replicas": "1"})
     return stale_long_tails(cluster, TOPICS)
 
 
@@ -59,7 +59,7 @@ def _plain(row: PlanRow) -> PlanRow:
 def test_a_snapshot_of_a_broken_cluster_becomes_a_plan_that_recovers_it(
     cluster: KafkaCluster, broken: dict[str, tuple[str, ...]], tmp_path: Path
 ) -> None:
-    console = Console(tmp_path, cluster.bootstrap(), cluster.observe.settle)
+    console = Console(tmp_path, cluster.bootstrap(), cluster.metadata.wait_caught_up)
     taken = console("snapshot", "--out", "lake")
     assert taken.status == 0, taken
     assert "did not answer: broker 3" in taken.err
@@ -97,12 +97,12 @@ def test_a_snapshot_of_a_broken_cluster_becomes_a_plan_that_recovers_it(
     assert applied.status == 0, applied
     for topic, promised in broken.items():
         for partition in range(PARTITIONS):
-            records = [record.value for record in cluster.traffic.consume(topic, partition)]
+            records = [record.value for record in cluster.client.consume(topic, partition)]
             assert set(promised) <= set(records), (topic, partition)
-    cluster.mend()
+    cluster.bring_all_up()
     for topic in TOPICS:
         for partition in range(PARTITIONS):
-            cluster.observe.wait_isr(topic, partition, [1, 2, 3])
+            cluster.metadata.wait_isr(topic, partition, [1, 2, 3])
     verified = console("verify", "recovery.json")
     assert verified.status == 0, verified
 

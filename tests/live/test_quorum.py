@@ -193,7 +193,7 @@ def test_a_lost_host_is_replaced_and_every_node_knows_the_new_one(
     assert ended.status == 0, ended
     assert set(watched.voters()) == {*kept, 103}
     assert any(title.startswith("change controller.quorum") for title in hosts.did)
-    cluster.observe.wait_live([1])
+    cluster.metadata.wait_live([1])
 
 
 def test_a_majority_lost_is_told_plainly_and_nothing_is_sent(

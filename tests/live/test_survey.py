@@ -46,7 +46,7 @@ MANY, PARTITIONS = "many", 3000
 def incident(cluster: KafkaCluster) -> None:
     """1, 2, 3 and 4 led alone in turn (epochs 0, 2, 4, 6), each after all before it had died; 4 stays dead."""
     for topic in TOPICS:
-        cluster.traffic.create_topic(topic, [[1, 2, 3, 4] if topic != DEEP else [2, 1, 3, 4]])
+        cluster.client.create_topic(topic, [[1, 2, 3, 4] if topic != DEEP else [2, 1, 3, 4]])
     stage.produce(cluster, DEEP, 5, "epoch-0")
     stage.assign(cluster, 1, DEEP, 0, (1, 2, 3, 4))
     stage.elect_preferred(cluster, DEEP, 1)
@@ -71,7 +71,7 @@ def incident(cluster: KafkaCluster) -> None:
     epochs = replica_directory(cluster.node(3), FORGOT, 0) / "leader-epoch-checkpoint"
     wait_until(lambda: "4 1100" in epochs.read_text(), "the epochs below the log start to be forgotten")
     take_over(cluster, 3, 4)
-    cluster.traffic.create_topic(MANY, [[4, 1, 2]] * PARTITIONS)
+    cluster.client.create_topic(MANY, [[4, 1, 2]] * PARTITIONS)
     cluster.node(4).kill()
     stage.start(cluster, *ALIVE)
     stage.wait_offline(cluster, (*TOPICS, MANY))
@@ -248,17 +248,17 @@ async def test_stopped_after_the_first_batch_of_three_thousand_every_order_is_as
     assert all(election.restored for election in elections)
     assert stopping.actions == ["reorder", "elect", "restore"]
     led = {tp.partition for tp in (e.tp for e in elections if e.outcome is Outcome.ELECTED)}
-    cluster.observe.wait_topic(
+    cluster.metadata.wait_topic(
         MANY,
         PARTITIONS,
         each=lambda state: state.replicas == (4, 1, 2),
         what="with the order that they had",
     )
-    states = cluster.observe.partitions(MANY)
+    states = cluster.metadata.partitions(MANY)
     assert {number for number, state in states.items() if state.leader == 2} == led
     again = await backend.designate(rows, Record(), attempts=0, stop=Running())
     assert Counter(e.outcome for e in again) == {Outcome.ALREADY_ONLINE: 1000, Outcome.ELECTED: 2000}
-    cluster.observe.wait_topic(
+    cluster.metadata.wait_topic(
         MANY,
         PARTITIONS,
         each=lambda state: (state.leader, state.replicas) == (2, (4, 1, 2)),
@@ -269,7 +269,7 @@ async def test_stopped_after_the_first_batch_of_three_thousand_every_order_is_as
 async def test_three_thousand_online_partitions_with_records(
     backend: LiveBackend, cluster: KafkaCluster
 ) -> None:
-    cluster.traffic.produce_each(MANY, range(PARTITIONS), 1)
+    cluster.client.produce_each(MANY, range(PARTITIONS), 1)
     ends = {partition: read_log(cluster.node(2), MANY, partition).end for partition in range(PARTITIONS)}
     stage.delete_records(cluster, MANY, ends[7], partition=7)
     progress: list[tuple[int, int]] = []

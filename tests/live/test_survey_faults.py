@@ -36,8 +36,8 @@ def to_controller(cluster: KafkaCluster) -> Iterator[Gate]:
         assert changed != text
         node.properties_file.write_text(changed)
         stage.start(cluster, 1)
-        cluster.traffic.create_topic(CALM, [[1, 2, 3], [2, 3, 1]])
-        cluster.traffic.create_topic(BESIDE, [[3, 1]])
+        cluster.client.create_topic(CALM, [[1, 2, 3], [2, 3, 1]])
+        cluster.client.create_topic(BESIDE, [[3, 1]])
         stage.produce(cluster, CALM, 10, "calm")
         yield gate
 
@@ -88,7 +88,7 @@ async def test_a_broker_that_hangs_costs_its_own_rows_and_is_waited_for_until_th
     assert_complete_but_for(result, 2)
     contact = result.contact(2)
     assert contact is not None and contact.problem == Unknown(Why.NOT_ANSWERED, "no answer within 1 s")
-    cluster.observe.wait_live([2])
+    cluster.metadata.wait_live([2])
 
 
 async def test_a_broker_that_hangs_is_settled_once_the_controller_has_fenced_it(
@@ -104,7 +104,7 @@ async def test_a_broker_that_hangs_is_settled_once_the_controller_has_fenced_it(
     assert {
         replica.standing for row in result.surveys for replica in row.replicas if replica.broker == 3
     } == {Standing.FENCED}
-    cluster.observe.wait_live([3])
+    cluster.metadata.wait_live([3])
 
 
 async def test_a_broker_that_should_be_up_is_asked_again_until_it_answers(
@@ -128,7 +128,7 @@ async def test_a_broker_killed_in_the_middle_keeps_what_it_said_and_costs_nothin
     cluster: KafkaCluster, to_controller: Gate
 ) -> None:
     """It told its log ends and died at the next question; then a partition is asked for that had only this one."""
-    cluster.traffic.create_topic(LONE, [[2]])
+    cluster.client.create_topic(LONE, [[2]])
     try:
         async with through_gates(cluster) as (backend, gates):
             states = (await backend.partitions([CALM])).states
@@ -152,7 +152,7 @@ async def test_a_fenced_broker_that_answers_is_listed_and_never_chosen_until_it_
     cluster: KafkaCluster, to_controller: Gate
 ) -> None:
     """1, the only ISR member, is cut off from the controller but not from us; then it comes back by itself."""
-    cluster.traffic.create_topic(CUT, [[1, 3]])
+    cluster.client.create_topic(CUT, [[1, 3]])
     stage.produce(cluster, CUT, 10, "common")
     stage.kill(cluster, 3)
     stage.wait_all(cluster, [CUT], lambda state: state.isr == (1,), "with 1 alone in the ISR")
@@ -189,7 +189,7 @@ async def test_a_fenced_broker_that_answers_is_listed_and_never_chosen_until_it_
             to_controller.open()
             # 1 has shown itself as the leader all the time, under the epoch before the fenced one.
             was = found.state.leader_epoch
-            cluster.observe.wait_partition(
+            cluster.metadata.wait_partition(
                 CUT, 0, lambda state: state.leader == 1 and state.leader_epoch > was, "to be led by 1 again"
             )
 
@@ -205,7 +205,7 @@ async def test_an_order_is_restored_by_way_of_a_broker_that_has_not_seen_it_yet(
     backend: LiveBackend, cluster: KafkaCluster, to_controller: Gate
 ) -> None:
     """1 is asked for the state and has old metadata: the reorder has not reached it."""
-    cluster.traffic.create_topic(STALE, [[1, 3, 2]])
+    cluster.client.create_topic(STALE, [[1, 3, 2]])
     cluster.node(1).pause()
     cluster.node(3).pause()
     try:
@@ -214,7 +214,7 @@ async def test_an_order_is_restored_by_way_of_a_broker_that_has_not_seen_it_yet(
     finally:
         cluster.node(1).resume()
         cluster.node(3).resume()
-    cluster.observe.wait_live([1, 3])
+    cluster.metadata.wait_live([1, 3])
     stage.wait_offline(cluster, [STALE])
     row = replace(designation((await survey(backend, [STALE]))[TopicPartition(STALE, 0)]), order=(3, 1, 2))
     recorder = At("reorder", lambda: to_controller.hold(FETCH))
@@ -226,5 +226,5 @@ async def test_an_order_is_restored_by_way_of_a_broker_that_has_not_seen_it_yet(
     assert (election.outcome, election.restored) == (Outcome.FAILED, True)
     assert election.detail.startswith("the order that was written is not seen to stand: a broker is behind")
     assert recorder.actions == ["reorder", "restore"], "nobody is elected by an order that nobody shows"
-    state = cluster.observe.wait_partition(STALE, 0, lambda state: state.replicas == (1, 3, 2), "restored")
+    state = cluster.metadata.wait_partition(STALE, 0, lambda state: state.replicas == (1, 3, 2), "restored")
     assert state.leader == -1

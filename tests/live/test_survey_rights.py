@@ -40,9 +40,9 @@ PATIENT = 3600.0
 def states(cluster: KafkaCluster) -> None:
     """Two offline partitions whose only ISR member, 2, is dead; 1 is alive and has the older log."""
     for topic in TOPICS:
-        cluster.traffic.create_topic(topic, [[1, 2]])
+        cluster.client.create_topic(topic, [[1, 2]])
         stage.produce(cluster, topic, 10, "common")
-    rights = cluster.rights
+    rights = cluster.access_control
     for user in USERS:
         for topic in TOPICS:
             rights.allow(user, "DESCRIBE", "READ", "DESCRIBE_CONFIGS", topic=topic)
@@ -57,13 +57,13 @@ def states(cluster: KafkaCluster) -> None:
         cluster.node(2).kill()
     finally:
         cluster.node(1).resume()
-    cluster.observe.wait_live([1])
+    cluster.metadata.wait_live([1])
     stage.wait_offline(cluster, TOPICS)
 
 
 @asynccontextmanager
 async def as_user(cluster: KafkaCluster, user: str) -> AsyncIterator[LiveBackend]:
-    file: Path = cluster.access.client_properties(user)
+    file: Path = cluster.client_configs.client_properties(user)
     backend = LiveBackend(load_settings(file, parse_addresses(cluster.bootstrap())))
     try:
         await backend.open()
@@ -151,4 +151,4 @@ async def test_an_election_that_lacks_a_right_names_it_and_is_not_tried_again(
     assert (election.outcome, election.restored, rounds) == (Outcome.FAILED, True, [1])
     assert lacks in election.detail
     assert recorder.actions == sent
-    assert cluster.observe.settle().partition(CLOSED, 0).leader == -1
+    assert cluster.metadata.wait_caught_up().partition(CLOSED, 0).leader == -1

@@ -22,7 +22,7 @@ MIN_ISR_2 = {"min.insync.replicas": "2"}
 
 
 def test_all_nodes_come_up_with_the_elr_feature(whole_cluster: KafkaCluster) -> None:
-    assert whole_cluster.observe.live_brokers() == {1, 2, 3}
+    assert whole_cluster.metadata.live_brokers() == {1, 2, 3}
     quorum = whole_cluster.tools("kafka-metadata-quorum", "describe", "--status").stdout
     for controller in whole_cluster.controllers.values():
         assert f'"id": {controller.id}, "directoryId": "{controller.directory_id}"' in quorum
@@ -32,16 +32,16 @@ def test_all_nodes_come_up_with_the_elr_feature(whole_cluster: KafkaCluster) -> 
 
 
 def test_a_killed_broker_is_fenced_and_comes_back_into_the_isr(whole_cluster: KafkaCluster) -> None:
-    observe = whole_cluster.observe
-    whole_cluster.traffic.create_topic("orders", [[1, 2, 3]], MIN_ISR_2)
+    metadata = whole_cluster.metadata
+    whole_cluster.client.create_topic("orders", [[1, 2, 3]], MIN_ISR_2)
     whole_cluster.node(1).kill()
     assert not whole_cluster.node(1).is_running
-    observe.wait_fenced(1)
-    assert observe.settle().partition("orders", 0).leader != 1
-    sent = whole_cluster.traffic.produce("orders", 0, 50)
+    metadata.wait_fenced(1)
+    assert metadata.wait_caught_up().partition("orders", 0).leader != 1
+    sent = whole_cluster.client.produce("orders", 0, 50)
     whole_cluster.node(1).start()
-    observe.wait_isr("orders", 0, [1, 2, 3])
-    assert tuple(record.value for record in whole_cluster.traffic.consume("orders", 0)) == sent.acknowledged
+    metadata.wait_isr("orders", 0, [1, 2, 3])
+    assert tuple(record.value for record in whole_cluster.client.consume("orders", 0)) == sent.acknowledged
 
 
 def test_a_broker_restarted_before_it_was_missed_is_live_only_when_it_is_back(
@@ -50,25 +50,25 @@ def test_a_broker_restarted_before_it_was_missed_is_live_only_when_it_is_back(
     broker = whole_cluster.node(2)
     runs = broker.log_file.read_text().count(CAUGHT_UP)
     broker.restart(clean=False)
-    whole_cluster.observe.wait_live([2])
+    whole_cluster.metadata.wait_live([2])
     assert broker.log_file.read_text().count(CAUGHT_UP) == runs + 1
 
 
 def test_a_paused_broker_hangs_and_goes_on(whole_cluster: KafkaCluster) -> None:
     broker = whole_cluster.node(2)
     broker.pause()
-    whole_cluster.observe.wait_fenced(2)
+    whole_cluster.metadata.wait_fenced(2)
     assert broker.is_running
     broker.resume()
-    whole_cluster.observe.wait_live([2])
+    whole_cluster.metadata.wait_live([2])
 
 
 def test_the_stale_long_tail_ends_as_its_story_says(whole_cluster: KafkaCluster) -> None:
-    whole_cluster.traffic.create_topic("tail", [[1, 2, 3]], MIN_ISR_2)
+    whole_cluster.client.create_topic("tail", [[1, 2, 3]], MIN_ISR_2)
     told: list[str] = []
     incident = stale_long_tail(whole_cluster, "tail", narrate=told.append)
     assert (incident.alive, incident.dead) == ((1, 2), (3,))
-    assert (len(incident.promised), len(incident.unpromised)) == (1300, 500)
+    assert (len(incident.acks_all), len(incident.acks_one)) == (1300, 500)
     assert "tail-0 is offline" in told[-1]
     stale, newer = (read_log(whole_cluster.node(broker), "tail", 0) for broker in (1, 2))
     assert stale.spans == (EpochSpan(0, 0, 1500),)
@@ -79,22 +79,25 @@ def test_the_stale_long_tail_ends_as_its_story_says(whole_cluster: KafkaCluster)
 
 
 def test_a_removed_log_dir_is_offline_and_the_broker_lives_on(whole_cluster: KafkaCluster) -> None:
-    observe = whole_cluster.observe
-    whole_cluster.traffic.create_topic("disks", [[3, 1]] * 8)
+    metadata = whole_cluster.metadata
+    whole_cluster.client.create_topic("disks", [[3, 1]] * 8)
     held = failed_disk(whole_cluster, 3)
     lost = {int(name.removeprefix("disks-")) for name in held if name.startswith("disks-")}
     assert lost
 
     def offline() -> set[int]:
-        return {number for number, state in observe.partitions("disks").items() if 3 in state.offline}
+        return {number for number, state in metadata.partitions("disks").items() if 3 in state.offline}
 
     wait_until(
-        lambda: offline() == lost, f"replicas {sorted(lost)} of disks to be offline", 30.0, seen=offline
+        lambda: offline() == lost,
+        f"replicas {sorted(lost)} of disks to be offline",
+        30.0,
+        describe_state=offline,
     )
     assert whole_cluster.node(3).is_running
     assert "KafkaStorageException" in whole_cluster.tools("kafka-log-dirs", "--describe").stdout
-    whole_cluster.mend()
-    observe.wait_topic("disks", 8, each=lambda state: len(state.isr) == 2, what="fully replicated")
+    whole_cluster.bring_all_up()
+    metadata.wait_topic("disks", 8, each=lambda state: len(state.isr) == 2, what="fully replicated")
 
 
 def test_a_node_that_does_not_come_up_says_why_and_leaves_nothing(tmp_path: Path) -> None:
@@ -156,5 +159,5 @@ def _exists(pid: int) -> bool:
 
 
 def test_a_wait_that_fails_says_what_was_seen() -> None:
-    with pytest.raises(TimedOut, match=r"waited 0 s for a miracle; seen instead: 3"):
-        wait_until(lambda: None, "a miracle", 0.0, seen=lambda: 3)
+    with pytest.raises(TimedOut, match=r"waited 0 s for a miracle; the state is: 3"):
+        wait_until(lambda: None, "a miracle", 0.0, describe_state=lambda: 3)

@@ -36,8 +36,8 @@ WIDTH = 3000
 
 @pytest.fixture(scope="module", autouse=True)
 def topics(cluster: KafkaCluster) -> None:
-    cluster.traffic.create_topic(SMALL, ASSIGNMENTS, {"min.insync.replicas": "2"})
-    cluster.traffic.create_topic(WIDE, [[3]] * WIDTH)
+    cluster.client.create_topic(SMALL, ASSIGNMENTS, {"min.insync.replicas": "2"})
+    cluster.client.create_topic(WIDE, [[3]] * WIDTH)
 
 
 @asynccontextmanager
@@ -326,7 +326,7 @@ async def test_a_broker_cut_off_from_the_controllers_is_asked_last(whole_cluster
     async with fleet_of(whole_cluster) as fleet:
         await fleet.connection(1)
         whole_cluster.node(1).pause()
-        whole_cluster.observe.wait_fenced(1)
+        whole_cluster.metadata.wait_fenced(1)
         quorum = await fleet.quorum(max_age=0.0)
         told = await fleet.any(describe_cluster)
     assert fleet.caught_up(quorum) == frozenset((2, 3, 100, 101, 102))

@@ -81,13 +81,13 @@ class Both:
     def kill(self, broker: int) -> None:
         self.real.node(broker).kill()
         self.served.change(lambda world: world.kill_broker(broker))
-        self.real.observe.wait_fenced(broker)
+        self.real.metadata.wait_fenced(broker)
         self.served.until(lambda world: world.image.brokers[broker].fenced, f"{broker} to be fenced")
 
     def start(self, broker: int) -> None:
         self.real.node(broker).start()
         self.served.change(lambda world: world.start_broker(broker))
-        self.real.observe.wait_live([broker])
+        self.real.metadata.wait_live([broker])
         self.served.until(lambda world: not world.image.brokers[broker].fenced, f"{broker} to be back")
 
     def leaders(self) -> tuple[int, int]:
@@ -103,7 +103,7 @@ class Both:
         """Until it is in the ISR of each of them."""
         for tp in (TopicPartition(*named) for named in partitions):
             what = f"{member} in the ISR of {tp}"
-            self.real.observe.wait_partition(*tp, lambda state: member in state.isr, what)
+            self.real.metadata.wait_partition(*tp, lambda state: member in state.isr, what)
 
             def joined(world: World, tp: TopicPartition = tp) -> bool:
                 return member in world.image.partitions[tp].isr
@@ -181,7 +181,7 @@ def test_topics_are_made_listed_and_refused(both: Both) -> None:
     both.same("kafka-topics", "--create", "--topic", "odd", "--config", "segment.bytes=1")
     both.same("kafka-topics", "--create", "--topic", "odd name", "--partitions", "1")
     both.same("kafka-topics", "--create", "--topic", "odd", "--replica-assignment", "1:9")
-    both.real.observe.wait_topic("t", 3, each=lambda state: state.leader >= 0)
+    both.real.metadata.wait_topic("t", 3, each=lambda state: state.leader >= 0)
     assert "Elr:" in both.same("kafka-topics", "--describe", "--topic", "t")
     both.same("kafka-topics", "--list")
 
@@ -213,7 +213,7 @@ def test_features_are_told_and_refused(both: Both) -> None:
 
 def test_offsets_and_log_dirs(both: Both) -> None:
     both.same("kafka-get-offsets", "--topic", "t")
-    both.real.traffic.produce("t", 0, 10, acks="all")
+    both.real.client.produce("t", 0, 10, acks="all")
     produce(both.served.bootstrap, "t", 0, 10)
     assert "t:0:10" in both.same("kafka-get-offsets", "--topic", "t")
     both.same("kafka-get-offsets", "--topic", "t", "--time", "-2")
@@ -346,17 +346,17 @@ def test_topics_are_deleted(both: Both) -> None:
 def test_the_same_incident_recovered_by_the_same_command_ends_the_same(both: Both) -> None:
     """The stale long tail on real Kafka, and natively on the wire: the same leader, the same logs on all disks."""
     real = both.real
-    real.mend()
-    real.traffic.create_topic("payments", [[1, 2, 3]])
+    real.bring_all_up()
+    real.client.create_topic("payments", [[1, 2, 3]])
     incident = stale_long_tail(real, "payments")
     argv = command_line("kafka-unclean-recovery", *RECOVER, "--bootstrap-server", real.bootstrap())
     home = environment(both.directory / "home")
     done = subprocess.run(argv, env=home, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    real.mend()
-    real.observe.wait_isr("payments", 0, [1, 2, 3])
+    real.bring_all_up()
+    real.metadata.wait_isr("payments", 0, [1, 2, 3])
     end = recovered("", both.directory / "served")
-    assert real.observe.settle().partition("payments", 0).leader == end.leader
+    assert real.metadata.wait_caught_up().partition("payments", 0).leader == end.leader
     for broker in (1, 2, 3):
         kept = read_log(real.node(broker), incident.topic, 0)
         assert kept.spans == end.logs[broker]

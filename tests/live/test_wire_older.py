@@ -39,7 +39,7 @@ async def fleet_of(cluster: KafkaCluster) -> AsyncIterator[BrokerFleet]:
 
 @pytest.fixture(scope="module", autouse=True)
 def topics(cluster: KafkaCluster) -> None:
-    cluster.traffic.create_topic(TOPIC, [[1, 2], [2, 1]])
+    cluster.client.create_topic(TOPIC, [[1, 2], [2, 1]])
 
 
 async def test_elr_and_fenced_brokers_are_not_offered_rather_than_empty(whole_cluster: KafkaCluster) -> None:
@@ -93,7 +93,7 @@ async def test_a_fenced_broker_is_not_listed_and_its_address_is_remembered(
 ) -> None:
     async with fleet_of(whole_cluster) as fleet:
         whole_cluster.node(2).pause()
-        whole_cluster.observe.wait_fenced(2)
+        whole_cluster.metadata.wait_fenced(2)
         async with asyncio.timeout(20):
             while 2 in {b.id for b in (await fleet.refresh()).value.brokers}:
                 pass

@@ -51,7 +51,7 @@ OPEN, CLOSED = "open", "closed"
 @pytest.fixture(scope="module", autouse=True)
 def topics(cluster: KafkaCluster) -> Iterator[None]:
     for topic in (OPEN, CLOSED):
-        cluster.traffic.create_topic(topic, [[1, 2], [2, 1]])
+        cluster.client.create_topic(topic, [[1, 2], [2, 1]])
     yield
 
 
@@ -79,19 +79,19 @@ async def cluster_id(settings: ClientSettings) -> str:
 
 @pytest.mark.parametrize("store", ["PEM", "PKCS12"])
 async def test_tls(cluster: KafkaCluster, store: Store) -> None:
-    file = cluster.access.client_properties(listener="TLS", store=store)
+    file = cluster.client_configs.client_properties(listener="TLS", store=store)
     assert await cluster_id(settings_of(cluster, "TLS", file)) == cluster.cluster_id
 
 
 @pytest.mark.parametrize("store", ["PEM", "PKCS12"])
 async def test_mutual_tls_is_the_certificates_name(cluster: KafkaCluster, store: Store) -> None:
-    file = cluster.access.client_properties("admin", listener="MUTUAL", store=store)
+    file = cluster.client_configs.client_properties("admin", listener="MUTUAL", store=store)
     async with fleet_of(settings_of(cluster, "MUTUAL", file)) as fleet:
         assert {d.broker for d in await describe_log_dirs(await fleet.connection(1))} == {1}
 
 
 async def test_mutual_tls_without_a_certificate_says_what_is_missing(cluster: KafkaCluster) -> None:
-    file = cluster.access.client_properties(listener="TLS")
+    file = cluster.client_configs.client_properties(listener="TLS")
     with pytest.raises(NobodyReached, match=r"TLS: .*ssl\.keystore"):
         await cluster_id(settings_of(cluster, "MUTUAL", file))
 
@@ -99,7 +99,7 @@ async def test_mutual_tls_without_a_certificate_says_what_is_missing(cluster: Ka
 @pytest.mark.parametrize("listener", ["CLEAR", "SECURE"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 async def test_sasl(cluster: KafkaCluster, listener: str, mechanism: Mechanism) -> None:
-    file = cluster.access.client_properties(
+    file = cluster.client_configs.client_properties(
         "admin",
         listener=listener,
         mechanism=mechanism,
@@ -116,7 +116,7 @@ async def test_a_wrong_password_is_refused_and_not_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     caplog.set_level(1)
-    file = cluster.access.client_properties(
+    file = cluster.client_configs.client_properties(
         "admin",
         listener="CLEAR",
         mechanism=mechanism,
@@ -145,7 +145,7 @@ async def test_a_token_that_the_broker_does_not_take_is_an_authentication_failur
 
 
 async def test_a_password_with_everything_in_it(cluster: KafkaCluster, tmp_path: Path) -> None:
-    cluster.rights.set_scram_password("odd", PASSWORD)
+    cluster.access_control.set_scram_password("odd", PASSWORD)
     file = tmp_path / "client.properties"
     in_jaas = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
     in_file = in_jaas.replace("\\", "\\\\")
@@ -163,19 +163,19 @@ async def test_the_wrong_protocol_is_told_from_a_broker_that_is_gone(cluster: Ka
     plain = ClientSettings(parse_addresses(cluster.bootstrap("TLS")))
     with pytest.raises(NobodyReached, match=r"security\.protocol is PLAINTEXT"):
         await cluster_id(plain)
-    tls = settings_of(cluster, "CLEAR", cluster.access.client_properties(listener="TLS"))
+    tls = settings_of(cluster, "CLEAR", cluster.client_configs.client_properties(listener="TLS"))
     with pytest.raises(NobodyReached, match=r"security\.protocol is SSL"):
         await cluster_id(tls)
     unauthenticated = ClientSettings(parse_addresses(cluster.bootstrap("CLEAR")))
     with pytest.raises(NobodyReached, match=r"security\.protocol is PLAINTEXT"):
         await cluster_id(unauthenticated)
-    file = cluster.access.client_properties("admin", listener="CLEAR", mechanism="PLAIN")
+    file = cluster.client_configs.client_properties("admin", listener="CLEAR", mechanism="PLAIN")
     with pytest.raises(NobodyReached, match=r"authenticat.*security\.protocol is SASL_PLAINTEXT"):
         await cluster_id(settings_of(cluster, "BARE", file))
 
 
 async def test_a_certificate_of_nobody_we_trust_is_refused(cluster: KafkaCluster) -> None:
-    settings = settings_of(cluster, "TLS", cluster.access.client_properties(listener="TLS"))
+    settings = settings_of(cluster, "TLS", cluster.client_configs.client_properties(listener="TLS"))
     assert settings.tls is not None
     strangers = replace(settings, tls=replace(settings.tls, trusted=None))
     with pytest.raises(NobodyReached, match="TLS: the certificate is not accepted"):
@@ -183,7 +183,7 @@ async def test_a_certificate_of_nobody_we_trust_is_refused(cluster: KafkaCluster
 
 
 async def test_host_names_are_checked_unless_switched_off(cluster: KafkaCluster, tmp_path: Path) -> None:
-    file = cluster.access.client_properties(listener="TLS")
+    file = cluster.client_configs.client_properties(listener="TLS")
     port = parse_addresses(cluster.bootstrap("TLS"))[0].port
     elsewhere = (Address("127.1", port),)  # resolves to 127.0.0.1, and no certificate bears it
     with pytest.raises(NobodyReached, match=r"TLS: the certificate is not accepted: .*127\.1"):
@@ -202,7 +202,7 @@ async def checked_as(cluster: KafkaCluster, user: str) -> CheckReport:
 
 
 def as_user(cluster: KafkaCluster, user: str) -> ClientSettings:
-    file = cluster.access.client_properties(user, listener="MUTUAL")
+    file = cluster.client_configs.client_properties(user, listener="MUTUAL")
     return settings_of(cluster, "MUTUAL", file)
 
 
@@ -254,8 +254,8 @@ async def test_a_superuser_has_every_right(cluster: KafkaCluster) -> None:
 
 
 async def test_a_topic_that_may_not_be_seen_is_found_in_the_log_dirs(cluster: KafkaCluster) -> None:
-    cluster.rights.allow("half", "DESCRIBE", topic=OPEN)
-    cluster.rights.allow("half", "DESCRIBE")
+    cluster.access_control.allow("half", "DESCRIBE", topic=OPEN)
+    cluster.access_control.allow("half", "DESCRIBE")
     async with fleet_of(as_user(cluster, "half")) as fleet:
         conn = await fleet.connection(1)
         async with asyncio.timeout(20):
@@ -278,8 +278,8 @@ async def test_a_topic_that_may_not_be_seen_is_found_in_the_log_dirs(cluster: Ka
 
 
 async def test_alter_without_describe_is_found_by_an_empty_election(cluster: KafkaCluster) -> None:
-    cluster.rights.deny("odd-one", "DESCRIBE")
-    cluster.rights.allow("odd-one", "ALTER")
+    cluster.access_control.deny("odd-one", "DESCRIBE")
+    cluster.access_control.allow("odd-one", "ALTER")
     async with fleet_of(as_user(cluster, "odd-one")) as fleet:
         async with asyncio.timeout(20):
             while not granted(found := await check(fleet))["ALTER", "Cluster:kafka-cluster"]:

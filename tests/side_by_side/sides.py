@@ -216,7 +216,7 @@ class Real(RealStage):
             connection.ask(AlterReplicaLogDirsRequest(dirs=(path,)), AlterReplicaLogDirsResponse)
 
     def look(self, tp: TopicPartition) -> Seen:
-        held = self.cluster.observe.partition(tp.topic, tp.partition)
+        held = self.cluster.metadata.partition(tp.topic, tp.partition)
         return Seen(
             held.leader,
             held.leader_epoch,
@@ -254,7 +254,7 @@ class Real(RealStage):
         request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
 
         def changed() -> bool:
-            answer = self.cluster.observe.ask(request, IncrementalAlterConfigsResponse)
+            answer = self.cluster.metadata.ask(request, IncrementalAlterConfigsResponse)
             return not any(told.error_code for told in answer.responses)
 
         wait_until(changed, f"{name} of {topic} to be changed", passing=(NoAnswer,))

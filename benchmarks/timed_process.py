@@ -1,7 +1,7 @@
-"""Runs one command and tells what it took: ``python -I -S child.py STDOUT STDERR ARGV…``.
+"""Runs one command and prints its time and memory: ``python -I -S timed_process.py STDOUT STDERR ARGV…``.
 
-A process of its own, and one that imports next to nothing: Linux counts what a process held before exec towards
-the peak of the program it becomes, so a big parent would add itself to every measurement.
+This is a process of its own that imports almost nothing. Linux counts the memory that a process had before exec
+into the peak of the new program, so a large parent would add its own memory to every measurement.
 """
 
 import os

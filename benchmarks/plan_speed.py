@@ -1,6 +1,6 @@
-"""Ranking, loss and planning alone, in memory: ``python -m benchmarks.planning PARTITIONS SHAPE`` prints JSON.
+"""CPU time of ranking, loss and planning: ``python -m benchmarks.plan_speed PARTITIONS SHAPE`` prints JSON.
 
-A process of its own for each size and shape, so that its peak memory is its own.
+One process for each size and shape, so that each has its own peak memory.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def _agree(number: int) -> tuple[Spans, ...]:
 
 
 def _tails(number: int) -> tuple[Spans, ...]:
-    """The same history, cut off at different places."""
+    """The same log, truncated at different offsets."""
     end = 1_000 + number % 97
     return ((0, 0, 400), (3, 400, end)), ((0, 0, 400), (3, 400, end - 50)), ((0, 0, 400), (3, 400, end - 120))
 
 
 def _diverge(number: int) -> tuple[Spans, ...]:
-    """Three histories that part at different epochs; the longest is not the newest."""
+    """Three logs that diverge at different epochs; the longest is not the newest."""
     end = 1_000 + number % 97
     return (
         ((0, 0, 400), (1, 400, end + 500)),
@@ -50,13 +50,13 @@ def _diverge(number: int) -> tuple[Spans, ...]:
 
 SHAPES: dict[str, tuple[str, Callable[[int], tuple[Spans, ...]]]] = {
     "agree": ("all logs agree", _agree),
-    "tails": ("one history, cut off at three places", _tails),
-    "diverge": ("three histories that part", _diverge),
+    "tails": ("one log, truncated at three offsets", _tails),
+    "diverge": ("three logs that diverge", _diverge),
 }
 
 
 def surveys(partitions: int, shape: Callable[[int], tuple[Spans, ...]]) -> tuple[Survey, ...]:
-    """What a survey of so many offline partitions would have told. Every log is a value of its own."""
+    """The survey of so many offline partitions. Every log is a separate value."""
     return tuple(_survey(number, shape(number)) for number in range(partitions))
 
 
@@ -66,22 +66,24 @@ def _survey(number: int, logs: tuple[Spans, ...]) -> Survey:
     state = PartitionState(
         topic, partition, "AAAAAAAAAAAAAAAAAAAAAA", -1, LEADER_EPOCH, replicas, (), (), (), ()
     )
-    told = tuple(
+    replicas_seen = tuple(
         Replica(broker, Standing.ELECTABLE, _log(spans)) for broker, spans in zip(replicas, logs, strict=True)
     )
-    return Survey(state, told, 2)
+    return Survey(state, replicas_seen, 2)
 
 
 def _log(spans: Spans) -> ReplicaLog:
-    kept = tuple(EpochSpan(*span) for span in spans)
-    return ReplicaLog(LEADER_EPOCH, kept[-1].end, 0, 0, Lineage(kept[-1].epoch, kept, 0))
+    lineage_spans = tuple(EpochSpan(*span) for span in spans)
+    return ReplicaLog(
+        LEADER_EPOCH, lineage_spans[-1].end, 0, 0, Lineage(lineage_spans[-1].epoch, lineage_spans, 0)
+    )
 
 
 def main(partitions: int, shape: str) -> None:
     collect_seldom()
     made = surveys(partitions, SHAPES[shape][1])
     surveyed = _peak()
-    clock = time.process_time  # one thread and no waiting: what others do on the machine does not count
+    clock = time.process_time  # one thread that never waits: other work on the machine does not count
     began = clock()
     decisions = [decide(survey, Ranking.LAST_RECORD, Strategy.BALANCED) for survey in made]
     decided = clock()
@@ -106,7 +108,7 @@ def main(partitions: int, shape: str) -> None:
 
 
 def _peak() -> int:
-    """The most memory that this process has held, in bytes."""
+    """The peak memory of this process, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

@@ -1,4 +1,4 @@
-"""Where one of our commands spends its time: shown beside a target that was missed."""
+"""Where one of our commands spends its time; reported when a target is missed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.commands import ENTRY_POINTS
+from benchmarks.command_lines import ENTRY_POINTS
 from benchmarks.measure import ROOT, BenchmarkError, run
 
 _IMPORT = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)")
@@ -16,11 +16,11 @@ _SHOWN = 15
 
 
 def profile(command: str, arguments: Sequence[str], python: str, directory: Path) -> Iterator[str]:
-    """The functions with the most time of their own, under cProfile, which slows Python code about twofold."""
+    """The functions with the most own time, from cProfile, which makes Python code about twice as slow."""
     module, function = ENTRY_POINTS[command].split(":")
     code = (
         "import cProfile, pstats, sys, os\n"
-        # The command leaves at once when it is done; here there is something to be told yet.
+        # The command ends the process at once with os._exit; the profile must still be printed.
         "def leave(status): raise SystemExit(status)\n"
         "os._exit = leave\n"
         f"sys.argv[0] = {command!r}\n"
@@ -30,11 +30,11 @@ def profile(command: str, arguments: Sequence[str], python: str, directory: Path
         f"pstats.Stats(profile, stream=sys.stderr).sort_stats('tottime').print_stats({_SHOWN})"
     )
     done = run((python, "-c", code, *arguments), directory)
-    told = done.stderr.splitlines()
-    first = next((number for number, line in enumerate(told) if "function calls" in line), None)
+    lines = done.stderr.splitlines()
+    first = next((number for number, line in enumerate(lines) if "function calls" in line), None)
     if first is None:
         raise BenchmarkError(f"{command} was not profiled: {done.stderr[-500:]}")
-    for line in told[first:]:
+    for line in lines[first:]:
         yield _PLACE.sub("", line).replace(f"{ROOT}/", "").rstrip()
 
 

@@ -1,4 +1,4 @@
-"""A scenario on the wire, in a process of its own."""
+"""A served simulator in a separate process."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def whole(partitions: int) -> str:
 
 
 def offline(partitions: int) -> str:
-    """A scenario in which all of them wait for one dead broker."""
+    """A scenario in which all partitions wait for one dead broker."""
     return _OFFLINE.format(partitions=partitions, brokers=BROKERS, topics=partitions // PARTITIONS_A_TOPIC)
 
 
 @contextmanager
 def served(scenario: str, directory: Path, *, native: bool) -> Iterator[str]:
-    """The bootstrap servers, once all listen. Raises BenchmarkError."""
+    """Gives the bootstrap servers once all brokers listen. Raises BenchmarkError."""
     path = directory / "scenario.yaml"
     path.write_text(scenario)
     start = "import sys; sys.argv[0] = 'ktriage'; from console.cli.main import main; main()"

@@ -1,4 +1,4 @@
-"""The cluster that is measured: thousands of partitions with records of several epochs, taken offline at will."""
+"""The measured cluster: thousands of partitions with records of several epochs, which can be taken offline."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ TOPIC = "bench"
 PARTITIONS = 3_000
 SURVIVORS = (1, 2)
 LAST = 3
-"""The broker that dies with the only replica in sync."""
+"""The broker that dies; it holds the only in-sync replica."""
 
-# The survivor that fell behind stands before the other everywhere: every election of the right one needs the
-# assignment reordered and restored.
+# In every assignment the survivor with the shorter log is listed first, so electing the better one always needs
+# the assignment reordered and restored.
 ASSIGNMENTS = ((1, 2, 3), (3, 1, 2), (1, 3, 2))
-# With one in-sync replica enough, neither survivor is in the ELR, and none is elected by itself.
+# With min.insync.replicas=1 neither survivor is in the ELR, so Kafka elects none by itself.
 TOPIC_CONFIG = {"min.insync.replicas": "1"}
-# A broker that comes back with thousands of logs needs more heap than one of a small test.
+# A broker that loads thousands of logs needs more heap than one in a small test.
 JVM_FLAGS = ("-Xmx1500m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 WAIT_SECONDS = 300.0
 
@@ -32,80 +32,79 @@ def new_cluster(say: Callable[[str], None]) -> KafkaCluster:
 
 
 def fill(cluster: KafkaCluster) -> None:
-    """Make the topic, and write under several leader epochs, to each partition a number of records of its own."""
+    """Create the topic and write records under several leader epochs; the record count differs by partition."""
     replicas = [assignment(number) for number in range(PARTITIONS)]
-    cluster.traffic.create_topic(TOPIC, replicas, TOPIC_CONFIG, timeout=WAIT_SECONDS)
+    cluster.client.create_topic(TOPIC, replicas, TOPIC_CONFIG, timeout=WAIT_SECONDS)
     _write(cluster, lambda number: 5 + number % 13)
     for broker in (1, 3):
         cluster.node(broker).pause()
-        cluster.observe.wait_fenced(broker)
+        cluster.metadata.wait_fenced(broker)
         _write(cluster, lambda number: 2 + number % 3)
         cluster.node(broker).resume()
         _wait_whole(cluster)
 
 
 def take_offline(cluster: KafkaCluster) -> None:
-    """Every partition without a leader, both survivors alive and out of the ISR, the second with the longer log.
+    """Leaves no partition a leader; both survivors are alive and out of the ISR, the second with the longer log.
 
-    1 hangs while 2 and 3 take records; 2 hangs while 3 alone takes records; 3 is stopped, then 1 and 2 go on. One
-    restart a round, and the same state each time. Whatever the round before left is mended first.
+    Broker 1 hangs while 2 and 3 take records; 2 hangs while only 3 takes records; 3 is killed, then 1 and 2 resume.
+    The state is the same after every round. Brokers that an earlier round stopped are started first.
     """
-    cluster.mend()
+    cluster.bring_all_up()
     _wait_whole(cluster)
     for survivor in SURVIVORS:
         cluster.node(survivor).pause()
-        cluster.observe.wait_fenced(survivor)
+        cluster.metadata.wait_fenced(survivor)
         _write(cluster, lambda _: 1)
     cluster.node(LAST).kill()
-    # The one that had led goes on first, and alone until it has heard that it leads no more: the other would get
-    # from it what it is to lack. That it shows itself unfenced tells nothing: it shows what was before it hung.
+    # Resume the former leader first, and alone until it knows that it leads no longer: otherwise the other survivor
+    # would copy from it the records that it must lack. Its own "unfenced" is from before the pause.
     for survivor in reversed(SURVIVORS):
         cluster.node(survivor).resume()
-        cluster.observe.wait_topic(
+        cluster.metadata.wait_topic(
             TOPIC, PARTITIONS, WAIT_SECONDS, each=lambda state: state.leader == -1, what="offline"
         )
-    cluster.observe.wait_live(SURVIVORS, WAIT_SECONDS)
-    cluster.observe.wait_fenced(LAST)
+    cluster.metadata.wait_live(SURVIVORS, WAIT_SECONDS)
+    cluster.metadata.wait_fenced(LAST)
 
 
 def assignment(partition: int) -> tuple[int, ...]:
-    """The replicas of that partition in the order that the topic is made with."""
+    """The partition's replicas in the order in which the topic is created."""
     return ASSIGNMENTS[partition % len(ASSIGNMENTS)]
 
 
 def reordered(cluster: KafkaCluster) -> int:
-    """How many partitions have another assignment order than they were made with."""
-    states = cluster.observe.partitions(TOPIC)
+    """How many partitions have another replica order than at creation."""
+    states = cluster.metadata.partitions(TOPIC)
     return sum(state.replicas != assignment(number) for number, state in states.items())
 
 
 def leaders(cluster: KafkaCluster) -> dict[int, int]:
     """How many partitions each broker leads; -1 counts those without a leader."""
     counts: dict[int, int] = {}
-    for state in cluster.observe.partitions(TOPIC).values():
+    for state in cluster.metadata.partitions(TOPIC).values():
         counts[state.leader] = counts.get(state.leader, 0) + 1
     return counts
 
 
 def _wait_whole(cluster: KafkaCluster) -> None:
-    """Until every partition is led and has all three replicas in sync."""
-    cluster.observe.wait_live(cluster.spec.broker_ids, WAIT_SECONDS)
-    cluster.observe.wait_topic(
+    """Until every partition has a leader and three in-sync replicas."""
+    cluster.metadata.wait_live(cluster.spec.broker_ids, WAIT_SECONDS)
+    cluster.metadata.wait_topic(
         TOPIC, PARTITIONS, WAIT_SECONDS, each=lambda s: s.leader != -1 and len(s.isr) == 3, what="in sync"
     )
 
 
 def _write(cluster: KafkaCluster, records: Callable[[int], int]) -> None:
-    """``records(number)`` of them to every partition, acknowledged by all that are in sync.
+    """``records(partition)`` records to every partition, with acks=all.
 
-    Each partition ends at an offset of its own, as in life: equal logs would be worked out once for all.
+    Partitions end at different offsets, as on a real cluster: equal logs could be computed once and reused.
     """
     asyncio.run(asyncio.wait_for(_send(cluster.bootstrap(), records), WAIT_SECONDS))
 
 
 async def _send(bootstrap: str, records: Callable[[int], int]) -> None:
-    # librdkafka sends a request for each partition, and a broker takes one at a time: minutes, where this needs
-    # seconds.
+    # librdkafka sends one request per partition and a broker handles one at a time: minutes instead of seconds.
     async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", linger_ms=100) as producer:
         sent = [
             await producer.send(TOPIC, b"x" * 100, partition=number)

@@ -1,4 +1,4 @@
-"""Generated fleets: snapshots of millions of partitions, made by numpy and Arrow a row group at a time."""
+"""Generated snapshots of millions of partitions, made by numpy and Arrow one row group at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.snapshot_schema import PARTITIONS, REPLICA, SPAN, UNKNOWN
 from pipeline.storage import StoragePath
 
 ROWS = 100_000
-"""A row group: what one task reads."""
+"""The rows of a row group, which one task reads."""
 
 BROKERS = 300
 DIVERGED = 0.05
@@ -25,8 +25,8 @@ Array = np.ndarray
 
 
 def make(root: StoragePath, cluster_id: str, partitions: int) -> Manifest:
-    """A cluster all of whose partitions are offline: one in twenty with logs that have parted, one in ten with a
-    replica that did not answer, the others with equal logs.
+    """A cluster with every partition offline: one in twenty has diverged logs, one in ten a replica that did not
+    answer, the others have equal logs.
     """
     random = np.random.default_rng(partitions)
     with SnapshotWriter(root, SnapshotName(cluster_id, snapshot_name(_NOON, "bench"), _NOON)) as writer:
@@ -72,12 +72,12 @@ def batch(random: np.random.Generator, first: int, count: int) -> pa.RecordBatch
 def _replicas(random: np.random.Generator, brokers: Array) -> pa.Array:
     count = len(brokers)
     total = count * 3
-    parted = np.repeat(random.random(count) < DIVERGED, 3)
+    diverged = np.repeat(random.random(count) < DIVERGED, 3)
     silent = (np.repeat(random.random(count) < SILENT, 3)) & (np.tile(np.arange(3), count) == 2)
     shared = np.repeat(random.integers(1_000, 1_000_000, count), 3)
-    tail = np.where(parted, random.integers(1, 500, total), 0)
-    # Who parted wrote its tail in an epoch of its own.
-    epoch = np.where(parted, 5 + np.tile(np.arange(3), count), 5)
+    tail = np.where(diverged, random.integers(1, 500, total), 0)
+    # A diverged replica wrote its tail in its own epoch.
+    epoch = np.where(diverged, 5 + np.tile(np.arange(3), count), 5)
     end = shared + tail
     lengths = np.where(silent, 0, 1 + (tail > 0))
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)

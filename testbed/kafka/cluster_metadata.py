@@ -1,4 +1,4 @@
-"""What the cluster says about itself, and waiting for it: the testbed's own eyes, independent of the product's."""
+"""The cluster's metadata as its brokers show it, and waits on it; independent of the product's adapters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple, Self, TypeVar
 
-from confluent_kafka.admin import AdminClient
 from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse
 from kio.schema.describe_client_quotas.v1.response import DescribeClientQuotasResponse
 from kio.schema.describe_topic_partitions.v0.request import (
@@ -48,11 +47,11 @@ class PartitionState(NamedTuple):
     offline: tuple[int, ...]
 
 
-class Observer:
-    """Asks brokers that run and do not hang, and waits for states with a deadline in seconds.
+class ClusterMetadata:
+    """Asks the brokers that run and are not paused; waits for states with a deadline in seconds.
 
-    A wait that fails raises TimedOut, which says what was seen instead. ``ports`` are those of the internal
-    listener, ``credentials`` a user and a password for PLAIN where it asks for them.
+    A wait that fails raises TimedOut with the state at the end. ``ports`` are those of the internal listener;
+    ``credentials`` are a user and a password for PLAIN, if the listener needs them.
     """
 
     def __init__(
@@ -60,21 +59,14 @@ class Observer:
         nodes: Mapping[int, Node],
         ports: Mapping[int, int],
         credentials: tuple[str, str] | None,
-        client_config: Mapping[str, str | int],
     ) -> None:
         self._nodes = nodes
         self._ports = ports
         self._credentials = credentials
-        self._admin = AdminClient(dict(client_config))
-        self._mark = 0
-
-    @property
-    def admin(self) -> AdminClient:
-        """confluent-kafka's AdminClient as superuser, on the internal listener."""
-        return self._admin
+        self._barrier = 0
 
     def live_brokers(self) -> frozenset[int]:
-        """Ids of the brokers that every broker which answers sees unfenced. Raises NoAnswer when nobody answers."""
+        """Ids of the brokers that all answering brokers see unfenced. Raises NoAnswer if no broker answers."""
         return frozenset.intersection(*self._views().values())
 
     def partitions(self, topic: str) -> dict[int, PartitionState]:
@@ -99,42 +91,41 @@ class Observer:
         """One partition. Raises KeyError while it is not known."""
         return self.partitions(topic)[partition]
 
-    def settle(self, timeout: float = 30.0) -> Self:
-        """Until every broker that answers has heard of all that the controller had decided; returns itself.
+    def wait_caught_up(self, timeout: float = 30.0) -> Self:
+        """Waits until every answering broker has applied all earlier metadata changes; returns itself.
 
-        To be called before something is asserted of a state that was reached by others: whoever brought it about
-        has the controller's word for it, and a broker may not have heard of it yet. Where none is left to ask,
-        there is nothing to wait for.
+        Call it before an assertion about a state that another client reached: the controller has confirmed the
+        change to that client, but a broker may not have applied it yet. If no broker runs, it returns at once.
         """
-        if not any(self._asked(broker) for broker in self._ports):
+        if not any(self._can_answer(broker) for broker in self._ports):
             return self
-        self._mark += 1
-        mark = float(self._mark)
+        self._barrier += 1
+        number = float(self._barrier)
 
-        def marked() -> bool:
+        def barrier_set() -> bool:
             metadata_barrier.check_set(
-                self.ask(metadata_barrier.setting(self._mark), AlterClientQuotasResponse)
+                self.ask(metadata_barrier.set_request(self._barrier), AlterClientQuotasResponse)
             )
             return True
 
-        def heard() -> dict[int, float]:
-            answers = self.ask_all(metadata_barrier.asking(), DescribeClientQuotasResponse)
-            return {broker: metadata_barrier.shown(answer) for broker, answer in answers.items()}
+        def numbers_seen() -> dict[int, float]:
+            answers = self.ask_all(metadata_barrier.read_request(), DescribeClientQuotasResponse)
+            return {broker: metadata_barrier.last_seen(answer) for broker, answer in answers.items()}
 
-        self._wait(marked, "the metadata to be marked", timeout, heard)
+        self._wait(barrier_set, "the metadata barrier to be set", timeout, numbers_seen)
         self._wait(
-            lambda: all(seen >= mark for seen in heard().values()),
-            f"all brokers to have heard of mark {self._mark}",
+            lambda: all(seen >= number for seen in numbers_seen().values()),
+            f"all brokers to apply metadata barrier {self._barrier}",
             timeout,
-            heard,
+            numbers_seen,
         )
         return self
 
     def wait_live(self, brokers: Iterable[int], timeout: float = 60.0) -> None:
-        """Until every one of the brokers answers and all that answer see all of them unfenced.
+        """Until each of the brokers answers and all answering brokers see all of them unfenced.
 
-        So a broker that was killed and started again counts only when it is back, not before it was missed. Raises
-        NodeDied when one of them, or any other node that runs, ends.
+        So a broker that was killed and started again counts only after its restart, not before anybody noticed the
+        kill. Raises NodeDied if one of them, or another running node, ends.
         """
         wanted = frozenset(brokers)
         running = [node for node in self._nodes.values() if node.is_running or node.id in wanted]
@@ -145,7 +136,7 @@ class Observer:
             views = self._views()
             return wanted <= views.keys() and all(wanted <= view for view in views.values())
 
-        self._wait(all_live, f"brokers {_ids(wanted)} to be unfenced", timeout, self._show_live)
+        self._wait(all_live, f"brokers {_ids(wanted)} to be unfenced", timeout, self._describe_live)
 
     def wait_fenced(self, *brokers: int, timeout: float = 30.0) -> None:
         """Until no other broker that answers sees any of the brokers unfenced."""
@@ -154,15 +145,15 @@ class Observer:
             lambda: not any(wanted & view for view in self._views(without=wanted).values()),
             f"brokers {_ids(wanted)} to be fenced",
             timeout,
-            self._show_live,
+            self._describe_live,
         )
 
     def seen_by_all(self, topic: str, partition: int) -> frozenset[PartitionState]:
-        """What the brokers that answer show of the partition: one state, once all have heard of the last change."""
+        """The states that the answering brokers show: a single one when all have applied the last change."""
         request = DescribeTopicPartitionsRequest(topics=(TopicRequest(name=TopicName(topic)),), cursor=None)
         answers = self.ask_all(request, DescribeTopicPartitionsResponse).values()
-        told = (found for page in answers for part in page.topics for found in part.partitions)
-        return frozenset(_state(found) for found in told if found.partition_index == partition)
+        partitions = (found for page in answers for part in page.topics for found in part.partitions)
+        return frozenset(_state(found) for found in partitions if found.partition_index == partition)
 
     def wait_partition(
         self,
@@ -228,9 +219,9 @@ class Observer:
         )
 
     def wait_on_disk(self, topic: str, timeout: float = 60.0) -> None:
-        """Until every running broker has made the logs of its replicas, some time after the controller's answer.
+        """Until every running broker has created the logs of its replicas, some time after the controller's answer.
 
-        A log is made when it has a segment: a broker killed after it made the directory leaves none.
+        A log exists when it has a segment: a broker that is killed after it created the directory leaves none.
         """
         states = self.partitions(topic)
 
@@ -244,7 +235,10 @@ class Observer:
             )
 
         self._wait(
-            lambda: not missing(), f"all logs of {topic} to be made", timeout, lambda: f"{missing()} missing"
+            lambda: not missing(),
+            f"all logs of {topic} to be created",
+            timeout,
+            lambda: f"{missing()} missing",
         )
 
     def _logs_of(self, broker: int, topic: str) -> frozenset[str]:
@@ -253,15 +247,19 @@ class Observer:
         return frozenset(segment.parent.name for segment in segments)
 
     def _wait(
-        self, condition: Callable[[], T | None], what: str, timeout: float, seen: Callable[[], object]
+        self,
+        condition: Callable[[], T | None],
+        what: str,
+        timeout: float,
+        describe_state: Callable[[], object],
     ) -> T:
         def described() -> object:
             try:
-                return seen()
+                return describe_state()
             except (NoAnswer, KeyError) as error:
                 return error
 
-        return wait_until(condition, what, timeout, passing=(NoAnswer, KeyError), seen=described)
+        return wait_until(condition, what, timeout, passing=(NoAnswer, KeyError), describe_state=described)
 
     def _views(self, without: frozenset[int] = frozenset()) -> dict[int, frozenset[int]]:
         """Which brokers each broker sees unfenced."""
@@ -276,31 +274,31 @@ class Observer:
         return views
 
     def ask(self, request: RequestPayload, answer: type[R]) -> R:
-        """The answer of the first broker that gives one, in order of their ids. Raises NoAnswer when nobody does.
+        """The first answer, in the order of the broker ids. Raises NoAnswer if no broker answers.
 
-        A broker that falls silent may have carried out what it was asked, and the next one is asked too.
+        A broker that does not answer may still have done what was asked; the next one is asked too.
         """
         for _, first in self._answers(request, answer):
             return first
         raise NoAnswer("no broker answers")
 
     def ask_all(self, request: RequestPayload, answer: type[R]) -> dict[int, R]:
-        """The answer of every broker that gives one."""
+        """The answers of all brokers that answer."""
         return dict(self._answers(request, answer))
 
     def _answers(
         self, request: RequestPayload, answer: type[R], without: frozenset[int] = frozenset()
     ) -> Iterator[tuple[int, R]]:
         for broker, port in self._ports.items():
-            if broker not in without and self._asked(broker):
+            if broker not in without and self._can_answer(broker):
                 with suppress(NoAnswer), Connection(port, self._credentials, _ANSWER_SECONDS) as connection:
                     yield broker, connection.ask(request, answer)
 
-    def _asked(self, broker: int) -> bool:
+    def _can_answer(self, broker: int) -> bool:
         node = self._nodes[broker]
         return node.is_running and not node.is_paused
 
-    def _show_live(self) -> str:
+    def _describe_live(self) -> str:
         return f"unfenced are {_ids(self.live_brokers())}"
 
 

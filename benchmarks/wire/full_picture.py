@@ -1,6 +1,7 @@
-"""One full picture by the live adapter: ``python -m benchmarks.wire.picture BOOTSTRAP PARTITIONS [RECORDING]``.
+"""One full picture by the live adapter.
 
-With a RECORDING every answer's bytes are written there, to be replayed.
+``python -m benchmarks.wire.full_picture BOOTSTRAP PARTITIONS [RECORDING]``. With a RECORDING, the bytes of every
+response are written to that file, to be replayed.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ DURATION = 240.0
 
 
 class Recorder:
-    """Writes every frame that a transport takes, with the call that it answers."""
+    """Writes every response frame of a connection, with its request."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._numbers: dict[int, int] = {}
-        self._kept: list[Any] = []
+        self._alive: list[Any] = []
 
     def install(self) -> None:
-        """Into the transport's class: what is measured is run without it."""
+        """Patches the connection's class; measured runs do without it."""
         taken = Transport._handle_frame
 
         def handle(transport: Any, frame: bytes) -> None:
@@ -45,7 +46,7 @@ class Recorder:
     def _write(self, transport: Any, frame: bytes) -> None:
         if id(transport) not in self._numbers:
             self._numbers[id(transport)] = len(self._numbers)
-            self._kept.append(transport)  # its id is nobody else's meanwhile
+            self._alive.append(transport)  # so that no other object gets its id
         request = transport._requests[0][1]
         kind = getattr(request, "_request", None)
         key, version = (18, 0) if kind is None else (kind.__api_key__, kind.__version__)
@@ -56,31 +57,31 @@ class Recorder:
         answer.write(self._file)
 
 
-async def look(bootstrap: str, seen: list[Overview]) -> None:
-    """Into ``seen``: asyncio.run makes a repr of what its task returns, which takes seconds of a large picture."""
+async def take_overview(bootstrap: str, overviews: list[Overview]) -> None:
+    """Appends to ``overviews``: asyncio.run makes a repr of a returned value, which takes seconds here."""
     backend = LiveBackend(ClientSettings(parse_addresses(bootstrap)))
     try:
-        seen.append(await overview(backend, DURATION))
+        overviews.append(await overview(backend, DURATION))
     finally:
         await backend.close()
 
 
 def main(bootstrap: str, partitions: int, recording: str = "") -> int:
-    """Prints the seconds that the picture took; 1 where it is not whole."""
+    """Prints the seconds that the picture took; returns 1 if it is incomplete."""
     collect_seldom()
     with ExitStack() as stack:
         if recording:
             Recorder(stack.enter_context(Path(recording).open("wb"))).install()
         began = time.monotonic()
-        seen: list[Overview] = []
-        asyncio.run(look(bootstrap, seen))
+        overviews: list[Overview] = []
+        asyncio.run(take_overview(bootstrap, overviews))
         seconds = time.monotonic() - began
-    (view,) = seen
+    (view,) = overviews
     logs = [replica.log for survey in view.surveys for replica in survey.replicas]
-    told = sum(isinstance(log, ReplicaLog) and isinstance(log.lineage, Lineage) for log in logs)
+    known = sum(isinstance(log, ReplicaLog) and isinstance(log.lineage, Lineage) for log in logs)
     calls = sorted({contact.call for contact in view.contacts})
-    print(seconds, len(view.partitions.states), told, "/".join(calls))
-    return 0 if len(view.partitions.states) == partitions and told == 3 * partitions else 1
+    print(seconds, len(view.partitions.states), known, "/".join(calls))
+    return 0 if len(view.partitions.states) == partitions and known == 3 * partitions else 1
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The limit: a recording sent by one process, and only read from the sockets and decoded by another.
+"""The lower limit: one process sends a recording, another only reads it from the sockets and decodes it.
 
-``python -m benchmarks.wire.replay send RECORDING`` prints its port and serves once; ``… read PORT RECORDING``
-prints the seconds that reading took, the bytes and the answers. Each recorded connection is one here too.
+``python -m benchmarks.wire.decode_limit send RECORDING`` prints its port and serves once; ``… read PORT
+RECORDING`` prints the seconds of reading, the bytes and the answers. Each recorded connection is one here too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LENGTH = Struct(">i")
 
 
 def by_connection(path: str) -> dict[int, list[Answer]]:
-    """The answers of each connection, in their order, without aiokafka's own greeting."""
+    """The answers of each connection, in their order, without aiokafka's own ApiVersions."""
     found: dict[int, list[Answer]] = {}
     for answer in recorded(path):
         if answer.ours:
@@ -30,7 +30,7 @@ def by_connection(path: str) -> dict[int, list[Answer]]:
 
 
 async def send(path: str) -> None:
-    """Serve each connection once, by its number; as fast as it is read."""
+    """Serves each connection once, by its number, as fast as it is read."""
     answers = by_connection(path)
     left = set(answers)
     done = asyncio.Event()

@@ -1,4 +1,4 @@
-"""The full picture of a cluster against a bare description by Kafka's own tool."""
+"""``ktriage status`` on a whole cluster against ``kafka-topics --describe``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.bed import PARTITIONS
-from benchmarks.commands import javas, ours
+from benchmarks.bench_cluster import PARTITIONS
+from benchmarks.command_lines import javas, ours
 from benchmarks.measure import BenchmarkError, Command, Measured, Side, side_by_side
 from testbed.kafka import KafkaCluster
 
@@ -24,7 +24,7 @@ def measure(
 def commands(cluster: KafkaCluster) -> tuple[Command, Command]:
     server = ("--bootstrap-server", cluster.bootstrap())
     return (
-        Command("ktriage status", ours("ktriage", "status", *server, "--output", "json"), _whole_picture),
+        Command("ktriage status", ours("ktriage", "status", *server, "--output", "json"), _complete_status),
         Command(
             "TopicCommand --describe",
             javas("kafka-topics", cluster.spec.version, *server, "--describe"),
@@ -33,22 +33,22 @@ def commands(cluster: KafkaCluster) -> tuple[Command, Command]:
     )
 
 
-def _whole_picture(done: Measured) -> None:
-    """Every partition with its ELR, every replica's last epoch and log end, log dirs and quorum."""
-    told = json.loads(done.stdout)
-    rows = told["partitions"]
+def _complete_status(done: Measured) -> None:
+    """Checks for every partition's ELR, every replica's last epoch and log end, log dirs and the quorum."""
+    status = json.loads(done.stdout)
+    rows = status["partitions"]
     logs = [log for row in rows for log in row["logs"]]
     whole = (
         len(rows) == PARTITIONS
         and all(isinstance(row["elr"], list) and isinstance(row["lastKnownElr"], list) for row in rows)
         and len(logs) == 3 * PARTITIONS
         and all(log["lastEpoch"] >= 0 and log["logEndOffset"] > 0 and log["logDir"] for log in logs)
-        and len(told["logDirs"]) == 3
-        and len(told["quorum"]["voters"]) == 3
-        and not told["notTold"]
+        and len(status["logDirs"]) == 3
+        and len(status["quorum"]["voters"]) == 3
+        and not status["notTold"]
     )
     if not whole:
-        raise BenchmarkError(f"ktriage status did not tell everything: {told['counts']}, {told['notTold']}")
+        raise BenchmarkError(f"ktriage status is incomplete: {status['counts']}, {status['notTold']}")
 
 
 def _every_partition(done: Measured) -> None:

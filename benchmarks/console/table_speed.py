@@ -1,7 +1,7 @@
-"""How long the screen stands still at most while a long table is worked with.
+"""The longest time for which the screen freezes while a long table is in use.
 
-``python -m benchmarks.console.table [ROWS]`` prints Markdown. A stall is measured from one turn of the event loop
-to the next, while rows are refilled, sorted, filtered, grouped, marked and scrolled; at most 0.3 s are allowed.
+``python -m benchmarks.console.table_speed [ROWS]`` prints Markdown. A stall is the time from one turn of the event
+loop to the next while rows are refilled, sorted, filtered, grouped, marked and scrolled; at most 0.3 s is allowed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ TURN_SECONDS = 0.001
 
 
 class Stall(NamedTuple):
-    """What was done, how long it took until it was on the screen, and the longest stall; in seconds.
+    """An action, the seconds until its result was on the screen, and the longest stall in seconds.
 
-    ``computing`` is the most that the process itself computed between two turns: on a busy machine the rest of a
-    stall is the time that others had.
+    ``computing`` is the most CPU time of this process between two turns; the rest of a stall is time in which
+    other processes had the CPU.
     """
 
     what: str
@@ -53,8 +53,8 @@ class _Bench(App[None]):
         theme.install(self, no_color=False)
 
 
-def made(rows: int, epoch: int = 1) -> tuple[PartitionRow, ...]:
-    """So many partitions; one in a hundred is offline, one in fifty lacks a replica."""
+def rows_of(rows: int, epoch: int = 1) -> tuple[PartitionRow, ...]:
+    """``rows`` partitions; one in a hundred is offline, one in fifty has a replica out of sync."""
     return tuple(_row(number, epoch) for number in range(rows))
 
 
@@ -69,7 +69,7 @@ def _row(number: int, epoch: int) -> PartitionRow:
 
 async def measure(rows: int) -> list[Stall]:
     """Every action, one after another, on one table."""
-    first, second = made(rows), made(rows, epoch=2)
+    first, second = rows_of(rows), rows_of(rows, epoch=2)
     app = _Bench()
     async with app.run_test(size=(120, 40)) as pilot:
         pane = app.query_one(PartitionsPane)
@@ -116,7 +116,7 @@ async def _measured(
     what: str, do: Callable[[], Awaitable[None] | None], table: RowTable[PartitionRow], pilot: Pilot[None]
 ) -> Stall:
     start = perf_counter()
-    async with _watched() as stalls:
+    async with _stall_meter() as stalls:
         doing = do()
         if doing is not None:
             await doing
@@ -126,8 +126,8 @@ async def _measured(
 
 
 @asynccontextmanager
-async def _watched() -> AsyncIterator[Callable[[], tuple[float, float]]]:
-    """Measures the time between turns of the event loop, and what was computed in it."""
+async def _stall_meter() -> AsyncIterator[Callable[[], tuple[float, float]]]:
+    """Measures the time between turns of the event loop, and the CPU time in it."""
     longest = computing = 0.0
 
     async def turn() -> None:
@@ -151,25 +151,25 @@ def report(stalls: list[Stall], rows: int) -> Iterator[str]:
     """A Markdown table, and the verdict."""
     yield f"{rows:,} rows at 120 by 40:"
     yield ""
-    yield "| What | Until it is shown | Longest stall | Computing in one |"
+    yield "| Action | Until it is shown | Longest stall | CPU time in one stall |"
     yield "|---|---|---|---|"
     for stall in stalls:
         yield f"| {stall.what} | {stall.seconds:.2f} s | {stall.longest:.3f} s | {stall.computing:.3f} s |"
     worst = max(stalls, key=lambda stall: stall.longest)
-    kept = "kept" if worst.longest <= LIMIT_SECONDS else "MISSED"
+    verdict = "met" if worst.longest <= LIMIT_SECONDS else "MISSED"
     yield ""
-    yield f"At most {LIMIT_SECONDS} s: {kept} (longest {worst.longest:.3f} s, {worst.what})."
+    yield f"At most {LIMIT_SECONDS} s: {verdict} (longest {worst.longest:.3f} s, {worst.what})."
 
 
 def lines(rows: int = ROWS) -> Iterator[str]:
-    """Measures, and tells."""
-    gc.set_threshold(100_000, 50, 1_000)  # as the console has it
+    """Measures and reports."""
+    gc.set_threshold(100_000, 50, 1_000)  # as in the console
     yield from report(asyncio.run(measure(rows)), rows)
 
 
 def main() -> int:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
-    gc.set_threshold(100_000, 50, 1_000)  # as the console has it
+    gc.set_threshold(100_000, 50, 1_000)  # as in the console
     stalls = asyncio.run(measure(rows))
     print("\n".join(report(stalls, rows)))
     return 0 if all(stall.longest <= LIMIT_SECONDS for stall in stalls) else 1

@@ -1,4 +1,4 @@
-"""The superuser's hand on a secured cluster: ACLs and SCRAM users, while it runs."""
+"""ACLs and SCRAM users of a running cluster, changed as superuser."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _CLUSTER_NAME = "kafka-cluster"
 Resource = tuple[ResourceType, str, ResourcePatternType]
 
 
-class Rights:
+class AccessControl:
     """Changes through confluent-kafka's AdminClient; each raises KafkaException with the cluster's answer.
 
-    A change is the controller's when the call returns; the brokers follow within milliseconds, so wait for what
-    the user sees rather than for the call.
+    When a call returns, the controller has the change; the brokers apply it milliseconds later. So wait for the
+    effect that the test needs.
     """
 
     def __init__(self, admin: AdminClient) -> None:
@@ -54,10 +54,10 @@ class Rights:
         group: str | None = None,
         prefixed: bool = False,
     ) -> None:
-        """DENY, which wins over any ALLOW."""
+        """DENY, which overrides any ALLOW."""
         self._add(AclPermissionType.DENY, user, operations, _resource(topic, group, prefixed))
 
-    def take_back(self, user: str) -> int:
+    def revoke_all(self, user: str) -> int:
         """Delete every ACL of the user; returns how many there were."""
         every = AclBindingFilter(
             ResourceType.ANY,

@@ -1,4 +1,4 @@
-"""Runs of the picture, of its limit, and of a recovery, each in a process of its own."""
+"""Runs of the full picture, of its lower limit, and of a recovery, each in a separate process."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from benchmarks.commands import ours
+from benchmarks.command_lines import ours
 from benchmarks.measure import BenchmarkError, environment, run
-from benchmarks.wire.serving import offline, served, whole
+from benchmarks.wire.served_cluster import offline, served, whole
 
 Say = Callable[[str], None]
 
 
 class Picture(NamedTuple):
-    """Medians: seconds and peak bytes of the process, the limit's seconds for the same bytes, and their size."""
+    """Medians: seconds and peak bytes of the process, seconds of the lower limit, bytes and responses."""
 
     partitions: int
     native: bool
@@ -28,16 +28,16 @@ class Picture(NamedTuple):
     limit: float
     size: int
     answers: int
-    beside: float
-    """Seconds of the same picture where a process that only replays answers it."""
+    replayed: float
+    """Seconds of the same picture when every response comes from a recording."""
 
     @property
     def ratio(self) -> float:
         return self.seconds / self.limit
 
     @property
-    def ratio_beside(self) -> float:
-        return self.beside / self.limit
+    def ratio_replayed(self) -> float:
+        return self.replayed / self.limit
 
 
 class Recovery(NamedTuple):
@@ -50,9 +50,9 @@ class Recovery(NamedTuple):
 
 
 def picture(partitions: int, native: bool, rounds: int, directory: Path, say: Say) -> Picture:
-    """``rounds`` pictures of one served cluster after one that is recorded, and as many replays of that."""
+    """One recorded full picture of a served cluster, then ``rounds`` measured ones and as many replays."""
     with served(whole(partitions), directory, native=native) as bootstrap:
-        argv = (sys.executable, "-m", "benchmarks.wire.picture", bootstrap, str(partitions))
+        argv = (sys.executable, "-m", "benchmarks.wire.full_picture", bootstrap, str(partitions))
         recording = directory / "recording"
         run((*argv, str(recording)), directory)
         taken = []
@@ -61,9 +61,9 @@ def picture(partitions: int, native: bool, rounds: int, directory: Path, say: Sa
             taken.append((float(measured.stdout.split()[0]), measured))
             how = measured.stdout.split(maxsplit=3)[3].strip()
             say(f"  round {number}: {taken[-1][0]:.2f} s, {measured.peak / 2**20:.0f} MiB ({how})")
-    beside = _beside(recording, argv, rounds, directory)
-    say(f"  answered from the recording: {beside:.2f} s")
-    limits = [_replayed(recording, directory) for _ in range(rounds)]
+    replayed = _with_replay_server(recording, argv, rounds, directory)
+    say(f"  answered from the recording: {replayed:.2f} s")
+    limits = [_decode_limit(recording, directory) for _ in range(rounds)]
     size, answers = limits[0][1], limits[0][2]
     say(f"  replayed: {median(limit for limit, _, _ in limits):.2f} s for {size / 2**20:.1f} MiB")
     recording.unlink()
@@ -77,13 +77,13 @@ def picture(partitions: int, native: bool, rounds: int, directory: Path, say: Sa
         seconds,
         size,
         answers,
-        beside,
+        replayed,
     )
 
 
-def _beside(recording: Path, argv: Sequence[str], rounds: int, directory: Path) -> float:
-    """The median of ``rounds`` pictures that a process answers from the recording."""
-    command = (sys.executable, "-m", "benchmarks.wire.answering", str(recording))
+def _with_replay_server(recording: Path, argv: Sequence[str], rounds: int, directory: Path) -> float:
+    """The median seconds of ``rounds`` full pictures that are answered from the recording."""
+    command = (sys.executable, "-m", "benchmarks.wire.replay_server", str(recording))
     answering = subprocess.Popen(command, env=environment(directory), stdout=subprocess.PIPE, text=True)
     assert answering.stdout is not None
     try:
@@ -96,8 +96,8 @@ def _beside(recording: Path, argv: Sequence[str], rounds: int, directory: Path) 
         answering.stdout.close()
 
 
-def _replayed(recording: Path, directory: Path) -> tuple[float, int, int]:
-    module = (sys.executable, "-m", "benchmarks.wire.replay")
+def _decode_limit(recording: Path, directory: Path) -> tuple[float, int, int]:
+    module = (sys.executable, "-m", "benchmarks.wire.decode_limit")
     sender = subprocess.Popen(
         (*module, "send", str(recording)), env=environment(directory), stdout=subprocess.PIPE, text=True
     )
@@ -113,7 +113,7 @@ def _replayed(recording: Path, directory: Path) -> tuple[float, int, int]:
 
 
 def recovery(partitions: int, native: bool, rounds: int, directory: Path, say: Say) -> Recovery:
-    """Each round at a cluster of its own: what is recovered is not offline any more."""
+    """Each round has its own cluster, because recovered partitions are no longer offline."""
     taken = []
     for number in range(1, rounds + 1):
         with served(offline(partitions), directory, native=native) as bootstrap:
@@ -123,9 +123,9 @@ def recovery(partitions: int, native: bool, rounds: int, directory: Path, say: S
                 *("--output", "json"),
             )
             measured = run(argv, directory)
-            told = json.loads(measured.stdout)
-            if _elected(told) != partitions:
-                raise BenchmarkError(f"{_elected(told)} of {partitions} were elected")
+            result = json.loads(measured.stdout)
+            if _elected(result) != partitions:
+                raise BenchmarkError(f"{_elected(result)} of {partitions} were elected")
             taken.append(measured)
             say(f"  round {number}: {measured.seconds:.2f} s, {measured.peak / 2**20:.0f} MiB")
     return Recovery(
@@ -136,5 +136,5 @@ def recovery(partitions: int, native: bool, rounds: int, directory: Path, say: S
     )
 
 
-def _elected(told: dict[str, Any]) -> int:
-    return sum(row["outcome"] == "elected" and row["orderRestored"] for row in told.get("elections", ()))
+def _elected(result: dict[str, Any]) -> int:
+    return sum(row["outcome"] == "elected" and row["orderRestored"] for row in result.get("elections", ()))

@@ -1,4 +1,4 @@
-"""The command lines that are compared: ours as installed, Java's with a small heap and a quick start."""
+"""The compared command lines: ktriage as installed, Kafka's Java tools with their fastest JVM flags."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from testbed.kafka.java import java
 from testbed.kafka.java_tools import MAIN_CLASSES
 
 JVM_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""The quickest start that was found for Kafka's tools; without them they take longer."""
+"""The fastest start that we found for Kafka's tools; without these flags they take longer."""
 
 ENTRY_POINTS = {
     "ktriage": "console.cli.main:main",
@@ -20,7 +20,7 @@ ENTRY_POINTS = {
 
 
 def ours(name: str, *arguments: str) -> tuple[str, ...]:
-    """The installed command; from a tree that is not installed, the same entry point."""
+    """The installed command, or the same entry point where the tree is not installed."""
     script = Path(sys.executable).with_name(name)
     if script.exists():
         return str(script), *arguments

@@ -1,14 +1,14 @@
-"""From a key to the painted frame, while the console refreshes."""
+"""The time from a key to the painted frame, also while the console refreshes."""
 
 from __future__ import annotations
 
 import time
 from typing import NamedTuple
 
-from benchmarks.console.terminal import Opened
+from benchmarks.console.terminal import ConsoleProcess
 
 CURSOR = "►"
-"""Drawn with every move of the cursor."""
+"""Drawn again at every move of the cursor."""
 
 
 class Latencies(NamedTuple):
@@ -21,8 +21,8 @@ class Latencies(NamedTuple):
         return self.ms[min(len(self.ms) - 1, int(len(self.ms) * share))]
 
 
-def latencies(console: Opened, keys: int, *, refreshing: bool) -> Latencies:
-    """Moves the cursor up and down; ``refreshing``: looks at the cluster go on all the while."""
+def latencies(console: ConsoleProcess, keys: int, *, refreshing: bool) -> Latencies:
+    """Moves the cursor up and down; with ``refreshing``, the console reads the cluster all the time."""
     found = []
     console.quiet()
     for number in range(keys):

@@ -1,8 +1,8 @@
-"""``python -m benchmarks.console.monkey [SEEDS [FIRST]]``: hasty fingers at a console whose cluster comes and goes.
+"""Random keys at a console whose cluster comes and goes.
 
-Keys come in bursts, without waiting for what the last one led to; brokers hang, and come back; the terminal changes
-its size; the cluster is left for another. Whatever the seed: the console does not end, the desk stays, and no
-defect is reported.
+``python -m benchmarks.console.random_keys [SEEDS [FIRST]]``. Keys come in bursts and wait for nothing; brokers hang
+and come back; the terminal changes its size; the console changes to another cluster. With every seed the console
+must not end, its main screen must stay, and no defect may be reported.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ ALL_KEYS = (*(action.key for action in KEYS if action.name != "quit"), *KEYS_OF_
 SIZES = ((80, 24), (1, 1), (20, 5), (200, 50), (120, 40))
 
 
-class Monkey:
-    """One seed's worth of haste. ``wrong`` are the defects that were seen."""
+class RandomKeys:
+    """The run of one seed. ``wrong`` are the defects found."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)  # noqa: S311  # no secrets here
         self.wrong: list[str] = []
         self.pressed: list[str] = []
 
-    async def plays(self) -> list[str]:
+    async def play(self) -> list[str]:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._loop_failed)
         target = resolve(None, None, self.random.choice(SCENARIOS), None)
         program = Program("ktriage", ("ktriage",), Screen(loop.time), Supervisor(lambda _signum: ""))
-        app = _Watched(self, program, target, Options(beats=self.random.random() < 0.5, hush=0.0))
+        app = _WatchedConsole(self, program, target, Options(beats=self.random.random() < 0.5, hush=0.0))
         try:
             async with app.run_test(size=(100, 30)) as pilot:
                 for _ in range(TURNS):
@@ -75,14 +75,14 @@ class Monkey:
                 elif not app.wrong and app.desk is None and app.session is not None:
                     self.wrong.append(f"the desk is gone: {app.screen_stack}")
                 await app.close_session()
-        except BaseException as error:  # whatever it is, it is told with the seed
+        except BaseException as error:  # reported with the seed
             self.wrong.append("".join(traceback.format_exception(error)))
         return self.wrong
 
     def _loop_failed(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
-        told = "".join(traceback.format_exception(error)) if error is not None else str(context)
-        self.wrong.append(f"in the loop: {context.get('message')}: {told}")
+        text = "".join(traceback.format_exception(error)) if error is not None else str(context)
+        self.wrong.append(f"in the loop: {context.get('message')}: {text}")
 
     async def _turn(self, app: Console, pilot: Any) -> None:
         chance = self.random.random()
@@ -123,12 +123,12 @@ class Monkey:
             self.pressed.append(f"({type(error).__name__})")
 
 
-class _Watched(Console):
-    """Tells the monkey of every defect that would be written to a crash file."""
+class _WatchedConsole(Console):
+    """Collects every defect that would be written to a crash file."""
 
-    def __init__(self, monkey: Monkey, *given: Any) -> None:
+    def __init__(self, run: RandomKeys, *given: Any) -> None:
         super().__init__(*given)
-        self.wrong = monkey.wrong
+        self.wrong = run.wrong
 
     def report(self, error: BaseException) -> str:
         self.wrong.append("".join(traceback.format_exception(error)))
@@ -143,11 +143,11 @@ def main(words: Sequence[str]) -> int:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
             os.environ |= {"XDG_STATE_HOME": f"{home}/state", "XDG_CONFIG_HOME": f"{home}/config"}
             os.chdir(home)
-            monkey = Monkey(seed)
-            wrong = asyncio.run(monkey.plays())
+            run = RandomKeys(seed)
+            wrong = asyncio.run(run.play())
             if wrong:
                 broken += 1
-                print(f"seed {seed}: {' '.join(monkey.pressed[-40:])}\n{wrong[0][-3000:]}", flush=True)
+                print(f"seed {seed}: {' '.join(run.pressed[-40:])}\n{wrong[0][-3000:]}", flush=True)
             os.chdir("/")
     print(f"{seeds} seeds from {first}: {broken} broken")
     return 1 if broken else 0

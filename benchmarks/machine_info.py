@@ -1,4 +1,4 @@
-"""What was measured with what, and on what: a figure without these says nothing."""
+"""Versions and machine of a measurement: without them a figure means nothing."""
 
 from __future__ import annotations
 

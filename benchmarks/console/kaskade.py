@@ -1,6 +1,6 @@
-"""The console and a peer (kaskade) on the same served cluster: from process start to what is there, keys, memory.
+"""The console and kaskade on the same served cluster: start, key latency, memory.
 
-kaskade lists topics, and asks no replica for its log: what it shows in that time is less.
+kaskade lists topics and reads no replica's log, so it shows less in that time.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.console.keys import Latencies
-from benchmarks.console.terminal import Opened
+from benchmarks.console.key_latency import Latencies
+from benchmarks.console.terminal import ConsoleProcess
 from benchmarks.measure import ROOT, BenchmarkError
 
 SCENARIO = "offline-2000"
@@ -25,8 +25,8 @@ KEYS = 100
 
 
 class Peer(NamedTuple):
-    """A program on the cluster: ``frame`` is in its first frame, ``shown`` where its list is there, ``whole`` where
-    everything in it is told.
+    """A program on the cluster and three texts: ``frame`` is in its first frame, ``shown`` appears with its list,
+    ``whole`` when the list is complete.
     """
 
     name: str
@@ -59,7 +59,7 @@ def served(home: Path) -> Iterator[str]:
             deadline = time.monotonic() + 60
             while not (found := re.search(r"brokers at (\S+), controllers", (home / "served").read_text())):
                 if time.monotonic() > deadline or server.poll() is not None:
-                    raise BenchmarkError(f"nothing is served: {(home / 'served').read_text()}")
+                    raise BenchmarkError(f"the scenario is not served: {(home / 'served').read_text()}")
                 time.sleep(0.1)
             yield found.group(1)
         finally:
@@ -69,16 +69,16 @@ def served(home: Path) -> Iterator[str]:
 
 def measured(peer: Peer, home: Path) -> Figures:
     """One round."""
-    with Opened(peer.argv, home) as console:
+    with ConsoleProcess(peer.argv, home) as console:
         frame = console.until(peer.frame)
         shown = console.until(peer.shown)
         whole = console.until(peer.whole)
         console.quiet(1.0)
-        return Figures(frame, shown, whole, moved(console), console.peak())
+        return Figures(frame, shown, whole, arrow_latencies(console), console.peak())
 
 
-def moved(console: Opened) -> Latencies:
-    """From the arrow key to the end of the first thing that it makes the program draw."""
+def arrow_latencies(console: ConsoleProcess) -> Latencies:
+    """From the arrow key to the end of the first output that follows it."""
     found = []
     for number in range(KEYS):
         console.quiet(0.05, 1.0)
@@ -111,7 +111,7 @@ def lines(kaskade: str, rounds: int) -> Iterator[str]:
                 "Updated ",
             ),
         )
-        told = [[measured(peer, Path(home)) for _ in range(rounds)] for peer in peers]
+        rounds_of = [[measured(peer, Path(home)) for _ in range(rounds)] for peer in peers]
     yield "## Beside kaskade"
     yield ""
     yield f"`{SCENARIO}` served on loopback (3,000 partitions in 30 topics, 2,000 offline); medians of {rounds}."
@@ -120,17 +120,17 @@ def lines(kaskade: str, rounds: int) -> Iterator[str]:
     yield ""
     yield f"| | {' | '.join(peer.name for peer in peers)} |"
     yield "|---|---|---|"
-    yield _row("process start to first frame, s", told, lambda r: r.frame)
-    yield _row("process start to the list, s", told, lambda r: r.shown)
-    yield _row("process start to everything in it, s", told, lambda r: r.whole)
-    yield _row("key to frame, median ms", told, lambda r: r.keys.at(0.5))
-    yield _row("key to frame, 95th percentile ms", told, lambda r: r.keys.at(0.95))
-    yield _row("most memory, MB", told, lambda r: r.peak / 1e6)
+    yield _row("process start to first frame, s", rounds_of, lambda r: r.frame)
+    yield _row("process start to the list, s", rounds_of, lambda r: r.shown)
+    yield _row("process start to everything in it, s", rounds_of, lambda r: r.whole)
+    yield _row("key to frame, median ms", rounds_of, lambda r: r.keys.at(0.5))
+    yield _row("key to frame, 95th percentile ms", rounds_of, lambda r: r.keys.at(0.95))
+    yield _row("most memory, MB", rounds_of, lambda r: r.peak / 1e6)
 
 
-def _row(what: str, told: Sequence[Sequence[Figures]], value: object) -> str:
+def _row(what: str, rounds_of: Sequence[Sequence[Figures]], value: object) -> str:
     assert callable(value)
-    cells = [sorted(value(one) for one in rounds)[len(rounds) // 2] for rounds in told]
+    cells = [sorted(value(one) for one in rounds)[len(rounds) // 2] for rounds in rounds_of]
     return f"| {what} | {' | '.join(f'{cell:,.2f}' for cell in cells)} |"
 
 
