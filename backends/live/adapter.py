@@ -29,9 +29,9 @@ from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
 from backends.live.codec.offered_versions import capabilities
 from backends.live.connections.connection import BrokerConnection
-from backends.live.electing.control import LiveControls
-from backends.live.electing.designate import designate, restore_orders
-from backends.live.electing.held import hold_elections
+from backends.live.elections.designate import designate, restore_orders
+from backends.live.elections.kafka_elections import hold_elections
+from backends.live.elections.live_election_api import LiveElectionApi
 from backends.live.errors import as_unknown
 from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.log_dir_listing import LogDirListing
@@ -68,7 +68,7 @@ class LiveBackend:
         self._settings = settings
         self._say = say
         self._fleet = BrokerFleet(settings, overrides)
-        self._controls = LiveControls(self._fleet)
+        self._election_api = LiveElectionApi(self._fleet)
         self._listing = LogDirListing(self._fleet)
         self._ends = LogEnds()
         self._membership: LiveMembership | None = None
@@ -107,7 +107,7 @@ class LiveBackend:
 
     async def cluster(self) -> ClusterInfo:
         """The brokers now."""
-        return await self._controls.cluster()
+        return await self._election_api.cluster()
 
     async def capabilities(self) -> Capabilities:
         """What the brokers that can be reached serve, together."""
@@ -226,7 +226,7 @@ class LiveBackend:
         self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
     ) -> tuple[Election, ...]:
         """Preferred or unclean elections as Kafka holds them; the leaders are read back afterwards."""
-        return await hold_elections(self._controls, preferred, partitions, recorder)
+        return await hold_elections(self._election_api, preferred, partitions, recorder)
 
     async def designate(
         self,
@@ -239,12 +239,12 @@ class LiveBackend:
     ) -> tuple[Election, ...]:
         """By ElectLeaders v3 where it is offered; else by reorder, elect and restore."""
         return await designate(
-            self._controls, rows, recorder, attempts=attempts, stop=stop, progress=progress
+            self._election_api, rows, recorder, attempts=attempts, stop=stop, progress=progress
         )
 
     async def restore_orders(self, rows: Sequence[Designation], recorder: Recorder) -> tuple[Election, ...]:
         """Put back what an interrupted run left reordered."""
-        return await restore_orders(self._controls, rows, recorder)
+        return await restore_orders(self._election_api, rows, recorder)
 
 
 class _Connections:

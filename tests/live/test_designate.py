@@ -16,7 +16,7 @@ from recovery.ranking import Ranking, rank
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from tests.live import stage
 from tests.live.adapter import Record, designation, live, survey
-from tests.live.electing import At, elect, log_of, shows, through_gates
+from tests.live.designated import At, elect, log_of, shows, through_gates
 from tests.live.gate import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS, LIST_OFFSETS
 
 CLUSTER = ClusterSpec()

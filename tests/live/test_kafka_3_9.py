@@ -15,7 +15,7 @@ from testbed.kafka import ClusterSpec, KafkaCluster
 from testbed.kafka.log_files import read_log
 from tests.live import stage
 from tests.live.adapter import Record, designation, live, survey
-from tests.live.electing import elect, shows
+from tests.live.designated import elect, shows
 
 CLUSTER = ClusterSpec(version="3.9.1", controllers=1)
 TP = TopicPartition("orders", 0)

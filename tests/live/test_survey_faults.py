@@ -16,7 +16,7 @@ from recovery.strategy import DecisionKind, Strategy, decide
 from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live import stage
 from tests.live.adapter import Record, designation, live, survey
-from tests.live.electing import At, elect, through_gates
+from tests.live.designated import At, elect, through_gates
 from tests.live.gate import FETCH, Gate
 
 CLUSTER = ClusterSpec(controllers=1, quorum="static")

@@ -16,8 +16,8 @@ import pytest
 from backends.base.answers import ClusterInfo, Designation, Election, Outcome
 from backends.base.errors import BackendError
 from backends.live.calls.partition_errors import LEFT_OUT, PartitionRefusal
-from backends.live.electing import batch as module
-from backends.live.electing import designate as rounds
+from backends.live.elections import designate as rounds
+from backends.live.elections import election_batch as module
 from recovery.model import Broker, PartitionState, TopicPartition
 
 TP = TopicPartition("orders", 0)

@@ -6,7 +6,7 @@ import asyncio
 from unittest.mock import AsyncMock, Mock
 
 from backends.base.answers import ClusterInfo, Designation, Outcome
-from backends.live.electing.batch import Batch
+from backends.live.elections.election_batch import Batch
 from recovery.model import Broker, PartitionState
 
 STATE = PartitionState("t", 0, "id", -1, 7, (1, 2, 3), (), (), (3,), (3,))

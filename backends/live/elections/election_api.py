@@ -9,7 +9,7 @@ from backends.base.answers import ClusterInfo
 from recovery.model import PartitionState, TopicPartition, Unknown
 
 
-class Refusal(Protocol):
+class ElectionRefusal(Protocol):
     """Why one partition's election was not held."""
 
     @property
@@ -30,7 +30,7 @@ class Refusal(Protocol):
     def __str__(self) -> str: ...
 
 
-class Controls(Protocol):
+class ElectionApi(Protocol):
     """Implemented by the live adapter over its connections; each call may raise BackendError.
 
     An error whose ``sent`` is True means that the request may have been carried out.
@@ -61,13 +61,13 @@ class Controls(Protocol):
 
     async def write_orders(
         self, orders: Mapping[TopicPartition, tuple[int, ...]]
-    ) -> Mapping[TopicPartition, Refusal | None]:
+    ) -> Mapping[TopicPartition, ElectionRefusal | None]:
         """AlterPartitionReassignments with the same replicas in another order; None: accepted, else why not."""
         ...
 
     async def elect(
         self, partitions: Iterable[TopicPartition] | None, *, preferred: bool
-    ) -> Mapping[TopicPartition, Refusal | None]:
+    ) -> Mapping[TopicPartition, ElectionRefusal | None]:
         """ElectLeaders, preferred or unclean, None: of all partitions; an answer of None: an election was held."""
         ...
 
@@ -77,7 +77,7 @@ class Controls(Protocol):
 
     async def designate(
         self, leaders: Mapping[TopicPartition, int]
-    ) -> Mapping[TopicPartition, Refusal | None]:
+    ) -> Mapping[TopicPartition, ElectionRefusal | None]:
         """ElectLeaders v3. Raises NotOffered or NotAllowed where nothing was sent for that reason."""
         ...
 

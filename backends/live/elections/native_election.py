@@ -15,8 +15,8 @@ from backends.base.errors import NotAllowed, NotOffered
 from backends.live.calls.partition_errors import LEFT_OUT, PartitionRefusal, by_topic, refusal
 from backends.live.codec.offered_versions import ELECT_DESIGNATED, ELECT_LEADERS
 from backends.live.connections.connection import BrokerConnection
-from backends.live.electing.batch import Batch
-from backends.live.electing.controls import Refusal
+from backends.live.elections.election_api import ElectionRefusal
+from backends.live.elections.election_batch import Batch
 from backends.live.errors import BrokerError, ConnectionProblem, check, on_cluster
 from recovery.model import TopicPartition
 
@@ -24,7 +24,7 @@ CALL = "ElectLeaders v3"
 
 
 class NativeBatch(Batch):
-    """As :class:`backends.live.electing.batch.Batch`: the same fences, the same reading back.
+    """As :class:`backends.live.elections.election_batch.Batch`: the same fences, the same reading back.
 
     ``unable`` is set where nothing was sent because the cluster does not offer the call, or not to this caller;
     the rows are then for an ordinary batch.
@@ -33,9 +33,9 @@ class NativeBatch(Batch):
     native = True
     unable = False
 
-    async def _hold(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, Refusal | None]:
+    async def _hold(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, ElectionRefusal | None]:
         try:
-            return await self._controls.designate({row.tp: row.leader for row in rows})
+            return await self._api.designate({row.tp: row.leader for row in rows})
         except (NotAllowed, NotOffered):
             self.unable = True
             raise

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from backends.base.answers import Designation, Election, Outcome
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
-from backends.live.electing.controls import Controls, Refusal
-from backends.live.electing.recording import answered, failed, may_pass, record, surely_not_done
-from backends.live.electing.restoring import put_back
+from backends.live.elections.election_api import ElectionApi, ElectionRefusal
+from backends.live.elections.journal_entries import answered, failed, may_pass, record, surely_not_done
+from backends.live.elections.order_restore import put_back
 from recovery.assignment_order import blocked_by_last_known_leader, needs_reorder, state_changed
 from recovery.model import PartitionState, Standing, TopicPartition, Unknown, Why
 from recovery.standing import standing
@@ -42,7 +42,7 @@ class Batch:
 
     def __init__(
         self,
-        controls: Controls,
+        api: ElectionApi,
         rows: Sequence[Designation],
         recorder: Recorder,
         sent: dict[TopicPartition, PartitionState] | None = None,
@@ -50,7 +50,7 @@ class Batch:
         self.rows = tuple(rows)
         self._sent = {} if sent is None else sent
         self.passing: set[TopicPartition] = set()
-        self._controls = controls
+        self._api = api
         self._recorder = recorder
         self._ended: dict[TopicPartition, Election] = {}
         self._looks: dict[TopicPartition, _Look] = {}
@@ -83,11 +83,11 @@ class Batch:
     async def _checked(self, rows: Sequence[Designation]) -> list[Designation]:
         tps = [row.tp for row in rows]
         cluster, states, reassigning, changed, blocks = await asyncio.gather(
-            self._controls.cluster(),
-            self._controls.states(tps),
-            self._controls.reassigning(tps),
-            self._controls.changed_logs({row.tp: row.candidate_logs for row in rows}),
-            self._controls.blocks_on_dead_last_known_leader(),
+            self._api.cluster(),
+            self._api.states(tps),
+            self._api.reassigning(tps),
+            self._api.changed_logs({row.tp: row.candidate_logs for row in rows}),
+            self._api.blocks_on_dead_last_known_leader(),
         )
         brokers = {broker.id: broker for broker in cluster.brokers}
         for row in rows:
@@ -156,7 +156,7 @@ class Batch:
         entry = record(self._recorder, "reorder", rows)
         written.extend(rows)
         try:
-            answers = await self._controls.write_orders({row.tp: row.order for row in rows})
+            answers = await self._api.write_orders({row.tp: row.order for row in rows})
         except BackendError as error:
             self._recorder.after(entry, failed(rows, error))
             if surely_not_done(error):
@@ -184,7 +184,7 @@ class Batch:
         """Looks at the orders and asks the chosen replicas once more, then holds the election."""
         rows = await self._in_order(rows)
         fences = {row.tp: {row.leader: row.candidate_logs[row.leader]} for row in rows}
-        changed = await self._controls.changed_logs(fences) if rows else {}
+        changed = await self._api.changed_logs(fences) if rows else {}
         for row in rows:
             what = changed.get(row.tp, {}).get(row.leader)
             if isinstance(what, str):
@@ -239,8 +239,8 @@ class Batch:
             return state.replicas == row.order
         return True
 
-    async def _hold(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, Refusal | None]:
-        return await self._controls.elect([row.tp for row in rows], preferred=False)
+    async def _hold(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, ElectionRefusal | None]:
+        return await self._api.elect([row.tp for row in rows], preferred=False)
 
     async def _read_back(self, rows: Sequence[Designation]) -> None:
         """Waits until a caught-up broker shows a leader under a newer epoch."""
@@ -276,7 +276,7 @@ class Batch:
         deadline = loop.time() + seconds
         waiting, pause = list(rows), 0.02
         while waiting:
-            states = await self._controls.states([row.tp for row in waiting])
+            states = await self._api.states([row.tp for row in waiting])
             waiting = [row for row in waiting if not settled(row, states.get(row.tp))]
             if not waiting or loop.time() >= deadline:
                 break
@@ -297,7 +297,7 @@ class Batch:
 
     async def _undo(self, written: Sequence[Designation]) -> None:
         """Puts back what this batch wrote; what stays is told in the row."""
-        problems = await put_back(self._controls, written, self._recorder)
+        problems = await put_back(self._api, written, self._recorder)
         for row in written:
             if row.tp in problems:
                 self._not_restored(row, problems[row.tp])

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from backends.base.answers import Designation
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
-from backends.live.electing.controls import Controls
-from backends.live.electing.recording import failed, may_pass, record, surely_not_done
+from backends.live.elections.election_api import ElectionApi
+from backends.live.elections.journal_entries import failed, may_pass, record, surely_not_done
 from recovery.model import TopicPartition, Unknown
 
 RESTORE_FOR = 15.0
@@ -20,13 +20,13 @@ SEEN_FOR = 3.0
 
 
 async def put_back(
-    controls: Controls, rows: Sequence[Designation], recorder: Recorder
+    api: ElectionApi, rows: Sequence[Designation], recorder: Recorder
 ) -> Mapping[TopicPartition, str]:
     """Writes each row's own order where nobody else changed it; why not, for each row in which it is not back.
 
     Tries again while it fails in passing. Raises nothing but cancellation.
     """
-    return await _Restoring(controls, recorder).run(rows)
+    return await _Restoring(api, recorder).run(rows)
 
 
 class _Doubt(NamedTuple):
@@ -38,8 +38,8 @@ class _Doubt(NamedTuple):
 
 
 class _Restoring:
-    def __init__(self, controls: Controls, recorder: Recorder) -> None:
-        self._controls = controls
+    def __init__(self, api: ElectionApi, recorder: Recorder) -> None:
+        self._api = api
         self._recorder = recorder
         # The last write, where its answer did not come or was not understood; its end is not recorded yet.
         self._doubt: _Doubt | None = None
@@ -71,9 +71,7 @@ class _Restoring:
         again.
         """
         tps = [row.tp for row in rows]
-        states, reassigning = await asyncio.gather(
-            self._controls.states(tps), self._controls.reassigning(tps)
-        )
+        states, reassigning = await asyncio.gather(self._api.states(tps), self._api.reassigning(tps))
         ours: list[Designation] = []
         problems: dict[TopicPartition, str] = {}
         for row in rows:
@@ -120,7 +118,7 @@ class _Restoring:
     async def _write(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, str]:
         entry = record(self._recorder, "restore", rows)
         try:
-            answers = await self._controls.write_orders({row.tp: row.replicas for row in rows})
+            answers = await self._api.write_orders({row.tp: row.replicas for row in rows})
         except BackendError as error:
             if surely_not_done(error):
                 self._recorder.after(entry, failed(rows, error))

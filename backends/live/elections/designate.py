@@ -18,9 +18,9 @@ from typing import NamedTuple
 from backends.base.answers import Designation, Election, Outcome
 from backends.base.errors import BackendError
 from backends.base.protocol import Progress, Recorder, Stop
-from backends.live.electing.batch import Batch
-from backends.live.electing.controls import Controls
-from backends.live.electing.restoring import put_back
+from backends.live.elections.election_api import ElectionApi
+from backends.live.elections.election_batch import Batch
+from backends.live.elections.order_restore import put_back
 from recovery.model import PartitionState, TopicPartition, Unknown
 
 BATCH = 1_000
@@ -31,7 +31,7 @@ BACKOFF = 1.0
 
 
 async def designate(
-    controls: Controls,
+    api: ElectionApi,
     rows: Sequence[Designation],
     recorder: Recorder,
     *,
@@ -47,7 +47,7 @@ async def designate(
     ended: dict[TopicPartition, Election] = {}
     waiting = list(rows)
     tell = None if progress is None else partial(progress, "electing")
-    job = Round(controls, recorder, stop, tell, len(rows), {})
+    job = Round(api, recorder, stop, tell, len(rows), {})
     for attempt in range(attempts + 1):
         if attempt:
             await asyncio.sleep(BACKOFF)
@@ -62,7 +62,7 @@ async def designate(
 class Round(NamedTuple):
     """What every attempt shares; ``tell`` is called with (rows ended, ``total`` rows), ``sent`` as Batch has it."""
 
-    controls: Controls
+    api: ElectionApi
     recorder: Recorder
     stop: Stop
     tell: Callable[[int, int], None] | None
@@ -87,29 +87,29 @@ async def _round(
 
 async def _held(job: Round, rows: Sequence[Designation], ended: dict[TopicPartition, Election]) -> Batch:
     """One batch, by the cluster's own designated elections where it has them."""
-    if await job.controls.designates():
-        from backends.live.electing.nativeelect import NativeBatch
+    if await job.api.designates():
+        from backends.live.elections.native_election import NativeBatch
 
-        native = NativeBatch(job.controls, rows, job.recorder, job.sent)
+        native = NativeBatch(job.api, rows, job.recorder, job.sent)
         told = await native.run()
         if not native.unable:
             ended.update(told)
             return native
-    batch = Batch(job.controls, rows, job.recorder, job.sent)
+    batch = Batch(job.api, rows, job.recorder, job.sent)
     ended.update(await batch.run())
     return batch
 
 
 async def restore_orders(
-    controls: Controls, rows: Sequence[Designation], recorder: Recorder
+    api: ElectionApi, rows: Sequence[Designation], recorder: Recorder
 ) -> tuple[Election, ...]:
     """Put back the assignment of rows whose order is the one written, or their own again, and of no other."""
     ended: dict[TopicPartition, Election] = {}
     for first in range(0, len(rows), BATCH):
         chunk = rows[first : first + BATCH]
-        problems = await put_back(controls, chunk, recorder)
+        problems = await put_back(api, chunk, recorder)
         try:
-            states = await controls.states([row.tp for row in chunk])
+            states = await api.states([row.tp for row in chunk])
         except BackendError:
             states = {}
         for row in chunk:

@@ -33,8 +33,8 @@ LEFT_OUT = Unknown(Why.FAILED, "the broker left the partition out of its answer"
 Fences = Mapping[TopicPartition, Mapping[int, tuple[int | None, int]]]
 
 
-class LiveControls:
-    """Implements :class:`backends.live.electing.controls.Controls`."""
+class LiveElectionApi:
+    """Implements :class:`backends.live.elections.election_api.ElectionApi`."""
 
     def __init__(self, fleet: BrokerFleet) -> None:
         self._fleet = fleet
@@ -99,7 +99,7 @@ class LiveControls:
         self, leaders: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, PartitionRefusal | None]:
         """ElectLeaders v3; sent once only. After a failure the next elections go by reordering."""
-        from backends.live.electing.nativeelect import elect_designated
+        from backends.live.elections.native_election import elect_designated
 
         self._emulates = True
         told = await self._fleet.any(lambda conn: elect_designated(conn, leaders), again=False)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from backends.base.answers import Election, Outcome
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
-from backends.live.electing.controls import Controls, Refusal
+from backends.live.elections.election_api import ElectionApi, ElectionRefusal
 from recovery.model import PartitionState, TopicPartition
 
 READ_BACK_FOR = 10.0
@@ -16,7 +16,7 @@ READ_BACK_FOR = 10.0
 
 
 async def hold_elections(
-    controls: Controls, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
+    api: ElectionApi, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
 ) -> tuple[Election, ...]:
     """Hold them, then read the leaders back; one result for each partition that the controller answers for.
 
@@ -26,19 +26,19 @@ async def hold_elections(
     named = "all" if partitions is None else list(partitions)
     entry = recorder.before("elect", {"election": kind, "partitions": named})
     try:
-        answers = await controls.elect(partitions, preferred=preferred)
+        answers = await api.elect(partitions, preferred=preferred)
     except BackendError as error:
         recorder.after(entry, {"unknown": {tp: str(error) for tp in partitions or ()}})
         raise
     refused = {tp: refusal for tp, refusal in answers.items() if refusal is not None}
     held = [tp for tp in answers if tp not in refused]
     recorder.after(entry, {"applied": held, "refused": {tp: str(why) for tp, why in refused.items()}})
-    states = await _read_back(controls, list(answers), held, preferred)
+    states = await _read_back(api, list(answers), held, preferred)
     return tuple(_election(tp, refused.get(tp), states.get(tp), preferred) for tp in answers)
 
 
 async def _read_back(
-    controls: Controls, partitions: Sequence[TopicPartition], held: Iterable[TopicPartition], preferred: bool
+    api: ElectionApi, partitions: Sequence[TopicPartition], held: Iterable[TopicPartition], preferred: bool
 ) -> Mapping[TopicPartition, PartitionState]:
     """The states, asked again until they show every election that was held; what cannot be had is left out."""
     loop = asyncio.get_running_loop()
@@ -49,7 +49,7 @@ async def _read_back(
     pause = 0.02
     while True:
         try:
-            found = await controls.states(asked)
+            found = await api.states(asked)
         except BackendError:
             found = {}
         states.update({tp: state for tp, state in found.items() if isinstance(state, PartitionState)})
@@ -68,7 +68,7 @@ def _shown(state: PartitionState | None, preferred: bool) -> bool:
 
 
 def _election(
-    tp: TopicPartition, refusal: Refusal | None, state: PartitionState | None, preferred: bool
+    tp: TopicPartition, refusal: ElectionRefusal | None, state: PartitionState | None, preferred: bool
 ) -> Election:
     leader, epoch = (state.leader, state.leader_epoch) if state else (-1, -1)
     if refusal is not None:

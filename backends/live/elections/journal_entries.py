@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from backends.base.answers import Designation
 from backends.base.errors import BackendError, NotAllowed, NotOffered
 from backends.base.protocol import Recorder
-from backends.live.electing.controls import Refusal
+from backends.live.elections.election_api import ElectionRefusal
 from recovery.model import TopicPartition
 
 
@@ -32,7 +32,7 @@ def failed(rows: Sequence[Designation], error: BackendError) -> Mapping[str, obj
     return {how: {row.tp: str(error) for row in rows}}
 
 
-def answered(answers: Mapping[TopicPartition, Refusal | None]) -> Mapping[str, object]:
+def answered(answers: Mapping[TopicPartition, ElectionRefusal | None]) -> Mapping[str, object]:
     """What the journal is told of an answer partition by partition."""
     refused = {
         tp: str(answer) for tp, answer in answers.items() if answer is not None and not answer.doubtful
