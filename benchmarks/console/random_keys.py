@@ -21,9 +21,9 @@ from textual import events
 
 from backends.simulator.network import OPERATOR, broker
 from console.app.app import Console, Options
-from console.cli.base.run import Program
 from console.operations.keys import KEYS
 from console.output.screen import Screen
+from console.program import Program
 from console.signals import Supervisor
 from console.target import resolve
 

@@ -28,11 +28,11 @@ from console.app.picker import places, target_of
 from console.app.session.safety import forbidden
 from console.app.session.session import Opening, Session
 from console.app.terminal import Terminal
-from console.cli.base.run import Program
 from console.crash import redact, write_crash
 from console.errors import InputError
 from console.operations.keys import KEYS
 from console.paths import state_dir
+from console.program import Program
 from console.signals import LIMIT_SECONDS, StopRequest, status_of_signal
 from console.target import Target
 from widgets import theme

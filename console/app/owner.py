@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from console.cli.base.run import Program
+from console.program import Program
 
 
 class Owner(Protocol):

@@ -9,7 +9,7 @@ import sys
 from console.app.app import Console, Options
 from console.app.halt import ConsoleSupervisor
 from console.app.terminal import Kept
-from console.cli.base.run import Program
+from console.program import Program
 from console.signals import StopRequest
 from console.target import Target
 

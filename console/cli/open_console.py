@@ -6,9 +6,11 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
-from console.cli.base.run import Program
 from console.errors import InputError
+from console.program import Program
 from console.target import Target
 
 LOOPBACK = "127.0.0.1"
@@ -31,16 +33,17 @@ def open_console(program: Program, target: Target | None, *, read_only: bool, gu
     in_browser = served()
     if not in_browser and not has_terminal():
         raise InputError("the console needs a terminal; ktriage status prints the same for a pipe")
-    from console.app.start import start  # noqa: PLC0415  # Textual is for those who open the console
-
-    return start(program, target, read_only=read_only, guide=guide, served=in_browser)
+    return int(_screens("start").start(program, target, read_only=read_only, guide=guide, served=in_browser))
 
 
 def serve(arguments: Sequence[str], port: int) -> int:
     """Serves the console on loopback until it is interrupted. Raises InputError for a port that cannot be."""
     if not LOWEST_PORT <= port <= HIGHEST_PORT:
         raise InputError(f"--port {port}: give one from {LOWEST_PORT} to {HIGHEST_PORT}")
-    from console.app.browser import serve as begin  # noqa: PLC0415  # the server is for those who serve
-
     command = [sys.executable, "-m", "console.cli", *arguments]
-    return begin(shlex.join(command), LOOPBACK, port)
+    return int(_screens("browser").serve(shlex.join(command), LOOPBACK, port))
+
+
+def _screens(module: str) -> Any:
+    """A module of the screens, by name: no command knows them, and Textual is loaded where they open."""
+    return import_module(f"console.app.{module}")

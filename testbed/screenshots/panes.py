@@ -23,8 +23,8 @@ from backends.base.answers import ClusterInfo
 from backends.base.errors import Unreachable
 from backends.simulator.adapter import SimulatorBackend
 from console.app.app import Console, Options
-from console.cli.base.run import Program
 from console.output.screen import Screen
+from console.program import Program
 from console.signals import Supervisor
 from console.simulator_backend import scenario
 from console.target import Target, resolve

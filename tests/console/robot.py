@@ -22,9 +22,9 @@ from console.app.main_screen.main_screen import MainScreen
 from console.app.main_screen.question_dialogs import ChoiceQuestion
 from console.app.session.session import Session
 from console.app.session.view import Link
-from console.cli.base.run import Program
 from console.output.screen import Screen
 from console.paths import state_dir
+from console.program import Program
 from console.signals import Supervisor
 from console.target import Target, resolve
 from recovery.model import TopicPartition

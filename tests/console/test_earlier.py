@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from backends.base.answers import Designation
-from console.cli.base.recording import open_journal
 from console.journal.lines import REORDER
 from console.journal.unfinished import unfinished
+from console.operations.change import open_journal
 from recovery.model import TopicPartition
 from tests.console.robot import Robot, console, program, records
 from widgets.dialogs.confirmation import Confirmation

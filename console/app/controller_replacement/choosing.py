@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from console.app.controller_replacement import wizard
 from console.app.controller_replacement.screen import WizardScreen
 from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
-from console.cli.quorum.replacement import Planned
 from console.errors import NotDone
 from console.operations.replacement_plan import Choice
+from console.operations.replacement_run import Planned
 from recovery.membership.replacement import ReplacementKind
 
 if TYPE_CHECKING:

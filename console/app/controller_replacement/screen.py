@@ -14,8 +14,8 @@ from backends.base.protocol import Backend
 from console.app.controller_replacement import wizard
 from console.app.controller_replacement.wizard import Bridge, Told
 from console.app.halt import Halt
-from console.cli.quorum.replacement import Planned
 from console.errors import ConsoleError
+from console.operations.replacement_run import Planned
 from console.operations.replacement_steps import Course, Gone
 from recovery.membership.replacement import ReplacementStep as PlannedStep
 from widgets.bars.message_bars import MessageBar

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import platform
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -12,24 +10,25 @@ from typing import NamedTuple
 from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
-from console.cli.base.recording import now, open_journal, user
-from console.cli.base.run import Program
-from console.cli.quorum.replacement import Planned, read_plan, recorded, refuse_other_cluster, save
 from console.errors import NotDone
 from console.journal.replacing import open_replacement
 from console.journal.unfinished import unfinished
+from console.operations.change import open_journal
 from console.operations.replacement_consent import Consent
-from console.operations.replacement_plan import Choice, plan_replacement
+from console.operations.replacement_plan import Choice
+from console.operations.replacement_run import (
+    Planned,
+    make_replacement,
+    read_replacement,
+    refuse_replacement_of_other_cluster,
+    replace_controller,
+    save_replacement,
+)
 from console.operations.replacement_steps import Gone, standing
 from console.operations.voter_change import Changed, Prepared
+from console.program import Program
 from console.signals import StopRequest
-from console.version import version
-from recovery.membership.replacement import (
-    ReplacementError,
-    ReplacementHeader,
-    ReplacementPlan,
-    ReplacementStep,
-)
+from recovery.membership.replacement import ReplacementError, ReplacementPlan, ReplacementStep
 from recovery.membership.replacement_state import StepSituation, situation
 from recovery.membership.replica_lookup import NotChosen
 
@@ -147,15 +146,11 @@ async def membership_of(backend: Backend) -> Membership:
 
 async def planned(backend: Backend, choice: Choice) -> Planned:
     """Makes the plan and keeps it in a file; nothing is sent. Raises NotDone and BackendError."""
-    made_by = f"{user()}@{platform.node()}"
-    header = ReplacementHeader(str(uuid.uuid4()), now().isoformat(timespec="seconds"), made_by, version())
     try:
-        plan = await plan_replacement(await membership_of(backend), choice, header)
+        plan = await make_replacement(await membership_of(backend), choice)
     except (NotChosen, ReplacementError) as error:
         raise NotDone(f"{error}; nothing was sent") from None
-    file = save(plan, None, keep=True)
-    assert file is not None
-    return Planned.of(plan, file)
+    return Planned.of(plan, save_replacement(plan))
 
 
 async def stands(backend: Backend, wanted: Planned) -> Told:
@@ -170,8 +165,8 @@ def half_done(cluster_id: str) -> Planned | None:
     found = open_replacement(unfinished(cluster_id))
     if found is None:
         return None
-    plan = read_plan(found.file)
-    refuse_other_cluster(plan, cluster_id)
+    plan = read_replacement(found.file)
+    refuse_replacement_of_other_cluster(plan, cluster_id)
     return Planned.of(plan, Path(found.file), found.confirmed)
 
 
@@ -184,4 +179,4 @@ async def run(backend: Backend, program: Program, wanted: Planned, stop: StopReq
                 f"another replacement is half done ({other.file}): go on with that one first, or give it up:"
                 " ktriage resume --give-up"
             )
-        return await recorded(await membership_of(backend), wanted, journal, bridge, stop)
+        return await replace_controller(await membership_of(backend), wanted, journal, bridge, stop)

@@ -13,11 +13,11 @@ from console.app.plan import apply_plan
 from console.app.plan.confirmation import Frozen, freeze, refuse_changed, refuse_unconfirmed
 from console.app.plan.progress import Batches
 from console.app.session import draft
-from console.cli.base.recording import save_plan
 from console.errors import NotDone
 from console.operations.plan_comparison import Applied, Prepared
 from console.operations.unfinished_orders import HalfDone
 from console.output.resume_report import unfinished_lines
+from console.saved_plans import save_plan
 from recovery.model import Unknown
 from recovery.plan.review import candidate_harm, worst
 from recovery.plan.successors import risk_lines

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from backends.base.protocol import Backend, Progress
 from console.app.plan.confirmation import Frozen
-from console.cli.base.recording import open_journal
-from console.cli.base.run import Program
 from console.errors import NotDone
 from console.exit_status import Status
 from console.journal.unfinished import unfinished
+from console.operations.change import open_journal
 from console.operations.election_batches import carry_out, survey_rows
 from console.operations.plan_comparison import Applied, Prepared, prepare
 from console.operations.unfinished_orders import refuse_open, settle_first
+from console.program import Program
 from console.signals import StopRequest
 from recovery.plan.values import Plan
 from recovery.plan.verify import RowState, verify

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -10,10 +9,10 @@ from pathlib import Path
 
 from console.app.main_screen.copy_and_export import given_path
 from console.app.session.aside import aside
-from console.cli.base.recording import user
 from console.errors import InputError
 from console.operations.plan_file_checks import refuse_other_cluster
 from console.planfile import read_regular
+from console.provenance import made_by
 from recovery.plan.values import BarePlan, Plan
 
 
@@ -50,6 +49,6 @@ def _from_result(text: str, cluster_id: str) -> Plan:
         raise InputError(f"{text}: reading a pipeline's result needs the extra: ktriage[spark]") from None
     try:
         where = storage_path(text if "://" in text else str(given_path(text)))
-        return plan_of(read_result(where, "plan"), cluster_id, f"{user()}@{platform.node()}")
+        return plan_of(read_result(where, "plan"), cluster_id, made_by())
     except PipelineError as error:
         raise InputError(str(error)) from None

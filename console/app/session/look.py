@@ -13,10 +13,10 @@ from backends.base.errors import BackendError, NoLeader, NotAllowed, NotOffered
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.app.session.view import View, Wanted
-from console.cli.quorum.quorum_views import KEPT
 from console.last_healthy import recall
 from console.operations.partition_picture import Configs, may_be_under_min_isr
 from console.operations.quorum_state import lost
+from console.operations.remembered_voters import MEMORY
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
@@ -153,7 +153,7 @@ async def _quorum_or_lost(membership: Membership, cluster_id: str) -> Quorum | Q
     try:
         return await membership.describe()
     except NoLeader:
-        return await lost(membership, cluster_id, recall(cluster_id, KEPT))
+        return await lost(membership, cluster_id, recall(cluster_id, MEMORY))
 
 
 async def _value(asking: Awaitable[T]) -> T | Unknown:

@@ -20,8 +20,8 @@ from console.app.session.poller import Poller
 from console.app.session.rows import Rows, shaped
 from console.app.session.safety import Safety
 from console.app.session.view import Choosing, Link, View, Wanted
-from console.cli.base.recording import header
 from console.errors import ConsoleError
+from console.provenance import plan_header
 from console.target import Target
 from recovery.plan.values import Header
 
@@ -182,7 +182,7 @@ class Session:
 
     def header(self) -> Header:
         """Of a plan that is made or changed now."""
-        return header(self.view.cluster_id, self.choosing.ranking, self.choosing.strategy)
+        return plan_header(self.view.cluster_id, self.choosing.ranking, self.choosing.strategy)
 
     def from_thread(self, call: Callable[..., None], *values: Any) -> None:
         """Calls back into the screen's thread; nobody is there any more at the very end."""

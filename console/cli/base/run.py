@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 from backends.base.protocol import Backend
 from console.errors import InputError, NotDone
 from console.output.screen import Screen, printable
-from console.signals import StopRequest, Supervisor
+from console.program import Program
+from console.signals import StopRequest
 from console.target import Target
 
 if TYPE_CHECKING:
@@ -27,20 +28,6 @@ class Output(StrEnum):
 
     TABLE = "table"
     JSON = "json"
-
-
-@dataclass(slots=True)
-class Program:
-    """The process: its name and arguments, its streams, its signals.
-
-    ``resume`` is the command that a second signal prints before the process leaves at once.
-    """
-
-    name: str
-    argv: tuple[str, ...]
-    screen: Screen
-    supervisor: Supervisor
-    resume: str = ""
 
 
 @dataclass(frozen=True, slots=True)

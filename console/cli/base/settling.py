@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from backends.base.protocol import Backend
-from console.cli.base.recording import open_journal
 from console.cli.base.run import Run
 from console.journal.journal import Journal
 from console.journal.unfinished import unfinished
+from console.operations.change import open_journal
 from console.operations.unfinished_orders import refuse_open, settle_first
 from console.output.resume_report import settled_lines, unfinished_lines
 from console.signals import StopRequest

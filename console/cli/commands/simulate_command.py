@@ -9,10 +9,11 @@ from typing import Annotated
 
 import typer
 
-from console.cli.base.run import Output, Program
+from console.cli.base.run import Output
 from console.cli.commands.options import OutputFormat
 from console.errors import InputError
 from console.exit_status import STATUS_HELP
+from console.program import Program
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 

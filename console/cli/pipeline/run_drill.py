@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from backends.simulator.scenario.files import names
-from console.cli.base.run import Program
 from console.cli.pipeline.spark_job import Wanted, run_job
 from console.errors import InputError
 from console.exit_status import Status
 from console.output.pipeline_report import show_result
+from console.program import Program
 from pipeline.drills import drill_job
 from pipeline.drills.charts import TITLES, picture
 from pipeline.drills.drill_grid import Grid

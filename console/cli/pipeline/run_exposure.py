@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from console.cli.base.run import Program
 from console.cli.pipeline.spark_job import Wanted, moment, run_job
 from console.exit_status import Status
 from console.output.pipeline_report import show_result
+from console.program import Program
 from pipeline import exposure_job
 from pipeline.results import JobOutput
 from pipeline.snapshot_sources import find

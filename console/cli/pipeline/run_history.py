@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from console.cli.base.run import Program
 from console.cli.pipeline.spark_job import Wanted, moment, run_job
 from console.exit_status import Status
 from console.journal.reading import After, Before, RunRecord, read_runs
 from console.output.pipeline_report import show_result
+from console.program import Program
 from pipeline.errors import PipelineError
 from pipeline.history import history_job
 from pipeline.history.timeline import timeline, usable

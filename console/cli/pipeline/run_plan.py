@@ -7,14 +7,15 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from console.cli.base.recording import user
-from console.cli.base.run import Program, Run
+from console.cli.base.run import Run
 from console.cli.pipeline.spark_job import Wanted, moment, run_job
 from console.errors import InputError
 from console.exit_status import Status
 from console.output.pipeline_report import show_result
 from console.output.plan_table import plan_lines
 from console.planfile import write_new
+from console.program import Program
+from console.provenance import user
 from pipeline.errors import PipelineError
 from pipeline.plan import plan_job
 from pipeline.plan.result_to_plan import plan_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 
-from console.cli.base.run import Program
 from console.cli.pipeline.spark_job import Wanted
 from console.errors import InputError
 from console.exit_status import Status
 from console.output.pipeline_report import show_result
+from console.program import Program
 from pipeline.executor_archive import build
 from pipeline.results import read_result
 from pipeline.storage import storage_path

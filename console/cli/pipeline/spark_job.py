@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from importlib import import_module
 from types import FrameType
 
-from console.cli.base.recording import now
-from console.cli.base.run import Program
 from console.errors import InputError
+from console.program import Program
+from console.provenance import now
 from console.signals import STOPPING, Stopped
 from console.version import version
 from recovery.ranking import Ranking

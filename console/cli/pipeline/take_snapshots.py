@@ -14,11 +14,11 @@ from typing import Any
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
-from console.cli.base.recording import now
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
 from console.output.json_document import document
+from console.provenance import now
 from console.signals import StopRequest
 from console.version import version
 

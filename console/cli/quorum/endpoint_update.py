@@ -6,10 +6,11 @@ from backends.base.errors import BackendError, NoLeader
 from backends.base.membership import Membership
 from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import given_endpoints, work
-from console.cli.quorum.voter_change import Request, leaderless
+from console.cli.quorum.voter_change import Request
 from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.operations.elapsed_time import Waited
+from console.operations.remembered_voters import leaderless
 from console.operations.voter_change import probe_endpoint
 from console.output.json_document import document
 from console.output.screen import printable

@@ -7,10 +7,11 @@ from backends.base.membership import ChangeAnswer, Membership
 from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import work
 from console.cli.quorum.recording import recorded
-from console.cli.quorum.voter_change import Request, leaderless
+from console.cli.quorum.voter_change import Request
 from console.exit_status import Status
 from console.operations.kraft_upgrade import UpgradeCheck, check_upgrade
 from console.operations.kraft_upgrade import upgrade as send
+from console.operations.remembered_voters import leaderless
 from console.output.quorum_upgrade_report import upgrade_document, upgrade_lines
 from console.signals import StopRequest
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from console.cli.base.recording import open_journal
 from console.cli.base.run import Run
 from console.journal.journal import Journal
 from console.journal.replacing import open_replacement
 from console.journal.unfinished import unfinished
+from console.operations.change import open_journal
 
 
 @contextmanager

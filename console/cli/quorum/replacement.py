@@ -2,63 +2,41 @@
 
 from __future__ import annotations
 
-import platform
-import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from backends.base.errors import NoLeader
 from backends.base.membership import Membership
-from console.cli.base.recording import now, open_journal, user
 from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import given_directory, given_endpoints, work
-from console.cli.quorum.quorum_views import keep_voters
 from console.cli.quorum.replacement_terminal import UNASKED, CommandLine
 from console.cli.quorum.unfinished_voters import BROKERS
-from console.cli.quorum.voter_change import Request, leaderless
+from console.cli.quorum.voter_change import Request
 from console.errors import InputError, NotDone
 from console.exit_status import Status
-from console.journal.journal import Journal, cluster_directory
+from console.journal.journal import Journal
 from console.journal.replacing import open_replacement
-from console.journal.unfinished import REPLACE, Unfinished, unfinished
-from console.operations.confirmed_steps import Keeping
-from console.operations.replacement_plan import Choice, plan_replacement
-from console.operations.replacement_steps import Course, Gone, Watcher, go_through, standing
+from console.journal.unfinished import Unfinished, unfinished
+from console.operations.change import open_journal
+from console.operations.remembered_voters import leaderless
+from console.operations.replacement_plan import Choice
+from console.operations.replacement_run import (
+    Planned,
+    make_replacement,
+    read_replacement,
+    refuse_replacement_of_other_cluster,
+    replace_controller,
+    save_replacement,
+)
+from console.operations.replacement_steps import Course, Gone, standing
 from console.output.quorum_replacement_report import gone_line, replacement_document, review_lines
 from console.output.screen import printable
-from console.planfile import write_new
 from console.signals import StopRequest
-from console.version import version
-from recovery.membership.replacement import (
-    ReplacementError,
-    ReplacementHeader,
-    ReplacementKind,
-    ReplacementPlan,
-)
-from recovery.membership.replacement_file import from_json, to_json
+from recovery.membership.replacement import ReplacementError, ReplacementKind, ReplacementPlan
 from recovery.membership.replica_lookup import NotChosen
 
 if TYPE_CHECKING:
     from console.cli.recovery.resume import Wanted
-
-PATIENCE = 3600.0
-"""Seconds that one step may take: most of it is somebody's way to a host."""
-
-
-class Planned(NamedTuple):
-    """A plan and its file, by a path that another shell finds too, with the steps that were said to be done."""
-
-    plan: ReplacementPlan
-    file: Path
-    confirmed: frozenset[int] = frozenset()
-
-    @classmethod
-    def of(cls, plan: ReplacementPlan, file: Path, confirmed: frozenset[int] = frozenset()) -> Planned:
-        return cls(plan, file.resolve(), confirmed)
-
-    @property
-    def cluster_id(self) -> str:
-        return self.plan.wanted.cluster_id
 
 
 def replace(
@@ -84,7 +62,7 @@ def replace(
         run.refuse_if_read_only()
         if request.ask:
             run.refuse_unless_interactive("--yes and --reason TEXT, or --dry-run")
-    plan = read_plan(file) if there and file is not None else None
+    plan = read_replacement(file) if there and file is not None else None
 
     async def job(
         membership: Membership, stop: StopRequest
@@ -92,9 +70,9 @@ def replace(
         cluster_id = await membership.open()
         try:
             made = plan or await _made(membership, request, kind, joining)
-            refuse_other_cluster(made, cluster_id)
+            refuse_replacement_of_other_cluster(made, cluster_id)
             refuse_unsaid(made, request.confirmed)
-            path = file if there else save(made, file, keep=not request.dry_run)
+            path = file if there or (file is None and request.dry_run) else save_replacement(made, file)
             confirmed = request.confirmed | unfinished(cluster_id).confirmed.get(
                 made.header.plan_id, frozenset()
             )
@@ -124,9 +102,7 @@ async def _made(
     choice = Choice(
         kind, leaving, joining, given_directory(request.directory_id), given_endpoints(request.endpoints)
     )
-    made_by = f"{user()}@{platform.node()}"
-    header = ReplacementHeader(str(uuid.uuid4()), now().isoformat(timespec="seconds"), made_by, version())
-    return await plan_replacement(membership, choice, header)
+    return await make_replacement(membership, choice)
 
 
 async def _review(run: Run, membership: Membership, plan: ReplacementPlan, confirmed: frozenset[int]) -> None:
@@ -163,41 +139,9 @@ async def course(
     watcher = CommandLine(run, planned.plan, stop, ask=ask, confirmed=planned.confirmed)
     attended = run.screen.interactive
     try:
-        return await recorded(membership, planned, journal, watcher, stop, attended=attended)
+        return await replace_controller(membership, planned, journal, watcher, stop, attended=attended)
     finally:
         watcher.quiet()
-
-
-async def recorded(
-    membership: Membership,
-    planned: Planned,
-    journal: Journal,
-    watcher: Watcher,
-    stop: StopRequest,
-    *,
-    attended: bool = True,
-) -> Gone:
-    """Goes through the plan; what earlier runs left of it is closed when it is done."""
-    plan = planned.plan
-    found = unfinished(planned.cluster_id)
-    entry = journal.before(REPLACE, {"file": str(planned.file), "planId": plan.header.plan_id})
-    kept = found.confirmed.get(plan.header.plan_id, frozenset())
-    keeping = Keeping(watcher, plan.header.plan_id, journal, kept)
-    with stop.in_flight():
-        gone = await go_through(
-            membership, plan, journal, keeping, stop, patience=PATIENCE, attended=attended
-        )
-    journal.conclude(Status.DONE if gone.course is Course.DONE else Status.PARTLY)
-    if gone.quorum is not None:
-        keep_voters(gone.quorum)
-    if gone.course is Course.DONE:
-        journal.after(entry, {"course": str(gone.course)})
-        earlier = [e.entry for e in (*found.replacements, *found.entries)]
-        journal.settle("the replacement was gone through to its end", entries=earlier)
-    # The newest entry is the one that resume finds; it replaces those of earlier runs.
-    elif found.replacements:
-        journal.settle("a later run went on with it", entries=[e.entry for e in found.replacements])
-    return gone
 
 
 def conclude(run: Run, plan: ReplacementPlan, path: Path | None, gone: Gone | None) -> int:
@@ -218,37 +162,6 @@ def conclude(run: Run, plan: ReplacementPlan, path: Path | None, gone: Gone | No
         return Status.PARTLY
     run.next("quorum", "status")
     return Status.DONE
-
-
-def save(plan: ReplacementPlan, file: Path | None, *, keep: bool) -> Path | None:
-    """Writes the plan to a new file, under the state directory unless told where. Raises InputError."""
-    if file is None and not keep:
-        return None
-    if file is None:
-        directory = cluster_directory(plan.wanted.cluster_id) / "plans"
-        try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{directory}: cannot be made: {error.strerror}; nothing was sent") from None
-        file = directory / f"replace-{plan.wanted.kind}-{plan.header.plan_id[:8]}.json"
-    write_new(file, to_json(plan))
-    return file
-
-
-def read_plan(file: Path) -> ReplacementPlan:
-    """The plan of a file. Raises InputError."""
-    try:
-        return from_json(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read ({error})") from None
-    except ReplacementError as error:
-        raise InputError(f"{file}: {error}") from None
-
-
-def refuse_other_cluster(plan: ReplacementPlan, cluster_id: str) -> None:
-    """Raises InputError where the plan was made for another cluster."""
-    if plan.wanted.cluster_id != cluster_id:
-        raise InputError(f"the plan is for cluster {plan.wanted.cluster_id}, and this is {cluster_id}")
 
 
 def refuse_unsaid(plan: ReplacementPlan, confirmed: frozenset[int]) -> None:
@@ -289,7 +202,7 @@ def go_on(run: Run, file: Path | None, wanted: Wanted) -> int | None:
                 _give_up(run, journal, found)
                 return Status.DONE
             plan = _plan_of(run, path)
-            refuse_other_cluster(plan, cluster_id)
+            refuse_replacement_of_other_cluster(plan, cluster_id)
             refuse_unsaid(plan, wanted.confirmed)
             planned = Planned.of(plan, path, wanted.confirmed)
             if found.orders and run.target.kind == "controllers":
@@ -318,9 +231,9 @@ def _ordered(found: Unfinished) -> str:
 
 
 def _plan_of(run: Run, path: Path) -> ReplacementPlan:
-    """As :func:`read_plan`, with what to do without the file."""
+    """As :func:`read_replacement`, with what to do without the file."""
     try:
-        return read_plan(path)
+        return read_replacement(path)
     except InputError as error:
         give_up = run.target.command("resume", "--give-up")
         raise InputError(

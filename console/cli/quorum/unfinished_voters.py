@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from backends.base.errors import NoLeader
 from backends.base.membership import Membership
-from console.cli.base.recording import open_journal
 from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import work
-from console.cli.quorum.voter_change import leaderless
 from console.exit_status import Status
 from console.journal.unfinished import Unfinished, unfinished
+from console.operations.change import open_journal
+from console.operations.remembered_voters import leaderless
 from console.operations.unfinished_orders import Fate, Row, Settled
 from console.operations.unfinished_voter_changes import look_for
 from console.output.resume_report import unfinished_lines

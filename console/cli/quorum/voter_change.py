@@ -8,11 +8,10 @@ from backends.base.errors import NoLeader
 from backends.base.membership import Membership
 from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import given_directory, given_endpoints, work
-from console.cli.quorum.quorum_views import KEPT, keep_new_voters
 from console.cli.quorum.recording import recorded
 from console.errors import InputError, NotDone
 from console.exit_status import Status
-from console.last_healthy import recall
+from console.operations.remembered_voters import leaderless, remember_new_voters
 from console.operations.voter_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
 from console.output.quorum_change_report import changed_document, changed_lines
 from console.output.quorum_report import preflight_lines
@@ -87,7 +86,7 @@ def _change_voters(run: Run, request: Request) -> int:
                     changed = await carry_out(
                         membership, prepared, journal, lambda said: run.screen.say(printable(said))
                     )
-                    await keep_new_voters(membership)
+                    await remember_new_voters(membership)
                     journal.conclude(Status.DONE if changed.done else Status.PARTLY)
                     return changed
         except NotChosen as error:
@@ -116,15 +115,6 @@ def _told(run: Run, request: Request, changed: Changed) -> int:
         return Status.DONE
     run.next("quorum", "status")
     return Status.DONE if changed.done else Status.PARTLY
-
-
-async def leaderless(membership: Membership, cluster_id: str, error: NoLeader) -> NotDone:
-    """What to tell where nobody leads: no change can be committed, and who must come back."""
-    from console.operations.quorum_state import lost  # noqa: PLC0415  # where it has come to that
-
-    found = await lost(membership, cluster_id, recall(cluster_id, KEPT))
-    seen = f" (voters as last seen {found.seen_at})" if found.certain else ""
-    return NotDone(f"{found.sentence}{seen}; nothing was sent ({error})")
 
 
 def _shown(run: Run, prepared: Prepared) -> Prepared:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from backends.base.answers import ClusterInfo
 from backends.base.protocol import Backend
-from console.cli.base.recording import header
 from console.cli.base.run import Run
 from console.cli.base.settling import journalled
 from console.errors import InputError, StalePlan
@@ -28,6 +27,7 @@ from console.operations.plan_file_checks import narrowed, refuse_other_cluster, 
 from console.output.apply_report import applied_document, applied_lines, prepared_lines
 from console.paths import unused
 from console.planfile import read
+from console.provenance import plan_header
 from console.signals import StopRequest
 from recovery.plan.judgement import RowDecision
 from recovery.plan.values import BarePlan, Plan
@@ -120,7 +120,7 @@ async def _prepare(
     run: Run, backend: Backend, cluster: ClusterInfo, plan: Plan | BarePlan, request: Request
 ) -> Prepared:
     if isinstance(plan, BarePlan):
-        made = header(cluster.cluster_id, request.ranking, Strategy.AGGRESSIVE)
+        made = plan_header(cluster.cluster_id, request.ranking, Strategy.AGGRESSIVE)
         asked = await ask_afresh(
             backend, cluster, plan, made, seconds=request.seconds, progress=run.screen.progress
         )

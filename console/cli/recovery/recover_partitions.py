@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backends.base.protocol import Backend
-from console.cli.base.recording import header, save_plan
 from console.cli.base.run import Run
 from console.cli.base.settling import journalled
 from console.cli.base.unfinished_reminder import remind
@@ -23,6 +22,8 @@ from console.output.recovery_report import chosen_lines, ended_lines, recovery_d
 from console.output.survey_report import hidden_lines
 from console.paths import unused
 from console.planfile import write_new
+from console.provenance import plan_header
+from console.saved_plans import save_plan
 from console.signals import StopRequest
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
@@ -107,7 +108,9 @@ def _status(recovery: Recovery) -> Status:
 async def _look(run: Run, backend: Backend, request: Request) -> Choices:
     cluster = await backend.cluster()
     picture = await examine(backend, cluster, request.selection, Depths(request.seconds), run.screen.progress)
-    choices = await choose(backend, picture, header(cluster.cluster_id, request.ranking, request.strategy))
+    choices = await choose(
+        backend, picture, plan_header(cluster.cluster_id, request.ranking, request.strategy)
+    )
     if not run.json:
         run.screen.out(chosen_lines(choices, request.show, request.rows))
     return choices

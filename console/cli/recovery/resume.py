@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backends.base.protocol import Backend
-from console.cli.base.recording import open_journal
 from console.cli.base.run import Run
 from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.journal.unfinished import unfinished
+from console.operations.change import open_journal
 from console.operations.plan_file_checks import designations_for
 from console.operations.unfinished_orders import Fate, Settled, restore, settle
 from console.output.resume_report import settled_document, settled_lines, unfinished_lines

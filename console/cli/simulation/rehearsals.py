@@ -15,10 +15,10 @@ from backends.simulator.operate.session_store import SessionStore
 from backends.simulator.rehearsal import Interrupted, RehearsalResult, end_of, rehearse
 from backends.simulator.scenario.bounds import LONGEST
 from backends.simulator.scenario.files import names
-from console.cli.base.run import Program
 from console.errors import InputError
 from console.exit_status import Status
 from console.output.json_document import document
+from console.program import Program
 from console.signals import Stopped
 from console.simulator_backend import scenario as scenario_of
 from console.simulator_backend import state_file

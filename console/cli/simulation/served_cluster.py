@@ -18,12 +18,12 @@ from backends.simulator.served.api_versions import NoSuchCall, hidden
 from backends.simulator.served.control_socket import ControlError, ControlSocket, read_fault, send_control
 from backends.simulator.served.principals import Principal, principals
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions, cluster_id_of
-from console.cli.base.run import Program
 from console.cli.simulation.rehearsals import needed
 from console.errors import InputError
 from console.exit_status import Status
 from console.output.json_document import document
 from console.paths import state_dir
+from console.program import Program
 from console.signals import StopRequest
 from console.simulator_backend import scenario as scenario_of
 

@@ -17,10 +17,10 @@ import pytest
 
 from backends.base.protocol import Backend
 from console import backends
-from console.cli.base.run import Program
 from console.cli.command_tree import single, tree
 from console.cli.main import run
 from console.output.screen import Screen
+from console.program import Program
 from console.signals import Supervisor
 
 ENTRY_POINTS = {

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from console import backends
-from console.cli.base.run import Program, Run
+from console.cli.base.run import Run
 from console.cli.disks import disk_swap, leaderless_partitions
 from console.cli.disks.disk_swap import _waited
 from console.cli.disks.leaderless_partitions import SECONDS, Leaderless, leaderless_lines
 from console.cli.disks.log_dir_views import looked
 from console.output.screen import Screen
+from console.program import Program
 from console.signals import StopRequest, Supervisor
 from console.target import resolve
 from recovery.disks.values import LogDirPlace

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from console.cli.quorum.quorum_views import KEPT
 from console.last_healthy import recall
+from console.operations.remembered_voters import MEMORY
 from tests.live.commanding import documented
 from tests.unit.cli.invoking import Caller, Ended
 
@@ -111,9 +111,9 @@ def test_a_broker_is_told_from_a_controller_that_has_no_endpoint(call: Caller) -
 def test_once_a_voter_is_removed_it_is_not_one_that_has_to_come_back(call: Caller) -> None:
     """Its removal is the last that this host hears of the quorum before a majority is lost."""
     cluster_id = told(call("ktriage", "quorum", "status", "--output", "json", *DISK))["clusterId"]
-    assert [v["id"] for v in (recall(cluster_id, KEPT) or {})["voters"]] == [100, 101, 102]
+    assert [v["id"] for v in (recall(cluster_id, MEMORY) or {})["voters"]] == [100, 101, 102]
     assert call("ktriage", "quorum", "remove", "102", *YES, *DISK).status == 0
-    assert [v["id"] for v in (recall(cluster_id, KEPT) or {})["voters"]] == [100, 101]
+    assert [v["id"] for v in (recall(cluster_id, MEMORY) or {})["voters"]] == [100, 101]
 
 
 def test_nobody_is_asked_without_a_terminal(call: Caller) -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.loop import SECOND
-from console.cli.quorum import replacement
-from console.cli.quorum.replacement import Planned, recorded, save
 from console.journal.journal import Journal
 from console.journal.replacing import open_replacement
 from console.journal.unfinished import REPLACE, unfinished
+from console.operations import replacement_run
 from console.operations.replacement_plan import Choice, plan_replacement
+from console.operations.replacement_run import Planned, replace_controller, save_replacement
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementPlan, ReplacementStep, StepKind
 from recovery.membership.replacement_state import StepSituation
@@ -55,11 +55,12 @@ def half_done(backend: SimulatorBackend, dies: type[Dies] = Dies) -> int:
         plan = await plan_replacement(
             backend.membership, Choice(ReplacementKind.PLANNED, (100,), (103,)), HEADER
         )
-        file = save(plan, None, keep=True)
-        assert file is not None
+        file = save_replacement(plan)
         watcher = dies(backend.simulation.world, plan)
         with pytest.raises(Killed), Journal.open(cluster_id, run("half"), Clock()) as journal:
-            await recorded(backend.membership, Planned.of(plan, file), journal, watcher, StopRequest())
+            await replace_controller(
+                backend.membership, Planned.of(plan, file), journal, watcher, StopRequest()
+            )
         return plan
 
     plan = asyncio.run(go())
@@ -70,7 +71,7 @@ def half_done(backend: SimulatorBackend, dies: type[Dies] = Dies) -> int:
 def backend(call: Caller, monkeypatch: pytest.MonkeyPatch) -> SimulatorBackend:  # sets the home
     found = cluster((100, 101, 102), (103,))
     reached(monkeypatch, found)
-    monkeypatch.setattr(replacement, "PATIENCE", 5.0)
+    monkeypatch.setattr(replacement_run, "PATIENCE", 5.0)
     return found
 
 

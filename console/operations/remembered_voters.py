@@ -1,0 +1,53 @@
+"""The voters of a healthy quorum, remembered for the day when it cannot be described any more."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+
+from backends.base.errors import BackendError, NoLeader
+from backends.base.membership import Membership
+from console.errors import NotDone
+from console.last_healthy import recall, remember
+from console.operations.quorum_state import Look, look, lost, reading
+from recovery.membership.preflight import LivenessLimits, strength
+from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
+
+MEMORY = "quorum"
+"""The name under which the voters are remembered."""
+
+
+async def look_or_lost(membership: Membership) -> Look | QuorumWithoutLeader:
+    """The quorum, or what is left of it; the voters of a quorum that commits are remembered.
+
+    Raises Unreachable, NotAllowed, BackendError.
+    """
+    cluster_id = await membership.open()
+    try:
+        seen = await look(membership)
+    except NoLeader:
+        return await lost(membership, cluster_id, recall(cluster_id, MEMORY))
+    if not seen.health.wedged:
+        remember_voters(seen.quorum)
+    return seen
+
+
+def remember_voters(quorum: Quorum) -> None:
+    """Remembers the voters of a quorum that commits."""
+    if strength(quorum, quorum.voters, LivenessLimits()).commits:
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        remember(quorum.cluster_id, MEMORY, reading(quorum, at))
+
+
+async def remember_new_voters(membership: Membership) -> None:
+    """After a change: a leader that has removed itself may have to be followed by another first."""
+    with contextlib.suppress(BackendError):
+        remember_voters(await membership.describe())
+
+
+async def leaderless(membership: Membership, cluster_id: str, error: NoLeader) -> NotDone:
+    """What to tell where nobody leads: no change can be committed, and who must come back."""
+    found = await lost(membership, cluster_id, recall(cluster_id, MEMORY))
+    seen = f" (voters as last seen {found.seen_at})" if found.certain else ""
+    return NotDone(f"{found.sentence}{seen}; nothing was sent ({error})")

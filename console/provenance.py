@@ -1,0 +1,45 @@
+"""Who makes a plan, when, and with which version of this tool."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import uuid
+from datetime import UTC, datetime
+
+from console.version import version
+from recovery.plan.values import Header
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+
+def now() -> datetime:
+    """The time of day, in UTC."""
+    return datetime.now(UTC)
+
+
+def user() -> str:
+    """Who runs this; the number where it has no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def made_by() -> str:
+    """``USER@HOST``."""
+    return f"{user()}@{platform.node()}"
+
+
+def plan_header(cluster_id: str, ranking: Ranking, strategy: Strategy) -> Header:
+    """The header of a plan of elections that is made here and now."""
+    return Header(
+        plan_id=str(uuid.uuid4()),
+        cluster_id=cluster_id,
+        made_at=now(),
+        made_by=made_by(),
+        tool_version=version(),
+        ranking=ranking,
+        strategy=strategy,
+    )
