@@ -174,37 +174,6 @@ class LogDir:
     replicas: Sequence[LogDirReplica]
 
 
-class QuorumReplica(NamedTuple):
-    """A voter or an observer as DescribeQuorum shows it; times in ms since the epoch, -1 unknown."""
-
-    id: int
-    directory_id: str | None
-    log_end_offset: int
-    last_fetch_ms: int
-    last_caught_up_ms: int
-
-
-class VoterEndpoint(NamedTuple):
-    """Where a voter listens: the listener's name, its host and port."""
-
-    voter: int
-    listener: str
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class Quorum:
-    """The metadata quorum (KIP-853, DescribeQuorum v2)."""
-
-    leader: int
-    leader_epoch: int
-    high_watermark: int
-    voters: tuple[QuorumReplica, ...]
-    observers: tuple[QuorumReplica, ...]
-    endpoints: tuple[VoterEndpoint, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Reassignment:
     """A reassignment in progress (ListPartitionReassignments)."""

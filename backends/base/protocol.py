@@ -12,12 +12,12 @@ from backends.base.answers import (
     Election,
     LogDir,
     Partitions,
-    Quorum,
     Reassignment,
     SurveyRequest,
     SurveyResult,
 )
 from recovery.loss import Witness
+from recovery.membership.quorum import Quorum
 from recovery.model import TopicPartition, Unknown
 
 Progress = Callable[[str, int, int], None]

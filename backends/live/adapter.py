@@ -13,7 +13,6 @@ from backends.base.answers import (
     Election,
     LogDir,
     Partitions,
-    Quorum,
     Reassignment,
     SurveyRequest,
     SurveyResult,
@@ -22,7 +21,6 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.live.calls.describe_configs import describe_topic_configs
 from backends.live.calls.describe_partitions import describe_partitions
-from backends.live.calls.describe_quorum import describe_quorum
 from backends.live.calls.reassignments import list_reassignments
 from backends.live.calls.record_times import RecordOffset, batch_times
 from backends.live.client.addresses import Address
@@ -39,6 +37,7 @@ from backends.live.survey.log_ends import LogEnds
 from backends.live.survey.survey_answer import replicas, surveys
 from backends.live.survey.survey_run import LiveSurvey
 from recovery.loss import Witness
+from recovery.membership.quorum import Quorum
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
 if TYPE_CHECKING:
@@ -208,7 +207,7 @@ class LiveBackend:
     async def quorum(self) -> Quorum | Unknown:
         """The quorum now."""
         try:
-            return (await self._fleet.any(describe_quorum, forwarded=True)).value
+            return (await self._fleet.any(self._fleet.describe_quorum, forwarded=True)).value
         except BackendError as error:
             return as_unknown(error)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from backends.base.answers import Quorum as Described
 from backends.base.errors import BackendError, NoLeader
 from backends.base.membership import (
     CHANGE_TIMEOUT,
@@ -19,16 +19,14 @@ from backends.base.membership import (
     NodeRole,
 )
 from backends.base.protocol import Recorder
-from backends.base.quorum_rules import as_rules
 from backends.live.calls.describe_cluster import describe_cluster
-from backends.live.calls.describe_quorum import describe_quorum
 from backends.live.calls.features import describe_features, upgrade_feature
 from backends.live.calls.raft_voters import add_voter, remove_voter
 from backends.live.client.addresses import Address, parse_address
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import as_unknown
 from backends.live.nodes.brokers import BrokerFleet
-from backends.live.nodes.controllers import ControllerConnections
+from backends.live.nodes.controllers import ControllerConnections, controller_addresses
 from backends.live.nodes.node_probe import asked, probe
 from recovery.membership.quorum import MembershipRules, Quorum
 from recovery.membership.voters import ReplicaKey, Voter
@@ -46,7 +44,7 @@ class Route(Protocol):
         """The cluster's id."""
         ...
 
-    async def quorum(self) -> Described: ...
+    async def quorum(self) -> Quorum: ...
 
     async def leading(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
         """Put a question to the leader, or to a broker that hands it on, once."""
@@ -68,7 +66,7 @@ class ThroughBrokers:
             await self._fleet.open()
         return self._fleet.cluster_id
 
-    async def quorum(self) -> Described:
+    async def quorum(self) -> Quorum:
         found = await self._fleet.quorum(max_age=0)
         if isinstance(found, Unknown):
             # A broker keeps a question for the leader until there is one: silence is how it says that none is,
@@ -76,7 +74,7 @@ class ThroughBrokers:
             if found.why is Why.NOT_ANSWERED:
                 await self._fleet.any(describe_cluster)
                 raise NoLeader(str(found.detail))
-            return (await self._fleet.any(describe_quorum, forwarded=True)).value
+            return (await self._fleet.any(self._fleet.describe_quorum, forwarded=True)).value
         return found
 
     async def leading(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
@@ -104,7 +102,7 @@ class ThroughControllers:
     async def open(self) -> str:
         return await self._controllers.open()
 
-    async def quorum(self) -> Described:
+    async def quorum(self) -> Quorum:
         return await self._controllers.quorum()
 
     async def leading(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
@@ -145,10 +143,10 @@ class LiveMembership:
     async def describe(self) -> Quorum:
         """As the leader sees it."""
         found = await self._route.quorum()
-        self._controllers.learn(Address(e.host, e.port) for e in found.endpoints)
+        self._controllers.learn(controller_addresses(found))
         # A level is never lowered: once it is 1 it stays so.
         self._dynamic = self._dynamic or await self._kraft_version() >= 1
-        return as_rules(found, self._cluster_id, int(self._dynamic))
+        return replace(found, kraft_version=int(self._dynamic))
 
     async def _kraft_version(self) -> int:
         return (await self._route.leading(describe_features)).finalised.get(KRAFT_VERSION, 0)

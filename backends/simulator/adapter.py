@@ -16,7 +16,6 @@ from backends.base.answers import (
     LogDir,
     Offered,
     Partitions,
-    Quorum,
     Reassignment,
     SurveyRequest,
     SurveyResult,
@@ -50,6 +49,7 @@ from backends.simulator.scenario.build import Scenario
 from backends.simulator.simulation import Simulation
 from backends.simulator.topology import cluster_id
 from recovery.loss import Witness
+from recovery.membership.quorum import Quorum
 from recovery.model import Broker, TopicPartition, Unknown, Why
 
 if TYPE_CHECKING:

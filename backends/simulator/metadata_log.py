@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from backends.base.answers import Quorum
 from backends.simulator.network import NetworkNode
 from backends.simulator.rpc import Answer, RpcEndpoint
+from recovery.membership.quorum import Quorum
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown
 

@@ -13,15 +13,13 @@ from backends.base.answers import (
     Depth,
     LogDir,
     Partitions,
-    Quorum,
-    QuorumReplica,
     SurveyRequest,
     SurveyResult,
 )
 from backends.base.protocol import Backend, Progress
-from backends.base.quorum_rules import as_rules
 from console.operations.partition_picture import tasks
 from recovery.membership.preflight import LivenessLimits
+from recovery.membership.quorum import FetchProgress, Quorum
 from recovery.membership.quorum_health import MemberRole, QuorumHealth, QuorumMember, health
 from recovery.model import Broker, ReplicaLog, Survey, Unknown, Why
 
@@ -40,7 +38,7 @@ class BrokerView(NamedTuple):
 class QuorumView(NamedTuple):
     """A voter or observer beside the leader: offsets and ms behind it, None where either is not told."""
 
-    replica: QuorumReplica
+    replica: FetchProgress
     leads: bool
     lag: int | None
     behind_ms: int | None
@@ -103,8 +101,7 @@ def voters_health(view: Overview) -> QuorumHealth | Unknown:
     quorum = view.quorum
     if isinstance(quorum, Unknown):
         return quorum
-    # Which kraft.version the cluster has makes no difference to who is up.
-    return health(as_rules(quorum, view.cluster.cluster_id, 1), LivenessLimits())
+    return health(quorum, LivenessLimits())
 
 
 def voters_behind(found: QuorumHealth) -> tuple[QuorumMember, ...]:
@@ -114,26 +111,26 @@ def voters_behind(found: QuorumHealth) -> tuple[QuorumMember, ...]:
 
 def voters(quorum: Quorum) -> tuple[QuorumView, ...]:
     """Every voter, the one furthest behind first."""
-    views = [_beside_leader(quorum, replica) for replica in quorum.voters]
+    views = [_beside_leader(quorum, replica) for replica in quorum.voter_progress]
     return tuple(sorted(views, key=lambda view: -(view.lag or 0)))
 
 
 def lagging_observers(quorum: Quorum) -> tuple[QuorumView, ...]:
     """The observers that are :data:`LAGGING_MS` behind, the worst first; a node that is gone stays for minutes."""
-    views = (_beside_leader(quorum, replica) for replica in quorum.observers)
+    views = (_beside_leader(quorum, replica) for replica in quorum.observer_progress)
     behind = [view for view in views if view.behind_ms is None or view.behind_ms >= LAGGING_MS]
     return tuple(sorted(behind, key=lambda view: -(view.lag or 0)))
 
 
-def _beside_leader(quorum: Quorum, replica: QuorumReplica) -> QuorumView:
-    leader = next((voter for voter in quorum.voters if voter.id == quorum.leader), None)
+def _beside_leader(quorum: Quorum, replica: FetchProgress) -> QuorumView:
+    leader = next((held for held in quorum.voter_progress if held.key == quorum.leader), None)
     if leader is None:
         return QuorumView(replica, False, None, None)
     told = min(leader.log_end_offset, replica.log_end_offset) >= 0
     timed = min(leader.last_caught_up_ms, replica.last_caught_up_ms) >= 0
     return QuorumView(
         replica,
-        replica.id == leader.id,
+        replica.key == leader.key,
         max(0, leader.log_end_offset - replica.log_end_offset) if told else None,
         max(0, leader.last_caught_up_ms - replica.last_caught_up_ms) if timed else None,
     )

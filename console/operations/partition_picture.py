@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from backends.base.answers import ClusterInfo, Contact, Depth, Quorum, SurveyRequest, SurveyResult
+from backends.base.answers import ClusterInfo, Contact, Depth, SurveyRequest, SurveyResult
 from backends.base.protocol import Backend, Progress
 from console.operations.partition_selection import Selection, Which, select
+from recovery.membership.quorum import Quorum
 from recovery.min_isr import effective_min_isr
 from recovery.model import PartitionState, Survey, Unknown, Why
 from recovery.plan.marks import Mark, marks

@@ -13,7 +13,7 @@ from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import QuorumHealth, all_fetched, committing, health, with_change_known
 from recovery.membership.quorum_without_leader import NOT_KNOWN, QuorumWithoutLeader, VoterHost
 from recovery.membership.replica_lookup import fetches
-from recovery.membership.voters import Endpoint, ReplicaKey
+from recovery.membership.voters import ReplicaKey, VoterEndpoint
 from recovery.model import Unknown
 
 BETWEEN_READINGS = 3.0
@@ -39,7 +39,7 @@ class Look:
     def quorum(self) -> Quorum:
         return self.health.quorum
 
-    def endpoints(self, node_id: int) -> tuple[Endpoint, ...]:
+    def endpoints(self, node_id: int) -> tuple[VoterEndpoint, ...]:
         """Where that controller listens, as the voters' record or else the controllers' listing has it."""
         for voter in self.quorum.voters.voters:
             if voter.key.id == node_id and voter.endpoints:
@@ -47,7 +47,7 @@ class Look:
         if isinstance(self.controllers, Unknown):
             return ()
         return tuple(
-            Endpoint(self.quorum.default_listener, c.host, c.port)
+            VoterEndpoint(self.quorum.default_listener, c.host, c.port)
             for c in self.controllers
             if c.id == node_id
         )

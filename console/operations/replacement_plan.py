@@ -18,7 +18,7 @@ from recovery.membership.replacement import (
 from recovery.membership.replacement_file import make
 from recovery.membership.replacement_safety import refusal
 from recovery.membership.replica_lookup import voter_of
-from recovery.membership.voters import Endpoint, ReplicaKey
+from recovery.membership.voters import ReplicaKey, VoterEndpoint
 from recovery.model import Unknown, Why
 
 BROKERS = "the brokers"
@@ -35,7 +35,7 @@ class Choice:
     leaving: tuple[int, ...] = ()
     joining: tuple[int, ...] = ()
     directory_id: str | None = None
-    endpoints: tuple[Endpoint, ...] = ()
+    endpoints: tuple[VoterEndpoint, ...] = ()
 
 
 async def plan_replacement(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from backends.base.answers import ClusterInfo, Contact, Depth, LogDir, Partitions, Quorum, SurveyRequest
+from backends.base.answers import ClusterInfo, Contact, Depth, LogDir, Partitions, SurveyRequest
 from backends.base.protocol import Backend, Progress
 from console.operations.partition_picture import tasks
 from pipeline.snapshot.fingerprints import Fingerprints
@@ -15,6 +15,7 @@ from pipeline.snapshot.manifest import MISSED, Manifest, SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
 from pipeline.snapshot.survey_columns import batch_of
 from pipeline.storage import StoragePath
+from recovery.membership.quorum import NEVER, FetchProgress, Quorum
 from recovery.model import PartitionState, Unknown
 from recovery.plan.marks import marks
 
@@ -198,20 +199,19 @@ def _quorum_row(quorum: Quorum | Unknown) -> dict[str, Any]:
     if isinstance(quorum, Unknown):
         return {"unknown": unknown_row(quorum)}
     return {
-        "leader": quorum.leader,
+        "leader": quorum.leader.id,
         "leader_epoch": quorum.leader_epoch,
-        "high_watermark": quorum.high_watermark,
-        "voters": [_node_row(node) for node in quorum.voters],
-        "observers": [_node_row(node) for node in quorum.observers],
+        "high_watermark": NEVER if quorum.high_watermark is None else quorum.high_watermark,
+        "voters": [_node_row(voter) for voter in quorum.voter_progress],
+        "observers": [_node_row(observer) for observer in quorum.observer_progress],
     }
 
 
-def _node_row(node: Any) -> dict[str, Any]:
-    number, directory_id, log_end, fetched, caught_up = node
+def _node_row(held: FetchProgress) -> dict[str, Any]:
     return {
-        "id": number,
-        "directory_id": directory_id,
-        "log_end": log_end,
-        "last_fetch_ms": fetched,
-        "last_caught_up_ms": caught_up,
+        "id": held.key.id,
+        "directory_id": held.key.directory_id or None,
+        "log_end": held.log_end_offset,
+        "last_fetch_ms": held.last_fetch_ms,
+        "last_caught_up_ms": held.last_caught_up_ms,
     }

@@ -23,7 +23,7 @@ from recovery.membership.preflight import (
 )
 from recovery.membership.quorum import Quorum, TimeoutCause
 from recovery.membership.replica_lookup import NotChosen, newcomer, voter_of
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.model import Unknown
 
 COMMIT_SECONDS = 10.0
@@ -47,7 +47,7 @@ class Given(NamedTuple):
 
     node_id: int
     directory_id: str | None = None
-    endpoints: tuple[Endpoint, ...] = ()
+    endpoints: tuple[VoterEndpoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Changed:
 
 
 async def prepare_add(
-    membership: Membership, node_id: int, directory_id: str | None, endpoints: Sequence[Endpoint] = ()
+    membership: Membership, node_id: int, directory_id: str | None, endpoints: Sequence[VoterEndpoint] = ()
 ) -> Prepared:
     """Reads, probes and judges; sends nothing. Raises NotChosen, NoLeader, BackendError."""
     return await _prepare(membership, Change.ADD, Given(node_id, directory_id, tuple(endpoints)))
@@ -185,15 +185,15 @@ async def _auto_join(membership: Membership, quorum: Quorum, key: ReplicaKey) ->
     return bool(answer.settings.auto_join)
 
 
-async def look_endpoints(membership: Membership, quorum: Quorum, node_id: int) -> tuple[Endpoint, ...]:
+async def look_endpoints(membership: Membership, quorum: Quorum, node_id: int) -> tuple[VoterEndpoint, ...]:
     """Where the controllers' listing says that the node listens; empty where it does not."""
     listed = await membership.controllers()
     if isinstance(listed, Unknown):
         return ()
-    return tuple(Endpoint(quorum.default_listener, c.host, c.port) for c in listed if c.id == node_id)
+    return tuple(VoterEndpoint(quorum.default_listener, c.host, c.port) for c in listed if c.id == node_id)
 
 
-async def probe_endpoint(membership: Membership, endpoint: Endpoint, node_id: int) -> EndpointProbe:
+async def probe_endpoint(membership: Membership, endpoint: VoterEndpoint, node_id: int) -> EndpointProbe:
     """Who answers there, as the preflight wants it."""
     answer = await membership.probe(endpoint.host, endpoint.port, node_id)
     return EndpointProbe(endpoint, answer if isinstance(answer, Unknown) else answer.identity)

@@ -108,14 +108,14 @@ def _quorum_line(view: Overview) -> str:
         return f"quorum: {printable(str(quorum))}"
     silent, late = len(found.dead_voters), len(voters_behind(found))
     parts = [
-        f"quorum: led by {quorum.leader} (epoch {quorum.leader_epoch}),"
+        f"quorum: led by {quorum.leader.id} (epoch {quorum.leader_epoch}),"
         f" {'' if found.strength.commits else 'CANNOT COMMIT: '}{strength_text(found.strength)}"
     ]
     if silent:
         parts.append(f"{counted_as(silent, 'voter')} {'does' if silent == 1 else 'do'} not fetch")
     if late:
         parts.append(f"{counted_as(late, 'voter')} {'is' if late == 1 else 'are'} behind")
-    observers = counted_as(len(quorum.observers), "observer")
+    observers = counted_as(len(quorum.observer_progress), "observer")
     return "; ".join((*parts, f"{observers}: {len(lagging_observers(quorum))} behind"))
 
 
@@ -163,12 +163,11 @@ def _quorum_rows(view: Overview) -> list[str]:
 def _quorum_row(view: QuorumView, role: str) -> tuple[str, ...]:
     lag = "log end not told" if view.lag is None else f"{view.lag:,} offsets behind"
     late = "" if not view.behind_ms else f"caught up {view.behind_ms / 1000:,.1f} s before the leader"
-    return role, str(view.replica.id), lag, late
+    return role, str(view.replica.key.id), lag, late
 
 
 def _silence(view: QuorumView, silent: Container[ReplicaKey]) -> str:
-    key = ReplicaKey(view.replica.id, view.replica.directory_id or "")
-    return str(MemberState.SILENT) if key in silent else ""
+    return str(MemberState.SILENT) if view.replica.key in silent else ""
 
 
 def _dir_rows(dirs: Iterable[LogDir]) -> list[str]:

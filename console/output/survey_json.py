@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from backends.base.answers import ClusterInfo, Contact, Quorum, QuorumReplica
+from backends.base.answers import ClusterInfo, Contact
 from console.output.replica_table import membership
+from recovery.membership.quorum import NEVER, FetchProgress, Quorum
 from recovery.model import Lineage, Replica, Survey, Unknown
 
 
@@ -97,19 +98,19 @@ def quorum_json(quorum: Quorum | Unknown) -> dict[str, object]:
     if isinstance(quorum, Unknown):
         return unknown_json(quorum)
     return {
-        "leader": quorum.leader,
+        "leader": quorum.leader.id,
         "leaderEpoch": quorum.leader_epoch,
-        "highWatermark": quorum.high_watermark,
-        "voters": [_quorum_replica(replica) for replica in quorum.voters],
-        "observers": [_quorum_replica(replica) for replica in quorum.observers],
+        "highWatermark": NEVER if quorum.high_watermark is None else quorum.high_watermark,
+        "voters": [_quorum_replica(voter) for voter in quorum.voter_progress],
+        "observers": [_quorum_replica(observer) for observer in quorum.observer_progress],
     }
 
 
-def _quorum_replica(replica: QuorumReplica) -> dict[str, object]:
+def _quorum_replica(held: FetchProgress) -> dict[str, object]:
     return {
-        "id": replica.id,
-        "directoryId": replica.directory_id,
-        "logEndOffset": replica.log_end_offset,
-        "lastFetchMs": replica.last_fetch_ms,
-        "lastCaughtUpMs": replica.last_caught_up_ms,
+        "id": held.key.id,
+        "directoryId": held.key.directory_id or None,
+        "logEndOffset": held.log_end_offset,
+        "lastFetchMs": held.last_fetch_ms,
+        "lastCaughtUpMs": held.last_caught_up_ms,
     }

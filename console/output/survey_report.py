@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from backends.base.answers import Quorum
 from console.operations.partition_picture import Picture
 from console.operations.partition_selection import Which
 from console.output.json_document import document
@@ -12,6 +11,7 @@ from console.output.plurals import counted_as
 from console.output.replica_table import contact_lines, partition_lines, replica_table
 from console.output.screen import printable
 from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json, unknown_json
+from recovery.membership.quorum import Quorum
 from recovery.model import Survey, Unknown
 
 
@@ -135,5 +135,5 @@ def missing_in_sync(survey: Survey) -> int:
 def _quorum_line(quorum: Quorum | Unknown) -> str:
     if isinstance(quorum, Unknown):
         return f"quorum: {printable(str(quorum))}"
-    voters = ", ".join(str(voter.id) for voter in quorum.voters)
-    return f"quorum: led by {quorum.leader} (epoch {quorum.leader_epoch}), voters {voters}"
+    voters = ", ".join(str(key.id) for key in quorum.voters.keys)
+    return f"quorum: led by {quorum.leader.id} (epoch {quorum.leader_epoch}), voters {voters}"

@@ -17,7 +17,7 @@ from recovery.membership.quorum import (
     caught_up,
 )
 from recovery.membership.voter_changes import AddVoter, RemoveVoter, VersionsProbe, add_voter, remove_voter
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from recovery.model import Unknown
 
 STATIC = (
@@ -46,7 +46,7 @@ class NodeIdentity(NamedTuple):
 class EndpointProbe(NamedTuple):
     """One endpoint of a new voter, and who answered there."""
 
-    endpoint: Endpoint
+    endpoint: VoterEndpoint
     answer: NodeIdentity | Unknown
 
 

@@ -1,7 +1,8 @@
-"""The metadata quorum as its leader knows it, or as DescribeQuorum shows it: numbers handed in, nothing asked."""
+"""The metadata quorum (KRaft, KIP-595, KIP-853): the voters, and how far each replica has fetched."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 from recovery.membership.voters import ReplicaKey, VoterSet
 
 NEVER = -1
+DEFAULT_LISTENER = "CONTROLLER"
 HOUR_MS = 3_600_000
 
 
@@ -23,11 +25,13 @@ class FetchProgress(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """``high_watermark`` is None until the leader has committed a record of its own epoch.
+    """The quorum as its leader knows it, or as DescribeQuorum shows it.
 
-    ``voters_offset`` is where the newest VotersRecord lies, and ``change_pending`` tells that the leader is busy
-    with a change; DescribeQuorum shows neither, and None is "not known". ``now_ms`` is the leader's clock: its own
-    last fetch time in DescribeQuorum's answer.
+    ``high_watermark`` is None until the leader has committed a record of its own epoch. ``voters_offset`` is the
+    offset of the newest VotersRecord; ``change_pending`` is True while the leader handles a change of the voters.
+    DescribeQuorum shows neither: both are None then. ``now_ms`` is the leader's clock: in DescribeQuorum's answer,
+    the leader's own last fetch time. ``progress`` holds the voters in their order, then the observers.
+    DescribeQuorum does not tell ``kraft_version`` either: it is a finalized feature (KIP-584).
     """
 
     cluster_id: str
@@ -39,12 +43,23 @@ class Quorum:
     now_ms: int
     progress: tuple[FetchProgress, ...] = ()
     kraft_version: int = 1
-    default_listener: str = "CONTROLLER"
+    default_listener: str = DEFAULT_LISTENER
     voters_offset: int | None = None
     change_pending: bool | None = None
 
     def progress_of(self, key: ReplicaKey) -> FetchProgress | None:
         return next((held for held in self.progress if held.key == key), None)
+
+    @property
+    def voter_progress(self) -> tuple[FetchProgress, ...]:
+        """Every voter in its order; offsets and times are -1 where the leader told nothing of it."""
+        return tuple(self.progress_of(key) or FetchProgress(key, NEVER) for key in self.voters.keys)
+
+    @property
+    def observer_progress(self) -> tuple[FetchProgress, ...]:
+        """Every replica that fetches and is no voter: brokers, and controllers that have not joined."""
+        voters = set(self.voters.keys)
+        return tuple(held for held in self.progress if held.key not in voters)
 
     @property
     def voters_committed(self) -> bool:
@@ -100,6 +115,32 @@ class VoterChangeRefusal(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.error}: {self.reason}"
+
+
+def described(
+    cluster_id: str,
+    voters: VoterSet,
+    progress: Sequence[FetchProgress],
+    *,
+    leader_id: int,
+    leader_epoch: int,
+    high_watermark: int,
+) -> Quorum:
+    """The quorum from the fields of a DescribeQuorum answer; ``high_watermark`` -1: nothing is committed yet."""
+    leader = next((held for held in progress if held.key.id == leader_id), None)
+    newest = max((held.last_fetch_ms for held in progress), default=NEVER)
+    listeners = [voter.endpoints[0].listener for voter in voters.voters if voter.endpoints]
+    return Quorum(
+        cluster_id=cluster_id,
+        leader=leader.key if leader else ReplicaKey(leader_id),
+        leader_epoch=leader_epoch,
+        voters=voters,
+        high_watermark=high_watermark if high_watermark >= 0 else None,
+        log_end_offset=leader.log_end_offset if leader else high_watermark,
+        now_ms=leader.last_fetch_ms if leader and leader.last_fetch_ms > 0 else newest,
+        progress=tuple(progress),
+        default_listener=listeners[0] if listeners else DEFAULT_LISTENER,
+    )
 
 
 def timed_out(cause: TimeoutCause, detail: str = "") -> VoterChangeRefusal:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from recovery.membership.preflight import LivenessLimits, VoterSetStrength, strength
 from recovery.membership.quorum import FetchProgress, Quorum
-from recovery.membership.voters import Endpoint, ReplicaKey, high_watermark
+from recovery.membership.voters import ReplicaKey, VoterEndpoint, high_watermark
 
 GHOST_MS = 10_000
 """An observer that has not fetched for so long is gone, a broker dead; the leader lists it for minutes more."""
@@ -49,7 +49,7 @@ class QuorumMember(NamedTuple):
     key: ReplicaKey
     role: MemberRole
     state: MemberState
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[VoterEndpoint, ...]
     lag: int
     lag_ms: int | None
     fetch_ms: int | None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 
 
 class ReplacementKind(StrEnum):
@@ -74,13 +74,13 @@ class ReplacementRequest:
     voters: tuple[Voter, ...]
     leaving: tuple[ReplicaKey, ...] = ()
     joining: tuple[int, ...] = ()
-    endpoints: tuple[tuple[int, tuple[Endpoint, ...]], ...] = ()
+    endpoints: tuple[tuple[int, tuple[VoterEndpoint, ...]], ...] = ()
     leader: int = -1
     auto_join: bool = False
     add_first: bool = False
     static: bool = False
 
-    def endpoints_of(self, node_id: int) -> tuple[Endpoint, ...]:
+    def endpoints_of(self, node_id: int) -> tuple[VoterEndpoint, ...]:
         """Where that node listens, as it was given or as its voter's record has it; empty where neither tells."""
         given = dict(self.endpoints).get(node_id, ())
         if given:
@@ -145,7 +145,7 @@ class ReplacementPlan:
         return self.steps[number - 1]
 
 
-def _server(endpoints: tuple[Endpoint, ...], node: int) -> str:
+def _server(endpoints: tuple[VoterEndpoint, ...], node: int) -> str:
     if not endpoints:
         return f"HOST-OF-{node}:PORT"
     host, port = endpoints[0].host, endpoints[0].port

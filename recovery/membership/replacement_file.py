@@ -16,7 +16,7 @@ from recovery.membership.replacement import (
     ReplacementStep,
 )
 from recovery.membership.replacement_steps import notes, steps
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 
 FORMAT = "ktriage.replacement/1"
 WARNING = "steps are looked at in the cluster before each is taken; the words here are for reading"
@@ -122,9 +122,9 @@ def _key(members: Any) -> ReplicaKey:
     return ReplicaKey(_int(node), str(directory))
 
 
-def _endpoint(members: Any) -> Endpoint:
+def _endpoint(members: Any) -> VoterEndpoint:
     listener, host, port = members
-    return Endpoint(str(listener), str(host), _int(port))
+    return VoterEndpoint(str(listener), str(host), _int(port))
 
 
 def _int(value: Any) -> int:

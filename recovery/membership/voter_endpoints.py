@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement_text import PROPERTIES, start_command, stop_command
-from recovery.membership.voters import Endpoint, VoterSet
+from recovery.membership.voters import VoterEndpoint, VoterSet
 
 
-def has_endpoints(quorum: Quorum, node: int, wanted: tuple[Endpoint, ...]) -> bool:
+def has_endpoints(quorum: Quorum, node: int, wanted: tuple[VoterEndpoint, ...]) -> bool:
     """Whether the voter's record has exactly these endpoints."""
     return any(v.key.id == node and set(v.endpoints) == set(wanted) for v in quorum.voters.voters)
 
@@ -25,7 +25,7 @@ def may_restart(quorum: Quorum, node: int) -> str:
     return f"restarting {node} would stop the quorum: {others} up, {quorum.voters.majority} are needed"
 
 
-def endpoint_steps(quorum: Quorum, node: int, wanted: tuple[Endpoint, ...]) -> Iterator[str]:
+def endpoint_steps(quorum: Quorum, node: int, wanted: tuple[VoterEndpoint, ...]) -> Iterator[str]:
     """What to do on the host, word for word."""
     held = next((v.endpoints for v in quorum.voters.voters if v.key.id == node), ())
     yield f"voter {node} is written down at {', '.join(map(str, held)) or 'no endpoint'}"

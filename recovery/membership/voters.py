@@ -16,7 +16,7 @@ class ReplicaKey(NamedTuple):
         return f"{self.id}-{self.directory_id}" if self.directory_id else str(self.id)
 
 
-class Endpoint(NamedTuple):
+class VoterEndpoint(NamedTuple):
     """Where a voter listens."""
 
     listener: str
@@ -31,7 +31,7 @@ class Voter(NamedTuple):
     """A voter with its endpoints and the kraft.version range (lowest, highest) that it supports."""
 
     key: ReplicaKey
-    endpoints: tuple[Endpoint, ...] = ()
+    endpoints: tuple[VoterEndpoint, ...] = ()
     kraft_versions: tuple[int, int] = (0, 1)
 
     def matches(self, key: ReplicaKey) -> bool:

@@ -116,9 +116,9 @@ class Healthy:
         async with healthy.backend() as backend:
             found = await backend.quorum()
         assert not isinstance(found, Unknown)
-        assert found.leader in {voter.id for voter in found.voters}
-        assert found.leader_epoch > 0 and found.high_watermark > 0
-        assert set(BROKERS) <= {observer.id for observer in found.observers}
+        assert found.leader in found.voters.keys
+        assert found.leader_epoch > 0 and found.high_watermark
+        assert set(BROKERS) <= {held.key.id for held in found.observer_progress}
 
     async def test_log_dirs_hold_each_replica_once(self, healthy: Stage) -> None:
         healthy.create_topic("placed", [[1, 2], [2, 1]])

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from backends.base.answers import Depth, Designation, Outcome, Quorum
+from backends.base.answers import Depth, Designation, Outcome
 from backends.live.adapter import LiveBackend
 from recovery.loss import loss
+from recovery.membership.quorum import Quorum
 from recovery.model import EpochSpan, Lineage, TopicPartition, Unknown
 from recovery.ranking import Ranking, rank
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
@@ -309,7 +310,7 @@ async def test_the_active_controller_dies_before_the_election(
 ) -> None:
     quorum = await backend.quorum()
     assert isinstance(quorum, Quorum)
-    active = cluster.node(quorum.leader)
+    active = cluster.node(quorum.leader.id)
     try:
         [election] = await elect(backend, At("elect", active.kill), row, attempts=3)
         assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True), election

@@ -16,7 +16,7 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.quorum.quorum_log import QuorumLog
 from backends.simulator.scenario.files import BUILT_IN, parse
 from recovery.membership.quorum import Quorum
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live.adapter import Record, live
 from tests.side_by_side.quorum import lasting
@@ -40,7 +40,7 @@ class Side(Protocol):
         """A new disk, formatted without initial controllers."""
         ...
 
-    def endpoint(self, node: int) -> Endpoint: ...
+    def endpoint(self, node: int) -> VoterEndpoint: ...
 
 
 class Real:
@@ -57,8 +57,8 @@ class Real:
     def wipe(self, node: int) -> None:
         self._cluster.format_again(node)
 
-    def endpoint(self, node: int) -> Endpoint:
-        return Endpoint("CONTROLLER", "127.0.0.1", self._cluster.node(node).port)
+    def endpoint(self, node: int) -> VoterEndpoint:
+        return VoterEndpoint("CONTROLLER", "127.0.0.1", self._cluster.node(node).port)
 
 
 class Simulated:
@@ -75,7 +75,7 @@ class Simulated:
     def wipe(self, node: int) -> None:
         self.world.replace_controller_disk(node)
 
-    def endpoint(self, node: int) -> Endpoint:
+    def endpoint(self, node: int) -> VoterEndpoint:
         return self.quorum.shared.hosts[node].endpoints[0]
 
     @property

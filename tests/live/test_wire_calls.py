@@ -13,7 +13,6 @@ from backends.live.calls.describe_cluster import cluster_info, describe_cluster
 from backends.live.calls.describe_configs import describe_broker_configs, describe_topic_configs
 from backends.live.calls.describe_log_dirs import describe_log_dirs
 from backends.live.calls.describe_partitions import WHOLE_TOPIC, describe_partitions, describe_some
-from backends.live.calls.describe_quorum import describe_quorum
 from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.calls.reassignments import list_reassignments, write_assignments
 from backends.live.check import CheckReport, check
@@ -56,18 +55,18 @@ async def test_brokers_features_and_quorum_are_described(whole_cluster: KafkaClu
     async with fleet_of(whole_cluster) as fleet:
         conn = await fleet.connection(2)
         info = cluster_info(await describe_cluster(conn, operations=True), 2, conn.features)
-        quorum = await describe_quorum(conn)
+        quorum = await fleet.describe_quorum(conn)
     assert info.cluster_id == whole_cluster.cluster_id
     assert {b.id: (b.port, b.fenced) for b in info.brokers} == {
         node.id: (node.port, False) for node in whole_cluster.brokers.values()
     }
     assert info.elr_enabled is True
     assert info.release.startswith("4.3")
-    assert {v.id: v.directory_id for v in quorum.voters} == {
+    assert {key.id: key.directory_id for key in quorum.voters.keys} == {
         node.id: node.directory_id for node in whole_cluster.controllers.values()
     }
-    assert {o.id for o in quorum.observers} == {1, 2, 3}
-    assert {(e.voter, e.port) for e in quorum.endpoints} == {
+    assert {held.key.id for held in quorum.observer_progress} == {1, 2, 3}
+    assert {(voter.key.id, at.port) for voter in quorum.voters.voters for at in voter.endpoints} == {
         (node.id, node.port) for node in whole_cluster.controllers.values()
     }
 
@@ -200,14 +199,14 @@ async def test_without_describe_topic_partitions_metadata_tells_the_same_but_elr
         fallen_back = await describe_partitions(conn)
         named = await describe_partitions(conn, [SMALL, "nothing"])
         cluster = await describe_cluster(conn)
-        quorum = await describe_quorum(conn)
+        quorum = await fleet.describe_quorum(conn)
     assert {s._replace(elr=None, last_known_elr=None) for s in full.states} == set(fallen_back.states)
     assert [s.topic for s in named.states] == [SMALL] * 3
     assert TopicPartition("nothing", WHOLE_TOPIC) in named.unknown
     assert cluster.cluster_id == whole_cluster.cluster_id
     assert {b.fenced for b in cluster.brokers} == {None}
-    assert {v.id for v in quorum.voters} == {100, 101, 102}
-    assert quorum.endpoints == ()
+    assert {key.id for key in quorum.voters.keys} == {100, 101, 102}
+    assert not any(voter.endpoints for voter in quorum.voters.voters)
 
 
 def highest_of(served: tuple[int, int] | None, known: tuple[int, ...]) -> int | None:

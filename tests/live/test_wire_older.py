@@ -12,7 +12,6 @@ from backends.live.calls.describe_cluster import cluster_info, describe_cluster
 from backends.live.calls.describe_configs import describe_topic_configs
 from backends.live.calls.describe_log_dirs import describe_log_dirs
 from backends.live.calls.describe_partitions import describe_partitions
-from backends.live.calls.describe_quorum import describe_quorum
 from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.calls.reassignments import list_reassignments, write_assignments
 from backends.live.check import check
@@ -57,14 +56,14 @@ async def test_every_other_call_answers(whole_cluster: KafkaCluster) -> None:
     first = TopicPartition(TOPIC, 0)
     async with fleet_of(whole_cluster) as fleet:
         conn = await fleet.connection(2)
-        quorum = await describe_quorum(conn)
+        quorum = await fleet.describe_quorum(conn)
         dirs = await describe_log_dirs(conn)
         configs = await describe_topic_configs(conn, [TOPIC])
         written = await write_assignments(conn, {first: (2, 1)})
         restored = await write_assignments(conn, {first: (1, 2)})
         elected = await elect_leaders(conn, [first], preferred=False)
         under_way = await list_reassignments(conn)
-    assert [v.directory_id for v in quorum.voters] == [whole_cluster.node(100).directory_id]
+    assert [key.directory_id for key in quorum.voters.keys] == [whole_cluster.node(100).directory_id]
     assert {r.tp.topic for d in dirs for r in d.replicas} == {TOPIC}
     assert not isinstance(configs[TOPIC], Unknown)
     assert written == restored == {first: None}

@@ -14,7 +14,6 @@ from backends.base.errors import NotAllowed
 from backends.live.calls.describe_configs import describe_topic_configs
 from backends.live.calls.describe_log_dirs import describe_log_dirs
 from backends.live.calls.describe_partitions import describe_partitions, unseen_topics, with_hidden
-from backends.live.calls.describe_quorum import describe_quorum
 from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.calls.reassignments import list_reassignments, write_assignments
 from backends.live.check import CheckReport, check
@@ -219,7 +218,7 @@ async def test_a_caller_without_any_right_is_told_so_and_sees_no_empty_cluster(c
         tp = TopicPartition(OPEN, 0)
         for call, need in (
             (describe_log_dirs(conn), "DESCRIBE on Cluster:kafka-cluster"),
-            (describe_quorum(conn), "DESCRIBE on Cluster:kafka-cluster"),
+            (fleet.describe_quorum(conn), "DESCRIBE on Cluster:kafka-cluster"),
             (list_reassignments(conn), "DESCRIBE on Cluster:kafka-cluster"),
             (write_assignments(conn, {tp: (1, 2)}), "ALTER on Cluster:kafka-cluster"),
             (elect_leaders(conn, [tp], preferred=True), "ALTER on Cluster:kafka-cluster"),

@@ -13,7 +13,7 @@ from backends.live.adapter import LiveBackend
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.world import World
 from recovery.membership.quorum import Quorum
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from testbed.kafka import KafkaCluster
 from tests.contract.asking import Record
 from tests.contract.simulated import QUICK
@@ -224,7 +224,7 @@ class RealHosts:
     def voter(self, controller: int) -> Voter:
         node = self._cluster.node(controller)
         return Voter(
-            ReplicaKey(controller, node.directory_id), (Endpoint("CONTROLLER", "127.0.0.1", node.port),)
+            ReplicaKey(controller, node.directory_id), (VoterEndpoint("CONTROLLER", "127.0.0.1", node.port),)
         )
 
     def kill(self, controller: int) -> None:

@@ -10,7 +10,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from backends.base.answers import Quorum
 from backends.base.errors import BackendError
 from backends.live.calls.describe_cluster import ClusterDescription, describe_cluster
 from backends.live.calls.describe_quorum import describe_quorum
@@ -21,6 +20,7 @@ from backends.live.connections.hedging import AllFailed, first_success
 from backends.live.connections.pool import Pool
 from backends.live.errors import BrokerError, ConnectionProblem, NobodyReached, as_unknown
 from backends.live.nodes.node_identity import check_cluster, check_node
+from recovery.membership.quorum import Quorum
 from recovery.model import Broker, Unknown, Why
 
 R = TypeVar("R", bound=ResponsePayload)
@@ -184,14 +184,19 @@ class BrokerFleet:
                 raise BrokerError(ConnectionProblem.CLOSED, "the quorum", "closed here") from None
             raise
 
+    async def describe_quorum(self, conn: BrokerConnection) -> Quorum:
+        """The quorum of this cluster, asked over ``conn``. Raises as the call does."""
+        return await describe_quorum(conn, self.cluster_id)
+
     def caught_up(self, quorum: Quorum | Unknown) -> frozenset[int] | None:
         """The brokers that the quorum's leader sees at the head of the metadata; None: not known."""
         if isinstance(quorum, Unknown):
             return None
-        replicas = (*quorum.voters, *quorum.observers)
-        newest = max((r.last_caught_up_ms for r in replicas), default=-1)
+        newest = max((held.last_caught_up_ms for held in quorum.progress), default=-1)
         return frozenset(
-            r.id for r in replicas if r.last_caught_up_ms >= 0 and newest - r.last_caught_up_ms <= CUT_OFF_MS
+            held.key.id
+            for held in quorum.progress
+            if held.last_caught_up_ms >= 0 and newest - held.last_caught_up_ms <= CUT_OFF_MS
         )
 
     def _seed(self, address: Address) -> Callable[[], Awaitable[tuple[BrokerConnection, ClusterDescription]]]:
@@ -274,7 +279,7 @@ class BrokerFleet:
     async def _ask_quorum(self) -> Quorum | Unknown:
         answer: Quorum | Unknown
         pool = self._forwarding
-        asks = [self._ask(pool, broker, describe_quorum, None, []) for broker in self._order(None, pool)]
+        asks = [self._ask(pool, broker, self.describe_quorum, None, []) for broker in self._order(None, pool)]
         try:
             async with asyncio.timeout(QUORUM_TIMEOUT):
                 answer = (await first_success(asks, patience=QUORUM_PATIENCE)).value

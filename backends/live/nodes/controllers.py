@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
-from backends.base.answers import Quorum
 from backends.base.errors import BackendError, NoLeader, NotAllowed
 from backends.live.calls.describe_quorum import describe_quorum
 from backends.live.client.addresses import Address
@@ -15,6 +14,7 @@ from backends.live.connections.hedging import AllFailed, first_success
 from backends.live.connections.pool import Pool
 from backends.live.errors import BrokerError, ConnectionProblem, NobodyReached
 from backends.live.nodes.node_probe import ControllerListing, list_controllers
+from recovery.membership.quorum import Quorum
 
 T = TypeVar("T")
 
@@ -98,9 +98,10 @@ class ControllerConnections:
         return lambda: self._describe(address)
 
     async def _describe(self, address: Address) -> Quorum:
-        found = await describe_quorum(await self._connection(address), timeout=ANSWER_TIMEOUT)
+        conn = await self._connection(address)
+        found = await describe_quorum(conn, self.cluster_id, timeout=ANSWER_TIMEOUT)
         self._leader = address
-        self.learn(Address(e.host, e.port) for e in found.endpoints)
+        self.learn(controller_addresses(found))
         return found
 
     async def _connection(self, address: Address) -> BrokerConnection:
@@ -108,6 +109,11 @@ class ControllerConnections:
 
     async def _open(self, index: int) -> BrokerConnection:
         return await BrokerConnection.open(self._addresses[index], self.settings)
+
+
+def controller_addresses(quorum: Quorum) -> list[Address]:
+    """Every endpoint of every voter."""
+    return [Address(at.host, at.port) for voter in quorum.voters.voters for at in voter.endpoints]
 
 
 def _in_short(error: AllFailed) -> BackendError:

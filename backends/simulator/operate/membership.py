@@ -34,7 +34,7 @@ from backends.simulator.quorum.raft_messages import (
 )
 from backends.simulator.world import World
 from recovery.membership.quorum import MembershipRules, Quorum
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.model import Unknown, Why
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class SimulatedMembership:
 
     def _at(self, host: str, port: int) -> NetworkNode | None:
         quorum = self._world.quorum
-        found = quorum.shared.resolve((Endpoint(quorum.listener, host, port),))
+        found = quorum.shared.resolve((VoterEndpoint(quorum.listener, host, port),))
         if found is not None or port != BROKER_PORT:
             return found
         return next((broker(number) for number in self._world.specs if host == _broker_host(number)), None)

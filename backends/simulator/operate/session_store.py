@@ -23,7 +23,7 @@ from backends.simulator.rpc import RpcEndpoint
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.simulation import Simulation
 from recovery.controller.transition_targets import ElectionKind
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.model import TopicPartition
 
 TIMEOUT = 3_000_000
@@ -226,7 +226,7 @@ def _decoded(row: dict[str, Any]) -> Sent:
         return ElectLeaders(ElectionKind(row["elect"]), named)
     if "add" in row:
         lowest, highest = row["versions"]
-        listeners = tuple(Endpoint(*endpoint) for endpoint in row["endpoints"])
+        listeners = tuple(VoterEndpoint(*endpoint) for endpoint in row["endpoints"])
         voter = Voter(ReplicaKey(*row["add"]), listeners, (lowest, highest))
         return AddRaftVoter(voter, row["cluster"], row["timeout"])
     if "remove" in row:

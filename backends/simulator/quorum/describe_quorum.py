@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from backends.base.answers import Quorum, QuorumReplica, VoterEndpoint
+from recovery.membership.quorum import FetchProgress, Quorum, described
+from recovery.membership.voters import ReplicaKey
 
 if TYPE_CHECKING:
     from backends.simulator.quorum.fetch_progress import ReplicaProgress
@@ -14,42 +15,33 @@ if TYPE_CHECKING:
 def describe(replica: RaftReplica) -> Quorum:
     """Times are milliseconds since the start of the run; the leader's own are now, as Kafka's are.
 
-    The high watermark is -1 until a record of the leader's epoch is committed. Only the leader is asked.
+    There is no high watermark until a record of the leader's epoch is committed. Only the leader is asked.
     """
     leading = replica.leading
     assert leading is not None
     now = replica.shared.now_ms()
-    voters = []
-    for voter in replica.voters.voters:
-        directory = voter.key.directory_id or None
-        if voter.matches(replica.key):
-            voters.append(QuorumReplica(voter.key.id, directory, replica.log.end, now, now))
-        else:
-            voters.append(_shown(voter.key.id, directory, leading.followers.of(voter)))
-    observers = [
-        _shown(key.id, key.directory_id or None, held)
-        for key, held in leading.followers.observers(replica.voters)
-    ]
-    endpoints = tuple(
-        VoterEndpoint(voter.key.id, endpoint.listener, endpoint.host, endpoint.port)
+    progress = [
+        FetchProgress(voter.key, replica.log.end, now, now)
+        if voter.matches(replica.key)
+        else _shown(voter.key, leading.followers.of(voter))
         for voter in replica.voters.voters
-        for endpoint in voter.endpoints
-    )
+    ]
+    progress += [_shown(key, held) for key, held in leading.followers.observers(replica.voters)]
     known = replica.high_watermark if leading.announced else None
-    return Quorum(
-        replica.id,
-        replica.epoch,
-        -1 if known is None else known,
-        tuple(voters),
-        tuple(observers),
-        endpoints,
+    return described(
+        replica.shared.cluster_id,
+        replica.voters,
+        progress,
+        leader_id=replica.id,
+        leader_epoch=replica.epoch,
+        high_watermark=-1 if known is None else known,
     )
 
 
-def _shown(number: int, directory: str | None, held: ReplicaProgress | None) -> QuorumReplica:
+def _shown(key: ReplicaKey, held: ReplicaProgress | None) -> FetchProgress:
     if held is None:
-        return QuorumReplica(number, directory, -1, -1, -1)
-    return QuorumReplica(number, directory, held.offset, _ms(held.fetched), _ms(held.caught_up))
+        return FetchProgress(key, -1)
+    return FetchProgress(key, held.offset, _ms(held.fetched), _ms(held.caught_up))
 
 
 def _ms(time: int | None) -> int:

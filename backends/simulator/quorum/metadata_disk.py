@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import dataclass
 
 from backends.simulator.quorum.raft_log import RaftLog
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 
 LISTENER = "CONTROLLER"
 PORT = 9093
@@ -40,8 +40,8 @@ class ControllerHost:
     kraft_versions: tuple[int, int] = (0, 1)
 
     @property
-    def endpoints(self) -> tuple[Endpoint, ...]:
-        return (Endpoint(LISTENER, self.host, self.port),)
+    def endpoints(self) -> tuple[VoterEndpoint, ...]:
+        return (VoterEndpoint(LISTENER, self.host, self.port),)
 
     def voter(self, key: ReplicaKey) -> Voter:
         """This controller as a voter with its directory ``key``."""

@@ -14,7 +14,7 @@ from backends.simulator.network import NetworkNode, controller
 from backends.simulator.quorum.metadata_disk import LISTENER, ControllerHost
 from recovery.membership.quorum import MembershipRules
 from recovery.membership.raft_votes import RaftLogEnd
-from recovery.membership.voters import Endpoint
+from recovery.membership.voters import VoterEndpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class QuorumContext:
     def rules(self) -> MembershipRules:
         return self.config.membership
 
-    def resolve(self, endpoints: Iterable[Endpoint]) -> NetworkNode | None:
+    def resolve(self, endpoints: Iterable[VoterEndpoint]) -> NetworkNode | None:
         """Whoever listens at the first endpoint of the controllers' listener; None where nobody does."""
         for endpoint in endpoints:
             if endpoint.listener == LISTENER:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from backends.base.answers import Quorum
 from backends.simulator.config import Config
 from backends.simulator.events import Emit
 from backends.simulator.history import History
@@ -44,7 +43,7 @@ from backends.simulator.quorum.raft_messages import (
 from backends.simulator.quorum.raft_replica import REQUESTS, RaftReplica
 from backends.simulator.rpc import Answer, RpcEndpoint
 from backends.simulator.topology import Topology, cluster_id
-from recovery.membership.quorum import RaftError, VoterChangeRefusal
+from recovery.membership.quorum import Quorum, RaftError, VoterChangeRefusal
 from recovery.membership.raft_votes import RaftLogEnd
 from recovery.membership.voters import ReplicaKey, VoterSet
 from recovery.model import Unknown, Why

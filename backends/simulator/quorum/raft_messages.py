@@ -7,14 +7,14 @@ from typing import NamedTuple
 from backends.simulator.quorum.log_records import LogRecord, Snapshot
 from recovery.membership.quorum import RaftError, VoterChangeRefusal
 from recovery.membership.raft_votes import RaftLogEnd, VoteRequest
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 
 
 class QuorumLeader(NamedTuple):
     """Who leads, and where it listens."""
 
     id: int
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[VoterEndpoint, ...]
 
 
 class RaftVote(NamedTuple):

@@ -15,7 +15,7 @@ from recovery.membership.preflight import (
 from recovery.membership.quorum import MembershipRules, Quorum
 from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHealth, committing, health
 from recovery.membership.quorum_without_leader import ADVICE, QuorumWithoutLeader, VoterHost
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.model import NO_LEADER
 from widgets.quorum import QuorumMember, QuorumPaneView, QuorumRole, VoterChangePreview
 
@@ -117,7 +117,7 @@ def _changes(found: QuorumHealth) -> Iterator[VoterChangePreview]:
 
 def _adding(quorum: Quorum, key: ReplicaKey) -> PreflightResult:
     """The preflight as far as it goes without contacting the node, which is done before anything is sent."""
-    itself = Endpoint(quorum.default_listener, "", 0)
+    itself = VoterEndpoint(quorum.default_listener, "", 0)
     answer = EndpointProbe(itself, NodeIdentity(quorum.cluster_id, key.id, (0, quorum.kraft_version)))
     return before_adding(quorum, Voter(key, (itself,)), [answer], MembershipRules(), LivenessLimits())
 

@@ -19,7 +19,7 @@ from recovery.membership.preflight import STATIC
 from recovery.membership.quorum import Quorum
 from recovery.membership.replica_lookup import NotChosen, voter_of
 from recovery.membership.voter_endpoints import endpoint_steps, has_endpoints, may_restart
-from recovery.membership.voters import Endpoint
+from recovery.membership.voters import VoterEndpoint
 from recovery.model import Unknown
 
 PATIENCE = 3600.0
@@ -57,7 +57,7 @@ def update_endpoint(run: Run, request: Request) -> int:
     return Status.DONE if there or request.dry_run else Status.PARTLY
 
 
-def _show(run: Run, quorum: Quorum, node: int, wanted: tuple[Endpoint, ...]) -> None:
+def _show(run: Run, quorum: Quorum, node: int, wanted: tuple[VoterEndpoint, ...]) -> None:
     if quorum.kraft_version >= 1 and quorum.default_listener not in {e.listener for e in wanted}:
         raise InputError(
             f"the controllers reach each other by {quorum.default_listener}:"
@@ -74,7 +74,7 @@ def _show(run: Run, quorum: Quorum, node: int, wanted: tuple[Endpoint, ...]) -> 
 
 
 async def _until(
-    run: Run, membership: Membership, node: int, wanted: tuple[Endpoint, ...], stop: StopRequest
+    run: Run, membership: Membership, node: int, wanted: tuple[VoterEndpoint, ...], stop: StopRequest
 ) -> bool:
     waited, said = Waited(membership), ""
     while waited.seconds < PATIENCE and not stop:
@@ -91,7 +91,7 @@ async def _until(
     return False
 
 
-async def _who(membership: Membership, node: int, wanted: tuple[Endpoint, ...]) -> str:
+async def _who(membership: Membership, node: int, wanted: tuple[VoterEndpoint, ...]) -> str:
     probe = await probe_endpoint(membership, wanted[0], node)
     if isinstance(probe.answer, Unknown):
         return f"{wanted[0]} does not answer yet ({probe.answer})"

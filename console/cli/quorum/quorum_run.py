@@ -11,7 +11,7 @@ from console.errors import InputError
 from console.quorum_backend import membership_of, with_quorum
 from console.signals import StopRequest
 from recovery.membership.directory_ids import directory_id
-from recovery.membership.voters import Endpoint
+from recovery.membership.voters import VoterEndpoint
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ def given_directory(text: str | None) -> str | None:
         raise InputError(f"--directory-id: {error}") from None
 
 
-def given_endpoints(texts: tuple[str, ...]) -> tuple[Endpoint, ...]:
+def given_endpoints(texts: tuple[str, ...]) -> tuple[VoterEndpoint, ...]:
     """``LISTENER://host:port``. Raises InputError."""
     from backends.live.client.addresses import parse_address  # noqa: PLC0415  # where one is given
 
@@ -53,5 +53,5 @@ def given_endpoints(texts: tuple[str, ...]) -> tuple[Endpoint, ...]:
             host, port = parse_address(address)
         except ValueError as error:
             raise InputError(f"--endpoint {text!r}: {error}") from None
-        found.append(Endpoint(listener, host, port))
+        found.append(VoterEndpoint(listener, host, port))
     return tuple(found)

@@ -20,13 +20,13 @@ from backends.base.answers import (
     LogDir,
     Outcome,
     Partitions,
-    Quorum,
     Reassignment,
     SurveyRequest,
     SurveyResult,
 )
 from backends.base.protocol import Progress, Recorder, Stop
 from recovery.loss import Witness
+from recovery.membership.quorum import Quorum
 from recovery.model import (
     Broker,
     EpochSpan,

@@ -10,21 +10,29 @@ from backends.base.answers import (
     Contact,
     LogDir,
     Partitions,
-    Quorum,
-    QuorumReplica,
 )
 from console.operations.overview import Overview, lagging_observers, not_asked, voters
 from console.output.overview_report import overview_document, overview_lines
+from recovery.membership.quorum import FetchProgress, Quorum, described
+from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why
 from tests.unit.recovery.surveys import NO_READ, SILENT, log, survey
 
 WELL = log((0, 0, 10))
 BROKERS = tuple(Broker(i, f"kafka-{i}", 9092, None, False) for i in (1, 2, 3))
-LED = QuorumReplica(100, "d100", 500, 90_000, 90_000)
 
 
-def quorum(*others: QuorumReplica, observers: tuple[QuorumReplica, ...] = (), leader: int = 100) -> Quorum:
-    return Quorum(leader, 7, 499, (LED, *others), observers, ())
+def fetched(number: int, end: int, last_fetch_ms: int, caught_up_ms: int) -> FetchProgress:
+    return FetchProgress(ReplicaKey(number, f"d{number}"), end, last_fetch_ms, caught_up_ms)
+
+
+LED = fetched(100, 500, 90_000, 90_000)
+
+
+def quorum(*others: FetchProgress, observers: tuple[FetchProgress, ...] = (), leader: int = 100) -> Quorum:
+    voters = VoterSet(tuple(Voter(held.key) for held in (LED, *others)))
+    progress = (LED, *others, *observers)
+    return described("cluster-a", voters, progress, leader_id=leader, leader_epoch=7, high_watermark=499)
 
 
 def dirs(broker: int, error: str | None = None) -> tuple[LogDir, ...]:
@@ -119,12 +127,12 @@ def test_a_partition_whose_leader_cannot_be_told_is_not_lost() -> None:
 
 
 def test_voters_and_observers_that_lag_are_shown_the_worst_first() -> None:
-    late = QuorumReplica(102, "d102", 100, 1_000, 60_000)
-    near = QuorumReplica(101, "d101", 498, 89_000, 89_900)
-    gone = QuorumReplica(3, None, 20, 1_000, 10_000)
-    told = quorum(near, late, observers=(gone, near._replace(id=1)))
-    assert [voter.replica.id for voter in voters(told)] == [102, 101, 100]
-    assert [(observer.replica.id, observer.lag) for observer in lagging_observers(told)] == [(3, 480)]
+    late = fetched(102, 100, 1_000, 60_000)
+    near = fetched(101, 498, 89_000, 89_900)
+    gone = fetched(3, 20, 1_000, 10_000)
+    told = quorum(near, late, observers=(gone, near._replace(key=ReplicaKey(1, "d1"))))
+    assert [voter.replica.key.id for voter in voters(told)] == [102, 101, 100]
+    assert [(observer.replica.key.id, observer.lag) for observer in lagging_observers(told)] == [(3, 480)]
     seen = text(view(ONLINE, told_quorum=told))
     head = (
         "led by 100 (epoch 7), stands 0 more failures: 2 of 3 voters up, majority 2; 1 voter does not fetch;"
@@ -134,19 +142,19 @@ def test_voters_and_observers_that_lag_are_shown_the_worst_first() -> None:
 
 
 def test_voters_in_good_order_are_said_to_be_and_what_the_set_stands() -> None:
-    near = (LED._replace(id=101, directory_id="d101"), LED._replace(id=102, directory_id="d102"))
+    near = (fetched(101, 500, 90_000, 90_000), fetched(102, 500, 90_000, 90_000))
     seen = text(view(ONLINE, told_quorum=quorum(*near)))
     assert "stands 1 more failure: 3 of 3 voters up, majority 2; 0 observers: 0 behind" in seen
     assert "fetch" not in seen
 
 
 def test_a_voter_that_fetches_and_is_late_is_behind_and_a_quorum_that_cannot_commit_is_called_so() -> None:
-    late = QuorumReplica(101, "d101", 490, 89_900, 60_000)
-    gone = QuorumReplica(102, "d102", 100, 1_000, 1_000)
+    late = fetched(101, 490, 89_900, 60_000)
+    gone = fetched(102, 100, 1_000, 1_000)
     assert "2 of 2 voters up, majority 2; 1 voter is behind; 0 obs" in text(
         view(ONLINE, told_quorum=quorum(late))
     )
-    both = view(ONLINE, told_quorum=quorum(gone, gone._replace(id=103, directory_id="d103")))
+    both = view(ONLINE, told_quorum=quorum(gone, gone._replace(key=ReplicaKey(103, "d103"))))
     assert (
         "CANNOT COMMIT: 1 of 3 voters up, majority 2; down: 102 (d102), 103 (d103); 2 voters do not"
         in text(both)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from recovery.membership.quorum import FetchProgress, Quorum
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 
 NOW = 10_000_000
 END = 500
@@ -18,7 +18,7 @@ def key(node: int, directory: str = "") -> ReplicaKey:
 
 
 def voter(node: int, directory: str = "", versions: tuple[int, int] = (0, 1)) -> Voter:
-    return Voter(key(node, directory), (Endpoint("CONTROLLER", f"host{node}", 9093),), versions)
+    return Voter(key(node, directory), (VoterEndpoint("CONTROLLER", f"host{node}", 9093),), versions)
 
 
 def voters(*nodes: int) -> VoterSet:

@@ -21,7 +21,7 @@ from recovery.membership.preflight import (
 )
 from recovery.membership.quorum import FetchProgress, MembershipRules, Quorum, TimeoutCause
 from recovery.membership.voter_changes import AddVoter, RemoveVoter
-from recovery.membership.voters import Endpoint, Voter
+from recovery.membership.voters import Voter, VoterEndpoint
 from recovery.model import Unknown, Why
 from tests.unit.membership.quorums import CLUSTER, END, NOW, key, progress, quorum, voter, voters
 
@@ -132,7 +132,7 @@ def test_an_endpoint_that_is_not_the_new_voter_is_never_written_down(
 
 
 def test_every_endpoint_must_have_been_asked() -> None:
-    second = Endpoint("EXTERNAL", "public", 9094)
+    second = VoterEndpoint("EXTERNAL", "public", 9094)
     new = voter(4)._replace(endpoints=(*voter(4).endpoints, second))
     of = quorum(1, 2, 3, observers=(key(4),))
     one = [EndpointProbe(voter(4).endpoints[0], ITSELF)]

@@ -15,7 +15,7 @@ from console.operations.replacement_plan import Choice, plan_replacement
 from console.operations.replacement_steps import Course, Gone, go_through
 from console.operations.voter_change import Changed, Prepared, carry_out, prepare_remove
 from recovery.membership.replacement import ReplacementKind, ReplacementStep
-from recovery.membership.voters import Endpoint
+from recovery.membership.voters import VoterEndpoint
 from tests.unit.membership.leaderless import Clock, Leaderless
 from tests.unit.membership.rehearsing import HEADER, Never, Notes, Operator, cluster
 
@@ -61,7 +61,7 @@ def test_a_new_endpoint_is_waited_for_no_longer_than_it_may_take(monkeypatch: py
     clock = Clock()
     monkeypatch.setattr(endpoint_update, "Waited", partial(Waited, clock=clock))
     monkeypatch.setattr(endpoint_update, "PATIENCE", 20.0)
-    wanted = (Endpoint("CONTROLLER", "kafka-101.new", 9093),)
+    wanted = (VoterEndpoint("CONTROLLER", "kafka-101.new", 9093),)
 
     class Quiet:
         class screen:  # the run's

@@ -6,11 +6,11 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from backends.base.answers import Quorum, QuorumReplica
 from backends.simulator.network import controller
 from backends.simulator.operator_messages import DescribeQuorum
 from backends.simulator.served.entities import Values
 from backends.simulator.served.served_call import NodeSilent, ServedCall
+from recovery.membership.quorum import NEVER, FetchProgress, Quorum
 
 TOPIC = "__cluster_metadata"
 
@@ -42,16 +42,16 @@ def _described(call: ServedCall, quorum: Quorum) -> Values:
     row = {
         "error_code": ErrorCode.none,
         "partition_index": 0,
-        "leader_id": quorum.leader,
+        "leader_id": quorum.leader.id,
         "leader_epoch": quorum.leader_epoch,
-        "high_watermark": quorum.high_watermark,
-        "current_voters": [_replica(call, voter) for voter in quorum.voters],
-        "observers": [_replica(call, observer) for observer in quorum.observers],
+        "high_watermark": NEVER if quorum.high_watermark is None else quorum.high_watermark,
+        "current_voters": [_replica(call, voter) for voter in quorum.voter_progress],
+        "observers": [_replica(call, observer) for observer in quorum.observer_progress],
     }
     nodes = [
-        {"node_id": voter.id, "listeners": (_listener(call, voter.id),)}
-        for voter in quorum.voters
-        if controller(voter.id) in call.cluster.ports
+        {"node_id": key.id, "listeners": (_listener(call, key.id),)}
+        for key in quorum.voters.keys
+        if controller(key.id) in call.cluster.ports
     ]
     topics = ({"topic_name": TOPIC, "partitions": (row,)},)
     return {"error_code": ErrorCode.none, "topics": topics, "nodes": nodes}
@@ -61,11 +61,11 @@ def _listener(call: ServedCall, voter: int) -> Values:
     return {"name": "CONTROLLER", "host": "127.0.0.1", "port": call.cluster.ports[controller(voter)]}
 
 
-def _replica(call: ServedCall, replica: QuorumReplica) -> dict[str, Any]:
+def _replica(call: ServedCall, held: FetchProgress) -> dict[str, Any]:
     return {
-        "replica_id": replica.id,
-        "replica_directory_id": replica.directory_id,
-        "log_end_offset": replica.log_end_offset,
-        "last_fetch_timestamp": call.cluster.seen_ms(replica.last_fetch_ms),
-        "last_caught_up_timestamp": call.cluster.seen_ms(replica.last_caught_up_ms),
+        "replica_id": held.key.id,
+        "replica_directory_id": held.key.directory_id or None,
+        "log_end_offset": held.log_end_offset,
+        "last_fetch_timestamp": call.cluster.seen_ms(held.last_fetch_ms),
+        "last_caught_up_timestamp": call.cluster.seen_ms(held.last_caught_up_ms),
     }

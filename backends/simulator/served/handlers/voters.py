@@ -24,7 +24,7 @@ from backends.simulator.rpc import Answer
 from backends.simulator.served.entities import Values
 from backends.simulator.served.served_call import NodeSilent, ServedCall
 from recovery.membership.quorum import RaftError
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 
 PATIENCE = 30 * SECOND
 _NOBODY = {"leader_id": -1, "leader_epoch": -1, "host": "", "port": 0}
@@ -79,7 +79,7 @@ def _refused(call: ServedCall, operation: str) -> Values | None:
     return None
 
 
-def _endpoints(call: ServedCall, listeners: Iterable[Any]) -> tuple[Endpoint, ...]:
+def _endpoints(call: ServedCall, listeners: Iterable[Any]) -> tuple[VoterEndpoint, ...]:
     """Where the simulated controllers listen, for the addresses at which they are served."""
     hosts = call.cluster.world.quorum.shared.hosts
     by_port = {call.cluster.ports[node]: node.id for node in call.cluster.nodes(NodeRole.CONTROLLER)}
@@ -87,9 +87,9 @@ def _endpoints(call: ServedCall, listeners: Iterable[Any]) -> tuple[Endpoint, ..
     for listener in listeners:
         known = hosts.get(by_port.get(listener.port, -1))
         if known is None or listener.host not in ("127.0.0.1", "localhost"):
-            found.append(Endpoint(listener.name, listener.host, listener.port))
+            found.append(VoterEndpoint(listener.name, listener.host, listener.port))
         else:
-            found.append(Endpoint(listener.name, known.host, known.port))
+            found.append(VoterEndpoint(listener.name, known.host, known.port))
     return tuple(found)
 
 

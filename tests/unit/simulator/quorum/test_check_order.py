@@ -9,7 +9,7 @@ from typing import Any
 
 from recovery.membership.quorum import MembershipRules, Quorum, VoterChangeRefusal
 from recovery.membership.voter_changes import RemoveVoter, UpdateVoter, remove_voter, update_voter
-from recovery.membership.voters import Endpoint, ReplicaKey, VoterSet
+from recovery.membership.voters import ReplicaKey, VoterEndpoint, VoterSet
 from tests.unit.membership.quorums import CLUSTER, END, key, quorum, voter
 
 BUSY: dict[str, Any] = {
@@ -55,7 +55,7 @@ def test_the_checks_of_an_update() -> None:
     """Before kraft.version 1 nothing is written, so that a set that is not committed is in nobody's way."""
     rules = MembershipRules(update_at_version_0=False)
     state, leads = dict(BUSY), False
-    elsewhere = (Endpoint("REPLICATION", "host3", 9093),)
+    elsewhere = (VoterEndpoint("REPLICATION", "host3", 9093),)
     wrong = voter(3)._replace(key=ReplicaKey(3), endpoints=elsewhere, kraft_versions=(2, 1))
     request = UpdateVoter(wrong, 6, "another")
     puts_right: tuple[tuple[str, UpdateVoter], ...] = (

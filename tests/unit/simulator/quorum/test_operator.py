@@ -191,9 +191,9 @@ async def test_describe_quorum_shows_the_dead_voter_behind_and_the_newcomer_caug
     backend, _ = await opened("controller-node-failure")
     shown = await backend.quorum()
     assert not isinstance(shown, Unknown)
-    ends = {row.id: row.log_end_offset for row in (*shown.voters, *shown.observers)}
+    ends = {held.key.id: held.log_end_offset for held in shown.progress}
     assert ends[100] - ends[102] > 50
     assert ends[100] - ends[103] <= 1
-    assert {row.id for row in shown.voters} == {100, 101, 102}
-    assert {endpoint.voter for endpoint in shown.endpoints} == {100, 101, 102}
+    assert {key.id for key in shown.voters.keys} == {100, 101, 102}
+    assert {voter.key.id for voter in shown.voters.voters if voter.endpoints} == {100, 101, 102}
     await backend.close()

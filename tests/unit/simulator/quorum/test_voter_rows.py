@@ -18,7 +18,7 @@ from backends.simulator.quorum.raft_messages import (
 )
 from backends.simulator.world import World
 from recovery.membership.quorum import MembershipRules, TimeoutCause
-from recovery.membership.voters import Endpoint, ReplicaKey, Voter
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from tests.unit.simulator.quorum.quorums import ask, cut, error, key, leads, quorum, send, until, voters
 
 VECTORS = Path(__file__).parents[3] / "vectors" / "kafka-controller.json"
@@ -198,7 +198,7 @@ def stranger(world: World, number: int) -> Voter:
 
 
 def elsewhere(of: Voter) -> Voter:
-    return of._replace(endpoints=(Endpoint("REPLICATION", "controller-103.simulated", 9093),))
+    return of._replace(endpoints=(VoterEndpoint("REPLICATION", "controller-103.simulated", 9093),))
 
 
 def adds(world: World) -> AddRaftVoter:
