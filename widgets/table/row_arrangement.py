@@ -49,6 +49,11 @@ class TableQuery(Generic[Row]):
     marks: frozenset[Hashable] = frozenset()
     cursor: Hashable | None = None
 
+    @property
+    def sort_id(self) -> str | None:
+        """The column that sorts; None: the order in which the rows came."""
+        return None if self.sort is None else self.sort.id
+
 
 @dataclass(frozen=True, slots=True)
 class Arrangement(Generic[Row]):

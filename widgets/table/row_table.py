@@ -1,30 +1,43 @@
-"""The table widget (style.md: selection by identity, nothing animated, only what is seen is drawn)."""
+"""The table widget: rows of any number, of which only the visible lines are drawn. Nothing is animated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar, Generic, TypeAlias
 
-from textual import events
+from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.worker import Worker
 
 from widgets.navigation_keys import navigation_bindings
-from widgets.table import table_lines, table_messages
-from widgets.table.arranging import Arranging
-from widgets.table.column_layout import Layout, lay_out
-from widgets.table.row_cursor import between, cursor_at, keys_of
+from widgets.table import table_messages
+from widgets.table.row_arrangement import Arrangement, TableQuery, arrange, keys_in_slices
+from widgets.table.row_filter import RowFilter
+from widgets.table.sliced_jobs import Job, SlicedJobs
 from widgets.table.table_column import Grouping, Row, TableColumn
 from widgets.table.table_export import Export, exported
+from widgets.table.table_messages import RowCounts
+from widgets.table.table_painter import TablePainter
+from widgets.table.table_state import TableState, rearranged
 from widgets.text import Line, Piece, Tone
 from widgets.text_lines import strip_of
 from widgets.theme import cursor as cursor_style
 from widgets.theme import looks
 
+AT_ONCE = 2_000
+"""Up to so many rows are arranged within the call; more of them in slices, between other events."""
 
-class RowTable(Arranging[Row], Generic[Row], can_focus=True):
-    """Rows of any number under a fixed heading. The cursor and the marks are kept by key."""
+
+class RowTable(ScrollView, Generic[Row], can_focus=True):
+    """Rows under a fixed heading; cursor and marks are kept by key.
+
+    Until new rows, or a new order, are arranged, the former lines stay, whole. A later request replaces an earlier
+    one that is not finished.
+    """
 
     DEFAULT_CSS = """
     RowTable { height: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
@@ -42,7 +55,6 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
     MarksChanged: TypeAlias = table_messages.MarksChanged
     MarksGone: TypeAlias = table_messages.MarksGone
     Counted: TypeAlias = table_messages.Counted
-    SortChanged: TypeAlias = table_messages.SortChanged
     Narrowed: TypeAlias = table_messages.Narrowed
 
     def __init__(
@@ -56,213 +68,366 @@ class RowTable(Arranging[Row], Generic[Row], can_focus=True):
         empty: str = "nothing here",
         id: str | None = None,
     ) -> None:
-        super().__init__(columns, key, groupings, search, id)
+        super().__init__(id=id)
+        self.columns = tuple(columns)
+        self.groupings = tuple(groupings)
         self.noun = noun
         self.empty = empty
-        self._layout = Layout((), ())
-        self._laid_out_for = -1
+        self._rows: Sequence[Row] = ()
+        self._query: TableQuery[Row] = TableQuery(key, search or self._all_text)
+        self._state: TableState[Row] = TableState(Arrangement((), (), (), (), key))
+        self._jobs = SlicedJobs(self._start)
+        self._painter = TablePainter(self.columns, noun)
         self._painted: dict[int, tuple[Line, bool]] = {}
+        self._laid_out_for = -1
+        self._counts = RowCounts(0, 0, 0, 0)
+        self._cursor_reported: tuple[Hashable | None, Row | None] = (None, None)
+
+    def _all_text(self, row: Row) -> str:
+        return "\n".join(column.text(row) for column in self.columns)
+
+    def _start(self, name: str, job: Job) -> None:
+        _worker: Worker[None] = self.run_worker(job, group=name, exclusive=True)
+
+    # Rows, and how they are arranged
+
+    def update(self, rows: Sequence[Row]) -> None:
+        """Shows these rows from now on; they must not change. Returns at once."""
+        if rows is not self._rows:
+            self._rows = rows
+            self._arrange()
+
+    def redraw(self) -> None:
+        """Draws the lines that look different now, where cells depend on more than their row."""
+        if self.is_attached:
+            self._repaint()
+
+    @property
+    def settled(self) -> bool:
+        """Whether the lines are arranged as requested last."""
+        return self._jobs.finished
+
+    async def wait_settled(self) -> None:
+        """Returns when the lines are arranged as requested last."""
+        await self._jobs.wait_finished()
+
+    @property
+    def counts(self) -> RowCounts:
+        return self._counts
+
+    @property
+    def shown_rows(self) -> tuple[Row, ...]:
+        """The rows that the filter shows, in their order."""
+        return self._state.shown_rows
+
+    @property
+    def sort_state(self) -> tuple[str | None, bool]:
+        """The column that sorts, None for the order in which the rows came; and whether from high to low."""
+        return self._query.sort_id, self._query.reverse
+
+    @property
+    def filter(self) -> RowFilter | None:
+        return self._query.filter
+
+    @property
+    def grouping(self) -> str | None:
+        return None if self._query.grouping is None else self._query.grouping.id
+
+    def sort_by(self, column: str | None, reverse: bool = False) -> None:
+        """Sorts by that column; None: in the order in which the rows came. Raises KeyError for an unknown one."""
+        found = None if column is None else {c.id: c for c in self.columns}[column]
+        self._request(replace(self._query, sort=found, reverse=reverse and found is not None))
+
+    def filter_by(self, wanted: RowFilter | None) -> None:
+        """Shows the rows that pass. A filter that cannot be used (:meth:`RowFilter.problem`) changes nothing."""
+        if wanted is not None and not wanted.pattern:
+            wanted = None
+        if wanted != self._query.filter and (wanted is None or wanted.problem() is None):
+            self._request(replace(self._query, filter=wanted))
+
+    def group_by(self, grouping: str | None) -> None:
+        """Puts the rows under headings; None: without. Raises KeyError for an unknown grouping."""
+        found = None if grouping is None else {g.id: g for g in self.groupings}[grouping]
+        if found is not self._query.grouping:
+            self._request(replace(self._query, grouping=found, folded=frozenset()))
+
+    def toggle_group(self) -> None:
+        """Folds or unfolds the group that the cursor is in."""
+        group = self._state.cursor_group
+        if group is not None:
+            self._request(replace(self._query, folded=self._query.folded ^ {group.label}))
+
+    def fold_all(self, fold: bool) -> None:
+        """Folds every group, or none."""
+        groups = self._state.arrangement.groups if fold else ()
+        if self._query.grouping is not None:
+            self._request(replace(self._query, folded=frozenset(group.label for group in groups)))
+
+    def export(self, kind: Export | str) -> Iterator[str]:
+        """The rows shown as CSV or JSON, with all columns, in chunks. Later changes do not touch it."""
+        return exported(self._state.arrangement, self.columns, Export(kind))
+
+    def _request(self, query: TableQuery[Row]) -> None:
+        self._query = query
+        self._arrange()
+
+    def _arrange(self) -> None:
+        if self.is_attached:
+            state = self._state
+            cursor = state.cursor_key if self._rows is not state.arrangement.rows else None
+            query = replace(self._query, marks=state.marks, cursor=cursor)
+            few = len(self._rows) <= AT_ONCE
+            self._jobs.run("arrange", arrange(self._rows, query), self._put, at_once=few)
+
+    def _put(self, arrangement: Arrangement[Row]) -> None:
+        """Takes the place of the former lines; what was at the cursor, or at the top, stays where it was."""
+        before, top = self._state, self.scroll_offset.y
+        changed = rearranged(before, arrangement)
+        self._state = changed.state
+        self._painter.highlight(self._query)
+        self._fit_scroll_range()
+        if arrangement.rows is not before.arrangement.rows:
+            self._painter.forget_widths()
+        if changed.marks_gone:
+            self.post_message(self.MarksGone(self, changed.marks_gone))
+            self.post_message(self.MarksChanged(self, self.marks))
+        if changed.cursor_gone:
+            self.post_message(self.RowGone(self, before.cursor.key, self._state.cursor.key))
+        self._report_counts()
+        self._keep_place(before, top)
+        self._repaint()
+        self._report_cursor()
+
+    # Cursor and marks
+
+    @property
+    def cursor_key(self) -> Hashable | None:
+        """The key of the row under the cursor; None on a heading and in an empty table."""
+        return self._state.cursor_key
+
+    @property
+    def cursor_row(self) -> Row | None:
+        """The row under the cursor; None on a heading and in an empty table."""
+        return self._state.cursor_row
+
+    @property
+    def marks(self) -> frozenset[Hashable]:
+        """The keys of the marked rows, including those that the filter hides."""
+        return self._state.marks
+
+    @property
+    def marked_rows(self) -> tuple[Row, ...]:
+        """The marked rows in the order in which they came, including those that the filter hides."""
+        return self._state.marked_rows
+
+    def move_to(self, key: Hashable) -> bool:
+        """Puts the cursor on the row of that key; False where it is not shown."""
+        number = self._state.arrangement.find(key)
+        if number is not None:
+            self._move_cursor(number)
+        return number is not None
+
+    def toggle_mark(self) -> None:
+        """Marks the row under the cursor, or no longer; on a heading, all its rows."""
+        self._change_marks(self._state.mark_toggled())
+
+    def mark_range(self) -> None:
+        """Marks every row from the one that was marked last to the cursor."""
+        self._change_marks(self._state.range_marked())
+
+    def mark_all_shown(self) -> None:
+        """Marks every row that the filter shows, in folded groups too."""
+        arrangement = self._state.arrangement
+        few = len(arrangement.shown) <= AT_ONCE
+        self._jobs.run("mark", keys_in_slices(arrangement, arrangement.shown), self._add_marks, at_once=few)
+
+    def clear_marks(self) -> None:
+        self._change_marks(self._state.unmarked())
+
+    def _add_marks(self, keys: frozenset[Hashable]) -> None:
+        self._change_marks(self._state.with_marks(self.marks | keys))
+
+    def _change_marks(self, state: TableState[Row]) -> None:
+        before, self._state = self._state, state
+        if state.marks != before.marks:
+            self.post_message(self.MarksChanged(self, state.marks))
+            self._report_counts()
+            self._repaint()
+
+    def _move_cursor(self, number: int) -> None:
+        self._state = self._state.with_cursor(number)
+        self._scroll_to_cursor()
+        self._repaint()
+        self._report_cursor()
+
+    def _report_cursor(self) -> None:
+        stands_on = (self.cursor_key, self.cursor_row)
+        if stands_on != self._cursor_reported:
+            self._cursor_reported = stands_on
+            self.post_message(self.CursorMoved(self, *stands_on))
+
+    def _report_counts(self) -> None:
+        counts = self._state.counts(len(self._rows))
+        if counts != self._counts:
+            self._counts = counts
+            self.post_message(self.Counted(self, counts))
 
     # What is drawn
 
+    @property
+    def without_room(self) -> int:
+        """How many columns are not drawn; the heading says it too."""
+        return len(self._painter.layout.dropped)
+
+    @property
+    def left_out(self) -> tuple[tuple[str, str], ...]:
+        """Title and text of the cells without room, of the row under the cursor; without empty texts."""
+        row = self.cursor_row
+        if row is None:
+            return ()
+        cells = ((c.title, c.text(row)) for c in self._painter.layout.dropped if not c.told)
+        return tuple((title, text) for title, text in cells if text)
+
     def render_line(self, y: int) -> Strip:
-        if self._laid_out_for != self._wide:
+        if self._laid_out_for != self._columns_wide:
             self.call_later(self._lay_out)  # a scroll bar came or went
-        line, under_cursor = self._painted[y] = self._drawn(y)
-        strip = strip_of(line, looks(self), self._wide)
+        line, under_cursor = self._painted[y] = self._line_at(y)
+        strip = strip_of(line, looks(self), self._columns_wide)
         if under_cursor:
             strip = strip.apply_style(cursor_style(self.app.theme, focused=self.has_focus))
         return strip.apply_style(self.rich_style)
 
     @property
-    def _wide(self) -> int:
-        """The columns there are beside the scroll bar."""
+    def _columns_wide(self) -> int:
+        """The screen columns beside the scroll bar."""
         return self.scrollable_content_region.width
 
-    def _drawn(self, y: int) -> tuple[Line, bool]:
+    def _line_at(self, y: int) -> tuple[Line, bool]:
         """The line at screen line ``y``, and whether the cursor is on it."""
         if y == 0:
-            sort, reverse = self.sort_state
-            return table_lines.header(self._layout, self._wide, sort, reverse=reverse), False
-        arranged, number = self._arranged, y - 1 + self.scroll_offset.y
-        if not arranged.lines and y == 1:
-            return (Piece(f"   {self._nothing()}", Tone.DIM),), False
-        if number >= len(arranged.lines):
+            return self._painter.header(self._query, self._columns_wide), False
+        state, number = self._state, y - 1 + self.scroll_offset.y
+        if not state.arrangement.lines and y == 1:
+            return (Piece(f"   {self._why_empty()}", Tone.DIM),), False
+        if number >= len(state.arrangement.lines):
             return (), False
-        here = number == self._cursor.number
-        group = arranged.group(number)
-        if group is not None:
-            marked = self._marked_in(group)
-            return table_lines.group_line(
-                group, self.noun, marked, table_lines.Signs(here, marked=False)
-            ), here
-        row = arranged.row(number)
-        signs = table_lines.Signs(here, arranged.identity(number) in self._marks)
-        return table_lines.row_line(row, self._layout, signs, self._finder), here
+        return self._painter.line(number, state), number == state.cursor.number
 
-    def _nothing(self) -> str:
-        hidden = len(self._rows)
-        wanted = self._wanted.filter
-        return self.empty if not hidden else f"no {self.noun} for {wanted}; the filter hides all {hidden:,}"
+    def _why_empty(self) -> str:
+        rows = len(self._rows)
+        return f"no {self.noun} for {self.filter}; the filter hides all {rows:,}" if rows else self.empty
 
     def _lay_out(self) -> None:
-        """Widths by what is seen, so that no number is cut; a change draws everything anew."""
-        self._laid_out_for = self._wide
-        height = max(self.size.height - 1, 0)
-        rows = table_lines.visible_rows(self._arranged, self.scroll_offset.y, height)
-        for column, need in table_lines.needed(self.columns, rows).items():
-            self._needs[column] = max(self._needs.get(column, 0), need)
-        layout = lay_out(self.columns, self._needs, self._wide, table_lines.GUTTER)
-        if layout != self._layout:
-            if layout.dropped != self._layout.dropped:
+        """Widths by what is seen; a change of the layout draws everything anew."""
+        self._laid_out_for = self._columns_wide
+        before, height = self._painter.layout, max(self.size.height - 1, 0)
+        self._painter.lay_out(self._state.arrangement, self.scroll_offset.y, height, self._columns_wide)
+        now = self._painter.layout
+        if now != before:
+            if now.dropped != before.dropped:
                 self.post_message(self.Narrowed(self))
-            self._layout = layout
             self.refresh()
 
     def _repaint(self) -> None:
         """Draws the lines that look different from what is on the screen, and no others."""
         self._lay_out()
         for y in range(self.size.height):
-            if self._painted.get(y) != self._drawn(y):
-                self.refresh(Region(0, y, self._wide, 1))
+            if self._painted.get(y) != self._line_at(y):
+                self.refresh(Region(0, y, self._columns_wide, 1))
 
-    def _resized(self) -> None:
-        self.virtual_size = Size(self.size.width, len(self._arranged.lines) + 1)
+    # Scrolling
+
+    def _fit_scroll_range(self) -> None:
+        self.virtual_size = Size(self.size.width, len(self._state.arrangement.lines) + 1)
+
+    def _keep_place(self, before: TableState[Row], top: int) -> None:
+        """The cursor's line stays where it was on the screen. If it had been scrolled out of sight, new rows keep
+        the topmost line, and a new order shows the cursor.
+        """
+        at = before.cursor.number
+        if top <= at < top + max(self.size.height - 1, 1):
+            self._scroll_top(self._state.cursor.number - (at - top))
+        elif before.arrangement.lines and before.arrangement.rows is not self._state.arrangement.rows:
+            self._scroll_top(before.line_in(top, self._state.arrangement))
+            return
+        self._scroll_to_cursor()
+
+    def _scroll_to_cursor(self) -> None:
+        """Scrolls just as far as the cursor's line needs."""
+        body = max(self.size.height - 1, 1)
+        top, number = self.scroll_offset.y, self._state.cursor.number
+        if number < top:
+            self._scroll_top(number)
+        elif number >= top + body:
+            self._scroll_top(number - body + 1)
+
+    def _scroll_top(self, top: int) -> None:
+        """Shows the lines from ``top`` on, at once; by force, since the scroll bar may not be there yet."""
+        self.scroll_to(y=max(top, 0), animate=False, force=True)
+
+    # Events
 
     def on_mount(self) -> None:
-        self.watch(self.app, "theme", self._theme_changed, init=False)
-        self._rearrange()
+        self.watch(self.app, "theme", self._redraw_all, init=False)
+        self._arrange()
 
     def on_resize(self) -> None:
-        self._resized()
-        self._show_cursor()
+        self._fit_scroll_range()
+        self._scroll_to_cursor()
         self._lay_out()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
         self._lay_out()
 
-    # Moving
-
-    def move_to(self, key: Hashable) -> bool:
-        """Puts the cursor on the row of that key; False where it is not shown."""
-        number = self._arranged.find(key)
-        if number is not None:
-            self._go(number)
-        return number is not None
-
-    def _go(self, number: int) -> None:
-        self._cursor = cursor_at(self._arranged, number)
-        self._show_cursor()
-        self._repaint()
-        self._tell_cursor()
-
-    def _show_cursor(self) -> None:
-        """Scrolls just as far as the cursor's line needs."""
-        body = max(self.size.height - 1, 1)
-        top, number = self.scroll_offset.y, self._cursor.number
-        if number < top:
-            self._scroll(number)
-        elif number >= top + body:
-            self._scroll(number - body + 1)
-
-    def action_cursor(self, step: int) -> None:
-        self._go(self._cursor.number + step)
-
-    def action_page(self, step: int) -> None:
-        self._go(self._cursor.number + step * max(self.size.height - 2, 1))
-
-    def action_first(self) -> None:
-        self._go(0)
-
-    def action_last(self) -> None:
-        self._go(len(self._arranged.lines) - 1)
-
-    def action_activate(self) -> None:
-        """Tells that the row was opened; a heading folds or unfolds."""
-        if self._cursor.key is None:
-            return
-        row = self.cursor_row
-        if row is None:
-            self.toggle_group()
-        else:
-            self.post_message(self.Activated(self, self._cursor.key, row))
-
-    def action_fold(self, fold: bool) -> None:
-        group = self._arranged.heading(self._cursor.number) if self._arranged.lines else None
-        if group is not None and group.folded != fold:
-            self.toggle_group()
-
-    # Marks
-
-    def action_mark(self) -> None:
-        self.toggle_mark()
-        self.action_cursor(1)
-
-    def toggle_mark(self) -> None:
-        """Marks the row under the cursor, or no longer; on a heading, all its rows."""
-        if self._cursor.key is None:
-            return
-        group = self._arranged.group(self._cursor.number)
-        keys = frozenset([self._cursor.key]) if group is None else keys_of(self._arranged, group.rows)
-        self._anchor = self._cursor.key
-        self.set_marks(self._marks - keys if keys <= self._marks else self._marks | keys)
-
-    def mark_range(self) -> None:
-        """Marks everything from the row that was marked last to the cursor."""
-        start = None if self._anchor is None else self._arranged.find(self._anchor, self._cursor.number)
-        if start is None:
-            self.toggle_mark()
-        else:
-            self.set_marks(self._marks | between(self._arranged, start, self._cursor.number))
-
-    def clear_marks(self) -> None:
-        self._anchor = None
-        self.set_marks(frozenset())
-
-    # The mouse
+    @on(events.Focus)
+    @on(events.Blur)
+    def _redraw_all(self) -> None:
+        self.refresh()
 
     def on_click(self, event: events.Click) -> None:
         if event.y == 0:
-            column = self._layout.column_at(event.x)
+            column = self._painter.layout.column_at(event.x)
             if column is not None:
                 now, reverse = self.sort_state
                 self.sort_by(column.id, not reverse if now == column.id else False)
             return
         number = event.y - 1 + self.scroll_offset.y
-        if number >= len(self._arranged.lines):
+        if number >= len(self._state.arrangement.lines):
             return
-        self._go(number)
-        if self._arranged.group(number) is not None:
+        self._move_cursor(number)
+        if self._state.arrangement.group(number) is not None:
             self.toggle_group()
         elif event.chain == 2:
             self.action_activate()
 
-    # For others
+    # Keys
 
-    def export(self, kind: Export | str) -> Iterator[str]:
-        """The rows shown as CSV or JSON, with all columns, in chunks. Later changes do not touch it."""
-        return exported(self._arranged, self.columns, Export(kind))
+    def action_cursor(self, step: int) -> None:
+        self._move_cursor(self._state.cursor.number + step)
 
-    @property
-    def without_room(self) -> int:
-        """How many columns are not drawn; the heading says it too."""
-        return len(self._layout.dropped)
+    def action_page(self, step: int) -> None:
+        self.action_cursor(step * max(self.size.height - 2, 1))
 
-    @property
-    def left_out(self) -> tuple[tuple[str, str], ...]:
-        """Title and text of what there is no room for, of the row under the cursor; empty texts are left out."""
-        row = self.cursor_row
-        if row is None:
-            return ()
-        told = ((c.title, c.text(row)) for c in self._layout.dropped if not c.told)
-        return tuple((title, text) for title, text in told if text)
+    def action_first(self) -> None:
+        self._move_cursor(0)
 
-    def _theme_changed(self) -> None:
-        self.refresh()
+    def action_last(self) -> None:
+        self._move_cursor(len(self._state.arrangement.lines) - 1)
 
-    def on_focus(self) -> None:
-        self.refresh()
+    def action_mark(self) -> None:
+        self.toggle_mark()
+        self.action_cursor(1)
 
-    def on_blur(self) -> None:
-        self.refresh()
+    def action_activate(self) -> None:
+        """Opens the row; a heading folds or unfolds."""
+        key, row = self._state.cursor.key, self.cursor_row
+        if row is not None and key is not None:
+            self.post_message(self.Activated(self, key, row))
+        elif key is not None:
+            self.toggle_group()
+
+    def action_fold(self, fold: bool) -> None:
+        group = self._state.cursor_group
+        if group is not None and group.folded != fold:
+            self.toggle_group()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from widgets.table.arranging import Arranging
+    from widgets.table.row_table import RowTable
 
 
 class RowCounts(NamedTuple):
@@ -23,19 +23,19 @@ class RowCounts(NamedTuple):
 class TableMessage(Message, namespace="row_table"):
     """Comes from ``table``."""
 
-    def __init__(self, table: Arranging[Any]) -> None:
+    def __init__(self, table: RowTable[Any]) -> None:
         super().__init__()
         self.table = table
 
     @property
-    def control(self) -> Arranging[Any]:
+    def control(self) -> RowTable[Any]:
         return self.table
 
 
 class CursorMoved(TableMessage, namespace="row_table"):
     """The cursor stands on another row, or its row has other values. None on a heading and in an empty table."""
 
-    def __init__(self, table: Arranging[Any], key: Hashable | None, row: Any) -> None:
+    def __init__(self, table: RowTable[Any], key: Hashable | None, row: Any) -> None:
         super().__init__(table)
         self.key = key
         self.row = row
@@ -44,7 +44,7 @@ class CursorMoved(TableMessage, namespace="row_table"):
 class Activated(TableMessage, namespace="row_table"):
     """Enter or a double click on a row."""
 
-    def __init__(self, table: Arranging[Any], key: Hashable, row: Any) -> None:
+    def __init__(self, table: RowTable[Any], key: Hashable, row: Any) -> None:
         super().__init__(table)
         self.key = key
         self.row = row
@@ -53,7 +53,7 @@ class Activated(TableMessage, namespace="row_table"):
 class RowGone(TableMessage, namespace="row_table"):
     """The row under the cursor is no longer there. The cursor is on ``now``; nothing else was done."""
 
-    def __init__(self, table: Arranging[Any], key: Hashable, now: Hashable | None) -> None:
+    def __init__(self, table: RowTable[Any], key: Hashable, now: Hashable | None) -> None:
         super().__init__(table)
         self.key = key
         self.now = now
@@ -62,7 +62,7 @@ class RowGone(TableMessage, namespace="row_table"):
 class MarksChanged(TableMessage, namespace="row_table"):
     """Other rows are marked."""
 
-    def __init__(self, table: Arranging[Any], marks: frozenset[Hashable]) -> None:
+    def __init__(self, table: RowTable[Any], marks: frozenset[Hashable]) -> None:
         super().__init__(table)
         self.marks = marks
 
@@ -70,7 +70,7 @@ class MarksChanged(TableMessage, namespace="row_table"):
 class MarksGone(TableMessage, namespace="row_table"):
     """Marked rows that are no longer there, and so are marked no longer."""
 
-    def __init__(self, table: Arranging[Any], keys: frozenset[Hashable]) -> None:
+    def __init__(self, table: RowTable[Any], keys: frozenset[Hashable]) -> None:
         super().__init__(table)
         self.keys = keys
 
@@ -78,18 +78,9 @@ class MarksGone(TableMessage, namespace="row_table"):
 class Counted(TableMessage, namespace="row_table"):
     """The numbers of rows changed."""
 
-    def __init__(self, table: Arranging[Any], counts: RowCounts) -> None:
+    def __init__(self, table: RowTable[Any], counts: RowCounts) -> None:
         super().__init__(table)
         self.counts = counts
-
-
-class SortChanged(TableMessage, namespace="row_table"):
-    """The table is sorted by another column; None: in the order that the rows came in."""
-
-    def __init__(self, table: Arranging[Any], column: str | None, reverse: bool) -> None:
-        super().__init__(table)
-        self.column = column
-        self.reverse = reverse
 
 
 class Narrowed(TableMessage, namespace="row_table"):

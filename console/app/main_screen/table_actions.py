@@ -60,11 +60,16 @@ class TableActions:
         self._desk.query_one(FilterBar).open()
 
     def _sort(self) -> None:
-        self._table.sort_next(1)
+        """By the next column; after the last one, in the order in which the rows came."""
+        choices = [None, *(column.id for column in self._table.columns)]
+        now = choices.index(self._table.sort_state[0])
+        self._table.sort_by(choices[(now + 1) % len(choices)])
         self._say_order()
 
     def _reverse(self) -> None:
-        self._table.reverse_sort()
+        column, reverse = self._table.sort_state
+        if column is not None:
+            self._table.sort_by(column, not reverse)
         self._say_order()
 
     def _say_order(self) -> None:

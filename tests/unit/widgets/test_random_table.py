@@ -46,7 +46,7 @@ class Hands:
         return len(names)
 
     def _visible(self) -> set[Hashable]:
-        arranged = self.shown._arranged
+        arranged = self.shown._state.arrangement
         return {arranged.identity(n) for n in range(len(arranged.lines))}
 
     async def sort(self) -> object:

@@ -1,0 +1,125 @@
+"""What a table shows, where its cursor is and what is marked, as one value. Every change is a new value."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Generic, NamedTuple
+
+from widgets.table.row_arrangement import Arrangement, Group, GroupKey
+from widgets.table.row_cursor import Cursor, between, cursor_at, followed, keys_of
+from widgets.table.table_column import Row
+from widgets.table.table_messages import RowCounts
+
+NO_CURSOR = Cursor(0, None)
+
+
+@dataclass(frozen=True, slots=True)
+class TableState(Generic[Row]):
+    """``marks`` are the keys of the marked rows, including those that the filter hides. ``anchor`` is the key
+    that was marked last: a range starts there.
+    """
+
+    arrangement: Arrangement[Row]
+    cursor: Cursor = NO_CURSOR
+    marks: frozenset[Hashable] = frozenset()
+    anchor: Hashable | None = None
+
+    @property
+    def cursor_key(self) -> Hashable | None:
+        """The key of the row under the cursor; None on a heading and in an empty table."""
+        return None if isinstance(self.cursor.key, GroupKey) else self.cursor.key
+
+    @property
+    def cursor_row(self) -> Row | None:
+        """The row under the cursor; None on a heading and in an empty table."""
+        return self.arrangement.row(self.cursor.number) if self.arrangement.lines else None
+
+    @property
+    def cursor_group(self) -> Group | None:
+        """The group that the cursor is in; None without groups."""
+        return self.arrangement.heading(self.cursor.number) if self.arrangement.lines else None
+
+    @property
+    def shown_rows(self) -> tuple[Row, ...]:
+        """The rows that the filter shows, in their order."""
+        return tuple(self.arrangement.rows[n] for n in self.arrangement.shown)
+
+    @property
+    def marked_rows(self) -> tuple[Row, ...]:
+        """The marked rows in the order in which they came."""
+        key, marks = self.arrangement.key, self.marks
+        return tuple(row for row in self.arrangement.rows if key(row) in marks) if marks else ()
+
+    def counts(self, rows: int) -> RowCounts:
+        """The numbers of rows; ``rows`` is how many the table was given last."""
+        # Only a new arrangement hides marks: what is marked on the screen is shown.
+        hidden = len(self.arrangement.hidden & self.marks) if self.marks else 0
+        return RowCounts(rows, len(self.arrangement.shown), len(self.marks), hidden)
+
+    def with_cursor(self, number: int) -> TableState[Row]:
+        """The cursor on line ``number``, or on the last line before it."""
+        return replace(self, cursor=cursor_at(self.arrangement, number))
+
+    def with_marks(self, keys: frozenset[Hashable]) -> TableState[Row]:
+        """Exactly these keys are marked."""
+        return replace(self, marks=keys)
+
+    def unmarked(self) -> TableState[Row]:
+        return replace(self, marks=frozenset(), anchor=None)
+
+    def mark_toggled(self) -> TableState[Row]:
+        """The row under the cursor is marked, or no longer; on a heading, all rows of the group."""
+        if self.cursor.key is None:
+            return self
+        group = self.arrangement.group(self.cursor.number)
+        keys = frozenset([self.cursor.key]) if group is None else keys_of(self.arrangement, group.rows)
+        marks = self.marks - keys if keys <= self.marks else self.marks | keys
+        return replace(self, marks=marks, anchor=self.cursor.key)
+
+    def range_marked(self) -> TableState[Row]:
+        """Every row from the one that was marked last to the cursor is marked."""
+        start = None if self.anchor is None else self.arrangement.find(self.anchor, self.cursor.number)
+        if start is None:
+            return self.mark_toggled()
+        return self.with_marks(self.marks | between(self.arrangement, start, self.cursor.number))
+
+    def line_in(self, number: int, arrangement: Arrangement[Row]) -> int:
+        """Where line ``number`` stands in ``arrangement``, or its nearest neighbour that is left."""
+        seen = cursor_at(self.arrangement, number)
+        return followed(seen, self.arrangement, arrangement)[0].number
+
+
+class Rearranged(NamedTuple, Generic[Row]):
+    """A state after other lines took the place of the former ones. ``cursor_gone``: the cursor's row is no longer
+    among the rows. ``marks_gone`` are marked keys that are no longer among them, and so are marked no longer.
+    """
+
+    state: TableState[Row]
+    cursor_gone: bool
+    marks_gone: frozenset[Hashable]
+
+
+def rearranged(before: TableState[Row], arrangement: Arrangement[Row]) -> Rearranged[Row]:
+    """``before`` with these lines: cursor and marks stay on their rows, by key."""
+    cursor, found = followed(before.cursor, before.arrangement, arrangement)
+    state = replace(before, arrangement=arrangement, cursor=cursor)
+    if arrangement.rows is before.arrangement.rows:
+        return Rearranged(state, False, frozenset())
+    gone = _gone(before.marks, arrangement)
+    if gone:
+        state = state.with_marks(state.marks - gone)
+    key = before.cursor.key
+    return Rearranged(state, not found and key is not None and not _has_row(arrangement, key), gone)
+
+
+def _has_row(arrangement: Arrangement[Row], key: Hashable) -> bool:
+    """Whether a row that is on no line is only hidden, by the filter or in a folded group."""
+    return any(arrangement.key(row) == key for row in arrangement.rows)
+
+
+def _gone(marks: frozenset[Hashable], arrangement: Arrangement[Row]) -> frozenset[Hashable]:
+    """The marks without a row. Those that were set while the rows were arranged have not been looked for yet."""
+    late = marks - arrangement.looked_for
+    found = keys_of(arrangement, range(len(arrangement.rows))) if late else frozenset()
+    return marks - arrangement.marked - (late & found)
