@@ -137,3 +137,23 @@ class Loop:
         callback(*args)
         for hook in self.after_step:
             hook(callback)
+
+
+class TimerGroup:
+    """The timers of one process: none of them runs after ``cancel``."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+        self._timers: list[Timer] = []
+
+    def later(self, delay: int, callback: Callable[..., None], *args: Any) -> Timer:
+        """As :meth:`Loop.call_later`, until the group is cancelled."""
+        timer = self.loop.call_later(delay, callback, *args)
+        self._timers.append(timer)
+        if len(self._timers) > 256:
+            self._timers = [held for held in self._timers if held.pending]
+        return timer
+
+    def cancel(self) -> None:
+        for timer in self._timers:
+            timer.cancel()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from backends.base.answers import LogDir
 from backends.simulator.messages import Error
@@ -137,12 +136,3 @@ class ReassignmentsListed(NamedTuple):
 
 class DescribeQuorum(NamedTuple):
     """To a broker: forwarded to the active controller."""
-
-
-class Perform(NamedTuple):
-    """What a broker does when this arrives: ``act`` is called with its process and the way to answer.
-
-    For what comes over a real socket and has no message of its own among the simulator's.
-    """
-
-    act: Callable[[Any, Callable[[Any], None]], None]

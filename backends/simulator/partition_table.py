@@ -6,12 +6,15 @@ equal registrations are one object (:class:`Interner`).
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections import Counter
 from collections.abc import Hashable, ItemsView, Iterator, Mapping
+from functools import cache
 from itertools import chain
 from typing import Any, TypeVar
 
-from recovery.controller.cluster_image import SharingTable
+from recovery.controller.cluster_image import ClusterImage, SharingTable
 from recovery.controller.registration import Registration
 from recovery.model import TopicPartition
 
@@ -31,7 +34,7 @@ class Interner:
 class PartitionTable(SharingTable):
     """A frozen mapping. Partitions of a topic are numbered from 0 without gaps, as Kafka numbers them."""
 
-    __slots__ = ("_counted", "_deleted", "_keys", "_size", "_topics")
+    __slots__ = ("_counted", "_deleted", "_keys", "_names", "_size", "_topics")
 
     def __init__(
         self,
@@ -39,10 +42,12 @@ class PartitionTable(SharingTable):
         keys: Mapping[str, tuple[TopicPartition, ...]] | None = None,
         size: int = -1,
         deleted: Mapping[str, int] | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> None:
         self._topics = topics
         self._counted: tuple[tuple[Registration, int], ...] | None = None
         self._deleted = deleted or {}
+        self._names = names
         self._keys = keys if keys is not None else _keys_of(topics)
         self._size = size if size >= 0 else sum(map(len, topics.values()))
 
@@ -63,6 +68,12 @@ class PartitionTable(SharingTable):
     def generation(self, topic: str) -> int:
         """How often a topic of that name was deleted: a new one has another id."""
         return self._deleted.get(topic, 0)
+
+    def names_by_id(self) -> Mapping[str, str]:
+        """Every topic's name by its id; made when it is asked for first."""
+        if self._names is None:
+            self._names = {topic_id(name, self.generation(name)): name for name in self._topics}
+        return self._names
 
     def keys_of(self, topic: str) -> tuple[TopicPartition, ...]:
         """The topic's partitions in order; none where it does not exist."""
@@ -107,7 +118,7 @@ class PartitionTable(SharingTable):
         topics = dict(self._topics)
         for topic, row in rows.items():
             topics[topic] = tuple(row)
-        return PartitionTable(topics, self._keys, self._size, self._deleted)
+        return PartitionTable(topics, self._keys, self._size, self._deleted, self._names)
 
     def with_topic(self, topic: str, row: tuple[Registration, ...]) -> PartitionTable:
         """The table with one topic more."""
@@ -137,3 +148,29 @@ def _keys_of(topics: Mapping[str, tuple[Registration, ...]]) -> dict[str, tuple[
         topic: tuple(TopicPartition(topic, number) for number in range(len(row)))
         for topic, row in topics.items()
     }
+
+
+@cache
+def topic_id(topic: str, generation: int = 0) -> str:
+    """A topic id as Kafka prints it: 22 characters of URL-safe base64. A topic created again has another."""
+    again = f" {generation}" if generation else ""
+    digest = hashlib.sha256(f"topic {topic}{again}".encode()).digest()[:16]
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def id_of(image: ClusterImage, topic: str) -> str:
+    """The id of the topic that has that name now."""
+    table = image.partitions
+    return topic_id(topic, table.generation(topic) if isinstance(table, PartitionTable) else 0)
+
+
+def topics_of(image: ClusterImage) -> Mapping[str, tuple[Registration, ...]]:
+    """The partitions of every topic, in order; none while no metadata was read."""
+    table = image.partitions
+    return table.topics if isinstance(table, PartitionTable) else {}
+
+
+def topic_names(image: ClusterImage) -> Mapping[str, str]:
+    """Every topic's name by its id."""
+    table = image.partitions
+    return table.names_by_id() if isinstance(table, PartitionTable) else {}

@@ -94,8 +94,8 @@ class World:
 
     def _leader(self, tp: TopicPartition) -> int:
         """The leader in the newest metadata that a running broker has: what clients find."""
-        newest = max(self.brokers.values(), key=lambda process: process.offset, default=None)
-        partition = None if newest is None else newest.image.partitions.get(tp)
+        newest = max(self.brokers.values(), key=lambda process: process.state.offset, default=None)
+        partition = None if newest is None else newest.state.image.partitions.get(tp)
         return NO_LEADER if partition is None else partition.leader
 
     def nodes(self) -> list[NetworkNode]:

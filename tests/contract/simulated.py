@@ -99,7 +99,7 @@ class SimulatedStage:
         """Every broker that runs and hears controllers has the newest metadata."""
         newest = self.world.image
         return all(
-            process.image is newest
+            process.state.image is newest
             for number, process in self.world.brokers.items()
             if not newest.brokers[number].fenced
         )

@@ -42,9 +42,9 @@ async def asked(served: ServedCluster, feature: str, level: int, *, dry_run: boo
 async def test_a_static_quorum_becomes_a_dynamic_one_and_a_trial_changes_nothing() -> None:
     async with ServedCluster(STATIC, ServedClusterOptions(speed=5.0)) as served:
         assert (await asked(served, KRAFT_VERSION, 1, dry_run=True)).ended is ChangeEnd.DONE
-        assert finalised(served)[KRAFT_VERSION] == 0
+        assert finalised(served.world)[KRAFT_VERSION] == 0
         assert (await asked(served, KRAFT_VERSION, 1)).ended is ChangeEnd.DONE
-        assert finalised(served)[KRAFT_VERSION] == 1
+        assert finalised(served.world)[KRAFT_VERSION] == 1
         leader = served.world.quorum.leader
         assert leader is not None
         assert all(key.directory_id for key in leader.voters.keys)
@@ -53,7 +53,7 @@ async def test_a_static_quorum_becomes_a_dynamic_one_and_a_trial_changes_nothing
 async def test_the_elr_is_switched_on() -> None:
     async with ServedCluster(STATIC, ServedClusterOptions(speed=5.0)) as served:
         assert (await asked(served, ELR, 1)).ended is ChangeEnd.DONE
-        assert finalised(served)[ELR] == 1
+        assert finalised(served.world)[ELR] == 1
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,11 @@ async def test_a_level_that_cannot_be_is_refused_and_changes_nothing(
     feature: str, level: int, words: str
 ) -> None:
     async with ServedCluster(STATIC, ServedClusterOptions(speed=5.0)) as served:
-        before = finalised(served)
+        before = finalised(served.world)
         answer = await asked(served, feature, level)
         assert answer.ended is ChangeEnd.REFUSED
         assert words in str(answer)
-        assert finalised(served) == before
+        assert finalised(served.world) == before
 
 
 async def test_without_alter_on_the_cluster_it_is_refused() -> None:
@@ -81,4 +81,4 @@ async def test_without_alter_on_the_cluster_it_is_refused() -> None:
         served.world.context.denied.permissions = frozenset({"ALTER cluster"})
         with pytest.raises(NotAllowed):
             await asked(served, KRAFT_VERSION, 1)
-        assert finalised(served)[KRAFT_VERSION] == 0
+        assert finalised(served.world)[KRAFT_VERSION] == 0

@@ -105,7 +105,7 @@ async def test_a_broker_that_starts_listens_once_it_has_the_metadata() -> None:
         assert await met(served, broker(1)) == REFUSES
         served.clock.step(5)
         await until(served, broker(1), ANSWERS)
-        assert served.world.brokers[1].image.partitions
+        assert served.world.brokers[1].state.image.partitions
 
 
 async def test_a_machine_that_has_its_power_again_refuses_until_its_broker_serves() -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from backends.simulator.broker.broker_state import BrokerState
+from backends.simulator.broker.controller_channel import ControllerChannel
+from backends.simulator.config import Config
+from backends.simulator.loop import TimerGroup
 from backends.simulator.messages import AlterPartitions, AlterPartitionsReply
 from recovery.controller.alter_partition import AlterPartition
 from recovery.controller.controller_errors import ControllerRefusal
 from recovery.controller.registration import Registration
 from recovery.model import TopicPartition
-
-if TYPE_CHECKING:
-    from backends.simulator.broker.broker_process import BrokerProcess
 
 ALTER_PARTITION = "alter-partition"
 """The connection that these requests have for themselves."""
@@ -23,8 +24,18 @@ Answered = Callable[[TopicPartition, AlterPartition, ControllerRefusal | None, R
 class AlterPartitionManager:
     """Collects what leaders ask for and sends it; ``answered`` is called once for each partition."""
 
-    def __init__(self, process: BrokerProcess, answered: Answered) -> None:
-        self._process = process
+    def __init__(
+        self,
+        state: BrokerState,
+        config: Config,
+        timers: TimerGroup,
+        channel: ControllerChannel,
+        answered: Answered,
+    ) -> None:
+        self._state = state
+        self._config = config
+        self._timers = timers
+        self._channel = channel
         self._answered = answered
         self._unsent: dict[TopicPartition, AlterPartition] = {}
         self._in_flight: dict[TopicPartition, AlterPartition] | None = None
@@ -34,24 +45,24 @@ class AlterPartitionManager:
         if self._in_flight is None:
             # Whatever else this step asks for goes along.
             self._in_flight = {}
-            self._process.later(0, self._send)
+            self._timers.later(0, self._send)
 
     def _send(self) -> None:
         if not self._unsent:
             self._in_flight = None
             return
         self._in_flight, self._unsent = self._unsent, {}
-        body = AlterPartitions(self._process.id, self._process.epoch, tuple(self._in_flight.items()))
-        timeout = self._process.context.config.request_timeout
-        self._process.link.ask(body, timeout, self._replied, ALTER_PARTITION)
+        body = AlterPartitions(self._state.id, self._state.epoch, tuple(self._in_flight.items()))
+        timeout = self._config.request_timeout
+        self._channel.ask(body, timeout, self._replied, ALTER_PARTITION)
 
     def _replied(self, reply: Any) -> None:
         asked = self._in_flight or {}
-        backoff = self._process.context.config.alter_partition_backoff
+        backoff = self._config.alter_partition_backoff
         if not isinstance(reply, AlterPartitionsReply) or reply.refusal is not None:
             # Nobody answered, or our registration is not known (yet): the same is asked again.
             self._unsent = {**asked, **self._unsent}
-            self._process.later(backoff, self._send)
+            self._timers.later(backoff, self._send)
             return
         for tp, refusal, partition in reply.answers:
             self._answered(tp, asked[tp], refusal, partition)

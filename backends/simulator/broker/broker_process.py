@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from backends.simulator.broker.broker_access import BrokerAccess, Perform
+from backends.simulator.broker.broker_state import UNREGISTERED, BrokerState
 from backends.simulator.broker.controller_channel import ControllerChannel
 from backends.simulator.broker.disk import BrokerDisk
+from backends.simulator.broker.fetcher import FetcherContext
 from backends.simulator.broker.fetcher_manager import FetcherManager
 from backends.simulator.broker.log_storage import LogStorage
 from backends.simulator.broker.operator_requests import OperatorRequests
-from backends.simulator.broker.partition_leader import PartitionLeader
+from backends.simulator.broker.partition_leader import LeaderContext, PartitionLeader
 from backends.simulator.broker.replica_log import read
 from backends.simulator.context import Context
 from backends.simulator.events import BrokerStopped, RecordsRead
-from backends.simulator.loop import MILLISECOND, Timer
+from backends.simulator.loop import MILLISECOND, TimerGroup
 from backends.simulator.messages import (
     AssignDirectories,
     Consume,
@@ -31,14 +34,12 @@ from backends.simulator.messages import (
     Registered,
 )
 from backends.simulator.network import NetworkNode
-from backends.simulator.network import broker as node
 from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.controller_errors import ControllerError
 from recovery.controller.registration import LOST_DIRECTORY, Registration
 from recovery.model import TopicPartition
 
-UNREGISTERED = -1
 ASSIGNMENTS_WAIT = 100 * MILLISECOND
 """As shipped; a broker that starts is unfenced before it has told that a replica moved to another log dir."""
 HEARTBEAT = "heartbeat"
@@ -46,11 +47,10 @@ METADATA = "metadata"
 
 
 class BrokerProcess:
-    """Registers, fetches metadata, sends heartbeats, and does what the metadata says. ``stopped`` is told
-    when it ends by itself: (broker, whether cleanly).
+    """One run of a broker: it registers, reads the metadata, sends heartbeats, and does what the metadata says.
 
-    A process that is loaded ``running`` is handed its broker epoch and the metadata; one that starts begins with
-    an empty image and registers.
+    ``stopped`` is called when the process ends by itself: (broker, whether cleanly). A process of a cluster that is
+    loaded ``running`` gets its broker epoch and the metadata; any other starts without metadata and registers.
     """
 
     def __init__(
@@ -61,78 +61,80 @@ class BrokerProcess:
         stopped: Callable[[int, bool], None],
         running: tuple[int, ClusterImage] | None = None,
     ) -> None:
-        self.context = context
         self.id = broker
-        self.node = node(broker)
-        self.endpoint = RpcEndpoint(context.loop, context.network, self.node, self._handle)
-        self.link = ControllerChannel(context, self.endpoint)
-        self.epoch, self.image = running or (UNREGISTERED, ClusterImage({}, {}))
-        self.offset = 0 if running else -1
-        self.running = running is not None
-        self.shutting_down = False
+        self.state = state = BrokerState(broker, running)
+        self._context = context
+        self._config = config = context.config
+        self._timers = timers = TimerGroup(context.loop)
+        self.endpoint = endpoint = RpcEndpoint(context.loop, context.network, state.node, self._handle)
+        self._channel = channel = ControllerChannel(context.controllers, endpoint)
+        self._shutting_down = False
         self._stopped = stopped
-        self._timers: list[Timer] = []
         self._heartbeat_due = False
         self._assignments: dict[TopicPartition, str] = {}
         self._without_log: dict[TopicPartition, None] = {}
-        self.storage = LogStorage(self, disk, self._went_offline)
-        self.leader = PartitionLeader(self, warm=self.running)
-        self.follower = FetcherManager(self)
-        self.operator = OperatorRequests(self)
+        self.storage = storage = LogStorage(broker, disk, context.emit, self._note, self._went_offline)
+        shared = LeaderContext(config, context.emit, context.times)
+        self.leader = PartitionLeader(state, storage, timers, channel, shared, warm=state.running)
+        self._fetchers = FetcherManager(FetcherContext(state, storage, timers, endpoint, config, self._note))
+        self._operator = OperatorRequests(
+            state,
+            storage,
+            channel,
+            config=config,
+            denied=context.denied,
+            times=context.times,
+            topic_configs=context.topic_configs,
+        )
+        self.access = BrokerAccess(state, storage, self.leader, endpoint)
         self._previous_epoch = disk.clean_shutdown_epoch
         disk.clean_shutdown_epoch = None
-        if self.running:
+        if state.running:
             self._load()
         else:
-            context.history.add(self.node, "started")
-            if self.storage.online_ids:
+            self._note("started")
+            if storage.online_ids:
                 self._register()
             else:
                 self._went_offline()
 
+    def _note(self, what: str) -> None:
+        self._context.history.add(self.state.node, what)
+
     def _load(self) -> None:
-        self.follower.load()
-        interval = self.context.config.broker_heartbeat_interval
-        self.later(self.context.loop.random.randrange(interval), self._heartbeat)
+        self._fetchers.load()
+        interval = self._config.broker_heartbeat_interval
+        self._timers.later(self._context.loop.random.randrange(interval), self._heartbeat)
         self._serve()
 
     def _serve(self) -> None:
         """What goes on in the background for as long as the process lives."""
-        config = self.context.config
-        random = self.context.loop.random
-        self.later(random.randrange(config.flush_interval), self._flush)
-        self.later(random.randrange(config.high_watermark_checkpoint_interval), self._checkpoint)
+        config = self._config
+        random = self._context.loop.random
+        self._timers.later(random.randrange(config.flush_interval), self._flush)
+        self._timers.later(random.randrange(config.high_watermark_checkpoint_interval), self._checkpoint)
         self._fetch_metadata()
-
-    def later(self, delay: int, callback: Callable[..., None], *args: Any) -> Timer:
-        """As the loop's ``call_later``, but nothing runs once the process is gone."""
-        timer = self.context.loop.call_later(delay, callback, *args)
-        self._timers.append(timer)
-        if len(self._timers) > 256:
-            self._timers = [held for held in self._timers if held.pending]
-        return timer
 
     # The end.
 
     def stop(self, *, clean: bool = False, power_lost: bool = False) -> None:
         """The process is gone: after a controlled shutdown, by SIGKILL, or with the machine's power."""
-        for timer in self._timers:
-            timer.cancel()
+        self._timers.cancel()
         self.leader.close()
         self.endpoint.close()
         if clean:
-            self.storage.disk.shut_down(self.epoch)
+            self.storage.disk.shut_down(self.state.epoch)
             how = "shut down cleanly"
         else:
             lost = self.storage.disk.crash(power_lost=power_lost)
             how = f"lost power, and unflushed data of {len(lost)} partitions" if power_lost else "killed"
-        self.context.history.add(self.node, how)
-        self.context.emit(BrokerStopped(self.id, clean, power_lost))
+        self._note(how)
+        self._context.emit(BrokerStopped(self.id, clean, power_lost))
 
     def shut_down(self) -> None:
         """Begin a controlled shutdown: leaderships move first (KIP-631)."""
-        self.shutting_down = True
-        if self.epoch == UNREGISTERED:
+        self._shutting_down = True
+        if self.state.epoch == UNREGISTERED:
             self._stopped(self.id, True)
             return
         self._heartbeat_now()
@@ -140,11 +142,11 @@ class BrokerProcess:
     # Registration and heartbeats.
 
     def _register(self) -> None:
-        detects = self.context.config.clean_shutdown_detection
+        detects = self._config.clean_shutdown_detection
         previous = self._previous_epoch if detects and self._previous_epoch is not None else UNREGISTERED
         directories = self.storage.online_ids if self._tracks_dirs else ()
         body = RegisterBroker(self.id, previous, directories, self.endpoint.incarnation)
-        self.link.ask(body, self.context.config.request_timeout, self._registered)
+        self._channel.ask(body, self._config.request_timeout, self._registered)
 
     @property
     def _tracks_dirs(self) -> bool:
@@ -152,44 +154,44 @@ class BrokerProcess:
 
     def _registered(self, reply: Any) -> None:
         if not isinstance(reply, Registered):
-            self.later(self.context.config.controller_election_timeout // 2, self._register)
+            self._timers.later(self._config.controller_election_timeout // 2, self._register)
             return
-        self.epoch = reply.epoch
+        self.state.epoch = reply.epoch
         self._serve()
         self._heartbeat()
 
     def _heartbeat_now(self) -> None:
-        if self.epoch != UNREGISTERED and not self._heartbeat_due:
+        if self.state.epoch != UNREGISTERED and not self._heartbeat_due:
             self._heartbeat_due = True
-            self.later(0, self._heartbeat)
+            self._timers.later(0, self._heartbeat)
 
     def _heartbeat(self) -> None:
         self._heartbeat_due = True
-        registered = self.image.brokers.get(self.id)
+        registered = self.state.image.brokers.get(self.id)
         body = Heartbeat(
             self.id,
-            self.epoch,
-            registered is not None and registered.epoch == self.epoch,
-            self.shutting_down,
+            self.state.epoch,
+            registered is not None and registered.epoch == self.state.epoch,
+            self._shutting_down,
             self.storage.failed_ids,
         )
-        config = self.context.config
+        config = self._config
         timeout = min(config.broker_heartbeat_interval, config.request_timeout)
-        self.link.ask(body, timeout, self._heartbeat_answered, HEARTBEAT)
+        self._channel.ask(body, timeout, self._heartbeat_answered, HEARTBEAT)
 
     def _heartbeat_answered(self, reply: Any) -> None:
         self._heartbeat_due = False
-        wait = self.context.config.broker_heartbeat_interval
+        wait = self._config.broker_heartbeat_interval
         if isinstance(reply, HeartbeatReply):
             if reply.refusal is not None and reply.refusal.error is ControllerError.STALE_BROKER_EPOCH:
-                wait = self.context.config.broker_session_timeout
-            elif reply.may_shut_down and self.shutting_down:
+                wait = self._config.broker_session_timeout
+            elif reply.may_shut_down and self._shutting_down:
                 self._stopped(self.id, True)
                 return
-            elif reply.fenced or self.shutting_down:
-                wait = self.context.config.alter_partition_backoff
-            self.running = not reply.fenced or self.running
-        self.later(wait, self._next_heartbeat)
+            elif reply.fenced or self._shutting_down:
+                wait = self._config.alter_partition_backoff
+            self.state.running = not reply.fenced or self.state.running
+        self._timers.later(wait, self._next_heartbeat)
 
     def _next_heartbeat(self) -> None:
         if not self._heartbeat_due:
@@ -198,24 +200,26 @@ class BrokerProcess:
     # Metadata.
 
     def _fetch_metadata(self) -> None:
-        config = self.context.config
+        config = self._config
         timeout = config.metadata_fetch_wait_max + config.request_timeout
         directory = self.storage.disk.directories[0].id
-        self.link.ask(MetadataFetch(self.id, self.offset, directory), timeout, self._metadata, METADATA)
+        self._channel.ask(
+            MetadataFetch(self.id, self.state.offset, directory), timeout, self._metadata, METADATA
+        )
 
     def _metadata(self, reply: Any) -> None:
         if not isinstance(reply, MetadataBatch):
-            self.later(self.context.config.controller_election_timeout // 4, self._fetch_metadata)
+            self._timers.later(self._config.controller_election_timeout // 4, self._fetch_metadata)
             return
-        if reply.image is not None and reply.offset > self.offset:
+        if reply.image is not None and reply.offset > self.state.offset:
             self._apply(reply, reply.image)
-        self.offset = max(self.offset, reply.offset)
+        self.state.offset = max(self.state.offset, reply.offset)
         self._fetch_metadata()
 
     def _apply(self, batch: MetadataBatch, image: ClusterImage) -> None:
-        before, self.image = self.image, image
-        first = self.offset < 0
-        self.offset = batch.offset
+        before, self.state.image = self.state.image, image
+        first = self.state.offset < 0
+        self.state.offset = batch.offset
         if first or batch.touched is None:
             mine = self._everything()
         else:
@@ -233,29 +237,31 @@ class BrokerProcess:
         if before.min_isr != image.min_isr:
             self.leader.min_isr_changed(before)
         if image.brokers.get(self.id) is not None:
-            self.running = self.running or not image.brokers[self.id].fenced
+            self.state.running = self.state.running or not image.brokers[self.id].fenced
 
     def _everything(self) -> list[TopicPartition]:
         """Every partition that this broker hosts or is to host."""
-        mine = {tp: None for tp, partition in self.image.partitions.items() if self.id in partition.replicas}
+        mine = {
+            tp: None for tp, partition in self.state.image.partitions.items() if self.id in partition.replicas
+        }
         mine.update(dict.fromkeys(self.storage.disk.logs))
         return list(mine)
 
     def _partition(self, tp: TopicPartition, before: Registration | None, after: Registration | None) -> None:
         if after is None or self.id not in after.replicas:
             self.leader.drop(tp)
-            self.follower.changed(tp, before, after)
+            self._fetchers.changed(tp, before, after)
             self.storage.delete(tp)
             self._without_log.pop(tp, None)
             return
         if tp not in self.storage.disk.logs:
             if not self._create(tp, after):
                 self._without_log[tp] = None
-                self.follower.never(tp)
+                self._fetchers.never(tp)
                 return
             self._without_log.pop(tp, None)
         if self.storage.offline(tp):
-            self.follower.never(tp)
+            self._fetchers.never(tp)
             return
         if after.leader != self.id:
             self.leader.drop(tp)
@@ -263,7 +269,7 @@ class BrokerProcess:
             self.leader.stays(tp, before, after)
         else:
             self.leader.take(tp, after)
-        self.follower.changed(tp, before, after)
+        self._fetchers.changed(tp, before, after)
 
     def _create(self, tp: TopicPartition, partition: Registration) -> bool:
         named = partition.directory(self.id)
@@ -277,7 +283,7 @@ class BrokerProcess:
     def _assign(self, directories: Iterable[tuple[TopicPartition, str]]) -> None:
         """Tell the controller where replicas are, a moment later: others that come up meanwhile go along."""
         if not self._assignments:
-            self.later(ASSIGNMENTS_WAIT, self._send_assignments)
+            self._timers.later(ASSIGNMENTS_WAIT, self._send_assignments)
         self._assignments.update(directories)
 
     def _send_assignments(self) -> None:
@@ -287,21 +293,21 @@ class BrokerProcess:
             if reply is None:
                 self._assign((tp, placed) for tp, placed in directories if tp not in self._assignments)
 
-        body = AssignDirectories(self.id, self.epoch, directories)
-        self.link.ask(body, self.context.config.request_timeout, answered)
+        body = AssignDirectories(self.id, self.state.epoch, directories)
+        self._channel.ask(body, self._config.request_timeout, answered)
 
     # Disks.
 
     def _went_offline(self) -> None:
         """A log dir or a partition failed. The broker stops when no log dir is left."""
         if len(self.storage.failed) == len(self.storage.disk.directories):
-            self.context.history.add(self.node, "no log dir is left: the broker stops")
-            self.later(0, self._stopped, self.id, False)
+            self._note("no log dir is left: the broker stops")
+            self._timers.later(0, self._stopped, self.id, False)
             return
         for tp in list(self.storage.disk.logs):
             if self.storage.offline(tp):
                 self.leader.drop(tp)
-                self.follower.leave(tp)
+                self._fetchers.leave(tp)
         lost = tuple((tp, LOST_DIRECTORY) for tp in self.storage.failed_partitions)
         if lost:
             self._assign(lost)
@@ -309,15 +315,15 @@ class BrokerProcess:
 
     def _flush(self) -> None:
         self.storage.disk.flush()
-        self.later(self.context.config.flush_interval, self._flush)
+        self._timers.later(self._config.flush_interval, self._flush)
 
     def _checkpoint(self) -> None:
         self.storage.checkpoint()
-        self.later(self.context.config.high_watermark_checkpoint_interval, self._checkpoint)
+        self._timers.later(self._config.high_watermark_checkpoint_interval, self._checkpoint)
 
     # Requests.
 
-    def _handle(self, source: NetworkNode, body: Any, answer: Answer) -> None:
+    def _handle(self, _source: NetworkNode, body: Any, answer: Answer) -> None:
         if isinstance(body, Fetch):
             self.leader.sessions.fetch(body, answer)
         elif isinstance(body, Produce):
@@ -326,8 +332,10 @@ class BrokerProcess:
             self._consume(body, answer)
         elif isinstance(body, DeleteRecords):
             self.leader.delete_records(body, answer)
+        elif isinstance(body, Perform):
+            body.act(self.access, answer)
         else:
-            self.operator.handle(source, body, answer)
+            self._operator.handle(body, answer)
 
     def _consume(self, body: Consume, answer: Answer) -> None:
         lead = self.leader.leading(body.tp)
@@ -341,5 +349,5 @@ class BrokerProcess:
             return
         spans = read(log, begin, max(log.high_watermark - begin, 0))
         if spans and lead is not None:
-            self.context.emit(RecordsRead(body.tp, lead.epoch, spans))
+            self._context.emit(RecordsRead(body.tp, lead.epoch, spans))
         answer(ConsumeReply(None, log.high_watermark, spans))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from backends.simulator.context import Context
 from backends.simulator.messages import NotController
 from backends.simulator.network import controller
 from backends.simulator.rpc import RpcEndpoint
@@ -14,10 +13,10 @@ from backends.simulator.rpc import RpcEndpoint
 class ControllerChannel:
     """Remembers who led last; goes to the next controller where one is silent or knows no better."""
 
-    def __init__(self, context: Context, endpoint: RpcEndpoint) -> None:
-        self._context = context
+    def __init__(self, controllers: tuple[int, ...], endpoint: RpcEndpoint) -> None:
+        self._controllers = controllers
         self._endpoint = endpoint
-        self._guess = context.controllers[0]
+        self._guess = controllers[0]
 
     def ask(self, body: Any, timeout: int, then: Callable[[Any], None], channel: str = "") -> None:
         """Ask once. ``then`` gets None where no active controller answered; the next ask goes elsewhere."""
@@ -36,7 +35,7 @@ class ControllerChannel:
         if asked != self._guess:
             return
         known = None if reply is None else reply.leader
-        ids = self._context.controllers
+        ids = self._controllers
         self._guess = (
             known if known is not None and known != asked else ids[(ids.index(asked) + 1) % len(ids)]
         )

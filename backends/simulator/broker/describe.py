@@ -2,52 +2,31 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from backends.simulator import operator_messages as ask
 from backends.simulator.context import DeniedPermissions
 from backends.simulator.messages import Error
-from backends.simulator.partition_table import PartitionTable
+from backends.simulator.partition_table import id_of, topics_of
 from recovery.controller.cluster_image import ClusterImage, offline_replicas
 from recovery.controller.registration import Registration
 from recovery.model import PartitionState, TopicPartition
 
-if TYPE_CHECKING:
-    from backends.simulator.broker.broker_process import BrokerProcess
-
 Offline = dict[tuple[tuple[int, ...], tuple[str, ...]], tuple[int, ...]]
 
 
-@cache
-def topic_id(topic: str, generation: int = 0) -> str:
-    """A topic id as Kafka prints it: 22 characters of URL-safe base64. One that is made again has another."""
-    again = f" {generation}" if generation else ""
-    digest = hashlib.sha256(f"topic {topic}{again}".encode()).digest()[:16]
-    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
-
-
-def id_of(image: ClusterImage, topic: str) -> str:
-    """The id of the topic that has that name now."""
-    table = image.partitions
-    return topic_id(topic, table.generation(topic) if isinstance(table, PartitionTable) else 0)
-
-
 def describe_page(
-    process: BrokerProcess, body: ask.DescribeTopicPartitions, denied: DeniedPermissions
+    image: ClusterImage, most: int, body: ask.DescribeTopicPartitions, denied: DeniedPermissions
 ) -> ask.TopicPartitionsDescribed:
     """One page of DescribeTopicPartitions v0: topics in order of their names, with a cursor behind the last.
 
     All topics are asked for with ``topics`` None: those that the caller may not see are left out in silence.
     """
-    table = process.image.partitions
-    held = table.topics if isinstance(table, PartitionTable) else {}
+    held = topics_of(image)
     names = sorted(held) if body.topics is None else sorted(dict.fromkeys(body.topics))
     if body.cursor is not None:
         names = [name for name in names if name >= body.cursor.topic]
-    limit = min(body.limit, process.context.config.partition_limit)
+    limit = min(body.limit, most)
     states: list[PartitionState] = []
     refused: list[tuple[str, Error]] = []
     offline: Offline = {}
@@ -59,14 +38,14 @@ def describe_page(
         if name not in held:
             refused.append((name, Error.UNKNOWN_TOPIC_OR_PARTITION))
             continue
-        topic = id_of(process.image, name)
+        topic = id_of(image, name)
         first = body.cursor.partition if body.cursor is not None and body.cursor.topic == name else 0
         for number in range(first, len(held[name])):
             if len(states) == limit:
                 return ask.TopicPartitionsDescribed(
                     tuple(states), TopicPartition(name, number), tuple(refused)
                 )
-            states.append(_state(process.image, (name, topic), number, held[name][number], offline))
+            states.append(_state(image, (name, topic), number, held[name][number], offline))
     return ask.TopicPartitionsDescribed(tuple(states), None, tuple(refused))
 
 
@@ -97,12 +76,13 @@ def _offline(image: ClusterImage, partition: Registration, known: Offline) -> tu
 
 
 def describe_configs(
-    process: BrokerProcess, body: ask.DescribeConfigs, denied: DeniedPermissions
+    image: ClusterImage,
+    topic_configs: Mapping[str, Mapping[str, str]],
+    body: ask.DescribeConfigs,
+    denied: DeniedPermissions,
 ) -> ask.ConfigsDescribed:
     """Effective topic configurations (DESCRIBE_CONFIGS topic)."""
-    image = process.image
-    table = image.partitions
-    held = table.topics if isinstance(table, PartitionTable) else {}
+    held = topics_of(image)
     rows: list[tuple[str, tuple[tuple[str, str], ...] | Error]] = []
     for topic in body.topics:
         if f"DESCRIBE_CONFIGS topic {topic}" in denied:
@@ -110,7 +90,7 @@ def describe_configs(
         elif topic not in held:
             rows.append((topic, Error.UNKNOWN_TOPIC_OR_PARTITION))
         else:
-            extra = process.context.topic_configs.get(topic, {})
+            extra = topic_configs.get(topic, {})
             strategy = image.strategies.of(topic)
             config = {
                 "cleanup.policy": "delete",

@@ -5,20 +5,48 @@ A follower that has everything costs one held request a wait, however many parti
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from backends.simulator.broker.leadership import Leadership
 from backends.simulator.broker.replica_log import Log, end_of_epoch, read
-from backends.simulator.loop import Timer
+from backends.simulator.config import Config
+from backends.simulator.loop import Timer, TimerGroup
 from backends.simulator.messages import Error, Fetch, Fetched, FetchedPartition, Position
 from backends.simulator.rpc import Answer
 from recovery.model import EpochSpan, TopicPartition
 
-if TYPE_CHECKING:
-    from backends.simulator.broker.partition_leader import PartitionLeader
-
 WARM = 1
 """The session that is there from the start in a cluster that is loaded running."""
+
+
+class FollowerRequests(Protocol):
+    """What the sessions need of the leader: its partitions, and a place to report what followers say."""
+
+    def leading(self, tp: TopicPartition) -> Leadership | None:
+        """The leadership of the partition; None where this broker does not lead it."""
+        ...
+
+    def read(self, tp: TopicPartition) -> Log | None:
+        """The log, or None where reading it fails."""
+        ...
+
+    def followed(
+        self, position: Position, lead: Leadership, body: Fetch, diverging: tuple[int, int] | None
+    ) -> None:
+        """The follower reported its position."""
+        ...
+
+    def may_join(self, tp: TopicPartition, broker: int) -> None:
+        """The follower fetched again from the same position: it may join the ISR now."""
+        ...
+
+    def forgotten(self, tp: TopicPartition, broker: int) -> None:
+        """The follower no longer fetches the partition."""
+        ...
+
+    def heard_again(self, broker: int) -> None:
+        """The follower fetches again after a pause."""
+        ...
 
 
 class FetchSession:
@@ -40,9 +68,10 @@ class FetchSession:
 class FetchSessions:
     """All sessions of one leader broker."""
 
-    def __init__(self, leader: PartitionLeader, *, warm: bool) -> None:
+    def __init__(self, leader: FollowerRequests, config: Config, timers: TimerGroup, *, warm: bool) -> None:
         self._leader = leader
-        self._process = leader.process
+        self._config = config
+        self._timers = timers
         self._warm = warm
         self._next = WARM
         self._sessions: dict[int, FetchSession] = {}
@@ -56,11 +85,10 @@ class FetchSessions:
 
     def fetches(self, follower: int) -> bool:
         """Whether the follower is fetching: only then may it join an ISR, however far it once was."""
-        config = self._process.context.config
         session = self._sessions.get(follower)
         if session is None:
             return False
-        return self._process.context.loop.now - session.heard <= 2 * config.replica_fetch_wait_max
+        return self._timers.loop.now - session.heard <= 2 * self._config.replica_fetch_wait_max
 
     def fetch(self, body: Fetch, answer: Answer) -> None:
         """One Fetch of a follower: its new positions, then what there is for it, now or after a wait."""
@@ -69,7 +97,7 @@ class FetchSessions:
             answer(Fetched(-1, ()))
             return
         silent = not self.fetches(body.replica)
-        session.heard = self._process.context.loop.now
+        session.heard = self._timers.loop.now
         for tp in body.forgotten:
             self._leader.forgotten(tp, body.replica)
         if silent:
@@ -86,14 +114,14 @@ class FetchSessions:
             return
         session.held = answer
         if not self._release(body.replica, session):
-            wait = self._process.context.config.replica_fetch_wait_max
-            session.timer = self._process.later(wait, self._wait_is_over, session)
+            wait = self._config.replica_fetch_wait_max
+            session.timer = self._timers.later(wait, self._wait_is_over, session)
 
     def _session(self, body: Fetch) -> FetchSession | None:
         session = self._sessions.get(body.replica)
         if session is not None and session.id == body.session:
             return session
-        now = self._process.context.loop.now
+        now = self._timers.loop.now
         if body.session == 0:
             self._next += 1
             session = self._sessions[body.replica] = FetchSession(self._next, now)
@@ -119,7 +147,7 @@ class FetchSessions:
         session.ready.setdefault(tp, None)
         if session.held is not None and session.timer is not None and session.timer.pending:
             session.timer.cancel()
-            session.timer = self._process.later(0, self._wait_is_over, session)
+            session.timer = self._timers.later(0, self._wait_is_over, session)
 
     def _wait_is_over(self, session: FetchSession) -> None:
         follower = next((broker for broker, held in self._sessions.items() if held is session), None)
@@ -172,7 +200,7 @@ class FetchSessions:
         diverging, known.diverging = known.diverging, None
         spans: tuple[EpochSpan, ...] = ()
         if diverging is None and 0 <= known.offset < log.end:
-            spans = read(log, known.offset, self._process.context.config.replica_fetch_records)
+            spans = read(log, known.offset, self._config.replica_fetch_records)
         told = (log.high_watermark, log.start)
         if diverging is None and not spans and known.told == told:
             return None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
+from backends.simulator.broker.broker_state import BrokerState
 from backends.simulator.broker.fetch_sessions import WARM
+from backends.simulator.broker.log_storage import LogStorage
 from backends.simulator.broker.replica_log import (
     appended,
     marked,
@@ -13,14 +16,25 @@ from backends.simulator.broker.replica_log import (
     truncation,
     without_head,
 )
+from backends.simulator.config import Config
+from backends.simulator.loop import TimerGroup
 from backends.simulator.messages import Error, Fetch, Fetched, FetchedPartition, Position
 from backends.simulator.network import broker as node
+from backends.simulator.rpc import RpcEndpoint
 from recovery.model import TopicPartition
 
-if TYPE_CHECKING:
-    from backends.simulator.broker.broker_process import BrokerProcess
-
 _NEW = 0
+
+
+class FetcherContext(NamedTuple):
+    """What the fetchers of one broker share; ``note`` adds a line to the history."""
+
+    state: BrokerState
+    storage: LogStorage
+    timers: TimerGroup
+    endpoint: RpcEndpoint
+    config: Config
+    note: Callable[[str], None]
 
 
 class PartitionFetcher:
@@ -28,8 +42,8 @@ class PartitionFetcher:
     position the leader has to be told; all others are where the session has them.
     """
 
-    def __init__(self, process: BrokerProcess, leader: int, *, warm: bool) -> None:
-        self._process = process
+    def __init__(self, context: FetcherContext, leader: int, *, warm: bool) -> None:
+        self._state, self._storage, self._timers, self._endpoint, self._config, self._note = context
         self._leader = leader
         self._session = WARM if warm else _NEW
         self._changed: dict[TopicPartition, None] = {}
@@ -39,9 +53,9 @@ class PartitionFetcher:
 
     def start(self) -> None:
         """In a running cluster the fetchers are anywhere in their waits."""
-        wait = self._process.context.config.replica_fetch_wait_max
+        wait = self._config.replica_fetch_wait_max
         self._sending = True
-        self._process.later(self._process.context.loop.random.randrange(wait), self._send)
+        self._timers.later(self._timers.loop.random.randrange(wait), self._send)
 
     def stop(self) -> None:
         self._stopped = True
@@ -52,7 +66,7 @@ class PartitionFetcher:
         self._forgotten.pop(tp, None)
         if not self._sending:
             self._sending = True
-            self._process.later(0, self._send)
+            self._timers.later(0, self._send)
 
     def forget(self, tp: TopicPartition) -> None:
         """Follow it no more: the leader is told with the next request."""
@@ -68,17 +82,17 @@ class PartitionFetcher:
             found = (self._position(tp) for tp in self._changed)
             positions = [position for position in found if position is not None]
             self._changed = {}
-        config = self._process.context.config
+        config = self._config
         forgotten, self._forgotten = self._forgotten, {}
-        body = Fetch(self._process.id, self._process.epoch, self._session, tuple(positions), tuple(forgotten))
+        body = Fetch(self._state.id, self._state.epoch, self._session, tuple(positions), tuple(forgotten))
         timeout = config.replica_fetch_wait_max + config.request_timeout
-        self._process.endpoint.ask(node(self._leader), body, timeout, self._fetched)
+        self._endpoint.ask(node(self._leader), body, timeout, self._fetched)
 
     def _position(self, tp: TopicPartition) -> Position | None:
-        partition = self._process.image.partitions.get(tp)
-        if partition is None or partition.leader != self._leader or self._process.storage.offline(tp):
+        partition = self._state.image.partitions.get(tp)
+        if partition is None or partition.leader != self._leader or self._storage.offline(tp):
             return None
-        log = self._process.storage.log(tp)
+        log = self._storage.log(tp)
         return Position(tp, partition.leader_epoch, log.end, log.last_epoch)
 
     def _fetched(self, reply: Any) -> None:
@@ -88,12 +102,12 @@ class PartitionFetcher:
         if not isinstance(reply, Fetched) or reply.session < 0:
             known = isinstance(reply, Fetched)
             self._session = _NEW
-            backoff = 0 if known else self._process.context.config.replica_fetch_backoff
-            self._process.later(backoff, self._send)
+            backoff = 0 if known else self._config.replica_fetch_backoff
+            self._timers.later(backoff, self._send)
             return
         if self._session == _NEW:
             # The leader has a session for us, and is told where everything is.
-            self._changed = dict.fromkeys(self._process.follower.followed_from(self._leader))
+            self._changed = dict.fromkeys(followed_from(self._state, self._leader))
         self._session = reply.session
         for result in reply.partitions:
             self._take(result)
@@ -101,24 +115,24 @@ class PartitionFetcher:
 
     def _take(self, result: FetchedPartition) -> None:
         tp = result.tp
-        partition = self._process.image.partitions.get(tp)
-        if partition is None or partition.leader != self._leader or self._process.storage.offline(tp):
+        partition = self._state.image.partitions.get(tp)
+        if partition is None or partition.leader != self._leader or self._storage.offline(tp):
             return
         if result.error is Error.OFFSET_OUT_OF_RANGE and result.leader_epoch == partition.leader_epoch:
-            self._process.storage.write(tp, restarted_at(self._process.storage.log(tp), result.start))
+            self._storage.write(tp, restarted_at(self._storage.log(tp), result.start))
             self._changed[tp] = None
             return
         if result.error is not None or result.leader_epoch != partition.leader_epoch:
             # One of the two has not heard of the newest epoch yet.
-            self._process.later(self._process.context.config.replica_fetch_backoff, self._retry, tp)
+            self._timers.later(self._config.replica_fetch_backoff, self._retry, tp)
             return
-        log = self._process.storage.read(tp)
+        log = self._storage.read(tp)
         if log is None:
             return
         if result.diverging is not None:
             log = truncated(log, truncation(log, *result.diverging))
-            self._process.storage.write(tp, log)
-            self._process.context.history.add(self._process.node, f"truncated {tp} to {log.end}")
+            self._storage.write(tp, log)
+            self._note(f"truncated {tp} to {log.end}")
             self._changed[tp] = None
             return
         if result.spans:
@@ -127,8 +141,15 @@ class PartitionFetcher:
                 log = appended(log, result.spans)
         high_watermark = min(result.high_watermark, log.end)
         log = marked(log, high_watermark)
-        self._process.storage.write(tp, without_head(log, min(result.start, high_watermark)))
+        self._storage.write(tp, without_head(log, min(result.start, high_watermark)))
 
     def _retry(self, tp: TopicPartition) -> None:
         if not self._stopped:
             self.add(tp)
+
+
+def followed_from(state: BrokerState, leader: int) -> Iterator[TopicPartition]:
+    """The partitions that this broker follows there, as its metadata has them."""
+    for tp, partition in state.image.partitions.items():
+        if partition.leader == leader and state.id in partition.replicas:
+            yield tp

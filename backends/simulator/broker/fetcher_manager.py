@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from backends.simulator.broker.fetcher import PartitionFetcher
+from backends.simulator.broker.fetcher import FetcherContext, PartitionFetcher
 from backends.simulator.partition_table import PartitionTable
 from recovery.controller.registration import Registration
 from recovery.model import NO_LEADER, TopicPartition
-
-if TYPE_CHECKING:
-    from backends.simulator.broker.broker_process import BrokerProcess
 
 
 class FetcherManager:
     """One fetcher for each leader, stopped when nothing is followed there any more."""
 
-    def __init__(self, process: BrokerProcess) -> None:
-        self._process = process
+    def __init__(self, context: FetcherContext) -> None:
+        self._context = context
+        self._state = context.state
         self._fetchers: dict[int, PartitionFetcher] = {}
         self._counts: dict[int, int] = {}
         self._left: dict[TopicPartition, None] = {}
 
     def load(self) -> None:
         """Follow everything as the metadata has it, already caught up."""
-        table = self._process.image.partitions
+        table = self._state.image.partitions
         assert isinstance(table, PartitionTable)
         for partition, count in table.counted():
             if self._from(partition) is not None:
                 self._counts[partition.leader] = self._counts.get(partition.leader, 0) + count
         for leader in sorted(self._counts):
-            self._fetchers[leader] = PartitionFetcher(self._process, leader, warm=True)
+            self._fetchers[leader] = PartitionFetcher(self._context, leader, warm=True)
             self._fetchers[leader].start()
 
     def _from(self, partition: Registration | None) -> int | None:
         """The leader that this broker follows for the partition; None where it follows nobody."""
-        me = self._process.id
+        me = self._state.id
         if partition is None or me not in partition.replicas or partition.leader in (me, NO_LEADER):
             return None
         return partition.leader
@@ -53,13 +48,13 @@ class FetcherManager:
             self._left.pop(tp, None)
             self._counts[new] = self._counts.get(new, 0) + 1
             if new not in self._fetchers:
-                self._fetchers[new] = PartitionFetcher(self._process, new, warm=False)
+                self._fetchers[new] = PartitionFetcher(self._context, new, warm=False)
         if old != new or before is None or before.leader_epoch != after.leader_epoch:
             self._fetchers[new].add(tp)
 
     def leave(self, tp: TopicPartition) -> None:
         """Follow nobody for the partition any more: its log went offline. May be called twice."""
-        old = self._from(self._process.image.partitions.get(tp))
+        old = self._from(self._state.image.partitions.get(tp))
         if tp not in self._left:
             self._left[tp] = None
             if old is not None:
@@ -75,8 +70,3 @@ class FetcherManager:
         if not self._counts[leader]:
             del self._counts[leader]
             self._fetchers.pop(leader).stop()
-
-    def followed_from(self, leader: int) -> Iterator[TopicPartition]:
-        for tp, partition in self._process.image.partitions.items():
-            if partition.leader == leader and self._process.id in partition.replicas:
-                yield tp

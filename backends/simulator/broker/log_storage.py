@@ -1,18 +1,14 @@
-"""The process's use of its disk: log dirs that fail are noticed on the first read or write (jbod-disk-failure)."""
+"""Reads and writes of a broker process on its disks. The first read or write that fails takes a log dir offline."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from backends.simulator.broker.disk import BrokerDisk
 from backends.simulator.broker.replica_log import Log
-from backends.simulator.events import LogChanged
+from backends.simulator.events import Emit, LogChanged
 from recovery.controller.registration import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from recovery.model import TopicPartition
-
-if TYPE_CHECKING:
-    from backends.simulator.broker.broker_process import BrokerProcess
 
 
 class LogStorage:
@@ -20,8 +16,17 @@ class LogStorage:
     partitions whose dir is good. A restart finds what works then.
     """
 
-    def __init__(self, process: BrokerProcess, disk: BrokerDisk, went_offline: Callable[[], None]) -> None:
-        self._process = process
+    def __init__(
+        self,
+        broker: int,
+        disk: BrokerDisk,
+        emit: Emit,
+        note: Callable[[str], None],
+        went_offline: Callable[[], None],
+    ) -> None:
+        self._broker = broker
+        self._emit = emit
+        self._note = note
         self.disk = disk
         self._went_offline = went_offline
         self.failed = {index: None for index, directory in enumerate(disk.directories) if directory.broken}
@@ -63,7 +68,7 @@ class LogStorage:
         if self.offline(tp) or not self._works(tp):
             return False
         self.disk.store(tp, log)
-        self._process.context.emit(LogChanged(self._process.id, tp))
+        self._emit(LogChanged(self._broker, tp))
         return True
 
     def _works(self, tp: TopicPartition) -> bool:
@@ -74,14 +79,14 @@ class LogStorage:
             self._fail(directory)
         else:
             self.failed_partitions[tp] = None
-            self._process.context.history.add(self._process.node, f"IO error: {tp} is offline")
+            self._note(f"IO error: {tp} is offline")
             self._went_offline()
         return False
 
     def _fail(self, directory: int) -> None:
         self.failed[directory] = None
         path = self.disk.directories[directory].path
-        self._process.context.history.add(self._process.node, f"IO error: log dir {path} is offline")
+        self._note(f"IO error: log dir {path} is offline")
         self._went_offline()
 
     def checkpoint(self) -> None:
@@ -106,7 +111,7 @@ class LogStorage:
             self._fail(index)
             return False
         self.disk.store(tp, Log(directory=index))
-        self._process.context.emit(LogChanged(self._process.id, tp))
+        self._emit(LogChanged(self._broker, tp))
         return True
 
     def _emptiest(self) -> int:
@@ -122,4 +127,4 @@ class LogStorage:
         self.failed_partitions.pop(tp, None)
         if tp in self.disk.logs:
             self.disk.delete(tp)
-            self._process.context.emit(LogChanged(self._process.id, tp))
+            self._emit(LogChanged(self._broker, tp))

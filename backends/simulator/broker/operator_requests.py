@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from backends.base.answers import LogDir, LogDirReplica
 from backends.simulator import operator_messages as ask
+from backends.simulator.broker.broker_state import BrokerState
+from backends.simulator.broker.controller_channel import ControllerChannel
 from backends.simulator.broker.describe import describe_configs, describe_page
+from backends.simulator.broker.log_storage import LogStorage
 from backends.simulator.broker.replica_log import Log
+from backends.simulator.config import Config
+from backends.simulator.context import DeniedPermissions
 from backends.simulator.messages import (
     CreateTopic,
     DeleteTopic,
@@ -20,14 +25,11 @@ from backends.simulator.messages import (
     SetConfig,
     UpdateFeature,
 )
-from backends.simulator.network import NetworkNode
+from backends.simulator.record_times import RecordTimes
 from backends.simulator.rpc import Answer
 from recovery.controller.transition_targets import ElectionKind
 from recovery.controller.unclean_recovery import LogInfo
 from recovery.model import TopicPartition, Unknown, Why
-
-if TYPE_CHECKING:
-    from backends.simulator.broker.broker_process import BrokerProcess
 
 _new = tuple.__new__
 """Makes a NamedTuple in half the time that its own constructor takes, where 600,000 are made."""
@@ -39,24 +41,45 @@ TOTAL_BYTES = 1 << 40
 
 
 class OperatorRequests:
-    """A process that has read no metadata yet answers what it knows: its own disks."""
+    """A broker that has read no metadata yet answers from its own disks only.
 
-    def __init__(self, process: BrokerProcess) -> None:
-        self._process = process
-        self._denied = process.context.denied
+    ``topic_configs`` are settings that nothing in the simulator depends on.
+    """
+
+    def __init__(
+        self,
+        state: BrokerState,
+        storage: LogStorage,
+        channel: ControllerChannel,
+        *,
+        config: Config,
+        denied: DeniedPermissions,
+        times: RecordTimes,
+        topic_configs: Mapping[str, Mapping[str, str]],
+    ) -> None:
+        self._state = state
+        self._storage = storage
+        self._channel = channel
+        self._config = config
+        self._denied = denied
+        self._times = times
         self._served: dict[type, Callable[[Any], Any]] = {
             ask.DescribeCluster: lambda _: self._cluster(),
-            ask.DescribeTopicPartitions: lambda body: describe_page(self._process, body, self._denied),
+            ask.DescribeTopicPartitions: lambda body: describe_page(
+                self._state.image, config.partition_limit, body, self._denied
+            ),
             ask.GetReplicaLogInfo: self._log_info,
             ask.ReadLineage: self._lineage,
-            ask.ReadTimes: self._times,
+            ask.ReadTimes: self._read_times,
             ask.DescribeLogDirs: lambda _: self._log_dirs(),
-            ask.DescribeConfigs: lambda body: describe_configs(self._process, body, self._denied),
+            ask.DescribeConfigs: lambda body: describe_configs(
+                self._state.image, topic_configs, body, self._denied
+            ),
             ask.ListReassignments: self._reassignments,
             LogInfoRequest: self._for_the_controller,
         }
 
-    def handle(self, _source: NetworkNode, body: Any, answer: Answer) -> None:
+    def handle(self, body: Any, answer: Answer) -> None:
         """One request. Raises TypeError for one that no broker knows."""
         served = self._served.get(type(body))
         if served is not None:
@@ -65,27 +88,25 @@ class OperatorRequests:
             self._forward(body, answer)
         elif isinstance(body, ask.DescribeQuorum):
             self._quorum(body, answer)
-        elif isinstance(body, ask.Perform):
-            body.act(self._process, answer)
         else:
             raise TypeError(f"no request of a broker: {body!r}")
 
     def _cluster(self) -> ask.ClusterDescribed:
-        image = self._process.image
+        image = self._state.image
         brokers = tuple((broker, held.fenced) for broker, held in sorted(image.brokers.items()))
-        return ask.ClusterDescribed(brokers, self._process.offset, image.rules.elr)
+        return ask.ClusterDescribed(brokers, self._state.offset, image.rules.elr)
 
     def _log_info(self, body: ask.GetReplicaLogInfo) -> ask.ReplicaLogInfos:
         if "CLUSTER_ACTION cluster" in self._denied:
             return ask.ReplicaLogInfos(Error.CLUSTER_AUTHORIZATION_FAILED)
-        limit = self._process.context.config.log_info_limit
+        limit = self._config.log_info_limit
         infos = tuple(self._infos(body.partitions[:limit]))
-        return ask.ReplicaLogInfos(None, self._process.epoch, len(body.partitions) > limit, infos)
+        return ask.ReplicaLogInfos(None, self._state.epoch, len(body.partitions) > limit, infos)
 
     def _infos(self, tps: Sequence[TopicPartition]) -> Iterator[ask.ReplicaLogInfo]:
         """An operator who looks at 200,000 partitions asks for 600,000 logs: the usual one is told at once."""
-        logs, find = self._process.storage.disk.logs, self._process.image.partitions.get
-        usual = self._process.storage.sound and not self._denied.permissions
+        logs, find = self._storage.disk.logs, self._state.image.partitions.get
+        usual = self._storage.sound and not self._denied.permissions
         for tp in tps:
             log, partition = logs.get(tp), find(tp)
             if usual and log is not None and partition is not None:
@@ -96,16 +117,16 @@ class OperatorRequests:
     def _one(self, tp: TopicPartition) -> ask.ReplicaLogInfo:
         if f"DESCRIBE topic {tp.topic}" in self._denied:
             return ask.ReplicaLogInfo(tp, -1, -1, Error.TOPIC_AUTHORIZATION_FAILED)
-        partition = self._process.image.partitions.get(tp)
+        partition = self._state.image.partitions.get(tp)
         epoch = -1 if partition is None else partition.leader_epoch
         error = self._log_error(tp)
         if error is not None:
             return ask.ReplicaLogInfo(tp, epoch, -1, error)
-        return ask.ReplicaLogInfo(tp, epoch, self._process.storage.log(tp).end, None)
+        return ask.ReplicaLogInfo(tp, epoch, self._storage.log(tp).end, None)
 
     def _log_error(self, tp: TopicPartition) -> Error | None:
         """Looks without noticing: what an operator reads must not change what happens."""
-        storage = self._process.storage
+        storage = self._storage
         if tp not in storage.disk.logs:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
         fails = storage.offline(tp) or not storage.disk.works(tp)
@@ -116,8 +137,8 @@ class OperatorRequests:
 
     def _reads(self, tps: Sequence[TopicPartition]) -> Iterator[ask.LineageRow]:
         """Equal logs are one object, and their lineage is made once."""
-        disk = self._process.storage.disk
-        usual = self._process.storage.sound and not self._denied.permissions
+        disk = self._storage.disk
+        usual = self._storage.sound and not self._denied.permissions
         known: dict[int, ask.LogDescription] = {}
         for tp in tps:
             log = disk.logs.get(tp)
@@ -135,38 +156,38 @@ class OperatorRequests:
         error = self._log_error(tp)
         if error is not None:
             return ask.LineageRow(tp, error)
-        return ask.LineageRow(tp, None, self._told(self._process.storage.log(tp)))
+        return ask.LineageRow(tp, None, self._told(self._storage.log(tp)))
 
     def _told(self, log: Log) -> ask.LogDescription:
-        path = self._process.storage.disk.directories[log.directory].path
+        path = self._storage.disk.directories[log.directory].path
         return ask.LogDescription(log.lineage, log.start, log.high_watermark, path)
 
-    def _times(self, body: ask.ReadTimes) -> ask.TimesRead:
+    def _read_times(self, body: ask.ReadTimes) -> ask.TimesRead:
         return ask.TimesRead(tuple(self._time_of(tp, offset) for tp, offset in body.records))
 
     def _time_of(self, tp: TopicPartition, offset: int) -> tuple[int, int] | None:
         if f"READ topic {tp.topic}" in self._denied or self._log_error(tp) is not None:
             return None
-        spans = self._process.storage.log(tp).spans
+        spans = self._storage.log(tp).spans
         epoch = next((span.epoch for span in spans if span.start <= offset < span.end), None)
-        return None if epoch is None else self._process.context.times.of(tp, epoch, offset)
+        return None if epoch is None else self._times.of(tp, epoch, offset)
 
     def _for_the_controller(self, body: LogInfoRequest) -> LogInfoReply:
         """KIP-966's GetReplicaLogInfo, with the epoch of the last record."""
         infos = []
         for tp in body.partitions:
-            partition = self._process.image.partitions.get(tp)
+            partition = self._state.image.partitions.get(tp)
             if partition is not None and self._log_error(tp) is None:
-                log = self._process.storage.log(tp)
+                log = self._storage.log(tp)
                 epoch = partition.leader_epoch
-                info = LogInfo(self._process.id, self._process.epoch, epoch, log.last_epoch, log.end)
+                info = LogInfo(self._state.id, self._state.epoch, epoch, log.last_epoch, log.end)
                 infos.append(info)
         return LogInfoReply(tuple(infos))
 
     def _log_dirs(self) -> ask.LogDirsDescribed:
         if "DESCRIBE cluster" in self._denied:
             return ask.LogDirsDescribed(Error.CLUSTER_AUTHORIZATION_FAILED)
-        storage = self._process.storage
+        storage = self._storage
         rows: list[list[LogDirReplica]] = [[] for _ in storage.disk.directories]
         for tp, log in storage.disk.logs.items():
             if not storage.offline(tp):
@@ -176,18 +197,18 @@ class OperatorRequests:
         for index, directory in enumerate(storage.disk.directories):
             if index in storage.failed:
                 error = "KAFKA_STORAGE_ERROR"
-                dirs.append(LogDir(self._process.id, directory.path, error, -1, -1, ()))
+                dirs.append(LogDir(self._state.id, directory.path, error, -1, -1, ()))
             else:
                 used = sum(row.size for row in rows[index])
                 free = TOTAL_BYTES - used
                 told = tuple(rows[index])
-                dirs.append(LogDir(self._process.id, directory.path, None, TOTAL_BYTES, free, told))
+                dirs.append(LogDir(self._state.id, directory.path, None, TOTAL_BYTES, free, told))
         return ask.LogDirsDescribed(None, tuple(dirs))
 
     def _reassignments(self, body: ask.ListReassignments) -> ask.ReassignmentsListed:
         if "DESCRIBE cluster" in self._denied:
             return ask.ReassignmentsListed(Error.CLUSTER_AUTHORIZATION_FAILED)
-        partitions = self._process.image.partitions
+        partitions = self._state.image.partitions
         wanted = body.partitions if body.partitions is not None else partitions
         rows = []
         for tp in wanted:
@@ -208,7 +229,7 @@ class OperatorRequests:
         def replied(reply: Any) -> None:
             answer(Error.REQUEST_TIMED_OUT if reply is None else reply)
 
-        self._process.link.ask(body, self._process.context.config.request_timeout, replied)
+        self._channel.ask(body, self._config.request_timeout, replied)
 
     def _quorum(self, body: ask.DescribeQuorum, answer: Answer) -> None:
         if "DESCRIBE cluster" in self._denied:
@@ -219,4 +240,4 @@ class OperatorRequests:
             silent = Unknown(Why.NOT_ANSWERED, "no active controller answered DescribeQuorum")
             answer(silent if reply is None else reply)
 
-        self._process.link.ask(body, self._process.context.config.request_timeout, replied)
+        self._channel.ask(body, self._config.request_timeout, replied)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from backends.simulator.broker.alter_partition import AlterPartitionManager
+from backends.simulator.broker.broker_state import BrokerState
+from backends.simulator.broker.controller_channel import ControllerChannel
 from backends.simulator.broker.fetch_sessions import FetchSessions
 from backends.simulator.broker.leadership import UNKNOWN, Leadership, PartitionFollower, PendingProduce
+from backends.simulator.broker.log_storage import LogStorage
 from backends.simulator.broker.replica_log import Log, appended, marked, without_head
-from backends.simulator.events import Acknowledged, HighWatermarkMoved, LeadershipTaken
+from backends.simulator.config import Config
+from backends.simulator.events import Acknowledged, Emit, HighWatermarkMoved, LeadershipTaken
+from backends.simulator.loop import TimerGroup
 from backends.simulator.messages import (
     DeleteRecords,
     Error,
@@ -19,6 +24,7 @@ from backends.simulator.messages import (
     ProduceReply,
     RecordsDeleted,
 )
+from backends.simulator.record_times import RecordTimes
 from backends.simulator.rpc import Answer
 from recovery.controller.alter_partition import UNCHECKED_EPOCH, AlterPartition, IsrMember
 from recovery.controller.cluster_image import ClusterImage
@@ -26,8 +32,13 @@ from recovery.controller.controller_errors import ControllerError, ControllerRef
 from recovery.controller.registration import Registration
 from recovery.model import EpochSpan, TopicPartition
 
-if TYPE_CHECKING:
-    from backends.simulator.broker.broker_process import BrokerProcess
+
+class LeaderContext(NamedTuple):
+    """What leaders of one cluster share; ``times`` notes when records were written."""
+
+    config: Config
+    emit: Emit
+    times: RecordTimes
 
 
 class PartitionLeader:
@@ -36,19 +47,30 @@ class PartitionLeader:
     begins with followers that have not fetched yet.
     """
 
-    def __init__(self, process: BrokerProcess, *, warm: bool) -> None:
-        self.process = process
-        self.id = process.id
-        self._config = process.context.config
+    def __init__(
+        self,
+        state: BrokerState,
+        storage: LogStorage,
+        timers: TimerGroup,
+        channel: ControllerChannel,
+        context: LeaderContext,
+        *,
+        warm: bool,
+    ) -> None:
+        self.state = state
+        self.storage = storage
+        self.id = state.id
+        self._timers = timers
+        self._config, self._emit, self._times = context
         self._led: dict[TopicPartition, Leadership] = {}
         self._silent: frozenset[int] = frozenset()
-        self.sessions = FetchSessions(self, warm=warm)
-        self._changes = AlterPartitionManager(process, self._answered)
-        process.later(self._config.replica_lag_time_max // 2, self._check_lag)
+        self.sessions = FetchSessions(self, self._config, timers, warm=warm)
+        self._changes = AlterPartitionManager(state, self._config, timers, channel, self._answered)
+        timers.later(self._config.replica_lag_time_max // 2, self._check_lag)
 
     def read(self, tp: TopicPartition) -> Log | None:
         """The log, or None where its log dir fails: the failure is noticed here."""
-        return self.process.storage.read(tp)
+        return self.storage.read(tp)
 
     # Becoming leader, staying it, and no longer being it.
 
@@ -56,17 +78,17 @@ class PartitionLeader:
         """The leadership of the partition; None where this broker does not lead it, as far as it knows."""
         lead = self._led.get(tp)
         if lead is None:
-            partition = self.process.image.partitions.get(tp)
-            if partition is None or partition.leader != self.id or self.process.storage.offline(tp):
+            partition = self.state.image.partitions.get(tp)
+            if partition is None or partition.leader != self.id or self.storage.offline(tp):
                 return None
             lead = self._materialise(tp, partition)
         return lead
 
     def _materialise(self, tp: TopicPartition, partition: Registration) -> Leadership:
-        log = self.process.storage.log(tp)
+        log = self.storage.log(tp)
         lead = self._led[tp] = Leadership(partition, log.start)
         for member in partition.isr:
-            registered = self.process.image.brokers.get(member)
+            registered = self.state.image.brokers.get(member)
             if member != self.id and registered is not None:
                 heard = self.sessions.heard(member)
                 lead.followers[member] = PartitionFollower(log.end, registered.epoch, max(heard, 0))
@@ -81,9 +103,9 @@ class PartitionLeader:
             return
         if lead is not None:
             self._fail(lead)
-        log = self.process.storage.log(tp)
+        log = self.storage.log(tp)
         lead = self._led[tp] = Leadership(partition, log.end)
-        self.process.context.emit(LeadershipTaken(self.id, tp, lead.epoch))
+        self._emit(LeadershipTaken(self.id, tp, lead.epoch))
         self._after_isr(tp, lead)
 
     def stays(self, tp: TopicPartition, before: Registration, after: Registration) -> None:
@@ -117,8 +139,8 @@ class PartitionLeader:
         self, position: Position, lead: Leadership, body: Fetch, diverging: tuple[int, int] | None
     ) -> None:
         """A follower told where it is."""
-        now = self.process.context.loop.now
-        end = self.process.storage.log(position.tp).end
+        now = self._timers.loop.now
+        end = self.storage.log(position.tp).end
         follower = lead.followers.get(body.replica)
         if follower is None:
             follower = lead.followers[body.replica] = PartitionFollower(UNKNOWN, body.replica_epoch, -1)
@@ -141,16 +163,16 @@ class PartitionLeader:
         """Move the high watermark as far as the maximal ISR has the log, while the committed ISR is no smaller than
         min ISR (KIP-966, "Additional High Watermark advancement requirement").
         """
-        log = self.process.storage.log(tp)
+        log = self.storage.log(tp)
         offset = lead.replicated(self.id, log.end)
         if offset <= log.high_watermark:
             return
-        min_isr = self.process.image.effective_min_isr(tp.topic)
+        min_isr = self.state.image.effective_min_isr(tp.topic)
         if self._config.high_watermark_needs_min_isr and len(lead.isr) < min_isr:
             return
-        if not self.process.storage.write(tp, marked(log, offset)):
+        if not self.storage.write(tp, marked(log, offset)):
             return
-        self.process.context.emit(HighWatermarkMoved(self.id, tp, lead.epoch, offset, lead.isr, min_isr))
+        self._emit(HighWatermarkMoved(self.id, tp, lead.epoch, offset, lead.isr, min_isr))
         done = [produce for produce in lead.waiting if produce.end <= offset]
         lead.waiting = [produce for produce in lead.waiting if produce.end > offset]
         for produce in done:
@@ -203,28 +225,28 @@ class PartitionLeader:
         follower = lead.followers[broker]
         if broker in lead.maximal_isr or lead.pending is not None or follower.offset < lead.start:
             return
-        if follower.offset < self.process.storage.log(tp).high_watermark or not self.sessions.fetches(broker):
+        if follower.offset < self.storage.log(tp).high_watermark or not self.sessions.fetches(broker):
             return
-        if broker in self.process.image.partitions[tp].replicas and self._eligible(broker, follower):
+        if broker in self.state.image.partitions[tp].replicas and self._eligible(broker, follower):
             self._ask(tp, lead, (*lead.isr, broker))
 
     def _eligible(self, broker: int, follower: PartitionFollower) -> bool:
         """Alive in this broker's metadata, and of the incarnation that fetches (KIP-903, "Leader")."""
-        registered = self.process.image.brokers.get(broker)
+        registered = self.state.image.brokers.get(broker)
         if registered is None or not registered.active:
             return False
         return not self._config.broker_epoch_check or registered.epoch == follower.broker_epoch
 
     def _check_lag(self) -> None:
         limit = self._config.replica_lag_time_max
-        now = self.process.context.loop.now
+        now = self._timers.loop.now
         self._materialise_silent(now - limit)
         for tp, lead in list(self._led.items()):
             if lead.pending is None and len(lead.isr) > 1:
                 behind = [member for member in lead.isr if self._lags(tp, lead, member, now - limit)]
                 if behind:
                     self._ask(tp, lead, tuple(member for member in lead.isr if member not in behind))
-        self.process.later(limit // 2, self._check_lag)
+        self._timers.later(limit // 2, self._check_lag)
 
     def _lags(self, tp: TopicPartition, lead: Leadership, member: int, since: int) -> bool:
         if member == self.id:
@@ -232,11 +254,9 @@ class PartitionLeader:
         follower = lead.followers.get(member)
         if follower is None:
             # Nothing was heard of it in this epoch: its time runs from the first look on.
-            lead.followers[member] = PartitionFollower(
-                UNKNOWN, UNCHECKED_EPOCH, self.process.context.loop.now
-            )
+            lead.followers[member] = PartitionFollower(UNKNOWN, UNCHECKED_EPOCH, self._timers.loop.now)
             return False
-        if follower.offset >= self.process.storage.log(tp).end:
+        if follower.offset >= self.storage.log(tp).end:
             return max(self.sessions.heard(member), follower.caught_up_at) < since
         return follower.caught_up_at < since
 
@@ -245,7 +265,7 @@ class PartitionLeader:
 
         What is led later has one from the start, so that one look at everything is enough.
         """
-        image = self.process.image
+        image = self.state.image
         now_silent = frozenset(
             broker for broker in image.brokers if broker != self.id and self.sessions.heard(broker) < since
         )
@@ -265,7 +285,7 @@ class PartitionLeader:
         if not self._config.broker_epoch_check:
             return UNCHECKED_EPOCH
         if member == self.id:
-            return self.process.epoch
+            return self.state.epoch
         follower = lead.followers.get(member)
         # A member that has not fetched in this leader epoch: its broker epoch is not known.
         return UNCHECKED_EPOCH if follower is None else follower.broker_epoch
@@ -289,7 +309,7 @@ class PartitionLeader:
                 lead.pending = None
         elif refusal is not None and refusal.error is ControllerError.NOT_CONTROLLER:
             # The controller is behind this broker's metadata.
-            self.process.later(self._config.alter_partition_backoff, self._changes.ask, tp, asked)
+            self._timers.later(self._config.alter_partition_backoff, self._changes.ask, tp, asked)
         elif (
             refusal is not None
             and refusal.error is ControllerError.INELIGIBLE_REPLICA
@@ -303,10 +323,10 @@ class PartitionLeader:
     def produce(self, body: Produce, answer: Answer) -> None:
         """One batch. acks=all is refused below min ISR, and acknowledged when the high watermark covers it."""
         lead = self.leading(body.tp)
-        if lead is None or not self.process.running:
+        if lead is None or not self.state.running:
             answer(ProduceReply(Error.NOT_LEADER_OR_FOLLOWER))
             return
-        min_isr = self.process.image.effective_min_isr(body.tp.topic)
+        min_isr = self.state.image.effective_min_isr(body.tp.topic)
         if body.acks == -1 and len(lead.isr) < min_isr:
             answer(ProduceReply(Error.NOT_ENOUGH_REPLICAS))
             return
@@ -315,10 +335,10 @@ class PartitionLeader:
             answer(ProduceReply(Error.KAFKA_STORAGE_ERROR))
             return
         span = EpochSpan(lead.epoch, log.end, log.end + body.records)
-        if not self.process.storage.write(body.tp, appended(log, (span,))):
+        if not self.storage.write(body.tp, appended(log, (span,))):
             answer(ProduceReply(Error.KAFKA_STORAGE_ERROR))
             return
-        self.process.context.times.written(body.tp, span, self.process.context.loop.now)
+        self._times.written(body.tp, span, self._timers.loop.now)
         if body.acks == -1:
             lead.waiting.append(
                 PendingProduce(span.end, lambda whole: self._all(body, span, lead, answer, whole))
@@ -333,13 +353,13 @@ class PartitionLeader:
     ) -> None:
         if not replicated:
             answer(ProduceReply(Error.NOT_LEADER_OR_FOLLOWER))
-        elif len(lead.isr) < self.process.image.effective_min_isr(body.tp.topic):
+        elif len(lead.isr) < self.state.image.effective_min_isr(body.tp.topic):
             answer(ProduceReply(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
         else:
             self._acknowledge(body, span, answer)
 
     def _acknowledge(self, body: Produce, span: EpochSpan, answer: Answer) -> None:
-        self.process.context.emit(Acknowledged(body.tp, span, body.acks))
+        self._emit(Acknowledged(body.tp, span, body.acks))
         if body.acks != 0:
             answer(ProduceReply(None, span.start, span.epoch))
 
@@ -354,12 +374,12 @@ class PartitionLeader:
         if before > log.high_watermark:
             answer(RecordsDeleted(Error.OFFSET_OUT_OF_RANGE))
             return
-        self.process.storage.write(body.tp, without_head(log, before))
+        self.storage.write(body.tp, without_head(log, before))
         answer(RecordsDeleted(None, max(before, log.start)))
         self._wake(body.tp, lead)
 
     def min_isr_changed(self, before: ClusterImage) -> None:
         """A lower min ISR lets high watermarks go on."""
         for tp, lead in self._led.items():
-            if before.effective_min_isr(tp.topic) != self.process.image.effective_min_isr(tp.topic):
+            if before.effective_min_isr(tp.topic) != self.state.image.effective_min_isr(tp.topic):
                 self.advance(tp, lead)

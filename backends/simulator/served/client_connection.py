@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from backends.simulator.network import NodeRole
+from backends.simulator.network import NetworkNode
 from backends.simulator.served.api_versions import Api
 from backends.simulator.served.entities import (
     Undecodable,
@@ -19,16 +21,11 @@ from backends.simulator.served.entities import (
     request_type,
     response_type,
 )
-from backends.simulator.served.fast_path import FAST_PATHS
-from backends.simulator.served.frame_faults import Hangup
+from backends.simulator.served.frame_faults import FrameFaults, Hangup
 from backends.simulator.served.frames import Frame, answer, parse, read_frame
-from backends.simulator.served.handler_table import HANDLERS
-from backends.simulator.served.handlers.features import LOWEST, SUPPORTED, finalised
 from backends.simulator.served.principals import Principal, PrincipalRights
-from backends.simulator.served.served_call import NodeSilent, ServedCall
-
-if TYPE_CHECKING:
-    from backends.simulator.served.node_listener import NodeListener
+from backends.simulator.served.served_call import HandlerTable, NodeSilent, ServedCall
+from backends.simulator.served.served_context import ServedContext
 
 log = logging.getLogger(__name__)
 
@@ -36,17 +33,32 @@ _PLAIN = "PLAIN"
 _GREETING = frozenset((Api.ApiVersions, Api.SaslHandshake, Api.SaslAuthenticate))
 
 
+@dataclass(frozen=True, slots=True)
+class NodeService:
+    """What one node serves its clients with. ``answers``: the node is up and the clients reach it.
+
+    With ``users`` clients authenticate by SASL PLAIN. ``frame_faults`` change what goes out, in tests.
+    """
+
+    context: ServedContext
+    node: NetworkNode
+    users: Mapping[str, Principal]
+    table: HandlerTable
+    answers: Callable[[], bool]
+    frame_faults: FrameFaults
+
+
 class ClientConnection:
     """``principal`` is None until it is known: at once, or where users are configured, after SASL PLAIN."""
 
     def __init__(
-        self, listener: NodeListener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, service: NodeService, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        self._listener = listener
-        self._cluster = listener.cluster
+        self._service = service
+        self._context = service.context
         self._reader = reader
         self._writer = writer
-        self._principal: Principal | None = None if self._cluster.options.users else Principal()
+        self._principal: Principal | None = None if service.users else Principal()
         self._bare_token = False
 
     def reset(self) -> None:
@@ -58,26 +70,26 @@ class ClientConnection:
         try:
             while True:
                 data = await read_frame(self._reader)
-                if not self._listener.answers:
+                if not self._service.answers():
                     await asyncio.Event().wait()  # a node that is cut off takes everything and says nothing
                 if not await self._one(data):
                     return
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
             return
         except Undecodable as error:
-            log.info("%s: closed: %s", self._listener.node, error)
+            log.info("%s: closed: %s", self._service.node, error)
         except NodeSilent:
             await asyncio.Event().wait()
         except Exception:
             # Nothing that a client sends may end more than its own connection.
-            log.exception("%s: closed", self._listener.node)
+            log.exception("%s: closed", self._service.node)
 
     async def _one(self, data: bytes) -> bool:
         """Answer one frame; False where the connection ends."""
         if self._bare_token:
             self._bare_token = False
             return await self._token(data)
-        served = self._cluster.offered(self._listener.node.role)
+        served = self._context.offered[self._service.node.role]
         frame = parse(data, dict(served))
         if self._principal is None and frame.api_key not in _GREETING:
             raise Undecodable(f"api key {frame.api_key} before authentication")
@@ -92,38 +104,36 @@ class ClientConnection:
 
     async def _answer(self, frame: Frame) -> bool:
         kind = response_type(frame.api_key, frame.version)
-        quick = FAST_PATHS.get((Api(frame.api_key), frame.version))
-        if quick is not None:
-            done = await quick(self._call(frame, None), frame.body)
+        fast_path = self._service.table.fast_paths.get((Api(frame.api_key), frame.version))
+        if fast_path is not None:
+            done = await fast_path(self._call(frame, None), frame.body)
             if done is not None:
                 return await self._send(frame, done, flexible=kind.__flexible__)
         request = decode(request_type(frame.api_key, frame.version), frame.body)
         goes_on = True
         values: Values | bytes | None
-        if frame.api_key == Api.ApiVersions:
-            values = self.api_versions(frame.version)
-        elif frame.api_key == Api.SaslHandshake:
+        if frame.api_key == Api.SaslHandshake:
             values = self._handshake(frame.version, request)
         elif frame.api_key == Api.SaslAuthenticate:
             goes_on, values = self._authenticate(bytes(request.auth_bytes))
         else:
-            values = await HANDLERS[Api(frame.api_key)](self._call(frame, request))
+            values = await self._service.table.handlers[Api(frame.api_key)](self._call(frame, request))
         if values is None:
             return goes_on
         body = values if isinstance(values, bytes) else encode(kind, values)
         return await self._send(frame, body, flexible=kind.__flexible__) and goes_on
 
     def _call(self, frame: Frame, request: Any) -> ServedCall:
-        rights = PrincipalRights(self._principal or Principal(), self._cluster.world.context.denied)
-        return ServedCall(self._cluster, self._listener.node, rights, frame.version, request)
+        rights = PrincipalRights(self._principal or Principal(), self._context.world.context.denied)
+        return ServedCall(self._context, self._service.node, rights, frame.version, request)
 
     async def _send(self, frame: Frame, body: bytes, *, flexible: bool) -> bool:
         data: bytes | None = answer(frame, body, flexible=flexible)
-        if not self._listener.answers:
+        if not self._service.answers():
             await asyncio.Event().wait()
-        if self._listener.frame_faults.change is not None and data is not None:
+        if self._service.frame_faults.change is not None and data is not None:
             try:
-                data = await self._listener.frame_faults.change(frame.api_key, data)
+                data = await self._service.frame_faults.change(frame.api_key, data)
             except Hangup as cut:
                 self._writer.write(cut.data)
                 await self._writer.drain()
@@ -135,34 +145,7 @@ class ClientConnection:
         await self._writer.drain()
         return True
 
-    # The greeting.
-
-    def api_versions(self, version: int) -> dict[str, Any]:
-        """ApiVersions with the finalised features (KIP-584); v3 leaves out those whose lowest level is 0."""
-        role = self._listener.node.role
-        return {
-            "api_keys": [
-                {"api_key": key, "min_version": low, "max_version": high}
-                for key, (low, high) in sorted(self._cluster.offered(role).items())
-            ],
-            "supported_features": [
-                {"name": name, "min_version": LOWEST.get(name, 0), "max_version": level}
-                for name, level in sorted(SUPPORTED.items())
-                if version > 3 or name in LOWEST
-            ],
-            "finalized_features_epoch": self._metadata_offset(),
-            "finalized_features": [
-                {"name": name, "max_version_level": level, "min_version_level": level}
-                for name, level in sorted(finalised(self._cluster).items())
-                if level
-            ],
-        }
-
-    def _metadata_offset(self) -> int:
-        node = self._listener.node
-        if node.role is NodeRole.BROKER and node.id in self._cluster.world.brokers:
-            return self._cluster.world.brokers[node.id].offset
-        return max((process.offset for process in self._cluster.world.brokers.values()), default=0)
+    # Authentication.
 
     def _handshake(self, version: int, request: Any) -> Values:
         known = request.mechanism == _PLAIN
@@ -195,7 +178,7 @@ class ClientConnection:
         if len(parts) != 3:
             return None
         _, name, password = parts
-        user = self._cluster.options.users.get(name.decode("utf-8", "replace"))
+        user = self._service.users.get(name.decode("utf-8", "replace"))
         if user is None or not hmac.compare_digest(password, user.password.encode()):
             return None
         return user

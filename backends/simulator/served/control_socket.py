@@ -15,13 +15,13 @@ import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from backends.simulator.loop import MILLISECOND, SECOND
+from backends.simulator.partition_table import topics_of
 from backends.simulator.scenario.build import check_fault, partition
 from backends.simulator.scenario.errors import Misplaced
 from backends.simulator.scenario.faults import ConfigFault, Fault
 from backends.simulator.scenario.timeline import Timeline
 from backends.simulator.served.handlers.configs import ACTED_UPON, BROKER, TOPIC, wrong_config
 from backends.simulator.served.served_cluster import ServedCluster
-from backends.simulator.served.topic_tables import rows_of
 from backends.simulator.topology import TopicSpec, Topology
 
 LONGEST_STEP = 24 * 3600.0
@@ -185,14 +185,14 @@ def inject(cluster: ServedCluster, fault: Fault) -> None:
 
 def _as_it_is(cluster: ServedCluster) -> Topology:
     """The scenario's nodes with the topics of now: clients make and delete some."""
-    held = rows_of(cluster.world.image)
+    held = topics_of(cluster.world.image)
     topics = tuple(TopicSpec(name, len(rows), ()) for name, rows in held.items())
     return replace(cluster.scenario.topology, topics=topics)
 
 
 def _only_kept(cluster: ServedCluster, fault: ConfigFault) -> bool:
     """Checked as a client's request is; True where nothing is decided by the configuration, so it is only kept."""
-    if fault.topic and fault.topic not in rows_of(cluster.world.image):
+    if fault.topic and fault.topic not in topics_of(cluster.world.image):
         raise ControlError(f"{fault.do}: The topic '{fault.topic}' does not exist.")
     wrong = wrong_config(fault.name, fault.value)
     if wrong is not None:

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.broker.broker_access import BrokerAccess
+from backends.simulator.partition_table import topics_of
 from backends.simulator.served.api_versions import Api
 from backends.simulator.served.hosted_replica import HostedReplica, end_of, find
-from backends.simulator.served.response_encoding import NO_TAGS, string, topics_of
+from backends.simulator.served.response_encoding import NO_TAGS, string, topic_array
 from backends.simulator.served.served_call import ServedCall
-from backends.simulator.served.topic_tables import rows_of
 from recovery.model import TopicPartition
 
 CONSUMER, DEBUGGING, LATEST = -1, -2, -1
@@ -97,21 +97,21 @@ class _Bytes:
 class HostedReplicas:
     """The replicas on one broker, while it answers one request."""
 
-    def __init__(self, process: BrokerProcess) -> None:
-        self._process = process
-        self._partitions = process.image.partitions
-        self._rows = rows_of(process.image)
-        self._logs = process.storage.disk.logs
-        self._plain = not process.storage.failed and not process.storage.failed_partitions
-        self._plain = self._plain and not process.storage.disk.bad
-        self._plain = self._plain and not any(held.broken for held in process.storage.disk.directories)
+    def __init__(self, broker: BrokerAccess) -> None:
+        self._broker = broker
+        self._partitions = broker.state.image.partitions
+        self._rows = topics_of(broker.state.image)
+        self._logs = broker.storage.disk.logs
+        self._plain = not broker.storage.failed and not broker.storage.failed_partitions
+        self._plain = self._plain and not broker.storage.disk.bad
+        self._plain = self._plain and not any(held.broken for held in broker.storage.disk.directories)
 
     def of(self, topic: str, numbers: Sequence[int]) -> list[HostedReplica | ErrorCode]:
         """As :meth:`find`, of several partitions of one topic."""
         row = self._rows.get(topic) if self._plain else None
         if row is None:
             return [self.find(TopicPartition(topic, number)) for number in numbers]
-        me, size, logs = self._process.id, len(row), self._logs
+        me, size, logs = self._broker.state.id, len(row), self._logs
         found: list[HostedReplica | ErrorCode] = []
         for number in numbers:
             # A plain tuple is the same key, and quicker to make.
@@ -120,7 +120,7 @@ class HostedReplicas:
             if log is not None and partition is not None and me in partition.replicas:
                 found.append(HostedReplica(log, partition, partition.leader == me))
             else:
-                found.append(find(self._process, TopicPartition(topic, number)))
+                found.append(find(self._broker, TopicPartition(topic, number)))
         return found
 
     def find(self, tp: TopicPartition) -> HostedReplica | ErrorCode:
@@ -128,9 +128,9 @@ class HostedReplicas:
         if self._plain:
             log = self._logs.get(tp)
             partition = self._partitions.get(tp)
-            if log is not None and partition is not None and self._process.id in partition.replicas:
-                return HostedReplica(log, partition, partition.leader == self._process.id)
-        return find(self._process, tp)
+            if log is not None and partition is not None and self._broker.state.id in partition.replicas:
+                return HostedReplica(log, partition, partition.leader == self._broker.state.id)
+        return find(self._broker, tp)
 
 
 _HEAD = Struct(">ib")
@@ -152,8 +152,8 @@ async def list_offsets(call: ServedCall, body: memoryview) -> bytes | None:
     if replica != DEBUGGING or any(row[1] != _NO_EPOCH or row[2] != LATEST for t in topics for row in t.rows):
         return None
 
-    def look(process: BrokerProcess) -> bytes:
-        replicas = HostedReplicas(process)
+    def look(broker: BrokerAccess) -> bytes:
+        replicas = HostedReplicas(broker)
         told: dict[object, bytes] = {}
         answers = []
         for topic in topics:
@@ -174,7 +174,7 @@ async def list_offsets(call: ServedCall, body: memoryview) -> bytes | None:
                     known = told[key] = _END(0, -1, *key, 0)
                 rows.append(_INT(row[0]) + known)
             answers.append((string(topic.name), rows))
-        return b"".join((bytes(4), topics_of(answers), NO_TAGS))
+        return b"".join((bytes(4), topic_array(answers), NO_TAGS))
 
     return await call.there(look)
 
@@ -201,11 +201,11 @@ async def fetch(call: ServedCall, body: memoryview) -> bytes | None:
         return None
     if any(row[1] != _NO_EPOCH or row[3] < 0 for topic in topics for row in topic.rows):
         return None
-    return await call.there(lambda process: _lineages(call, process, topics))
+    return await call.there(lambda broker: _lineages(call, broker, topics))
 
 
-def _lineages(call: ServedCall, process: BrokerProcess, topics: list[_Topic]) -> bytes | None:
-    replicas = HostedReplicas(process)
+def _lineages(call: ServedCall, broker: BrokerAccess, topics: list[_Topic]) -> bytes | None:
+    replicas = HostedReplicas(broker)
     told: dict[object, bytes | None] = {}
     answers = []
     for topic in topics:
@@ -231,7 +231,7 @@ def _lineages(call: ServedCall, process: BrokerProcess, topics: list[_Topic]) ->
                 return None
             rows.append(_INT(number) + known)
         answers.append((string(topic.name), rows))
-    return b"".join((bytes(4), b"\0\0", bytes(4), topics_of(answers), NO_TAGS))
+    return b"".join((bytes(4), b"\0\0", bytes(4), topic_array(answers), NO_TAGS))
 
 
 def _failed(error: ErrorCode) -> bytes:

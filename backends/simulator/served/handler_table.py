@@ -1,15 +1,16 @@
-"""Every call by its api key."""
+"""The handler of every API: the one place that knows them all."""
 
 from __future__ import annotations
 
 from backends.simulator.served.api_versions import Api
+from backends.simulator.served.fast_path import FAST_PATHS
 from backends.simulator.served.handlers.configs import describe_configs, incremental_alter_configs
 from backends.simulator.served.handlers.elections import (
     alter_partition_reassignments,
     elect_leaders,
     list_partition_reassignments,
 )
-from backends.simulator.served.handlers.features import update_features
+from backends.simulator.served.handlers.features import api_versions, update_features
 from backends.simulator.served.handlers.fetch import fetch
 from backends.simulator.served.handlers.metadata import describe_cluster, describe_topic_partitions, metadata
 from backends.simulator.served.handlers.offsets import list_offsets, offset_for_leader_epoch
@@ -18,9 +19,10 @@ from backends.simulator.served.handlers.quorum import describe_quorum
 from backends.simulator.served.handlers.replica_logs import describe_log_dirs, get_replica_log_info
 from backends.simulator.served.handlers.topics import create_topics, delete_topics
 from backends.simulator.served.handlers.voters import add_raft_voter, remove_raft_voter, update_raft_voter
-from backends.simulator.served.served_call import Handler
+from backends.simulator.served.served_call import Handler, HandlerTable
 
 HANDLERS: dict[Api, Handler] = {
+    Api.ApiVersions: api_versions,
     Api.Produce: produce,
     Api.Fetch: fetch,
     Api.ListOffsets: list_offsets,
@@ -45,3 +47,5 @@ HANDLERS: dict[Api, Handler] = {
     Api.UpdateRaftVoter: update_raft_voter,
     Api.GetReplicaLogInfo: get_replica_log_info,
 }
+
+HANDLER_TABLE = HandlerTable(HANDLERS, FAST_PATHS)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.broker.replica_log import Log
 from recovery.controller.registration import Registration
 from recovery.model import EpochSpan, TopicPartition
@@ -31,19 +31,19 @@ class HostedReplica(NamedTuple):
         return spans
 
 
-def find(process: BrokerProcess, tp: TopicPartition) -> HostedReplica | ErrorCode:
+def find(broker: BrokerAccess, tp: TopicPartition) -> HostedReplica | ErrorCode:
     """The replica of ``tp`` on this broker. It looks without noticing: a broken disk stays unnoticed."""
-    partition = process.image.partitions.get(tp)
+    partition = broker.state.image.partitions.get(tp)
     if partition is None:
         return ErrorCode.unknown_topic_or_partition
-    if process.id not in partition.replicas:
+    if broker.state.id not in partition.replicas:
         return ErrorCode.not_leader_or_follower
-    storage = process.storage
+    storage = broker.storage
     if tp not in storage.disk.logs:
         return ErrorCode.kafka_storage_error if storage.failed else ErrorCode.not_leader_or_follower
     if storage.offline(tp) or not storage.disk.works(tp):
         return ErrorCode.kafka_storage_error
-    return HostedReplica(storage.log(tp), partition, partition.leader == process.id)
+    return HostedReplica(storage.log(tp), partition, partition.leader == broker.state.id)
 
 
 def current(replica: HostedReplica, leader_epoch: int) -> ErrorCode:

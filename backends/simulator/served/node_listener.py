@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from backends.simulator.events import BrokerStopped, Event
 from backends.simulator.network import OPERATOR, NetworkNode, NodeRole
-from backends.simulator.served.client_connection import ClientConnection
+from backends.simulator.served.client_connection import ClientConnection, NodeService
 from backends.simulator.served.frame_faults import FrameFaults
-
-if TYPE_CHECKING:
-    from backends.simulator.served.served_cluster import ServedCluster
+from backends.simulator.served.principals import Principal
+from backends.simulator.served.served_call import HandlerTable
+from backends.simulator.served.served_context import ServedContext
 
 BACKLOG = 128
 AT_MOST = 1_000
@@ -28,10 +28,13 @@ class NodeListener:
     more, and so does one that the operator is cut off from: new connections are taken and nothing is answered.
     """
 
-    def __init__(self, cluster: ServedCluster, node: NetworkNode) -> None:
-        self.cluster = cluster
+    def __init__(
+        self, context: ServedContext, node: NetworkNode, users: Mapping[str, Principal], table: HandlerTable
+    ) -> None:
         self.node = node
         self.frame_faults = FrameFaults()
+        self._world = context.world
+        self._service = NodeService(context, node, users, table, lambda: self.answers, self.frame_faults)
         self._socket: socket.socket | None = None
         self._server: asyncio.Server | None = None
         self._connections: dict[ClientConnection, asyncio.Task[None]] = {}
@@ -40,7 +43,7 @@ class NodeListener:
         self._address = ("", 0)
         self._switching: asyncio.Task[None] | None = None
         if node.role is NodeRole.BROKER:
-            cluster.world.events.subscribers.append(self._saw)
+            context.world.events.subscribers.append(self._saw)
 
     def _saw(self, event: Event) -> None:
         if isinstance(event, BrokerStopped) and event.broker == self.node.id:
@@ -86,21 +89,21 @@ class NodeListener:
 
     def _present(self) -> object | None:
         """The process that serves there now: a broker that starts listens once it has the metadata, as Kafka's."""
-        world = self.cluster.world
+        world = self._world
         if self.node.role is NodeRole.CONTROLLER:
             return world.controllers.get(self.node.id)
         process = world.brokers.get(self.node.id)
-        return process if process is not None and process.offset >= 0 else None
+        return process if process is not None and process.state.offset >= 0 else None
 
     @property
     def answers(self) -> bool:
         """Whether the node serves and the operator reaches it."""
-        return self._process is not None and self.cluster.world.network.connected(OPERATOR, self.node)
+        return self._process is not None and self._world.network.connected(OPERATOR, self.node)
 
     def look(self) -> None:
         """Follow the node: reset what was connected to a process that is gone, stop or begin to listen."""
         present = self._present()
-        powered = self._dark and self.node.id in self.cluster.world.brokers
+        powered = self._dark and self.node.id in self._world.brokers
         if present is self._process and not powered:
             return
         gone = self._process is not None
@@ -135,7 +138,7 @@ class NodeListener:
     async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        connection = ClientConnection(self, reader, writer)
+        connection = ClientConnection(self._service, reader, writer)
         if len(self._connections) >= AT_MOST:
             connection.reset()
             return
@@ -153,8 +156,8 @@ class NodeListener:
         """May be called twice."""
         if self._switching is not None:
             self._switching.cancel()
-        if self._saw in self.cluster.world.events.subscribers:
-            self.cluster.world.events.subscribers.remove(self._saw)
+        if self._saw in self._world.events.subscribers:
+            self._world.events.subscribers.remove(self._saw)
         server, self._server = self._server, None
         tasks = list(self._connections.values())
         self._reset_all()

@@ -112,6 +112,6 @@ def pack_described(
     return b"".join((_INT(0), array(topics), cursor, NO_TAGS))
 
 
-def topics_of(rows: Sequence[tuple[bytes, Sequence[bytes]]]) -> bytes:
+def topic_array(rows: Sequence[tuple[bytes, Sequence[bytes]]]) -> bytes:
     """An array of topics: (the encoded name or id, the encoded partitions)."""
     return array([b"".join((name, array(partitions), NO_TAGS)) for name, partitions in rows])

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kio.schema.errors import ErrorCode
 
-from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.broker.broker_access import BrokerAccess, Perform
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Error
 from backends.simulator.network import NetworkNode, NodeRole
-from backends.simulator.operator_messages import Perform
 from backends.simulator.rpc import Answer
+from backends.simulator.served.api_versions import Api
 from backends.simulator.served.entities import Values
 from backends.simulator.served.principals import PrincipalRights
+from backends.simulator.served.served_context import ServedContext
 from recovery.controller.controller_errors import ControllerRefusal
-
-if TYPE_CHECKING:
-    from backends.simulator.served.served_cluster import ServedCluster
 
 T = TypeVar("T")
 
@@ -35,7 +33,7 @@ class NodeSilent(Exception):
 class ServedCall:
     """``request`` is the decoded message; ``version`` the one that the answer is written in."""
 
-    cluster: ServedCluster
+    context: ServedContext
     node: NetworkNode
     rights: PrincipalRights
     version: int
@@ -47,16 +45,16 @@ class ServedCall:
 
     async def ask(self, body: Any, timeout: int = PATIENCE) -> Any:
         """The node's answer to one of the simulator's own messages. Raises Silent."""
-        reply = await self.cluster.clock.ask(self.node, body, timeout)
+        reply = await self.context.clock.ask(self.node, body, timeout)
         if reply is None:
             raise NodeSilent
         return reply
 
-    async def there(self, look: Callable[[BrokerProcess], T]) -> T:
+    async def there(self, look: Callable[[BrokerAccess], T]) -> T:
         """What ``look`` finds at the broker when the question arrives there. Raises Silent."""
 
-        def act(process: BrokerProcess, answer: Answer) -> None:
-            answer((look(process),))
+        def act(broker: BrokerAccess, answer: Answer) -> None:
+            answer((look(broker),))
 
         (found,) = await self.ask(Perform(act))
         return found  # type: ignore[no-any-return]  # what look returned, through the simulator's network
@@ -68,6 +66,16 @@ class ServedCall:
 
 Handler = Callable[[ServedCall], Awaitable[Values | bytes | None]]
 """Answers one call: by values, by bytes that are encoded already, or with None, by nothing (acks=0)."""
+
+FastPath = Callable[[ServedCall, memoryview], Awaitable[bytes | None]]
+"""Answers the bytes of one request with bytes; None where the request needs the general handler."""
+
+
+class HandlerTable(NamedTuple):
+    """The handler of each API, and the fast paths by API and version."""
+
+    handlers: Mapping[Api, Handler]
+    fast_paths: Mapping[tuple[Api, int], FastPath]
 
 
 def code(error: Error | ControllerRefusal | None) -> ErrorCode:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.network import NetworkNode, NodeRole
 from backends.simulator.scenario.build import Scenario
-from backends.simulator.served.api_versions import Versions, offered
-from backends.simulator.served.client_state import ClientState
+from backends.simulator.served.api_versions import offered
 from backends.simulator.served.clock import Clock
+from backends.simulator.served.handler_table import HANDLER_TABLE
 from backends.simulator.served.node_listener import NodeListener
 from backends.simulator.served.principals import Principal
+from backends.simulator.served.served_call import HandlerTable
+from backends.simulator.served.served_context import HOST, ServedContext
 from backends.simulator.simulation import Simulation
-
-HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class ServedCluster:
         scenario: Scenario,
         options: ServedClusterOptions | None = None,
         simulation: Simulation | None = None,
+        handlers: HandlerTable = HANDLER_TABLE,
     ) -> None:
         self.options = options or ServedClusterOptions()
         self.scenario = scenario
@@ -59,11 +60,17 @@ class ServedCluster:
             self.simulation.advance_to(scenario.operator_at)
         self.cluster_id = self.options.cluster_id or _cluster_id(scenario.name, self.options.seed)
         self.clock = Clock(self.simulation, self.options.speed, self._look)
-        self.client_state = ClientState()
-        self.ports: dict[NetworkNode, int] = {}
-        self._began_ms = int(time.time() * 1000) - self.simulation.now // MILLISECOND
         without = self.options.without
-        self._offered = {role: offered(role, without) for role in (NodeRole.BROKER, NodeRole.CONTROLLER)}
+        self.context = ServedContext(
+            self.cluster_id,
+            self.world,
+            self.clock,
+            {role: offered(role, without) for role in (NodeRole.BROKER, NodeRole.CONTROLLER)},
+            began_ms=int(time.time() * 1000) - self.simulation.now // MILLISECOND,
+        )
+        self.client_state = self.context.client_state
+        self.ports = self.context.ports
+        self._handlers = handlers
         self._listeners: dict[NetworkNode, NodeListener] = {}
 
     async def start(self) -> None:
@@ -71,7 +78,9 @@ class ServedCluster:
         nodes = sorted(self.world.nodes(), key=lambda node: (node.role is not NodeRole.BROKER, node.id))
         try:
             for number, node in enumerate(nodes):
-                listener = self._listeners[node] = NodeListener(self, node)
+                listener = self._listeners[node] = NodeListener(
+                    self.context, node, self.options.users, self._handlers
+                )
                 base = self.options.port_base
                 port = base + number if base else 0
                 self.ports[node] = await listener.bind(HOST, port)
@@ -98,41 +107,19 @@ class ServedCluster:
     @property
     def bootstrap(self) -> str:
         """Every broker's address."""
-        return self._addresses(NodeRole.BROKER)
+        return self.context.addresses(NodeRole.BROKER)
 
     @property
     def bootstrap_controllers(self) -> str:
-        return self._addresses(NodeRole.CONTROLLER)
-
-    def _addresses(self, role: NodeRole) -> str:
-        return ",".join(f"{HOST}:{port}" for node, port in self.ports.items() if node.role is role)
+        return self.context.addresses(NodeRole.CONTROLLER)
 
     def listener(self, node: NetworkNode) -> NodeListener:
         return self._listeners[node]
-
-    def offered(self, role: NodeRole) -> Versions:
-        """What a node of that role says in ApiVersions."""
-        return self._offered[role]
 
     def _look(self) -> None:
         """Something may have happened: who is down does not listen any more."""
         for listener in self._listeners.values():
             listener.look()
-
-    def in_epoch_ms(self, virtual_ms: int) -> int:
-        """A time of the simulation as ms since the epoch; -1 stays -1."""
-        return virtual_ms if virtual_ms < 0 else self._began_ms + virtual_ms
-
-    def seen_ms(self, virtual_ms: int) -> int:
-        """As :meth:`in_epoch_ms`, for what is compared with the time now: as long ago as it is in virtual time."""
-        if virtual_ms < 0:
-            return virtual_ms
-        return int(time.time() * 1000) - (self.simulation.now // MILLISECOND - virtual_ms)
-
-    def nodes(self, role: NodeRole, ids: Iterable[int] | None = None) -> Sequence[NetworkNode]:
-        """The nodes of that role that are in the scenario, or those of ``ids``."""
-        wanted = None if ids is None else set(ids)
-        return [node for node in self.ports if node.role is role and (wanted is None or node.id in wanted)]
 
 
 def _cluster_id(name: str, seed: int) -> str:

@@ -21,13 +21,13 @@ def test_a_topic_that_is_being_deleted_is_left_alone_when_its_log_dir_fails() ->
     assert tell(world, DeleteTopic("foo")) == Done(None)
     world.break_log_dir(1, 0)
     until(world, lambda: bool(world.brokers[1].storage.failed))
-    assert FOO in world.brokers[1].image.partitions
+    assert FOO in world.brokers[1].state.image.partitions
     world.network.heal_all()
     failed = world.disks[1].directories[0].id
     until(world, lambda: failed not in world.image.brokers[1].directories)
     world.loop.run_for(10 * SECOND)
     assert not world.image.partitions
-    assert not world.brokers[1].image.partitions
+    assert not world.brokers[1].state.image.partitions
     assert not world.image.brokers[1].fenced
 
 

@@ -183,8 +183,8 @@ def test_a_second_leader_of_an_epoch_is_caught(monkeypatch: pytest.MonkeyPatch) 
     original = PartitionLeader.drop
 
     def drop(leader: PartitionLeader, tp: object) -> None:
-        partition = leader.process.image.partitions[FOO]
-        if partition.leader == 1 and leader.id == 2 and leader.process.offset > 1:
+        partition = leader.state.image.partitions[FOO]
+        if partition.leader == 1 and leader.id == 2 and leader.state.offset > 1:
             take(leader, FOO, partition)
         else:
             original(leader, FOO)
@@ -217,9 +217,9 @@ def test_a_high_watermark_that_falls_within_an_epoch_is_caught(monkeypatch: pyte
     advance = PartitionLeader.advance
 
     def without_check(leader: PartitionLeader, tp: object, lead: Leadership) -> None:
-        log = leader.process.storage.log(FOO)
+        log = leader.storage.log(FOO)
         if lead.replicated(1, log.end) < log.high_watermark:
-            leader.process.storage.write(FOO, log._replace(high_watermark=0))
+            leader.storage.write(FOO, log._replace(high_watermark=0))
         advance(leader, FOO, lead)
 
     monkeypatch.setattr(PartitionLeader, "advance", without_check)

@@ -158,7 +158,7 @@ def test_a_broker_cut_off_from_the_controllers_is_fenced_and_unfenced() -> None:
     world.network.cut([broker(1)], controllers(world))
     until(world, lambda: foo(world).leader == 2)
     assert world.image.brokers[1].fenced
-    assert world.brokers[1].image.partitions[FOO].leader == 1, "it serves old metadata"
+    assert world.brokers[1].state.image.partitions[FOO].leader == 1, "it serves old metadata"
     world.network.heal_all()
     until(world, lambda: set(foo(world).isr) == {1, 2, 3})
     assert end(world, 1) >= world.disks[2].logs[FOO].high_watermark

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.messages import Done, Error, NotController, SetConfig
+from backends.simulator.network import NodeRole
+from backends.simulator.partition_table import topics_of
 from backends.simulator.served.entities import Values
 from backends.simulator.served.served_call import ServedCall, code, message
 from backends.simulator.served.topic_configs import TOPIC_CONFIGS, ConfigType, TopicConfig
-from backends.simulator.served.topic_tables import rows_of
 from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.controller_errors import ControllerRefusal
 
@@ -42,19 +43,21 @@ class ConfigEntry(NamedTuple):
 async def describe_configs(call: ServedCall) -> Values:
     """Effective values of topics, and of the node that is asked."""
     if not call.at_broker:
-        return {"results": [_one(call, call.cluster.world.image, None, r) for r in call.request.resources]}
+        return {"results": [_one(call, call.context.world.image, None, r) for r in call.request.resources]}
     return await call.there(
-        lambda process: {"results": [_one(call, process.image, process, r) for r in call.request.resources]}
+        lambda broker: {
+            "results": [_one(call, broker.state.image, broker, r) for r in call.request.resources]
+        }
     )
 
 
-def _one(call: ServedCall, image: ClusterImage, process: BrokerProcess | None, asked: Any) -> Values:
+def _one(call: ServedCall, image: ClusterImage, broker: BrokerAccess | None, asked: Any) -> Values:
     name, kind = asked.resource_name, asked.resource_type
     head = {"resource_type": kind, "resource_name": name, "configs": ()}
     if kind == TOPIC:
         if not call.rights.topic("DESCRIBE_CONFIGS", name):
             return {**head, "error_code": ErrorCode.topic_authorization_failed}
-        if name not in rows_of(image):
+        if name not in topics_of(image):
             return {**head, "error_code": ErrorCode.unknown_topic_or_partition, "error_message": ""}
         told = _of_topic(call, image, name)
     elif kind == BROKER:
@@ -63,7 +66,7 @@ def _one(call: ServedCall, image: ClusterImage, process: BrokerProcess | None, a
         if name not in ("", str(call.node.id)):
             said = f"Unexpected broker id, expected {call.node.id} or empty string, but received {name}"
             return {**head, "error_code": ErrorCode.invalid_request, "error_message": said}
-        told = _of_node(call, image, process, cluster=not name)
+        told = _of_node(call, image, broker, cluster=not name)
     else:
         return {**head, "error_code": ErrorCode.invalid_request, "error_message": f"resource type {kind}"}
     keys = asked.configuration_keys
@@ -98,8 +101,8 @@ def _row(call: ServedCall, row: ConfigEntry) -> Values:
 
 def _of_topic(call: ServedCall, image: ClusterImage, topic: str) -> Iterable[ConfigEntry]:
     own = {
-        **call.cluster.world.context.topic_configs.get(topic, {}),
-        **call.cluster.client_state.configs[TOPIC, topic],
+        **call.context.world.context.topic_configs.get(topic, {}),
+        **call.context.client_state.configs[TOPIC, topic],
     }
     for name, config in TOPIC_CONFIGS.items():
         if name == MIN_ISR:
@@ -140,10 +143,10 @@ def _allows(strategy: Any) -> str:
 
 
 def _of_node(
-    call: ServedCall, image: ClusterImage, process: BrokerProcess | None, *, cluster: bool
+    call: ServedCall, image: ClusterImage, broker: BrokerAccess | None, *, cluster: bool
 ) -> Iterable[ConfigEntry]:
     """What is set on the node, a broker or a controller; with ``cluster`` only what is set for all of them."""
-    beside = call.cluster.client_state.configs
+    beside = call.context.client_state.configs
     name = "" if cluster else str(call.node.id)
     source = DYNAMIC_DEFAULT if cluster else DYNAMIC_BROKER
     for key, value in sorted(beside[BROKER, name].items()):
@@ -153,7 +156,7 @@ def _of_node(
         if held is not None:
             yield ConfigEntry(MIN_ISR, ConfigType.INT, ((DYNAMIC_DEFAULT, MIN_ISR, str(held)),))
         return
-    for key, (kind, value) in _own(call, process).items():
+    for key, (kind, value) in _own(call, broker).items():
         yield ConfigEntry(key, kind, ((STATIC, key, value),), read_only=True)
     layers = [(DEFAULT, MIN_ISR, "1")]
     if image.min_isr.cluster is not None:
@@ -162,19 +165,19 @@ def _of_node(
     yield ConfigEntry(UNCLEAN, ConfigType.BOOLEAN, ((STATIC, UNCLEAN, _allows(image.strategies.static)),))
 
 
-def _own(call: ServedCall, process: BrokerProcess | None) -> dict[str, tuple[ConfigType, str]]:
-    address = f"127.0.0.1:{call.cluster.ports[call.node]}"
-    listener = "CONTROLLER" if process is None else "PLAINTEXT"
+def _own(call: ServedCall, broker: BrokerAccess | None) -> dict[str, tuple[ConfigType, str]]:
+    address = f"127.0.0.1:{call.context.ports[call.node]}"
+    listener = "CONTROLLER" if broker is None else "PLAINTEXT"
     own = {
         "node.id": (ConfigType.INT, str(call.node.id)),
-        "process.roles": (ConfigType.LIST, "controller" if process is None else "broker"),
+        "process.roles": (ConfigType.LIST, "controller" if broker is None else "broker"),
         "listeners": (ConfigType.LIST, f"{listener}://{address}"),
         "advertised.listeners": (ConfigType.LIST, f"{listener}://{address}"),
-        "controller.quorum.bootstrap.servers": (ConfigType.LIST, call.cluster.bootstrap_controllers),
+        "controller.quorum.bootstrap.servers": (ConfigType.LIST, call.context.addresses(NodeRole.CONTROLLER)),
         "controller.listener.names": (ConfigType.LIST, "CONTROLLER"),
     }
-    if process is not None:
-        dirs = ",".join(directory.path for directory in process.storage.disk.directories)
+    if broker is not None:
+        dirs = ",".join(directory.path for directory in broker.storage.disk.directories)
         own |= {"broker.id": (ConfigType.INT, str(call.node.id)), "log.dirs": (ConfigType.LIST, dirs)}
     return own
 
@@ -201,7 +204,7 @@ async def _alter(call: ServedCall, resource: Any) -> tuple[ErrorCode, str | None
     if refused is not None:
         return refused, None
     if kind == TOPIC:
-        if name not in rows_of(call.cluster.world.image):
+        if name not in topics_of(call.context.world.image):
             return ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist."
         wrong = next(filter(None, map(_wrong, resource.configs)), None)
         if wrong is not None:
@@ -263,7 +266,7 @@ async def _change(call: ServedCall, kind: int, name: str, change: Any) -> tuple[
     value = None if change.config_operation == DELETE else change.value
     if change.name in ACTED_UPON and (kind == TOPIC or not name):
         return await set_config(call, name, change.name, value)
-    held = call.cluster.client_state.configs[kind, name]
+    held = call.context.client_state.configs[kind, name]
     if change.config_operation in (APPEND, SUBTRACT):
         present = [part for part in held.get(change.name, "").split(",") if part]
         given = change.value.split(",")

@@ -10,10 +10,10 @@ from kio.schema.errors import ErrorCode
 from backends.live.codec.recovery_tool_messages import DESIGNATED
 from backends.simulator.messages import ElectLeaders, ElectLeadersReply, Reassign, ReassignReply
 from backends.simulator.operator_messages import ListReassignments, ReassignmentsListed
+from backends.simulator.partition_table import topics_of
 from backends.simulator.served.entities import Values
 from backends.simulator.served.handlers.configs import refusal_of
 from backends.simulator.served.served_call import ServedCall, code, message
-from backends.simulator.served.topic_tables import rows_of
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.controller.transition_targets import ElectionKind
 from recovery.model import NO_LEADER, TopicPartition
@@ -96,7 +96,7 @@ def _said(call: ServedCall, tp: TopicPartition, refusal: ControllerRefusal | Non
     if refusal is None:
         return None
     if refusal.error is ControllerError.UNKNOWN_TOPIC_OR_PARTITION:
-        known = tp.topic in rows_of(call.cluster.world.image)
+        known = tp.topic in topics_of(call.context.world.image)
         return f"No such partition as {tp}" if known else f"No such topic as {tp.topic}"
     return _WORDS.get(refusal.error, message(refusal))
 
@@ -129,7 +129,7 @@ async def list_partition_reassignments(call: ServedCall) -> Values:
     if asked is not None:
         named = tuple(TopicPartition(t.name, index) for t in asked for index in t.partition_indexes)
     if not call.at_broker:
-        held = call.cluster.world.image.partitions
+        held = call.context.world.image.partitions
         wanted = held if named is None else [tp for tp in named if tp in held]
         running = ((tp, held[tp]) for tp in wanted if held[tp].reassigning)
         return _listed((tp, one.replicas, one.adding, one.removing) for tp, one in running)

@@ -1,9 +1,12 @@
-"""UpdateFeatures (KIP-584, KIP-1022): kraft.version and eligible.leader.replicas.version move, the rest stands."""
+"""ApiVersions and UpdateFeatures (KIP-584, KIP-1022).
+
+Only kraft.version and eligible.leader.replicas.version can change; the other features have fixed levels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kio.schema.errors import ErrorCode
 
@@ -14,10 +17,8 @@ from backends.simulator.quorum.quorum_log import KRAFT_VERSION
 from backends.simulator.served.entities import Values
 from backends.simulator.served.handlers.voters import ask_leader
 from backends.simulator.served.served_call import ServedCall
+from backends.simulator.world import World
 from recovery.controller.controller_errors import ControllerRefusal
-
-if TYPE_CHECKING:
-    from backends.simulator.served.served_cluster import ServedCluster
 
 METADATA = "metadata.version"
 STANDING = {
@@ -42,11 +43,40 @@ PATIENCE = 30 * SECOND
 _FAILED = "The update failed for all features since the following feature had an error: "
 
 
-def finalised(cluster: ServedCluster) -> Mapping[str, int]:
+async def api_versions(call: ServedCall) -> Values:
+    """ApiVersions with the finalised features (KIP-584); v3 leaves out those whose lowest level is 0."""
+    offered = call.context.offered[call.node.role]
+    return {
+        "api_keys": [
+            {"api_key": key, "min_version": low, "max_version": high}
+            for key, (low, high) in sorted(offered.items())
+        ],
+        "supported_features": [
+            {"name": name, "min_version": LOWEST.get(name, 0), "max_version": level}
+            for name, level in sorted(SUPPORTED.items())
+            if call.version > 3 or name in LOWEST
+        ],
+        "finalized_features_epoch": _metadata_offset(call),
+        "finalized_features": [
+            {"name": name, "max_version_level": level, "min_version_level": level}
+            for name, level in sorted(finalised(call.context.world).items())
+            if level
+        ],
+    }
+
+
+def _metadata_offset(call: ServedCall) -> int:
+    brokers = call.context.world.brokers
+    if call.at_broker and call.node.id in brokers:
+        return brokers[call.node.id].state.offset
+    return max((process.state.offset for process in brokers.values()), default=0)
+
+
+def finalised(world: World) -> Mapping[str, int]:
     """The levels now, 0 where a feature is off."""
-    leader = cluster.world.quorum.leader
+    leader = world.quorum.leader
     kraft = 1 if leader is None else leader.log.kraft_version
-    return {**STANDING, ELR_FEATURE: int(cluster.world.image.rules.elr), KRAFT_VERSION: kraft}
+    return {**STANDING, ELR_FEATURE: int(world.image.rules.elr), KRAFT_VERSION: kraft}
 
 
 async def update_features(call: ServedCall) -> Values:
@@ -78,7 +108,7 @@ def _kind(update: Any) -> int:
 def _refusal(call: ServedCall, feature: str, level: int, kind: int) -> tuple[ErrorCode, str] | None:
     said = _unsupported(call, feature, level, kind)
     if said is None:
-        now = finalised(call.cluster)[feature]
+        now = finalised(call.context.world)[feature]
         said = _kept_from_falling(feature, level, now, kind) if level < now else None
         if said is None and level != now and feature in STANDING:
             said = f"It stays at {now} in a simulated cluster."
@@ -90,7 +120,7 @@ def _refusal(call: ServedCall, feature: str, level: int, kind: int) -> tuple[Err
 
 
 def _unsupported(call: ServedCall, feature: str, level: int, kind: int) -> str | None:
-    active = call.cluster.world.active
+    active = call.context.world.active
     local = f"Local controller {-1 if active is None else active.id}"
     highest = SUPPORTED.get(feature)
     if highest is None:

@@ -7,20 +7,20 @@ against the log's own (KIP-595); replica -3 reads to the log's end, everybody el
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
 from backends.live.codec.ids import kafka_id
-from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.broker.replica_log import read
+from backends.simulator.partition_table import topic_names
 from backends.simulator.served.entities import Values
 from backends.simulator.served.hosted_replica import HostedReplica, current, end_of, find
-from backends.simulator.served.response_encoding import NO_TAGS, string, topics_of, uuid_bytes, varint
+from backends.simulator.served.response_encoding import NO_TAGS, string, topic_array, uuid_bytes, varint
 from backends.simulator.served.served_call import ServedCall
-from backends.simulator.served.topic_tables import names_by_id
 from recovery.model import EpochSpan, TopicPartition
 
 CONSUMER, DEBUGGING, FUTURE = -1, -2, -3
@@ -48,7 +48,7 @@ class FetchReader(NamedTuple):
     """Who reads at which broker; ``left`` holds the bytes that the answer may still take."""
 
     call: ServedCall
-    process: BrokerProcess
+    broker: BrokerAccess
     replica_id: int
     left: list[int]
 
@@ -63,8 +63,8 @@ async def fetch(call: ServedCall) -> Values | bytes:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + request.max_wait.total_seconds()
     while True:
-        topics: Topics = await call.there(lambda process: _look(call, process))
-        if loop.time() >= deadline or not call.cluster.clock.speed or _enough(topics, request.min_bytes):
+        topics: Topics = await call.there(lambda broker: _look(call, broker))
+        if loop.time() >= deadline or not call.context.clock.speed or _enough(topics, request.min_bytes):
             return _answer(call, topics)
         await asyncio.sleep(min(PAUSE, max(0.0, deadline - loop.time())))
 
@@ -76,12 +76,12 @@ def _enough(topics: Topics, least: int) -> bool:
     return sum(len(row.records) for row in rows) >= least
 
 
-def _look(call: ServedCall, process: BrokerProcess) -> Topics:
-    by_id: dict[str, str] = {}
+def _look(call: ServedCall, broker: BrokerAccess) -> Topics:
+    by_id: Mapping[str, str] = {}
     if call.version >= BY_ID_FROM:
-        by_id = names_by_id(process.image)
+        by_id = topic_names(broker.state.image)
     replica_id = call.request.replica_state.replica_id if call.version >= 15 else call.request.replica_id
-    reader = FetchReader(call, process, replica_id, [call.field("max_bytes", 2**31 - 1)])
+    reader = FetchReader(call, broker, replica_id, [call.field("max_bytes", 2**31 - 1)])
     found: Topics = []
     for topic in call.request.topics:
         asked_id = kafka_id(topic.topic_id) if call.version >= BY_ID_FROM else None
@@ -99,7 +99,7 @@ def _look(call: ServedCall, process: BrokerProcess) -> Topics:
 
 
 def _one(reader: FetchReader, tp: TopicPartition, asked: Any) -> FetchedRow:
-    replica = find(reader.process, tp)
+    replica = find(reader.broker, tp)
     if isinstance(replica, ErrorCode):
         return FetchedRow(tp.partition, replica)
     leader = (replica.partition.leader, replica.partition.leader_epoch)
@@ -143,13 +143,13 @@ def _data(reader: FetchReader, tp: TopicPartition, replica: HostedReplica, asked
 
 
 def _batches(call: ServedCall, tp: TopicPartition, spans: Iterable[EpochSpan]) -> Iterator[bytes]:
-    times = call.cluster.world.context.times
+    times = call.context.world.context.times
     for span in spans:
 
         def time_of(offset: int, epoch: int = span.epoch) -> int:
-            return call.cluster.in_epoch_ms(times.of(tp, epoch, offset)[0])
+            return call.context.in_epoch_ms(times.of(tp, epoch, offset)[0])
 
-        yield from call.cluster.client_state.contents.read(tp, span, time_of)
+        yield from call.context.client_state.contents.read(tp, span, time_of)
 
 
 def _answer(call: ServedCall, topics: Topics) -> Values | bytes:
@@ -187,7 +187,7 @@ def _packed(topics: Topics) -> bytes:
         (string(name) if by_id is None else uuid_bytes(by_id), [_row(row) for row in rows])
         for name, by_id, rows in topics
     ]
-    return b"".join((bytes(4), b"\0\0", bytes(4), topics_of(rows), NO_TAGS))
+    return b"".join((bytes(4), b"\0\0", bytes(4), topic_array(rows), NO_TAGS))
 
 
 def _row(row: FetchedRow) -> bytes:

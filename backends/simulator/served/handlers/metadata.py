@@ -9,15 +9,15 @@ from kio.schema.errors import ErrorCode
 
 from backends.live.calls.authorized_operations import NOT_ASKED
 from backends.live.codec.ids import kafka_id
-from backends.simulator.broker.broker_process import BrokerProcess
-from backends.simulator.broker.describe import describe_page, id_of
+from backends.simulator.broker.broker_access import BrokerAccess
+from backends.simulator.broker.describe import describe_page
 from backends.simulator.messages import Error
 from backends.simulator.network import NodeRole, broker
 from backends.simulator.operator_messages import DescribeTopicPartitions
+from backends.simulator.partition_table import id_of, topics_of
 from backends.simulator.served.entities import Values
 from backends.simulator.served.response_encoding import DescribedPage, pack_described
 from backends.simulator.served.served_call import ServedCall
-from backends.simulator.served.topic_tables import rows_of
 from recovery.controller.cluster_image import ClusterImage, offline_replicas
 from recovery.controller.registration import Registration
 from recovery.model import NO_LEADER, TopicPartition
@@ -29,12 +29,12 @@ INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_grou
 
 async def metadata(call: ServedCall) -> Values:
     """Metadata: no ELR, no fenced brokers; a partition without a leader has LEADER_NOT_AVAILABLE."""
-    return await call.there(lambda process: _metadata(call, process))
+    return await call.there(lambda broker: _metadata(call, broker))
 
 
-def _metadata(call: ServedCall, process: BrokerProcess) -> Values:
-    image = process.image
-    held = rows_of(image)
+def _metadata(call: ServedCall, broker: BrokerAccess) -> Values:
+    image = broker.state.image
+    held = topics_of(image)
     alive = [number for number, registered in sorted(image.brokers.items()) if not registered.fenced]
     wanted = call.field("topics")
     names: Iterable[str]
@@ -46,7 +46,7 @@ def _metadata(call: ServedCall, process: BrokerProcess) -> Values:
         topics = [_named(call, image, held, by_id, asked) for asked in wanted]
     return {
         "brokers": [_broker(call, number) for number in alive],
-        "cluster_id": call.cluster.cluster_id,
+        "cluster_id": call.context.cluster_id,
         "controller_id": alive[0] if alive else -1,
         "topics": topics,
         "cluster_authorized_operations": _asked(
@@ -110,12 +110,12 @@ def _asked(call: ServedCall, field: str, bits: int) -> int:
 
 
 def _broker(call: ServedCall, number: int) -> dict[str, Any]:
-    specs = call.cluster.world.specs
+    specs = call.context.world.specs
     return {
         "node_id": number,
         "broker_id": number,
         "host": "127.0.0.1",
-        "port": call.cluster.ports[broker(number)],
+        "port": call.context.ports[broker(number)],
         "rack": specs[number].rack,
     }
 
@@ -128,7 +128,7 @@ async def describe_cluster(call: ServedCall) -> Values:
     if asked:
         operations = call.rights.cluster_operations() if call.rights.cluster("DESCRIBE") else 0
     head = {
-        "cluster_id": call.cluster.cluster_id,
+        "cluster_id": call.context.cluster_id,
         "endpoint_type": kind,
         "cluster_authorized_operations": operations,
     }
@@ -147,7 +147,7 @@ async def describe_cluster(call: ServedCall) -> Values:
         if not call.rights.cluster("ALTER"):
             return {**wrong, "error_code": ErrorCode.cluster_authorization_failed}
         return {**head, **_controllers(call)}
-    return {**head, **await call.there(lambda process: _brokers(call, process.image))}
+    return {**head, **await call.there(lambda broker: _brokers(call, broker.state.image))}
 
 
 def _brokers(call: ServedCall, image: ClusterImage) -> Values:
@@ -166,13 +166,13 @@ def _controllers(call: ServedCall) -> Values:
         {
             "broker_id": node.id,
             "host": "127.0.0.1",
-            "port": call.cluster.ports[node],
+            "port": call.context.ports[node],
             "rack": None,
             "is_fenced": False,
         }
-        for node in call.cluster.nodes(NodeRole.CONTROLLER)
+        for node in call.context.nodes(NodeRole.CONTROLLER)
     ]
-    active = call.cluster.world.active
+    active = call.context.world.active
     return {"controller_id": -1 if active is None else active.id, "brokers": listed}
 
 
@@ -186,8 +186,10 @@ async def describe_topic_partitions(call: ServedCall) -> bytes:
         max(1, request.response_partition_limit),
     )
 
-    def look(process: BrokerProcess) -> DescribedPage:
-        return DescribedPage(describe_page(process, body, call.rights))
+    limit = call.context.world.context.config.partition_limit
+
+    def look(broker: BrokerAccess) -> DescribedPage:
+        return DescribedPage(describe_page(broker.state.image, limit, body, call.rights))
 
     page = (await call.there(look)).page
     refused = [

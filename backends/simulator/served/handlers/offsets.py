@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.served.entities import Values
 from backends.simulator.served.hosted_replica import HostedReplica, current, end_of, find
-from backends.simulator.served.response_encoding import NO_TAGS, string, topics_of
+from backends.simulator.served.response_encoding import NO_TAGS, string, topic_array
 from backends.simulator.served.served_call import ServedCall
 from recovery.model import TopicPartition
 
@@ -32,7 +32,7 @@ class OffsetRow(NamedTuple):
 
 async def list_offsets(call: ServedCall) -> Values | bytes:
     """ListOffsets: of the leader for a consumer, of any replica for the debugging replica."""
-    topics = await call.there(lambda process: _all(call, process))
+    topics = await call.there(lambda broker: _all(call, broker))
     if call.version >= FLEXIBLE_FROM:
         return _packed(topics)
     return {
@@ -58,7 +58,7 @@ async def list_offsets(call: ServedCall) -> Values | bytes:
 def _packed(topics: Sequence[tuple[str, Sequence[OffsetRow]]]) -> bytes:
     """ListOffsetsResponse v6 to v11."""
     row = Struct(">ihqqiB").pack
-    body = topics_of(
+    body = topic_array(
         [
             (string(name), [row(r.number, r.error.value, r.timestamp, r.offset, r.epoch, 0) for r in rows])
             for name, rows in topics
@@ -67,7 +67,7 @@ def _packed(topics: Sequence[tuple[str, Sequence[OffsetRow]]]) -> bytes:
     return b"".join((bytes(4), body, NO_TAGS))
 
 
-def _all(call: ServedCall, process: BrokerProcess) -> list[tuple[str, list[OffsetRow]]]:
+def _all(call: ServedCall, broker: BrokerAccess) -> list[tuple[str, list[OffsetRow]]]:
     replica_id = call.request.replica_id
     found = []
     for topic in call.request.topics:
@@ -79,15 +79,15 @@ def _all(call: ServedCall, process: BrokerProcess) -> list[tuple[str, list[Offse
             if not allowed:
                 rows.append(OffsetRow(tp.partition, ErrorCode.topic_authorization_failed))
             else:
-                rows.append(_one(call, process, tp, asked, replica_id))
+                rows.append(_one(call, broker, tp, asked, replica_id))
         found.append((name, rows))
     return found
 
 
 def _one(
-    call: ServedCall, process: BrokerProcess, tp: TopicPartition, asked: Any, replica_id: int
+    call: ServedCall, broker: BrokerAccess, tp: TopicPartition, asked: Any, replica_id: int
 ) -> OffsetRow:
-    replica = find(process, tp)
+    replica = find(broker, tp)
     if isinstance(replica, ErrorCode):
         return OffsetRow(tp.partition, replica)
     error = current(replica, getattr(asked, "current_leader_epoch", -1))
@@ -134,16 +134,16 @@ def _by_time(call: ServedCall, tp: TopicPartition, replica: HostedReplica, times
 
 def _time(call: ServedCall, tp: TopicPartition, replica: HostedReplica, offset: int) -> int:
     epoch = next((span.epoch for span in replica.log.spans if span.start <= offset < span.end), -1)
-    first, _ = call.cluster.world.context.times.of(tp, epoch, offset)
-    return call.cluster.in_epoch_ms(first)
+    first, _ = call.context.world.context.times.of(tp, epoch, offset)
+    return call.context.in_epoch_ms(first)
 
 
 async def offset_for_leader_epoch(call: ServedCall) -> Values:
     """OffsetForLeaderEpoch: answered by the leader only."""
-    return await call.there(lambda process: {"topics": _ends(call, process)})
+    return await call.there(lambda broker: {"topics": _ends(call, broker)})
 
 
-def _ends(call: ServedCall, process: BrokerProcess) -> list[Values]:
+def _ends(call: ServedCall, broker: BrokerAccess) -> list[Values]:
     found: list[Values] = []
     for topic in call.request.topics:
         allowed = call.rights.topic("DESCRIBE", topic.topic)
@@ -151,7 +151,7 @@ def _ends(call: ServedCall, process: BrokerProcess) -> list[Values]:
         for asked in topic.partitions:
             error, epoch, end = ErrorCode.topic_authorization_failed, -1, -1
             if allowed:
-                error, epoch, end = _end(process, TopicPartition(topic.topic, asked.partition), asked)
+                error, epoch, end = _end(broker, TopicPartition(topic.topic, asked.partition), asked)
             rows.append(
                 {"error_code": error, "partition": asked.partition, "leader_epoch": epoch, "end_offset": end}
             )
@@ -159,8 +159,8 @@ def _ends(call: ServedCall, process: BrokerProcess) -> list[Values]:
     return found
 
 
-def _end(process: BrokerProcess, tp: TopicPartition, asked: Any) -> tuple[ErrorCode, int, int]:
-    replica = find(process, tp)
+def _end(broker: BrokerAccess, tp: TopicPartition, asked: Any) -> tuple[ErrorCode, int, int]:
+    replica = find(broker, tp)
     if isinstance(replica, ErrorCode):
         return replica, -1, -1
     error = current(replica, asked.current_leader_epoch)

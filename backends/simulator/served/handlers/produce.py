@@ -9,17 +9,15 @@ from typing import Any, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from backends.live.codec.ids import kafka_id
-from backends.simulator.broker.broker_process import BrokerProcess
-from backends.simulator.broker.describe import id_of
+from backends.simulator.broker.broker_access import BrokerAccess, Perform
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import Error, ProduceReply
 from backends.simulator.messages import Produce as Append
-from backends.simulator.operator_messages import Perform
+from backends.simulator.partition_table import id_of, topics_of
 from backends.simulator.rpc import Answer
 from backends.simulator.served.entities import Values
 from backends.simulator.served.record_batches import BadRecords, Compressed, ProducedBatch, read_produced
 from backends.simulator.served.served_call import ServedCall, code
-from backends.simulator.served.topic_tables import rows_of
 from recovery.model import EpochSpan, TopicPartition
 
 BY_ID_FROM = 13
@@ -64,7 +62,7 @@ async def _name(call: ServedCall, topic: Any) -> str:
         return str(topic.name)
     wanted = kafka_id(topic.topic_id)
     held = await call.there(
-        lambda process: {id_of(process.image, name): name for name in rows_of(process.image)}
+        lambda broker: {id_of(broker.state.image, name): name for name in topics_of(broker.state.image)}
     )
     return held.get(wanted, "")
 
@@ -83,7 +81,7 @@ async def _one(call: ServedCall, name: str, asked: Any) -> _Ended:
     request = call.request
     timeout = round(request.timeout.total_seconds() * 1000) * MILLISECOND
     append = _Appending(call, TopicPartition(name, asked.index), batch, request.acks)
-    reply = await call.cluster.clock.ask(call.node, Perform(append), timeout)
+    reply = await call.context.clock.ask(call.node, Perform(append), timeout)
     if reply is None:
         return _Ended(ErrorCode.request_timed_out)
     assert isinstance(reply, _Ended)
@@ -99,16 +97,16 @@ class _Appending:
         self._batch = batch
         self._acks = acks
 
-    def __call__(self, process: BrokerProcess, answer: Answer) -> None:
+    def __call__(self, broker: BrokerAccess, answer: Answer) -> None:
         """Look for a duplicate, append, and remember what was appended before the answer comes."""
         tp, batch = self._tp, self._batch
-        partition = process.image.partitions.get(tp)
+        partition = broker.state.image.partitions.get(tp)
         if partition is None:
             answer(_Ended(ErrorCode.unknown_topic_or_partition))
             return
-        before = process.storage.disk.logs.get(tp)
-        leads = partition.leader == process.id and before is not None
-        producers = self._call.cluster.client_state.producers
+        before = broker.storage.disk.logs.get(tp)
+        leads = partition.leader == broker.state.id and before is not None
+        producers = self._call.context.client_state.producers
         if leads and before is not None and batch.producer_id >= 0:
             known = producers.duplicate(tp, batch, before)
             if known is not None:
@@ -117,29 +115,29 @@ class _Appending:
             if not producers.follows(tp, batch, before):
                 answer(_Ended(ErrorCode.out_of_order_sequence_number))
                 return
-        process.leader.produce(Append(tp, batch.records, self._acks), self._told(process, answer))
-        after = process.storage.disk.logs.get(tp)
+        broker.leader.produce(Append(tp, batch.records, self._acks), self._told(broker, answer))
+        after = broker.storage.disk.logs.get(tp)
         if before is not None and after is not None and after.end == before.end + batch.records:
             span = EpochSpan(after.last_epoch, before.end, after.end)
-            self._call.cluster.client_state.contents.add(tp, span, batch)
+            self._call.context.client_state.contents.add(tp, span, batch)
             if batch.producer_id >= 0:
                 producers.appended(tp, batch, span)
         if self._acks == 0:
             answer(_Ended(ErrorCode.none))
 
-    def _told(self, process: BrokerProcess, answer: Answer) -> Callable[[Any], None]:
+    def _told(self, broker: BrokerAccess, answer: Answer) -> Callable[[Any], None]:
         def told(reply: Any) -> None:
             if self._acks == 0:
                 return
             assert isinstance(reply, ProduceReply)
-            log = process.storage.disk.logs.get(self._tp)
+            log = broker.storage.disk.logs.get(self._tp)
             start = -1 if log is None else log.start
             if reply.error is None:
                 answer(_Ended(ErrorCode.none, reply.offset, start))
                 return
             leader = None
             if reply.error is Error.NOT_LEADER_OR_FOLLOWER:
-                held = process.image.partitions.get(self._tp)
+                held = broker.state.image.partitions.get(self._tp)
                 leader = None if held is None else (held.leader, held.leader_epoch)
             answer(_Ended(code(reply.error), leader=leader))
 
@@ -187,7 +185,7 @@ async def init_producer_id(call: ServedCall) -> Values:
         }
     return {
         "error_code": ErrorCode.none,
-        "producer_id": call.cluster.client_state.producers.new_id(),
+        "producer_id": call.context.client_state.producers.new_id(),
         "producer_epoch": 0,
     }
 

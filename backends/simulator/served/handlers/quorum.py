@@ -51,14 +51,14 @@ def _described(call: ServedCall, quorum: Quorum) -> Values:
     nodes = [
         {"node_id": key.id, "listeners": (_listener(call, key.id),)}
         for key in quorum.voters.keys
-        if controller(key.id) in call.cluster.ports
+        if controller(key.id) in call.context.ports
     ]
     topics = ({"topic_name": TOPIC, "partitions": (row,)},)
     return {"error_code": ErrorCode.none, "topics": topics, "nodes": nodes}
 
 
 def _listener(call: ServedCall, voter: int) -> Values:
-    return {"name": "CONTROLLER", "host": "127.0.0.1", "port": call.cluster.ports[controller(voter)]}
+    return {"name": "CONTROLLER", "host": "127.0.0.1", "port": call.context.ports[controller(voter)]}
 
 
 def _replica(call: ServedCall, held: FetchProgress) -> dict[str, Any]:
@@ -66,6 +66,6 @@ def _replica(call: ServedCall, held: FetchProgress) -> dict[str, Any]:
         "replica_id": held.key.id,
         "replica_directory_id": held.key.directory_id or None,
         "log_end_offset": held.log_end_offset,
-        "last_fetch_timestamp": call.cluster.seen_ms(held.last_fetch_ms),
-        "last_caught_up_timestamp": call.cluster.seen_ms(held.last_caught_up_ms),
+        "last_fetch_timestamp": call.context.seen_ms(held.last_fetch_ms),
+        "last_caught_up_timestamp": call.context.seen_ms(held.last_caught_up_ms),
     }

@@ -11,16 +11,16 @@ from kio.schema.errors import ErrorCode
 from backends.base.answers import LogDir
 from backends.live.codec.ids import kafka_id
 from backends.live.codec.recovery_tool_messages import LIMIT
-from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.broker.operator_requests import BYTES_A_RECORD, TOTAL_BYTES
 from backends.simulator.messages import Error
 from backends.simulator.operator_messages import DescribeLogDirs, LogDirsDescribed
+from backends.simulator.partition_table import topic_names
 from backends.simulator.served.entities import Values
 from backends.simulator.served.fast_path import HostedReplicas
 from backends.simulator.served.hosted_replica import HostedReplica
 from backends.simulator.served.response_encoding import NO_TAGS, array, string, uuid_bytes
 from backends.simulator.served.served_call import ServedCall, code
-from backends.simulator.served.topic_tables import names_by_id
 from recovery.model import TopicPartition
 
 _ROW = Struct(">iiqhB").pack
@@ -31,13 +31,13 @@ async def get_replica_log_info(call: ServedCall) -> bytes:
 
     The specification's answer has no error of its own: without CLUSTER_ACTION each partition is refused.
     """
-    return await call.there(lambda process: _log_info(call, process))
+    return await call.there(lambda broker: _log_info(call, broker))
 
 
-def _log_info(call: ServedCall, process: BrokerProcess) -> bytes:
-    names = names_by_id(process.image)
+def _log_info(call: ServedCall, broker: BrokerAccess) -> bytes:
+    names = topic_names(broker.state.image)
     allowed = call.rights.cluster("CLUSTER_ACTION")
-    replicas = HostedReplicas(process)
+    replicas = HostedReplicas(broker)
     left, more = LIMIT, False
     topics = []
     for topic in call.request.topic_partitions or ():
@@ -56,11 +56,11 @@ def _log_info(call: ServedCall, process: BrokerProcess) -> bytes:
             rows = [
                 _ROW(partition, one.partition.leader_epoch, one.log.end, 0, 0)
                 if isinstance(one, HostedReplica)
-                else _missing(process, TopicPartition(name, partition), one)
+                else _missing(broker, TopicPartition(name, partition), one)
                 for partition, one in zip(served, found, strict=True)
             ]
         topics.append(b"".join((uuid_bytes(asked or _ZERO), array(rows), NO_TAGS)))
-    head = Struct(">iqB").pack(0, process.epoch, more)
+    head = Struct(">iqB").pack(0, broker.state.epoch, more)
     return b"".join((head, array(topics), NO_TAGS))
 
 
@@ -75,8 +75,8 @@ def _refused(call: ServedCall, name: str, *, allowed: bool) -> ErrorCode | None:
     return None if call.rights.topic("DESCRIBE", name) else ErrorCode.topic_authorization_failed
 
 
-def _missing(process: BrokerProcess, tp: TopicPartition, error: ErrorCode) -> bytes:
-    held = process.image.partitions.get(tp)
+def _missing(broker: BrokerAccess, tp: TopicPartition, error: ErrorCode) -> bytes:
+    held = broker.state.image.partitions.get(tp)
     return _ROW(tp.partition, -1 if held is None else held.leader_epoch, -1, error.value, 0)
 
 
@@ -85,7 +85,7 @@ async def describe_log_dirs(call: ServedCall) -> Values | bytes:
     if not call.rights.cluster("DESCRIBE"):
         return {"error_code": ErrorCode.cluster_authorization_failed, "results": ()}
     if call.version in (4, 5) and call.request.topics is None:
-        return await call.there(lambda process: _everything(process, cordoned=call.version == 5))
+        return await call.there(lambda broker: _everything(broker, cordoned=call.version == 5))
     reply = await call.ask(DescribeLogDirs())
     if not isinstance(reply, LogDirsDescribed) or reply.error is not None:
         error = reply.error if isinstance(reply, LogDirsDescribed) else reply
@@ -132,9 +132,9 @@ def _dir(log_dir: LogDir, wanted: frozenset[tuple[str, int]] | None) -> Values:
     }
 
 
-def _everything(process: BrokerProcess, *, cordoned: bool) -> bytes:
+def _everything(broker: BrokerAccess, *, cordoned: bool) -> bytes:
     """DescribeLogDirsResponse v4 and v5 of all topics, as :class:`LogDirsDescribed` tells them."""
-    storage = process.storage
+    storage = broker.storage
     row = Struct(">iqqBB").pack
     topics: list[dict[str, list[bytes]]] = [{} for _ in storage.disk.directories]
     used = [0] * len(topics)

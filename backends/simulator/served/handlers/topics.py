@@ -8,8 +8,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from backends.live.codec.ids import kafka_id
-from backends.simulator.broker.describe import id_of
 from backends.simulator.messages import CreateTopic, DeleteTopic
+from backends.simulator.partition_table import id_of, topics_of
 from backends.simulator.scenario.spread import spread
 from backends.simulator.served.entities import Values
 from backends.simulator.served.handlers.configs import (
@@ -21,7 +21,6 @@ from backends.simulator.served.handlers.configs import (
     wrong_config,
 )
 from backends.simulator.served.served_call import ServedCall, code, message
-from backends.simulator.served.topic_tables import rows_of
 from recovery.controller.cluster_image import ClusterImage
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
@@ -43,7 +42,7 @@ async def create_topics(call: ServedCall) -> Values:
 
 
 async def _create(call: ServedCall, asked: Any) -> Values:
-    image = call.cluster.world.image
+    image = call.context.world.image
     head = {
         "name": asked.name,
         "topic_id": None,
@@ -60,7 +59,7 @@ async def _create(call: ServedCall, asked: Any) -> Values:
             await _make(call, asked, rows)
     except _Refused as refused:
         return {**head, "error_code": refused.error, "error_message": refused.said}
-    made = id_of(call.cluster.world.image, asked.name)
+    made = id_of(call.context.world.image, asked.name)
     return {
         **head,
         "topic_id": None if call.field("validate_only", False) else made,
@@ -75,9 +74,9 @@ def _checked(call: ServedCall, image: ClusterImage, asked: Any) -> tuple[tuple[i
     wrong = wrong_name(asked.name)
     if wrong is not None:
         raise _Refused(ErrorCode.invalid_topic_exception, f"Topic name is invalid: {wrong}")
-    if asked.name in rows_of(image):
+    if asked.name in topics_of(image):
         raise _Refused(ErrorCode.topic_already_exists, f"Topic '{asked.name}' already exists.")
-    alike = next((name for name in rows_of(image) if _in_metrics(name) == _in_metrics(asked.name)), None)
+    alike = next((name for name in topics_of(image) if _in_metrics(name) == _in_metrics(asked.name)), None)
     if alike is not None:
         collides = f"Topic '{asked.name}' collides with existing topic: {alike}"
         raise _Refused(ErrorCode.invalid_topic_exception, collides)
@@ -171,7 +170,7 @@ def _spread(
         raise _Refused(ErrorCode.invalid_replication_factor, said)
     alive = [number for number, held in sorted(image.brokers.items()) if held.active]
     ids = alive if len(alive) >= factor else sorted(image.brokers)
-    specs = call.cluster.world.specs
+    specs = call.context.world.specs
     rows = spread(tuple(specs[number] for number in ids), factor)
     return tuple(rows[number % len(rows)] for number in range(partitions))
 
@@ -183,7 +182,7 @@ async def _make(call: ServedCall, asked: Any, rows: tuple[tuple[int, ...], ...])
     refusal = refusal_of(reply)
     if refusal is not None:
         raise _Refused(code(refusal), message(refusal) or refusal.__class__.__name__)
-    held = call.cluster.client_state.configs[TOPIC, asked.name]
+    held = call.context.client_state.configs[TOPIC, asked.name]
     for name, value in given.items():
         if name in ACTED_UPON and name != MIN_ISR:
             await set_config(call, asked.name, name, value)
@@ -202,17 +201,17 @@ async def delete_topics(call: ServedCall) -> Values:
 
 
 async def _delete(call: ServedCall, name: str | None, by_id: str | None) -> Values:
-    image = call.cluster.world.image
+    image = call.context.world.image
     if name is None:
-        name = next((held for held in rows_of(image) if id_of(image, held) == by_id), None)
+        name = next((held for held in topics_of(image) if id_of(image, held) == by_id), None)
         if name is None:
             return _deleted(None, by_id, ErrorCode.unknown_topic_id, None)
     if not call.rights.topic("DELETE", name):
         return _deleted(name, None, ErrorCode.topic_authorization_failed, None)
-    made = id_of(image, name) if name in rows_of(image) else None
+    made = id_of(image, name) if name in topics_of(image) else None
     refusal = refusal_of(await call.ask(DeleteTopic(name)))
     if refusal is None:
-        call.cluster.client_state.forget(name, TOPIC)
+        call.context.client_state.forget(name, TOPIC)
     return _deleted(name, made, code(refusal), message(refusal))
 
 

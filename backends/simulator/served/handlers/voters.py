@@ -8,11 +8,10 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from backends.live.codec.ids import kafka_id
-from backends.simulator.broker.broker_process import BrokerProcess
+from backends.simulator.broker.broker_access import BrokerAccess, Perform
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import UpdateFeature
 from backends.simulator.network import NodeRole, controller
-from backends.simulator.operator_messages import Perform
 from backends.simulator.quorum.raft_messages import (
     AddRaftVoter,
     RaftVoterReply,
@@ -74,15 +73,15 @@ def _refused(call: ServedCall, operation: str) -> Values | None:
     if not call.rights.cluster(operation):
         return {"error_code": ErrorCode.cluster_authorization_failed, "current_leader": _NOBODY}
     named = call.field("cluster_id")
-    if named is not None and named != call.cluster.cluster_id:
+    if named is not None and named != call.context.cluster_id:
         return {"error_code": ErrorCode.inconsistent_cluster_id, "current_leader": _NOBODY}
     return None
 
 
 def _endpoints(call: ServedCall, listeners: Iterable[Any]) -> tuple[VoterEndpoint, ...]:
     """Where the simulated controllers listen, for the addresses at which they are served."""
-    hosts = call.cluster.world.quorum.shared.hosts
-    by_port = {call.cluster.ports[node]: node.id for node in call.cluster.nodes(NodeRole.CONTROLLER)}
+    hosts = call.context.world.quorum.shared.hosts
+    by_port = {call.context.ports[node]: node.id for node in call.context.nodes(NodeRole.CONTROLLER)}
     found = []
     for listener in listeners:
         known = hosts.get(by_port.get(listener.port, -1))
@@ -97,19 +96,19 @@ async def ask_leader(call: ServedCall, body: VoterRequest | UpdateFeature, timeo
     """A broker hands it on to the leader; a controller that does not lead says so."""
     if not call.at_broker:
         return await call.ask(body, timeout)
-    leader = call.cluster.world.quorum.leader
+    leader = call.context.world.quorum.leader
     if leader is None:
         raise NodeSilent
 
-    def hand_on(process: BrokerProcess, answer: Answer) -> None:
-        process.endpoint.ask(controller(leader.id), body, timeout, answer)
+    def hand_on(broker: BrokerAccess, answer: Answer) -> None:
+        broker.endpoint.ask(controller(leader.id), body, timeout, answer)
 
     return await call.ask(Perform(hand_on), timeout)
 
 
 def _words(call: ServedCall, key: ReplicaKey) -> dict[RaftError, str]:
     """What Kafka says of voters that are there, or not there, already."""
-    leader = call.cluster.world.quorum.leader
+    leader = call.context.world.quorum.leader
     held = () if leader is None else leader.voters.keys
     voters = ", ".join(map(_java, held))
     return {

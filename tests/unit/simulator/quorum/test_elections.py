@@ -161,7 +161,7 @@ def test_brokers_find_the_new_leader_and_miss_nothing() -> None:
     world.kill_controller(100)
     leader = leads(world)
     replies = configure(world, leader.id, "3")
-    until(world, lambda: all(b.image.effective_min_isr("foo") == 3 for b in world.brokers.values()))
+    until(world, lambda: all(b.state.image.effective_min_isr("foo") == 3 for b in world.brokers.values()))
     world.loop.run_for(5 * SECOND)
     assert leader.leading is not None
     assert leader.leading.announced
