@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from backends.base.answers import ClusterInfo, Contact, Depth, SurveyRequest, SurveyResult
 from backends.base.protocol import Backend, Progress
 from console.operations.partition_selection import Selection, Which, select
 from recovery.membership.quorum import Quorum
 from recovery.min_isr import effective_min_isr
-from recovery.model import PartitionState, Survey, Unknown, Why
+from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.plan.marks import Mark, marks
 
 Configs = Mapping[str, Mapping[str, str] | Unknown]
@@ -32,8 +32,8 @@ class Depths:
 class Picture:
     """The partitions asked for as they are, one survey each, in the order asked for.
 
-    ``marks`` tells per topic what an unclean election takes from it beside records. ``hidden``,
-    ``visible_only`` and ``not_compared`` are as in :class:`Selected`. ``quorum`` is
+    ``marks`` tells per topic what an unclean election takes from it beside records. ``hidden``, ``visible_only``,
+    ``not_compared`` and ``leaders_not_told`` are as in :class:`Selected`. ``quorum`` is
     None where it was not asked.
     """
 
@@ -46,6 +46,7 @@ class Picture:
     selection: Selection
     quorum: Quorum | Unknown | None = None
     not_compared: Unknown | None = None
+    leaders_not_told: Mapping[TopicPartition, Unknown] = field(default_factory=dict)
 
     @property
     def unseen(self) -> bool:
@@ -90,6 +91,7 @@ async def examine(
         selection,
         quorum_asked.result() if quorum_asked else None,
         selected.not_compared,
+        selected.leaders_not_told,
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from backends.base.answers import Partitions
@@ -43,13 +43,15 @@ class Selected:
 
     ``hidden`` are topics that exist and that this caller may not describe; ``visible_only`` tells that the
     cluster left out, in silence, what this caller may not see. ``not_compared``: why it cannot be told whether
-    there are such topics, None where ``hidden`` is all of them.
+    there are such topics, None where ``hidden`` is all of them. ``leaders_not_told`` are partitions that have a
+    leader which the listener that was asked does not reach: they are not offline, and not among the states.
     """
 
     states: tuple[PartitionState, ...]
     hidden: tuple[str, ...] = ()
     visible_only: bool = False
     not_compared: Unknown | None = None
+    leaders_not_told: Mapping[TopicPartition, Unknown] = field(default_factory=dict)
 
 
 async def select(backend: Backend, selection: Selection) -> Selected:
@@ -77,7 +79,8 @@ async def select(backend: Backend, selection: Selection) -> Selected:
         _refuse_empty(found, selection.topics)
     if selection.which is Which.OFFLINE:
         states = tuple(state for state in states if state.offline)
-    return Selected(states, found.hidden, found.visible_only, found.not_compared)
+    leaders_not_told = {tp: why for tp, why in found.unknown.items() if tp.partition >= 0}
+    return Selected(states, found.hidden, found.visible_only, found.not_compared, leaders_not_told)
 
 
 def _refuse_missing(found: Partitions, topics: Collection[str]) -> None:
@@ -88,14 +91,14 @@ def _refuse_missing(found: Partitions, topics: Collection[str]) -> None:
             hidden.append(tp.topic)
     if hidden:
         raise NotAllowed("DESCRIBE", f"topic {_few(sorted(set(hidden)))}", "see its partitions")
-    missing = {tp.topic: why for tp, why in found.unknown.items() if tp.topic in asked}
+    missing = {tp.topic: why for tp, why in found.unknown.items() if tp.topic in asked and tp.partition < 0}
     if missing:
         details = sorted({str(why) for why in missing.values()})
         raise InputError(f"unknown topic {_few(sorted(missing))} ({details[0]}); nothing was sent")
 
 
 def _refuse_empty(found: Partitions, topics: Sequence[str]) -> None:
-    there = {state.topic for state in found.states}
+    there = {state.topic for state in found.states} | {tp.topic for tp in found.unknown if tp.partition >= 0}
     missing = [topic for topic in topics if topic not in there]
     if missing:
         raise InputError(f"unknown topic {_few(missing)}; nothing was sent")
@@ -103,6 +106,10 @@ def _refuse_empty(found: Partitions, topics: Sequence[str]) -> None:
 
 def _in_order(found: Partitions, wanted: Sequence[TopicPartition]) -> tuple[PartitionState, ...]:
     by_name = {state.tp: state for state in found.states}
+    not_told = {tp: why for tp, why in found.unknown.items() if tp.partition >= 0}
+    refused = [tp for tp in wanted if tp in not_told]
+    if refused:
+        raise InputError(f"{_few(map(str, refused))}: {not_told[refused[0]].detail}; nothing was sent")
     topics = {state.topic for state in found.states}
     unknown_topics = list(dict.fromkeys(tp.topic for tp in wanted if tp.topic not in topics))
     if unknown_topics:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from backends.base.answers import ClusterInfo, Partitions
@@ -105,19 +105,22 @@ def _told_what_may_be_seen(found: Partitions, checks: tuple[Judgement, ...]) -> 
         found.hidden
     )
     told = tuple(
-        Judgement(
-            check.tp,
-            RowDecision.NOT_POSSIBLE,
-            Reason.NOT_ALLOWED,
-            f"needs DESCRIBE on topic {check.tp.topic}",
-        )
-        if check.reason is Reason.PARTITION and check.tp.topic in forbidden
-        else check
-        for check in checks
+        _not_told(check, found, forbidden) if check.reason is Reason.PARTITION else check for check in checks
     )
     if all(check.tp.topic in forbidden and check.reason is Reason.NOT_ALLOWED for check in told):
         raise NotAllowed("DESCRIBE", f"topic {told[0].tp.topic}", "see the partitions of the plan")
     return told
+
+
+def _not_told(check: Judgement, found: Partitions, forbidden: Collection[str]) -> Judgement:
+    """Why nothing was told of the partition, where that is known."""
+    tp = check.tp
+    if tp.topic in forbidden:
+        need = f"needs DESCRIBE on topic {tp.topic}"
+        return Judgement(tp, RowDecision.NOT_POSSIBLE, Reason.NOT_ALLOWED, need)
+    if tp in found.unknown:
+        return Judgement(tp, RowDecision.NOT_POSSIBLE, Reason.STATE_UNKNOWN, found.unknown[tp].detail)
+    return check
 
 
 async def ask_afresh(

@@ -20,7 +20,7 @@ from console.output.plan_json import (
 )
 from console.output.plan_table import elected_lines, plan_lines
 from console.output.survey_json import cluster_json, contact_json, survey_json, unknown_json
-from console.output.survey_report import count_lines, counted, replica_lines
+from console.output.survey_report import count_lines, counted, leaders_not_told_json, replica_lines
 from recovery.model import Survey
 from recovery.plan.review import summarise
 from recovery.strategy import clean_electors, return_words
@@ -66,6 +66,7 @@ def recovery_document(command: str, recovery: Recovery, file: Path | None, show:
         "counts": {**counted(picture), **summary_json(summarise(plan))},
         "hiddenTopics": list(picture.hidden),
         "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),
+        "leadersNotTold": leaders_not_told_json(picture),
         "contacts": [contact_json(contact) for contact in picture.contacts],
         "partitions": [row_json(row) for row in plan.rows],
         "notElected": [not_elected_json(row) for row in plan.not_elected],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from console.operations.partition_picture import Picture
@@ -68,7 +69,9 @@ _NOUNS = {
 
 
 def hidden_lines(picture: Picture) -> Iterator[str]:
-    """The topics that exist and may not be seen: they may hold offline partitions."""
+    """The topics that exist and may not be seen: they may hold offline partitions. And partitions that are led by a
+    broker which the listener that was asked does not reach.
+    """
     if picture.hidden:
         names = ", ".join(picture.hidden[:5]) + (", …" if len(picture.hidden) > 5 else "")
         yield f"{counted_as(len(picture.hidden), 'topic')} may not be seen (needs DESCRIBE on topic {names})"
@@ -77,6 +80,10 @@ def hidden_lines(picture: Picture) -> Iterator[str]:
             "whether there are partitions that may not be seen cannot be told"
             f" ({printable(str(picture.not_compared))})"
         )
+    for why, count in Counter(picture.leaders_not_told.values()).items():
+        first = next(tp for tp, reason in picture.leaders_not_told.items() if reason == why)
+        more = f" (and {count - 1:,} more)" if count > 1 else ""
+        yield f"{first}{more}: {printable(why.detail)}; it is not offline and nothing is elected for it"
 
 
 def counted(picture: Picture) -> dict[str, int]:
@@ -115,10 +122,19 @@ def picture_document(picture: Picture) -> Iterator[str]:
             "visibleOnly": picture.visible_only,
             "hiddenTopics": list(picture.hidden),
             "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),
+            "leadersNotTold": leaders_not_told_json(picture),
             "contacts": [contact_json(contact) for contact in picture.contacts],
             "partitions": [survey_json(survey, calls) for survey in picture.surveys],
         },
     )
+
+
+def leaders_not_told_json(picture: Picture) -> list[dict[str, object]]:
+    """Partitions that have a leader which the listener that was asked does not reach (docs/output.md)."""
+    return [
+        {"topic": tp.topic, "partition": tp.partition, "detail": why.detail}
+        for tp, why in picture.leaders_not_told.items()
+    ]
 
 
 def led_under(surveys: Iterable[Survey]) -> int:

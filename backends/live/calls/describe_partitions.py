@@ -13,6 +13,7 @@ from backends.base.errors import BackendError
 from backends.live.calls.authorized_operations import Operations
 from backends.live.calls.describe_cluster import ELR_FEATURE
 from backends.live.calls.log_dir_replicas import DirReplicas
+from backends.live.calls.unlisted_leaders import LISTENER_NOT_FOUND, no_listener, unlisted_leaders
 from backends.live.codec.ids import kafka_id
 from backends.live.codec.partition_columns import TopicStates, read_page
 from backends.live.connections.connection import BrokerConnection
@@ -40,7 +41,6 @@ _topic = attrgetter("topic")
 
 _UNKNOWN_TOPIC = 3
 _TOPIC_AUTHORIZATION_FAILED = 29
-_LISTENER_NOT_FOUND = 72
 
 
 async def describe_partitions(
@@ -68,9 +68,11 @@ async def describe_partitions(
         names.sort()  # the broker pages through them in this order
         for start in range(0, len(names), NAMES):
             await _by_pages(conn, names[start : start + NAMES], gathered, page, timeout)
+    unlisted = await unlisted_leaders(conn, gathered.states, timeout=timeout)
+    states = gathered.states
     return Partitions(
-        tuple(gathered.states),
-        gathered.unknown,
+        tuple([state for state in states if state.tp not in unlisted] if unlisted else states),
+        {**gathered.unknown, **unlisted},
         tuple(sorted(gathered.hidden)),
         visible_only=topics is None,
         asked=-1 if conn.broker is None else conn.broker,
@@ -146,7 +148,7 @@ class _StateCollector:
         self.operations[name] = Operations.of(topic.topic_authorized_operations)
         topic_id, once, nobody = kafka_id(topic.topic_id), self._tuples.setdefault, self._nobody
         for p in topic.partitions:
-            if p.error_code == _LISTENER_NOT_FOUND:
+            if p.error_code == LISTENER_NOT_FOUND:
                 self._no_listener(name, p.partition_index)
                 continue
             elr, last = p.eligible_leader_replicas, p.last_known_elr  # empty too where ELR is switched off
@@ -202,7 +204,7 @@ class _StateCollector:
         self.operations[name] = Operations.of(topic.topic_authorized_operations)
         topic_id, once = kafka_id(topic.topic_id), self._tuples.setdefault
         for p in topic.partitions:
-            if p.error_code == _LISTENER_NOT_FOUND:
+            if p.error_code == LISTENER_NOT_FOUND:
                 self._no_listener(name, p.partition_index)
                 continue
             self.states.append(
@@ -221,8 +223,7 @@ class _StateCollector:
             )
 
     def _no_listener(self, topic: str, partition: int) -> None:
-        detail = "its leader has no listener of the kind that was asked, so that its id is not told"
-        self.unknown[TopicPartition(topic, partition)] = Unknown(Why.FAILED, detail)
+        self.unknown[TopicPartition(topic, partition)] = no_listener("listener of the kind that was asked")
 
 
 async def _by_pages(

@@ -136,7 +136,7 @@ def _conclude(run: Run, request: Request, recovery: Recovery, file: Path | None)
     if not request.send and told and len(told) < len(failures):
         run.screen.say(f"… and {len(failures) - len(told):,} more (--rows 0 tells all)")
     picture = recovery.choices.picture
-    if picture.unseen:
+    if picture.unseen or picture.leaders_not_told:
         run.screen.say(*hidden_lines(picture))
     if request.file is not None and file is None:
         offline = any(survey.state.offline for survey in picture.surveys)

@@ -1,0 +1,101 @@
+"""A leader whose broker lacks the listener that is asked: its partition looks offline, and is not elected for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from struct import pack
+from typing import Any, TypeVar
+
+from kio.schema.describe_topic_partitions.v0.response import DescribeTopicPartitionsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v12.response import MetadataResponse
+from kio.serial import entity_reader, entity_writer
+
+from backends.simulator.served.api_versions import Api
+from console.operations.partition_selection import Selection, Which, select
+from recovery.model import TopicPartition
+from tests.wire.faults import HIDDEN, Stage, stage
+
+T = TypeVar("T", DescribeTopicPartitionsResponse, MetadataResponse)
+CLICKS = (TopicPartition("clicks", 0), TopicPartition("clicks", 1))
+LEADER = 4
+
+
+def rewritten(kind: type[T], change: Callable[[T], T]) -> Callable[[bytes], bytes]:
+    """A frame with its decoded answer changed."""
+
+    def frame(data: bytes) -> bytes:
+        answer, _ = entity_reader(kind)(data, 9)
+        buffer = BytesIO()
+        entity_writer(kind)(buffer, change(answer))
+        body = data[4:9] + buffer.getvalue()
+        return pack(">i", len(body)) + body
+
+    return frame
+
+
+def _partitions(answer: Any, change: Callable[[Any], Any]) -> Any:
+    topics = tuple(
+        replace(topic, partitions=tuple(change(p) if p.leader_id == LEADER else p for p in topic.partitions))
+        for topic in answer.topics
+    )
+    return replace(answer, topics=topics)
+
+
+def _described(partition: Any) -> Any:
+    """As Kafka describes it: no leader, no error, and the leader among the offline replicas."""
+    return replace(partition, leader_id=-1, offline_replicas=(LEADER,))
+
+
+def _metadata(partition: Any) -> Any:
+    return replace(
+        partition, leader_id=-1, offline_replicas=(LEADER,), error_code=ErrorCode.listener_not_found
+    )
+
+
+DESCRIBED = rewritten(DescribeTopicPartitionsResponse, lambda answer: _partitions(answer, _described))
+METADATA = rewritten(MetadataResponse, lambda answer: _partitions(answer, _metadata))
+
+
+async def without_listener(api_key: int, frame: bytes) -> bytes | None:
+    """Every broker answers by a listener that broker 4, which leads both partitions of clicks, does not have."""
+    if api_key == Api.DescribeTopicPartitions:
+        return DESCRIBED(frame)
+    return METADATA(frame) if api_key == Api.Metadata else frame
+
+
+def tamper(on: Stage) -> None:
+    for broker in (1, 2, 4):
+        on.tamper(broker, without_listener)
+
+
+async def test_it_is_not_among_the_offline_partitions_and_the_listener_is_named() -> None:
+    async with stage(HIDDEN) as on:
+        tamper(on)
+        found = await on.backend.partitions()
+        offline = await select(on.backend, Selection(which=Which.OFFLINE))
+    assert {state.topic for state in found.states if state.offline} == {"orders"}
+    assert set(found.unknown) == set(CLICKS)
+    assert {state.topic for state in offline.states} == {"orders"}
+    assert set(offline.leaders_not_told) == set(CLICKS)
+    for why in offline.leaders_not_told.values():
+        assert "it has a leader" in why.detail
+        assert "listener" in why.detail
+
+
+async def test_a_truly_offline_partition_costs_no_further_request() -> None:
+    asked: list[int] = []
+
+    async def counts(api_key: int, frame: bytes) -> bytes | None:
+        asked.append(api_key)
+        return frame
+
+    async with stage(HIDDEN) as on:
+        for broker in (1, 2, 4):
+            on.tamper(broker, counts)
+        found = await on.backend.partitions(["orders"])
+    assert all(state.offline and not state.isr for state in found.states)
+    assert Api.DescribeTopicPartitions in asked
+    assert Api.Metadata not in asked
