@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from typing import NoReturn
 
@@ -9,6 +10,7 @@ from typing import NoReturn
 def ktriage() -> NoReturn:
     """``ktriage``."""
     _end_at_once()
+    _silence_libraries()
     from console.cli.main import main  # noqa: PLC0415  # what may be interrupted
 
     main()
@@ -17,6 +19,7 @@ def ktriage() -> NoReturn:
 def kafka_unclean_recovery() -> NoReturn:
     """``kafka-unclean-recovery``."""
     _end_at_once()
+    _silence_libraries()
     from console.cli.main import kafka_unclean_recovery as program  # noqa: PLC0415  # as above
 
     program()
@@ -25,9 +28,15 @@ def kafka_unclean_recovery() -> NoReturn:
 def kafka_elect_leaders() -> NoReturn:
     """``kafka-elect-leaders``."""
     _end_at_once()
+    _silence_libraries()
     from console.cli.main import kafka_elect_leaders as program  # noqa: PLC0415  # as above
 
     program()
+
+
+def _silence_libraries() -> None:
+    """Without a handler, Python prints a library's warnings on stderr, between our own lines."""
+    logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
 
 def _end_at_once() -> None:

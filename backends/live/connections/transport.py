@@ -1,16 +1,15 @@
-"""aiokafka's connection as the transport of our requests: dialling, authentication, what its failures mean."""
+"""aiokafka's connection as the transport of our requests: TCP, TLS, SASL, and what its failures mean."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import socket
 import ssl
 from struct import Struct
 from typing import Any
 
-from aiokafka.conn import AIOKafkaConnection
+from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.errors import (
     CorrelationIdError,
     IllegalSaslStateError,
@@ -25,21 +24,18 @@ from backends.live.client.secret import Secret
 from backends.live.client.settings import ClientSettings
 from backends.live.errors import ConnectionProblem, one_line
 
-# aiokafka's debug lines hold requests as they are sent, a password or a token among them.
-logging.getLogger("aiokafka.conn").disabled = True
-
 _NO_LIMIT_MS = 24 * 3600 * 1000
-"""aiokafka's own time-outs are out of the way: each of our awaits has its deadline."""
+"""aiokafka's own timeout, as good as none: each of our awaits has its own deadline."""
 
 LARGEST = 256 << 20
-"""Bytes of an answer at most: 200,000 partitions described at once are a tenth of it."""
+"""Largest answer in bytes: a description of 200,000 partitions is a tenth of it."""
 
 _LENGTH = Struct(">i")
 _AUTHENTICATION = (SaslAuthenticationFailed, UnsupportedSaslMechanismError, IllegalSaslStateError)
 
 
 class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no types
-    """A connection to one IP address. ``talking`` once TCP and TLS stand and a first request was written."""
+    """A connection to one IP address. ``talking`` is True from the first request on, when TCP and TLS are up."""
 
     def __init__(self, ip: str, address: Address, settings: ClientSettings, token: Secret | None) -> None:
         sasl = settings.sasl
@@ -60,7 +56,7 @@ class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no 
 
     @staticmethod
     async def _read(self_ref: Any) -> None:
-        """aiokafka's loop, which would wait for, and hold, whatever a peer announces."""
+        """aiokafka's read loop, with a limit: its own waits for a frame of any size that a peer announces."""
         transport = self_ref()
         if transport is None:
             return
@@ -80,12 +76,28 @@ class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no 
             del transport
 
     def send(self, request: Any, expect_response: bool = True) -> Any:
-        """Write a request; the awaitable gives its answer."""
+        """Write a request; the awaitable gives its answer.
+
+        aiokafka's own method logs the request as well, with the password or token that is in a SaslAuthenticate.
+        """
+        if self._writer is None or not expect_response:
+            raise KafkaConnectionError(f"no connection to {self._host}:{self._port}")
         self.talking = True
-        return super().send(request, expect_response)
+        prepared = request.prepare(self._versions)
+        correlation_id = self._next_correlation_id()
+        header = prepared.build_request_header(correlation_id=correlation_id, client_id=self._client_id)
+        message = header.encode() + prepared.encode()
+        try:
+            self._writer.write(_LENGTH.pack(len(message)) + message)
+        except OSError as error:
+            self.close(reason=CloseReason.CONNECTION_BROKEN)
+            raise KafkaConnectionError(f"connection to {self._host}:{self._port} broken") from error
+        answer = self._loop.create_future()
+        self._requests.append((correlation_id, prepared, answer))
+        return answer
 
     def authenticator_oauth(self) -> Bearer | None:
-        """aiokafka's hook: its own takes the broker's refusal for success."""
+        """aiokafka's hook: its own authenticator takes a refusal of the broker for success."""
         return self._bearer
 
     def authenticator_scram(self) -> Scram:
@@ -98,7 +110,7 @@ class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no 
         )
 
     def drop(self) -> None:
-        """Close at once: no TLS farewell, which a hung peer would leave us waiting for."""
+        """Close at once, without the TLS close handshake: a peer that hangs would never finish it."""
         writer: asyncio.StreamWriter | None = self._writer
         self.close()
         if writer is not None:
@@ -106,9 +118,9 @@ class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no 
 
 
 def explain(error: BaseException, hint: str = "") -> tuple[ConnectionProblem, str]:
-    """What an exception of the transport means, and one line that says so. Holds no secret.
+    """What an exception of the transport means, and one line that says so, without any secret.
 
-    ``hint`` is put where another security.protocol may be what the listener wants.
+    ``hint`` is added where the listener may want another security.protocol.
     """
     cause = error.__cause__ if isinstance(error, KafkaConnectionError) else None
     error = cause if isinstance(cause, Exception) else error
@@ -119,9 +131,9 @@ def explain(error: BaseException, hint: str = "") -> tuple[ConnectionProblem, st
             why = "this listener does not offer that sasl.mechanism"
         return ConnectionProblem.AUTHENTICATION, f"authentication failed: {why}"
     if isinstance(error, CorrelationIdError):
-        return ConnectionProblem.UNDECODABLE, "answered something else than was asked"
+        return ConnectionProblem.UNDECODABLE, "the answer is to another request"
     if isinstance(error, (EOFError, KafkaConnectionError)):
-        by_peer = isinstance(error, EOFError)  # aiokafka names no cause where we closed it ourselves
+        by_peer = isinstance(error, EOFError)  # aiokafka gives no cause where we closed it ourselves
         return (
             ConnectionProblem.CLOSED,
             f"connection closed by peer{hint}" if by_peer else "connection closed",
@@ -130,7 +142,7 @@ def explain(error: BaseException, hint: str = "") -> tuple[ConnectionProblem, st
         return ConnectionProblem.TLS, f"TLS: {_tls_words(error)}"
     if isinstance(error, OSError):
         return _explain_os(error, hint)
-    # What a decoder says of bytes is for its authors.
+    # The decoder's own message helps nobody but its authors.
     kind = type(error).__name__
     return (
         ConnectionProblem.UNDECODABLE,
@@ -174,5 +186,5 @@ def _tls_words(error: ssl.SSLError) -> str:
 
 
 def protocol_hint(settings: ClientSettings) -> str:
-    """What a broker that closes in the greeting is mostly about."""
+    """The usual reason why a broker closes the connection before it answers ApiVersions."""
     return f" (security.protocol is {settings.security_protocol}: is that what this listener wants?)"

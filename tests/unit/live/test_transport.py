@@ -1,0 +1,61 @@
+"""A login with SASL PLAIN: the password goes to the broker, and to no log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from backends.live.client.addresses import Address
+from backends.live.client.sasl import Sasl
+from backends.live.client.secret import Secret
+from backends.live.client.settings import ClientSettings
+from backends.live.connections.connection import BrokerConnection
+
+PASSWORD = "correct-horse-battery-staple"
+_KEYS = ((17, 0, 1), (18, 0, 3), (36, 0, 0))
+_VERSIONS_V0 = len(_KEYS).to_bytes(4, "big") + b"".join(n.to_bytes(2, "big") for key in _KEYS for n in key)
+_VERSIONS_V3 = bytes([len(_KEYS) + 1]) + b"".join(
+    b"".join(n.to_bytes(2, "big") for n in key) + b"\0" for key in _KEYS
+)
+ANSWERS = (
+    b"\0\0" + _VERSIONS_V0,
+    b"\0\0" + b"\0\0\0\1" + b"\0\5PLAIN",  # SaslHandshake v1
+    b"\0\0" + b"\xff\xff" + b"\0\0\0\0",  # SaslAuthenticate v0
+    b"\0\0" + _VERSIONS_V3 + b"\0\0\0\0\0",
+)
+
+
+@asynccontextmanager
+async def broker(requests: list[bytes]) -> AsyncIterator[Address]:
+    """Gives ``ANSWERS`` one after the other, whatever it is asked."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for answer in ANSWERS:
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            requests.append(await reader.readexactly(size))
+            data = requests[-1][4:8] + answer
+            writer.write(len(data).to_bytes(4, "big") + data)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield Address("127.0.0.1", server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+
+
+async def test_a_password_is_sent_to_the_broker_and_to_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    requests: list[bytes] = []
+    sasl = Sasl("PLAIN", "ada", Secret(PASSWORD))
+    settings = ClientSettings(bootstrap=(), sasl=sasl, connect_timeout=20.0)
+    with caplog.at_level(logging.DEBUG):
+        async with broker(requests) as address:
+            connection = await BrokerConnection.open(address, settings)
+            assert connection.api_keys[36] == (0, 0)
+            connection.close()
+    assert f"\0ada\0{PASSWORD}".encode() in requests[2].replace(b"ada\0ada", b"\0ada")
+    assert PASSWORD not in caplog.text
