@@ -56,6 +56,8 @@ class Hosted:
         assert self._loop is not None and self._ended is not None
         self._loop.call_soon_threadsafe(self._ended.set)
         self._thread.join(WAIT)
+        if self._problem is not None:
+            raise self._problem
 
     def do(self, what: Callable[[ServedCluster], T]) -> T:
         """``what`` of the cluster, in its thread; its listeners have followed when this comes back."""

@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 
 from backends.simulator.network import NetworkNode
 from backends.simulator.served.api_versions import Api
+from backends.simulator.served.clock import SimulatorFailed
 from backends.simulator.served.entities import (
     Undecodable,
     Values,
@@ -38,6 +39,7 @@ class NodeService:
     """What one node serves its clients with. ``answers``: the node is up and the clients reach it.
 
     With ``users`` clients authenticate by SASL PLAIN. ``frame_faults`` change what goes out, in tests.
+    ``handler_failed`` gets an exception that no client can have caused.
     """
 
     context: ServedContext
@@ -46,6 +48,7 @@ class NodeService:
     table: HandlerTable
     answers: Callable[[], bool]
     frame_faults: FrameFaults
+    handler_failed: Callable[[Exception], None]
 
 
 class ClientConnection:
@@ -80,9 +83,12 @@ class ClientConnection:
             log.info("%s: closed: %s", self._service.node, error)
         except NodeSilent:
             await asyncio.Event().wait()
-        except Exception:
-            # Nothing that a client sends may end more than its own connection.
+        except SimulatorFailed:
+            return  # the cluster stops, and its owner raises it
+        except Exception as defect:
+            # Nothing that a client sends may end more than its own connection; a test that ends here fails.
             log.exception("%s: closed", self._service.node)
+            self._service.handler_failed(defect)
 
     async def _one(self, data: bytes) -> bool:
         """Answer one frame; False where the connection ends."""

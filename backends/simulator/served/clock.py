@@ -1,34 +1,53 @@
-"""Virtual time that follows the real clock, or stands still until it is stepped."""
+"""Virtual time that follows the real clock, or stands still until a step."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.network import NetworkNode
 from backends.simulator.simulation import Simulation
 
-log = logging.getLogger(__name__)
-
 SLICE = 0.02
-"""Seconds for which the simulation runs at most before connections have their turn."""
+"""The longest time in seconds that the simulation runs before connections are served."""
 STEP = 5 * MILLISECOND
-"""Virtual µs that run between two looks at the real clock."""
+"""Virtual µs between two reads of the real clock."""
 STILL = 200 * MILLISECOND
-"""Virtual µs that an answer may take while time stands still; what takes longer waits for a step."""
+"""Virtual µs that an answer may take while time stands still; a longer one waits for a step."""
 FAR_BEHIND = 2 * SECOND
-"""A machine that is too slow for the speed asked for does not catch up with more than that."""
+"""A machine that is too slow for the requested speed catches up at most this many virtual µs."""
+
+
+class SimulatorFailed(Exception):
+    """A defect of the simulator, in one line with scenario and seed; the defect itself is the ``__cause__``."""
+
+    def __init__(self, simulation: Simulation, defect: Exception) -> None:
+        when = f"after {simulation.now / SECOND:.3f} s of virtual time"
+        where = f"scenario {simulation.scenario.name}, seed {simulation.seed}"
+        super().__init__(f"the simulator failed {when} ({type(defect).__name__}: {defect}; {where})")
+        self.seed = simulation.seed
 
 
 class Clock:
-    """Moves one simulation. ``moved`` is called whenever something may have happened."""
+    """Moves one simulation. ``moved`` is called whenever the state may have changed.
 
-    def __init__(self, simulation: Simulation, speed: float, moved: Callable[[], None]) -> None:
+    A defect of the simulator stops the time for good: ``failed`` is called, and SimulatorFailed is raised to the
+    caller of :meth:`step` and :meth:`ask`.
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        speed: float,
+        moved: Callable[[], None],
+        failed: Callable[[SimulatorFailed], None],
+    ) -> None:
         self._simulation = simulation
         self._moved = moved
+        self._failed = failed
         self._speed = speed
         self._origin = (0.0, simulation.now)
         self._timer: asyncio.TimerHandle | None = None
@@ -41,11 +60,11 @@ class Clock:
 
     @property
     def speed(self) -> float:
-        """Virtual seconds in a second; 0: time stands still."""
+        """Virtual seconds per second; 0: time stands still."""
         return self._speed
 
     def start(self) -> None:
-        """Let time go on from here."""
+        """Let time pass from here on."""
         self._origin = (asyncio.get_running_loop().time(), self.now)
         self._wake()
 
@@ -57,16 +76,19 @@ class Clock:
             self._timer = None
 
     def step(self, seconds: float) -> None:
-        """Let that much virtual time pass at once, whatever the speed."""
+        """Let that much virtual time pass at once, at any speed. Raises SimulatorFailed."""
         self._catch_up()
-        self._simulation.advance_to(self.now + round(seconds * SECOND))
+        self._advance_to(self.now + round(seconds * SECOND))
         self._left_at = self.now
         self._origin = (asyncio.get_running_loop().time(), self.now)
         self._moved()
         self._wake()
 
     async def ask(self, node: NetworkNode, body: Any, timeout: int) -> Any:
-        """An operator's question to a node; None where no answer came in ``timeout`` virtual µs."""
+        """An operator's request to a node; None if there was no answer in ``timeout`` virtual µs.
+
+        Raises SimulatorFailed.
+        """
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def then(reply: Any) -> None:
@@ -74,25 +96,27 @@ class Clock:
                 answered.set_result(reply)
 
         self._follow()
-        self._simulation.world.operator.ask(node, body, timeout, then)
+        with self._stopped_by_defects():
+            self._simulation.world.operator.ask(node, body, timeout, then)
+            if not self._speed:
+                self._simulation.world.loop.run_while(lambda: not answered.done(), STILL)
+                self._simulation.advance_to(self.now)
         if self._speed:
             self._wake()
         else:
-            self._simulation.world.loop.run_while(lambda: not answered.done(), STILL)
-            self._simulation.advance_to(self.now)
             self._left_at = self.now
             self._moved()
         return await answered
 
     def _follow(self) -> None:
-        """Where somebody else has moved the simulation, the clock goes on from there."""
+        """Continue from where another caller has moved the simulation."""
         if self.now != self._left_at:
             self._left_at = self.now
             self._origin = (asyncio.get_running_loop().time(), self.now)
             self._moved()
 
     def _wake(self) -> None:
-        """Run what is due now, and be woken for what is due next."""
+        """Run what is due now, and set a timer for what is due next."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -108,12 +132,13 @@ class Clock:
 
     def _run(self) -> None:
         self._timer = None
-        self._catch_up()
-        self._moved()
-        self._wake()
+        with suppress(SimulatorFailed):  # the timer has no caller; ``failed`` was called
+            self._catch_up()
+            self._moved()
+            self._wake()
 
     def _catch_up(self) -> None:
-        """Run what was due meanwhile, for a slice of real time at most."""
+        """Run what became due since the last call, for at most one slice of real time."""
         clock = asyncio.get_running_loop().time
         self._follow()
         began, origin = self._origin
@@ -122,10 +147,20 @@ class Clock:
             self._origin = (clock(), self.now)
             target = self.now + STEP
         until = clock() + SLICE
-        try:
-            while self.now < target and clock() < until:
-                self._simulation.advance_to(min(target, self.now + STEP))
-        except Exception:
-            # A defect of the simulator: whoever is connected sees a cluster that goes on all the same.
-            log.exception("the simulation failed at %d µs", self.now)
+        while self.now < target and clock() < until:
+            self._advance_to(min(target, self.now + STEP))
         self._left_at = self.now
+
+    def _advance_to(self, time: int) -> None:
+        with self._stopped_by_defects():
+            self._simulation.advance_to(time)
+
+    @contextmanager
+    def _stopped_by_defects(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as defect:
+            self.stop()
+            failure = SimulatorFailed(self._simulation, defect)
+            self._failed(failure)
+            raise failure from defect

@@ -20,6 +20,7 @@ from backends.simulator.scenario.build import check_fault, partition
 from backends.simulator.scenario.errors import Misplaced
 from backends.simulator.scenario.faults import ConfigFault, Fault
 from backends.simulator.scenario.timeline import Timeline
+from backends.simulator.served.clock import SimulatorFailed
 from backends.simulator.served.handlers.configs import ACTED_UPON, BROKER, TOPIC, wrong_config
 from backends.simulator.served.served_cluster import ServedCluster
 from backends.simulator.topology import TopicSpec, Topology
@@ -128,7 +129,7 @@ class ControlSocket:
     def _answered(self, line: bytes) -> dict[str, Any]:
         try:
             done = self._do(json.loads(line))
-        except (ControlError, ValueError, KeyError, TypeError) as error:
+        except (ControlError, SimulatorFailed, ValueError, KeyError, TypeError) as error:
             return {"error": str(error) or type(error).__name__}
         return {"done": done, "virtualMs": self._cluster.clock.now / MILLISECOND, **self._state()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from backends.simulator.events import BrokerStopped, Event
 from backends.simulator.network import OPERATOR, NetworkNode, NodeRole
@@ -29,12 +29,19 @@ class NodeListener:
     """
 
     def __init__(
-        self, context: ServedContext, node: NetworkNode, users: Mapping[str, Principal], table: HandlerTable
+        self,
+        context: ServedContext,
+        node: NetworkNode,
+        users: Mapping[str, Principal],
+        table: HandlerTable,
+        handler_failed: Callable[[Exception], None],
     ) -> None:
         self.node = node
         self.frame_faults = FrameFaults()
         self._world = context.world
-        self._service = NodeService(context, node, users, table, lambda: self.answers, self.frame_faults)
+        self._service = NodeService(
+            context, node, users, table, lambda: self.answers, self.frame_faults, handler_failed
+        )
         self._socket: socket.socket | None = None
         self._server: asyncio.Server | None = None
         self._connections: dict[ClientConnection, asyncio.Task[None]] = {}

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import TracebackType
+from typing import NoReturn
 
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.network import NetworkNode, NodeRole
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.served.api_versions import offered
-from backends.simulator.served.clock import Clock
+from backends.simulator.served.clock import Clock, SimulatorFailed
 from backends.simulator.served.handler_table import HANDLER_TABLE
 from backends.simulator.served.node_listener import NodeListener
 from backends.simulator.served.principals import Principal
@@ -42,7 +45,7 @@ class ServedCluster:
     holds and goes on with, as it is.
 
     Start and close it in one running event loop. ``ports`` are known once it is started; they stay with their
-    nodes, whatever happens to these.
+    nodes, whatever happens to these. A defect of the simulator stops the cluster; ``async with`` then raises it.
     """
 
     def __init__(
@@ -59,7 +62,11 @@ class ServedCluster:
         if simulation is None:
             self.simulation.advance_to(scenario.operator_at)
         self.cluster_id = self.options.cluster_id or _cluster_id(scenario.name, self.options.seed)
-        self.clock = Clock(self.simulation, self.options.speed, self._look)
+        self.clock = Clock(self.simulation, self.options.speed, self._look, self._fail)
+        self.failure: SimulatorFailed | None = None
+        """The first defect of the simulator or of a request handler."""
+        self._failed = asyncio.Event()
+        self._stopping: asyncio.Task[None] | None = None
         without = self.options.without
         self.context = ServedContext(
             self.cluster_id,
@@ -79,7 +86,7 @@ class ServedCluster:
         try:
             for number, node in enumerate(nodes):
                 listener = self._listeners[node] = NodeListener(
-                    self.context, node, self.options.users, self._handlers
+                    self.context, node, self.options.users, self._handlers, self.handler_failed
                 )
                 base = self.options.port_base
                 port = base + number if base else 0
@@ -93,16 +100,44 @@ class ServedCluster:
     async def close(self) -> None:
         """Stop listening and drop every connection; in any state, and twice."""
         self.clock.stop()
+        if self._stopping is not None:
+            await self._stopping
+        await self._stop_listening()
+        self._listeners.clear()
+
+    async def _stop_listening(self) -> None:
         for listener in self._listeners.values():
             await listener.close()
-        self._listeners.clear()
+
+    def _fail(self, failure: SimulatorFailed) -> None:
+        """The simulator cannot go on: no client may take what it said for a healthy cluster's answer."""
+        if self._stopping is None:
+            self.failure = failure
+            self._stopping = asyncio.get_running_loop().create_task(self._stop_listening())
+            self._failed.set()
+
+    def handler_failed(self, defect: Exception) -> None:
+        """A request handler has a defect: the cluster serves on, and ``async with`` raises it at the end."""
+        if self.failure is None:
+            self.failure = SimulatorFailed(self.simulation, defect)
+            self.failure.__cause__ = defect
+
+    async def run_until_failure(self) -> NoReturn:
+        """Serve until the simulator fails; raises SimulatorFailed."""
+        await self._failed.wait()
+        assert self.failure is not None
+        raise self.failure
 
     async def __aenter__(self) -> ServedCluster:
         await self.start()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
         await self.close()
+        if self.failure is not None and error is not self.failure:
+            raise self.failure
 
     @property
     def bootstrap(self) -> str:

@@ -9,17 +9,18 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
 from backends.simulator.network import NodeRole
 from backends.simulator.served.api_versions import NoSuchCall, hidden
+from backends.simulator.served.clock import SimulatorFailed
 from backends.simulator.served.control_socket import ControlError, ControlSocket, read_fault, send_control
 from backends.simulator.served.principals import Principal, principals
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions, cluster_id_of
 from console.cli.simulation.rehearsals import needed
-from console.errors import InputError
+from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.output.json_document import document
 from console.paths import state_dir
@@ -88,12 +89,12 @@ def serve(program: Program, name: str, serving: ServeOptions, *, json: bool) -> 
     options = _options(serving, LAST_PORT - nodes)
 
     async def job(_stop: StopRequest) -> int:
-        return await _serving(program, ServedCluster(scenario, options), json=json)
+        return await _serving(program, name, ServedCluster(scenario, options), json=json)
 
     return program.supervisor.run(job)
 
 
-async def _serving(program: Program, cluster: ServedCluster, *, json: bool) -> int:
+async def _serving(program: Program, name: str, cluster: ServedCluster, *, json: bool) -> NoReturn:
     try:
         await cluster.start()
     except OSError as error:
@@ -103,13 +104,15 @@ async def _serving(program: Program, cluster: ServedCluster, *, json: bool) -> i
         with reserved(cluster.ports.values()):
             await control.start()
             _ready(program, cluster, json=json)
-            await asyncio.Event().wait()
+            await cluster.run_until_failure()
     except OSError as error:
         raise InputError(f"cannot be stepped: {error.strerror or error}") from None
+    except SimulatorFailed as failure:
+        replay = f"ktriage simulate serve {name} --seed {failure.seed}"
+        raise NotDone(f"{failure}; replay: {replay}") from failure
     finally:
         await control.close()
         await cluster.close()
-    return Status.DONE
 
 
 def _options(serving: ServeOptions, last: int) -> ServedClusterOptions:
