@@ -13,8 +13,10 @@ import pytest
 from backends.simulator.loop import SECOND
 from backends.simulator.network import broker
 from backends.simulator.scenario.files import read
-from backends.simulator.served.client_connection import ClientConnection
+from backends.simulator.served.api_versions import Api
 from backends.simulator.served.clock import SimulatorFailed
+from backends.simulator.served.handler_table import HANDLER_TABLE
+from backends.simulator.served.served_call import ServedCall
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from tests.unit.cli.invoking import environment
 from tests.wire.hosted import WAIT, Hosted
@@ -96,11 +98,12 @@ def test_simulate_serve_ends_with_one_line_the_seed_and_the_command_that_replays
     assert f"ktriage simulate serve {PATH} --seed 3" in line
 
 
-async def test_a_defect_of_a_request_handler_closes_the_connection_and_fails_the_test(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(ClientConnection, "api_versions", lambda *_: fail())
+async def test_a_defect_of_a_request_handler_closes_the_connection_and_fails_the_test() -> None:
+    async def broken(_call: ServedCall) -> None:
+        fail()
+
+    table = HANDLER_TABLE._replace(handlers={**HANDLER_TABLE.handlers, Api.ApiVersions: broken})
     with pytest.raises(SimulatorFailed, match="no such replica"):
-        async with ServedCluster(SCENARIO, ServedClusterOptions(speed=0)) as served:
+        async with ServedCluster(SCENARIO, ServedClusterOptions(speed=0), handlers=table) as served:
             assert await met(served, broker(1)) == CLOSES
             assert await met(served, broker(2)) == CLOSES
