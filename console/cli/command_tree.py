@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any
 
@@ -19,8 +21,10 @@ from console.cli.commands.options import (
     Simulate,
     State,
 )
+from console.cli.commands.verbs import Verb, VerbGroup
 from console.cli.option_values import quicken
 from console.errors import InputError
+from console.exit_status import STATUS_HELP
 from console.operations.registry import ACTIONS, BY_NAME
 from console.target import resolve
 from console.version import version as installed
@@ -50,7 +54,7 @@ class LazyGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         return list(BY_NAME)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:  # noqa: ARG002
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:  # noqa: ARG002
         return single(cmd_name) if cmd_name in BY_NAME else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -75,31 +79,71 @@ class QuickCommand(TyperCommand):
         return quicken(super().get_params(ctx))
 
 
+class CommandWithForms(QuickCommand):
+    """A command that is another one, with options of its own, where a certain option is given."""
+
+    forms: Mapping[str, TyperCommand]
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
+        for option, form in self.forms.items():
+            if any(word == option or word.startswith(f"{option}=") for word in args):
+                return form.make_context(info_name, args, *more, **extra)
+        return super().make_context(info_name, args, *more, **extra)
+
+
 def tree() -> TyperGroup:
     """``ktriage`` with all its commands."""
-    app = typer.Typer(
-        cls=LazyGroup,
-        help=HELP,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        invoke_without_command=True,
-        context_settings=_SETTINGS,
-    )
+    app = _typer(cls=LazyGroup, help=HELP, add_completion=True, invoke_without_command=True)
     app.callback()(_ktriage)
     command = typer.main.get_command(app)
     assert isinstance(command, TyperGroup)
     return command
 
 
-def single(name: str) -> TyperCommand:
-    """One command by itself."""
+def single(name: str) -> TyperCommand | TyperGroup:
+    """One command by itself: a group where its module has verbs."""
     action = BY_NAME[name]
     module = importlib.import_module(f"console.cli.commands.{action.module}_command")
-    app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
-    app.command(name, cls=QuickCommand, short_help=action.summary, context_settings=_SETTINGS)(module.command)
+    if hasattr(module, "VERBS"):
+        return _group(module.HELP, module.VERBS, getattr(module, "DEFAULT_VERB", ""))
+    if not hasattr(module, "FORMS"):
+        return _command(Verb(name, action.summary, module.command))
+    command = _command(Verb(name, action.summary, module.command), CommandWithForms)
+    assert isinstance(command, CommandWithForms)
+    command.forms = {
+        option: _command(Verb(name, action.summary, form)) for option, form in module.FORMS.items()
+    }
+    return command
+
+
+def _group(text: str, verbs: Iterable[Verb], default: str) -> VerbGroup:
+    app = _typer(cls=VerbGroup, help=text)
+    for verb in verbs:
+        _add(app, verb)
+    group = typer.main.get_group(app)
+    assert isinstance(group, VerbGroup)
+    group.default = default
+    return group
+
+
+def _command(verb: Verb, kind: type[QuickCommand] = QuickCommand) -> TyperCommand:
+    app = _typer()
+    _add(app, verb, kind)
     command = typer.main.get_command(app)
     assert isinstance(command, TyperCommand)
     return command
+
+
+def _typer(**settings: Any) -> typer.Typer:
+    plain = {"rich_markup_mode": None, "pretty_exceptions_enable": False, "add_completion": False}
+    return typer.Typer(**(plain | {"context_settings": _SETTINGS} | settings))
+
+
+def _add(app: typer.Typer, verb: Verb, kind: type[QuickCommand] = QuickCommand) -> None:
+    text = f"{inspect.cleandoc(verb.command.__doc__ or '')}\n\n{STATUS_HELP}"
+    app.command(verb.name, cls=kind, help=text, short_help=verb.summary, context_settings=_SETTINGS)(
+        verb.command
+    )
 
 
 _SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 110}

@@ -80,7 +80,7 @@ def _make_full(chain: Chain, token: str) -> None:
         )
 
 
-def keep(catalog: Catalog, count: int, cluster_id: str | None = None) -> RetentionResult:
+def keep_newest(catalog: Catalog, count: int, cluster_id: str | None = None) -> RetentionResult:
     """Leaves the newest ``count`` full snapshots of that cluster, or of each, with the changes since."""
     removed = 0
     for name, manifests in catalog.clusters.items():

@@ -85,7 +85,7 @@ def test_a_voter_tells_its_new_address_itself(
 ) -> None:
     node = follower(watched)
     wanted = f"CONTROLLER://localhost:{cluster.node(node).port}"
-    words = ("quorum", "update-endpoint", str(node), "--endpoint", wanted, *YES, *console.connection)
+    words = ("quorum", "update-endpoint", str(node), "--endpoint", wanted, *console.connection)
     waiting = Replacing(console.home, words, lambda _title: None)
     cluster.node(node).change_properties({"advertised.listeners": wanted})
     cluster.node(node).restart()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -159,7 +159,14 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needs --reason.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.")]
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan file.", show_default=False)]
 
-_CONNECTION: tuple[tuple[str, Any, Any], ...] = (
+Option = tuple[str, Any, Any]
+"""A parameter that typer sees: its name, its annotation and its default."""
+
+REQUIRED = inspect.Parameter.empty
+"""The default of an option that must be given."""
+
+_OUTPUT: Option = ("output", OutputFormat, Output.TABLE)
+_CONNECTION: tuple[Option, ...] = (
     ("bootstrap_server", BootstrapServer, None),
     ("cluster", Cluster, None),
     ("simulate", Simulate, None),
@@ -168,7 +175,7 @@ _CONNECTION: tuple[tuple[str, Any, Any], ...] = (
     ("command_config", CommandConfig, None),
     ("broker", BrokerAddress, None),
 )
-_CONTROLLERS: tuple[tuple[str, Any, Any], ...] = (("bootstrap_controller", BootstrapController, None),)
+_CONTROLLERS: tuple[Option, ...] = (("bootstrap_controller", BootstrapController, None),)
 
 
 def connected(
@@ -180,26 +187,47 @@ def connected(
     The function is handed a :class:`console.cli.base.run.Run`. Where a cluster is not ``needed``, its target is
     None unless one is named.
     """
-    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-    own_output = any(parameter.name == "output" for parameter in own)
     options = (*_CONNECTION, *(_CONTROLLERS if controllers else ()))
-    shared = [_parameter(*option) for option in options]
-    if not own_output:
-        own.append(_parameter("output", OutputFormat, Output.TABLE))
+    own_output = "output" in inspect.signature(function).parameters
 
-    def command(ctx: typer.Context, **values: Any) -> int:
+    def run_on(ctx: typer.Context, values: dict[str, Any]) -> int:
         connection = {name: values.pop(name) for name, _, _ in options}
         connection["broker"] = connection["broker"] or ()
         named = needed or any(connection.values())
-        output = values["output"] if own_output else values.pop("output")
-        run = Run(
-            ctx.obj, resolve(**connection, controllers=controllers) if named else None, output == Output.JSON
-        )
-        return function(run, **values)
+        json = (values["output"] if own_output else values.pop("output")) == Output.JSON
+        target = resolve(**connection, controllers=controllers) if named else None
+        return function(Run(ctx.obj, target, json), **values)
 
-    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
-    command.__signature__ = inspect.Signature([context, *shared, *own])  # type: ignore[attr-defined]  # read by typer
+    return with_options(function, options, () if own_output else (_OUTPUT,), run_on)
+
+
+def with_options(
+    function: Callable[..., int],
+    first: Sequence[Option],
+    last: Sequence[Option],
+    call: Callable[[typer.Context, dict[str, Any]], int],
+) -> Callable[..., int]:
+    """The command that typer sees: the options ``first``, the function's own but for its first parameter, ``last``.
+
+    ``call`` gets all their values by name, and calls the function with what it makes of ``first`` and ``last``.
+    """
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+
+    def command(ctx: typer.Context, **values: Any) -> int:
+        return call(ctx, values)
+
+    parameters = [
+        ("ctx", typer.Context, REQUIRED),
+        *first,
+        *((parameter.name, parameter.annotation, parameter.default) for parameter in own),
+        *last,
+    ]
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by typer
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for name, annotation, default in parameters
+        ]
+    )
     command.__doc__ = function.__doc__
     return command
 
@@ -210,7 +238,3 @@ def stated(reason: str | None, *, asked: bool) -> str:
     if not asked and not found:
         raise InputError("--yes needs --reason TEXT: the journal has to say why nobody was asked")
     return found
-
-
-def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

@@ -1,33 +1,32 @@
-"""``ktriage pipeline``."""
+"""``ktriage pipeline``: its verbs and their options."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 from console.cli.base.run import Output
-from console.cli.commands.options import OutputFormat, RankingOption, StrategyOption
-from console.cli.commands.unused import refuse_unused
-from console.exit_status import STATUS_HELP
-from console.program import Program
+from console.cli.commands.options import (
+    REQUIRED,
+    Option,
+    OutputFormat,
+    RankingOption,
+    StrategyOption,
+    with_options,
+)
+from console.cli.commands.verbs import Verb
+from console.cli.pipeline.job_options import JobOptions, interruptible
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
-HELP = f"""\
-Plans, explains and rehearses recovery over many clusters' snapshots, on Spark. No cluster is contacted.
+HELP = """\
+Plans, explains and rehearses recovery over the snapshots of many clusters, on Spark. No cluster is contacted.
 
-\b
-  plan      ranked candidates, losses and plans of each cluster's newest snapshot
-  exposure  before anything fails: what brokers, racks, log dirs would take along
-  history   from snapshots over time: incidents, and repeat offenders
-  drill     incidents on the simulator: what each way of recovering costs
-  show      a result in the terminal
-  package   the archive that executors elsewhere need
-
-Every path is a URI. A run writes to a new directory below --out, and is there when its manifest is.
-Without --master Spark runs here, on every core; under spark-submit the master that it was given stands.
+Each job writes its result into a new directory below --out. The result exists once its manifest is written. Paths
+are URIs: a directory, s3://, gs://, hdfs://. Without --master Spark runs on this machine, on every core; under
+spark-submit the master that it was given is used.
 
 \b
 Examples:
@@ -35,125 +34,264 @@ Examples:
   ktriage plan --from results --cluster 4L6g3nShT-eMCtK--X86sw recovery.json
   ktriage pipeline drill --seeds 1000 --out results
   ktriage pipeline show results
+"""
 
-{STATUS_HELP}"""
+OutOption = Annotated[
+    str,
+    typer.Option(
+        "--out",
+        metavar="URI",
+        help="The directory for results. A job adds one of its own.",
+        show_default=False,
+    ),
+]
+MasterOption = Annotated[
+    str | None,
+    typer.Option("--master", metavar="URL", help="The Spark cluster. Default: local[*], this machine."),
+]
+MemoryOption = Annotated[
+    str,
+    typer.Option(
+        "--driver-memory", metavar="SIZE", help="Memory of the Spark driver on this machine: 2g, 512m."
+    ),
+]
+ArchiveOption = Annotated[
+    str | None,
+    typer.Option(
+        "--archive",
+        metavar="FILE",
+        help="With --master: the archive that ktriage pipeline package has written.",
+    ),
+]
+ResultRows = Annotated[
+    int, typer.Option("--rows", min=0, metavar="N", help="Rows shown of each table; 0: all.")
+]
+SourceOption = Annotated[
+    list[str],
+    typer.Option(
+        "--in",
+        metavar="URI",
+        help="Snapshots, as ktriage snapshot writes them. May be repeated.",
+        show_default=False,
+    ),
+]
+ClusterIds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cluster-id", metavar="ID", help="Only this cluster. May be repeated. Default: every cluster."
+    ),
+]
+AtOption = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="TIME",
+        help="Each cluster as it was at this time (ISO 8601, UTC). Default: its newest snapshot.",
+    ),
+]
+
+_JOB: tuple[Option, ...] = (
+    ("out", OutOption, REQUIRED),
+    ("master", MasterOption, None),
+    ("driver_memory", MemoryOption, "2g"),
+    ("archive", ArchiveOption, None),
+)
+_SHOWN: tuple[Option, ...] = (("rows", ResultRows, 20), ("output", OutputFormat, Output.TABLE))
 
 
-class Verb(StrEnum):
-    """What to do."""
+def _spark_job(function: Callable[..., int]) -> Callable[..., int]:
+    """The command that typer sees: the options of every Spark job, and the function's own."""
 
-    PLAN = "plan"
-    EXPOSURE = "exposure"
-    HISTORY = "history"
-    DRILL = "drill"
-    SHOW = "show"
-    PACKAGE = "package"
+    def call(ctx: typer.Context, values: dict[str, Any]) -> int:
+        shared = {name: values.pop(name) for name, _, _ in _JOB}
+        rows, json = values.pop("rows"), values.pop("output") == Output.JSON
+        job = JobOptions(ctx.obj, **shared, rows=rows, json=json)
+        with interruptible():
+            return function(job, **values)
 
-
-_SPARK = ("out", "master", "memory", "archive", "rows", "output")
-_SNAPSHOTS = ("source", "cluster_id")
-_TAKES: dict[Verb, tuple[str, ...]] = {
-    Verb.PLAN: (*_SPARK, *_SNAPSHOTS, "at", "ranking", "strategy", "everything"),
-    Verb.EXPOSURE: (*_SPARK, *_SNAPSHOTS, "at"),
-    Verb.HISTORY: (*_SPARK, *_SNAPSHOTS, "since", "journal"),
-    Verb.DRILL: (*_SPARK, "scenario", "arm", "min_isr", "seed", "seeds", "merge"),
-    Verb.SHOW: ("result", "rows", "output"),
-    Verb.PACKAGE: ("out",),
-}
-"""The parameters that each job takes."""
+    return with_options(function, _JOB, _SHOWN, call)
 
 
-def pipeline(
-    ctx: typer.Context,
-    verb: Annotated[
-        Verb, typer.Argument(metavar="plan|exposure|history|drill|show|package", show_default=False)
-    ],
-    result: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[RESULT]…", help="show: a run's directory, or the newest below it.", show_default=False
-        ),
-    ] = None,
+def plan(
+    job: JobOptions,
     *,
-    source: Annotated[
-        list[str] | None, typer.Option("--in", metavar="URI", help="Snapshots; may be repeated.")
-    ] = None,
-    out: Annotated[str | None, typer.Option("--out", metavar="URI", help="Where results go.")] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at", metavar="TIME", help="plan, exposure: each cluster as it was then (ISO 8601, UTC)."
-        ),
-    ] = None,
-    cluster_id: Annotated[
-        list[str] | None,
-        typer.Option("--cluster-id", metavar="ID", help="Only that cluster; may be repeated."),
-    ] = None,
+    source: SourceOption,
+    at: AtOption = None,
+    cluster_id: ClusterIds = None,
     ranking: RankingOption = Ranking.LAST_RECORD,
     strategy: StrategyOption = Strategy.BALANCED,
     everything: Annotated[
-        bool, typer.Option("--all", help="plan: rows of partitions that are online, too.")
+        bool, typer.Option("--all", help="Also write a row for each partition that is online.")
     ] = False,
+) -> int:
+    """Makes a recovery plan for each cluster from its newest snapshot: the candidates ranked, the leader chosen,
+    and what each choice loses. ktriage plan --from RESULT then writes the plan file of one cluster.
+
+    \b
+    Examples:
+      ktriage pipeline plan --in lake --out results
+      ktriage pipeline plan --in s3://ops/lake --out s3://ops/results --at 2026-11-21T14:00:00Z
+    """
+    from console.cli.pipeline.run_plan import run_plan  # noqa: PLC0415  # not for --help
+
+    return run_plan(
+        job, source, cluster_id or (), at, ranking=ranking, strategy=strategy, everything=everything
+    )
+
+
+def exposure(
+    job: JobOptions, *, source: SourceOption, at: AtOption = None, cluster_id: ClusterIds = None
+) -> int:
+    """Shows, while everything still works, what the failure of each broker, rack and log dir would take offline or
+    under min ISR, and of each two of a kind that share a partition.
+
+    \b
+    Example:
+      ktriage pipeline exposure --in lake --out results
+    """
+    from console.cli.pipeline.run_exposure import run_exposure  # noqa: PLC0415  # not for --help
+
+    return run_exposure(job, source, cluster_id or (), at)
+
+
+def history(
+    job: JobOptions,
+    *,
+    source: SourceOption,
+    cluster_id: ClusterIds = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="TIME", help="history: from this moment on (ISO 8601, UTC)."),
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="Snapshots from this time on (ISO 8601, UTC). Default: all of them.",
+        ),
     ] = None,
     journal: Annotated[
-        bool, typer.Option("--journal", help="history: tell from this host's journal who recovered what.")
+        bool,
+        typer.Option("--journal", help="Also say who recovered what, from the journals on this host."),
     ] = False,
+) -> int:
+    """Finds the incidents in a series of snapshots: how long each partition was offline or under min ISR, how it
+    ended, and which partitions were hit most often.
+
+    \b
+    Example:
+      ktriage pipeline history --in lake --out results --since 2026-11-01 --journal
+    """
+    from console.cli.pipeline.run_history import run_history  # noqa: PLC0415  # not for --help
+
+    return run_history(job, source, cluster_id or (), since=since, journal=journal)
+
+
+def drill(
+    job: JobOptions,
+    *,
     scenario: Annotated[
         list[str] | None,
         typer.Option(
-            "--scenario", metavar="NAME", help="drill: a shape of incident, or a scenario; repeatable."
+            "--scenario",
+            metavar="NAME",
+            help="A shape of incident (kills, power, disks, long-tail), or a scenario. May be repeated. Default:"
+            " every shape.",
         ),
     ] = None,
     arm: Annotated[
         list[str] | None,
-        typer.Option("--arm", metavar="NAME", help="drill: a way of recovering; repeatable."),
+        typer.Option(
+            "--arm", metavar="NAME", help="A way of recovering. May be repeated. Default: every way."
+        ),
     ] = None,
     min_isr: Annotated[
-        list[int] | None, typer.Option("--min-isr", min=1, metavar="N", help="drill: min ISR; repeatable.")
+        list[int] | None,
+        typer.Option(
+            "--min-isr",
+            min=1,
+            metavar="N",
+            help="min.insync.replicas of the topics. May be repeated. Default: 1 and 2; of a scenario, its own.",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="drill: the first seed.")] = 0,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, metavar="N", help="drill: seeds a cell.")] = 100,
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="The first seed.")] = 0,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, metavar="N", help="How many seeds each combination is run with.")
+    ] = 100,
     merge: Annotated[
-        bool, typer.Option("--merge", help="drill: compare with every drill that lies below --out already.")
+        bool,
+        typer.Option("--merge", help="Also count the incidents of every drill that is below --out already."),
     ] = False,
-    master: Annotated[
-        str | None, typer.Option("--master", metavar="URL", help="The Spark cluster; local[*] unless given.")
-    ] = None,
-    memory: Annotated[
-        str, typer.Option("--driver-memory", metavar="SIZE", help="Of a Spark that runs here.")
-    ] = "2g",
-    archive: Annotated[
-        str | None, typer.Option("--archive", metavar="FILE", help="With --master: what package has made.")
-    ] = None,
-    rows: Annotated[int, typer.Option("--rows", min=0, metavar="N", help="Rows of each table; 0: all.")] = 20,
+) -> int:
+    """Runs thousands of incidents on the simulator and compares the ways of recovering: what each loses of the
+    acknowledged records, how long partitions stay offline, how many decisions a person has to make.
+
+    \b
+    Examples:
+      ktriage pipeline drill --seeds 1000 --out results
+      ktriage pipeline drill --scenario stale-long-tail --arm last-record --seeds 1 --out results
+    """
+    from console.cli.pipeline.run_drill import run_drill  # noqa: PLC0415  # not for --help
+
+    return run_drill(
+        job,
+        scenarios=scenario or (),
+        arms=arm or (),
+        min_isr=min_isr or (),
+        first_seed=seed,
+        seeds=seeds,
+        merge=merge,
+    )
+
+
+def show(
+    ctx: typer.Context,
+    *,
+    result: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RESULT...",
+            help="The directory of a result, or one above it for the newest below.",
+            show_default=False,
+        ),
+    ],
+    rows: ResultRows = 20,
     output: OutputFormat = Output.TABLE,
 ) -> int:
-    refuse_unused(ctx, f"pipeline {verb.value}", ("verb", *_TAKES[verb]))
-    from console.cli.pipeline import spark_job  # noqa: PLC0415  # not for --help
+    """Shows results in the terminal.
 
-    program: Program = ctx.obj
-    wanted = spark_job.Wanted(
-        verb.value,
-        tuple(result or ()),
-        tuple(source or ()),
-        out,
-        at,
-        tuple(cluster_id or ()),
-        ranking,
-        strategy,
-        everything,
-        since,
-        journal,
-        spark_job.Drilled(tuple(scenario or ()), tuple(arm or ()), tuple(min_isr or ()), seed, seeds, merge),
-        spark_job.Where(master, memory, archive),
-        rows,
-        output == Output.JSON,
-    )
-    return spark_job.run(program, wanted)
+    \b
+    Example:
+      ktriage pipeline show results
+    """
+    with interruptible():
+        from console.cli.pipeline.show_result import show_results  # noqa: PLC0415  # not for --help
+
+        return show_results(ctx.obj, result, rows, json=output == Output.JSON)
 
 
-pipeline.__doc__ = HELP
-command = pipeline
+def package(ctx: typer.Context, *, out: OutOption) -> int:
+    """Writes the archive that Spark executors on other machines need: ktriage's own code, as a zip file.
+
+    \b
+    Examples:
+      ktriage pipeline package --out .
+      ktriage pipeline drill --master spark://head:7077 --archive ktriage-pipeline.zip --out s3://ops/results
+    """
+    with interruptible():
+        from console.cli.pipeline.show_result import write_package  # noqa: PLC0415  # not for --help
+
+        return write_package(ctx.obj, out)
+
+
+VERBS = (
+    Verb(
+        "plan", "Ranked candidates, losses and a plan for each cluster's newest snapshot.", _spark_job(plan)
+    ),
+    Verb(
+        "exposure",
+        "What the failure of a broker, rack or log dir would take along.",
+        _spark_job(exposure),
+    ),
+    Verb("history", "Incidents and repeat offenders, from snapshots over time.", _spark_job(history)),
+    Verb("drill", "Incidents on the simulator: what each way of recovering costs.", _spark_job(drill)),
+    Verb("show", "Show a result in the terminal.", show),
+    Verb("package", "Write the archive that executors on other machines need.", package),
+)

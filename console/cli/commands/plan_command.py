@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from console.cli.base.partition_options import selection, words
-from console.cli.base.run import Output, Run
+from console.cli.base.run import Run
 from console.cli.commands.options import (
     AllOffline,
     DurationMs,
@@ -21,30 +20,18 @@ from console.cli.commands.options import (
     Topics,
     connected,
 )
-from console.cli.commands.unused import refuse_unused
+from console.cli.pipeline.job_options import interruptible
 from console.errors import InputError
-from console.exit_status import STATUS_HELP
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
-HELP = f"""\
-Asks every surviving replica of the offline partitions how far its log goes, chooses a leader for each and writes
-the choice to a new file, with everything that must still be true when it is applied. Nothing is changed. Where
-waiting may cost nothing (a member of ISR or ELR may come back), nobody is chosen, and it is said whom to wait for.
-
-\b
-Examples:
-  ktriage plan --bootstrap-server kafka-1:9092 recovery.json
-  ktriage plan --cluster production --topic orders --strategy aggressive orders.json
-  ktriage plan --from results --cluster 4L6g3nShT-eMCtK--X86sw recovery.json
-
-{STATUS_HELP}"""
+NewPlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The new plan file.", show_default=False)]
 
 
 def plan(
     run: Run,
     *,
-    file: Annotated[Path, typer.Argument(metavar="PLAN", help="The new plan file.", show_default=False)],
+    file: NewPlanFile,
     all_offline_partitions: AllOffline = False,
     topic: Topics = None,
     partition: Partitions = None,
@@ -54,6 +41,20 @@ def plan(
     strategy: StrategyOption = Strategy.BALANCED,
     rows: Rows = 20,
 ) -> int:
+    """Asks the broker of every surviving replica how far its log goes, chooses a leader for each offline
+    partition, and writes the choice to a new file, with everything that must still be true when it is applied.
+    Nothing is changed. Where waiting may cost nothing, because a member of ISR or ELR may come back, nobody is
+    chosen, and the plan says whom to wait for.
+
+    A plan that ktriage pipeline plan made from a snapshot is written to a file with --from RESULT. That form has
+    options of its own: ktriage plan --from RESULT --help.
+
+    \b
+    Examples:
+      ktriage plan --bootstrap-server kafka-1:9092 recovery.json
+      ktriage plan --cluster production --topic orders --strategy aggressive orders.json
+      ktriage plan --from results --cluster 4L6g3nShT-eMCtK--X86sw recovery.json
+    """
     if strategy is Strategy.NONE:
         raise InputError("--strategy none chooses nobody: look with ktriage replicas instead")
     named = bool(topic or partition or path_to_json_file)
@@ -78,34 +79,42 @@ def plan(
     )
 
 
-plan.__doc__ = HELP
-_asking = connected(plan)
+def plan_from_result(
+    ctx: typer.Context,
+    *,
+    file: NewPlanFile,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="RESULT",
+            help="The directory of a result of ktriage pipeline plan, or one above it for the newest below.",
+            show_default=False,
+        ),
+    ],
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            metavar="CLUSTER_ID",
+            help="The cluster's id. Default: the only cluster of the result.",
+        ),
+    ] = None,
+    rows: Rows = 20,
+) -> int:
+    """Writes the plan that ktriage pipeline plan made for one cluster to a new file. No cluster is contacted: the
+    plan is as old as the snapshot that it was made from, and ktriage apply checks every precondition.
 
-From = Annotated[
-    str | None,
-    typer.Option(
-        "--from",
-        metavar="RESULT",
-        help="The plan of ktriage pipeline plan for --cluster CLUSTER_ID instead; no cluster is contacted.",
-    ),
-]
+    \b
+    Examples:
+      ktriage plan --from results --cluster 4L6g3nShT-eMCtK--X86sw recovery.json
+    """
+    with interruptible():
+        from console.cli.pipeline.run_plan import write_plan_file  # noqa: PLC0415  # not for --help
+
+        return write_plan_file(ctx.obj, source, cluster, file, rows)
 
 
-_WITH_RESULT = ("source", "cluster", "file", "rows", "output")
-
-
-def command(ctx: typer.Context, source: From = None, **values: Any) -> int:
-    """With --from nothing is asked: --cluster is then a cluster's id."""
-    if source is None:
-        return _asking(ctx=ctx, **values)
-    refuse_unused(ctx, "plan --from: the result was planned already, and", _WITH_RESULT)
-    from console.cli.pipeline.run_plan import from_result  # noqa: PLC0415  # for --from only
-
-    run = Run(ctx.obj, None, values["output"] == Output.JSON)
-    return from_result(run, source, values["cluster"], values["file"], values["rows"])
-
-
-_parameters = inspect.signature(_asking).parameters.values()
-_from = inspect.Parameter("source", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=From)
-command.__signature__ = inspect.Signature([*_parameters, _from])  # type: ignore[attr-defined]  # read by typer
-command.__doc__ = HELP
+command = connected(plan)
+FORMS = {"--from": plan_from_result}
+"""Where that option is given, the command is this one."""

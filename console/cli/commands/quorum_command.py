@@ -1,8 +1,8 @@
-"""``ktriage quorum``."""
+"""``ktriage quorum``: its verbs and their options."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,25 +10,16 @@ import typer
 
 from console.cli.base.run import Run
 from console.cli.commands.options import Reason, Yes, connected, stated
-from console.errors import InputError
-from console.exit_status import STATUS_HELP
+from console.cli.commands.verbs import Verb
 from recovery.membership.replacement import ReplacementKind
 
-HELP = f"""\
-The metadata quorum and its voters (KIP-853): seen, judged and changed. Every verb takes --bootstrap-server or
---bootstrap-controller: brokers may be the ones that are down.
-
-\b
-  status           leader, voters, what it stands, ghosts, duplicates, and whether it commits
-  replication      every replica of the metadata, brokers too
-  upgrade          kraft.version 0 to 1, after every voter and broker was asked
-  add NODE         make a running controller a voter
-  remove NODE      take a voter out
-  update-endpoint NODE  wait for a voter to tell its new address, after its host was changed
-  replace NODE     a controller replaced step by step: a plan is made, shown, saved, and gone through
+HELP = """\
+Shows, judges and changes the metadata quorum and its voters (KIP-853). Every verb takes --bootstrap-server or
+--bootstrap-controller, since the brokers may be the ones that are down.
 
 A change is sent only after its preflight: the leader's own checks, every endpoint contacted, and the majority of
-the new set alive and caught up. One that would leave a set that cannot commit is refused, and nothing forces it.
+the new set alive and caught up. A change that would leave a set that cannot commit is refused, and nothing forces
+it.
 Directory ids are taken as Kafka prints them (base64) and as UUIDs.
 
 \b
@@ -39,102 +30,229 @@ Examples:
   ktriage quorum replace 102 --why disk --bootstrap-server kafka-1:9092
   ktriage quorum replace --why grow --with 103 --with 104 --bootstrap-server kafka-1:9092
   ktriage quorum replace --plan replace-102.json --bootstrap-server kafka-1:9092
+"""
 
-{STATUS_HELP}"""
-
-
-class Verb(StrEnum):
-    """What to do."""
-
-    STATUS = "status"
-    REPLICATION = "replication"
-    UPGRADE = "upgrade"
-    ADD = "add"
-    REMOVE = "remove"
-    UPDATE_ENDPOINT = "update-endpoint"
-    REPLACE = "replace"
-
-
-VerbArgument = Annotated[Verb, typer.Argument(metavar="VERB", show_default=False)]
 NodeArgument = Annotated[
-    int | None, typer.Argument(metavar="[NODE]", help="The controller's node id.", show_default=False)
+    int, typer.Argument(metavar="NODE", help="The controller's node id.", show_default=False)
 ]
 DirectoryId = Annotated[
-    str | None, typer.Option("--directory-id", metavar="ID", help="add, remove: of the metadata log dir.")
+    str | None,
+    typer.Option(
+        "--directory-id",
+        metavar="ID",
+        help="The id of its metadata log dir, where two controllers have the same node id. Default: the only one.",
+    ),
 ]
 EndpointOption = Annotated[
     list[str] | None,
     typer.Option(
         "--endpoint",
         metavar="LISTENER://HOST:PORT",
-        help="Where the controller listens, if the controllers do not list it. May be repeated.",
+        help="Where the new controller listens. May be repeated. Default: as the controllers list it.",
     ),
 ]
-Why = Annotated[
-    ReplacementKind | None,
-    typer.Option("--why", help="replace: what the replacement is for.", show_default=False),
-]
-With = Annotated[
-    list[int] | None,
-    typer.Option("--with", metavar="NODE", help="replace: a new controller's node id. May be repeated."),
-]
-PlanOption = Annotated[
-    Path | None,
-    typer.Option("--plan", metavar="FILE", help="replace: go through this plan, or make it here."),
-]
-Confirmed = Annotated[
+ConfirmedOption = Annotated[
     list[int] | None,
     typer.Option(
         "--confirmed",
         metavar="STEP",
-        help="replace: that step is done on the hosts, though the cluster cannot show it. May be repeated.",
+        help="This step is done on the hosts, though the cluster cannot show it. May be repeated.",
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Preflight, or the plan, and nothing sent.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the preflight or the plan, and send nothing.")]
 
 
-def quorum(
+def status(run: Run) -> int:
+    """Shows the quorum: its leader and voters, how many failures it tolerates, voters that do not fetch, duplicate
+    node ids, and whether it can commit.
+
+    \b
+    Example:
+      ktriage quorum status --bootstrap-controller kafka-101:9093
+    """
+    from console.cli.quorum.quorum_views import show  # noqa: PLC0415  # not for --help
+
+    return show(run, everything=False)
+
+
+def replication(run: Run) -> int:
+    """Shows every replica of the metadata log, brokers too: how far each is behind, and when it last fetched.
+
+    \b
+    Example:
+      ktriage quorum replication --bootstrap-server kafka-1:9092
+    """
+    from console.cli.quorum.quorum_views import show  # noqa: PLC0415  # not for --help
+
+    return show(run, everything=True)
+
+
+def upgrade(run: Run, *, dry_run: DryRun = False, yes: Yes = False, reason: Reason = None) -> int:
+    """Raises kraft.version from 0 to 1, which makes the voters dynamic, after every voter and broker was asked
+    whether it supports that. There is no way back.
+
+    \b
+    Example:
+      ktriage quorum upgrade --bootstrap-server kafka-1:9092 --dry-run
+    """
+    from console.cli.quorum.voter_change import Request, change  # noqa: PLC0415  # not for --help
+
+    why = stated(reason, asked=not yes)
+    return change(run, Request("upgrade", None, None, (), dry_run=dry_run, ask=not yes, reason=why))
+
+
+def add(
     run: Run,
     *,
-    verb: VerbArgument,
-    node: NodeArgument = None,
+    node: NodeArgument,
     directory_id: DirectoryId = None,
     endpoint: EndpointOption = None,
-    why: Why = None,
-    with_: With = None,
-    plan: PlanOption = None,
-    confirmed: Confirmed = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     reason: Reason = None,
 ) -> int:
-    stated_reason = stated(reason, asked=not yes)
-    if verb in (Verb.STATUS, Verb.REPLICATION):
-        if node is not None:
-            raise InputError(f"quorum {verb} shows the whole quorum and takes no node ({node})")
-        from console.cli.quorum.quorum_views import show  # noqa: PLC0415  # not for --help
+    """Makes a controller that runs as an observer a voter (AddRaftVoter).
 
-        return show(run, everything=verb is Verb.REPLICATION)
-    from console.cli.quorum.voter_change import Request, change  # noqa: PLC0415
+    \b
+    Example:
+      ktriage quorum add 103 --bootstrap-server kafka-1:9092
+    """
+    from console.cli.quorum.voter_change import Request, change  # noqa: PLC0415  # not for --help
 
-    asked = Request(
-        str(verb),
+    why = stated(reason, asked=not yes)
+    endpoints = tuple(endpoint or ())
+    return change(
+        run, Request("add", node, directory_id, endpoints, dry_run=dry_run, ask=not yes, reason=why)
+    )
+
+
+def remove(
+    run: Run,
+    *,
+    node: NodeArgument,
+    directory_id: DirectoryId = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    reason: Reason = None,
+) -> int:
+    """Takes a voter out of the quorum (RemoveRaftVoter).
+
+    \b
+    Example:
+      ktriage quorum remove 101 --directory-id pKx3… --bootstrap-server kafka-1:9092
+    """
+    from console.cli.quorum.voter_change import Request, change  # noqa: PLC0415  # not for --help
+
+    why = stated(reason, asked=not yes)
+    return change(run, Request("remove", node, directory_id, (), dry_run=dry_run, ask=not yes, reason=why))
+
+
+def update_endpoint(
+    run: Run,
+    *,
+    node: NodeArgument,
+    endpoint: Annotated[
+        list[str],
+        typer.Option(
+            "--endpoint",
+            metavar="LISTENER://HOST:PORT",
+            help="The new address, after the change on its host. May be repeated.",
+            show_default=False,
+        ),
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what to change on the host, and do not wait.")
+    ] = False,
+) -> int:
+    """Shows what to change on a voter's host to give it another address, and waits until the voter has told the
+    quorum its new address itself. Nothing is sent.
+
+    \b
+    Example:
+      ktriage quorum update-endpoint 101 --endpoint CONTROLLER://new-host:9093 --bootstrap-server kafka-1:9092
+    """
+    from console.cli.quorum.endpoint_update import update_endpoint as show_and_wait  # noqa: PLC0415  # as above
+    from console.cli.quorum.voter_change import Request  # noqa: PLC0415
+
+    return show_and_wait(
+        run, Request("update-endpoint", node, None, tuple(endpoint), dry_run=dry_run, ask=False, reason="")
+    )
+
+
+def replace(
+    run: Run,
+    *,
+    node: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="[NODE]",
+            help="The node id of the controller that leaves or gets a new disk. Not for --why grow, nor for a"
+            " --plan that exists.",
+            show_default=False,
+        ),
+    ] = None,
+    why: Annotated[
+        ReplacementKind | None,
+        typer.Option("--why", help="Make a plan, and what for.", show_default=False),
+    ] = None,
+    with_: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--with", metavar="NODE", help="The node id of a controller that comes. May be repeated."
+        ),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan",
+            metavar="FILE",
+            help="Go through this plan; with --why, write the new plan to this file. Default for a new plan: a"
+            " file in the state directory.",
+        ),
+    ] = None,
+    directory_id: DirectoryId = None,
+    endpoint: EndpointOption = None,
+    confirmed: ConfirmedOption = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    reason: Reason = None,
+) -> int:
+    """Replaces a controller step by step: a plan is made, shown and saved, then gone through. Each step says what
+    is run on which host, what is sent, what it waits for, what can go wrong, and the way back.
+
+    \b
+    Examples:
+      ktriage quorum replace 102 --why disk --bootstrap-server kafka-1:9092
+      ktriage quorum replace 101 --why host --with 104 --bootstrap-server kafka-1:9092
+      ktriage quorum replace --why grow --with 103 --with 104 --bootstrap-server kafka-1:9092
+      ktriage quorum replace --plan replace-102.json --bootstrap-server kafka-1:9092
+    """
+    from console.cli.quorum.replacement import replace as replace_controller  # noqa: PLC0415  # not for --help
+    from console.cli.quorum.voter_change import Request  # noqa: PLC0415
+
+    request = Request(
+        "replace",
         node,
         directory_id,
         tuple(endpoint or ()),
         dry_run=dry_run,
         ask=not yes,
-        reason=stated_reason,
+        reason=stated(reason, asked=not yes),
         confirmed=frozenset(confirmed or ()),
     )
-    if verb is not Verb.REPLACE:
-        if why is not None or with_ or plan is not None or confirmed:
-            raise InputError("--why, --with, --plan and --confirmed are for quorum replace")
-        return change(run, asked)
-    from console.cli.quorum.replacement import replace  # noqa: PLC0415
-
-    return replace(run, asked, why, tuple(with_ or ()), plan)
+    return replace_controller(run, request, why, tuple(with_ or ()), plan)
 
 
-quorum.__doc__ = HELP
-command = connected(quorum, controllers=True)
+def _quorum(function: Callable[..., int]) -> Callable[..., int]:
+    return connected(function, controllers=True)
+
+
+VERBS = (
+    Verb("status", "The leader, the voters, how many failures they tolerate.", _quorum(status)),
+    Verb("replication", "Every replica of the metadata log, brokers too.", _quorum(replication)),
+    Verb("upgrade", "Raise kraft.version from 0 to 1.", _quorum(upgrade)),
+    Verb("add", "Make a running controller a voter.", _quorum(add)),
+    Verb("remove", "Take a voter out.", _quorum(remove)),
+    Verb("update-endpoint", "Wait until a voter tells its new address.", _quorum(update_endpoint)),
+    Verb("replace", "Replace a controller step by step.", _quorum(replace)),
+)

@@ -1,9 +1,7 @@
-"""``ktriage simulate``."""
+"""``ktriage simulate``: its verbs and their options."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,31 +9,15 @@ import typer
 
 from console.cli.base.run import Output
 from console.cli.commands.options import OutputFormat
-from console.errors import InputError
-from console.exit_status import STATUS_HELP
-from console.program import Program
+from console.cli.commands.verbs import Verb
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
-HELP = f"""\
+HELP = """\
 Rehearses incidents on a simulated cluster. The same scenario and seed give the same history, byte for byte.
 
-\b
-  list    the scenarios that come with the tool
-  show    what a scenario is and what happens in it
-  run     run one; with --strategy a recovery is made when the operator comes, and its true loss is told
-  fuzz    random histories, every invariant checked at every step
-  reset   forget what --simulate SCENARIO has kept
-  serve   the scenario on the wire: a listener for each broker and controller, for any Kafka client
-  step    let SECONDS of virtual time go by in what is served
-  fault   let something happen in what is served: kill broker-1, cut broker-2, set-config topic=… name=… value=…
-
-\b
-A --users FILE is YAML, one entry a user; what is not denied is allowed:
-  alice: {{password: wonder}}
-  bob: {{password: builder, denied: ["ALTER cluster", "READ topic payments", "DESCRIBE topic *"]}}
-
-Every other command takes --simulate SCENARIO in place of --bootstrap-server; what it does lasts until reset.
+A SCENARIO is the name of one that comes with the tool, or a .yaml file. Every other command takes
+--simulate SCENARIO in place of --bootstrap-server; its changes last until ktriage simulate reset.
 
 \b
 Examples:
@@ -45,133 +27,250 @@ Examples:
   ktriage simulate fuzz --seeds 1000 --jobs 2
   ktriage simulate serve stale-long-tail
   ktriage simulate fault kill broker-2
+"""
 
-{STATUS_HELP}"""
-
-
-class Verb(StrEnum):
-    """What to do."""
-
-    LIST = "list"
-    SHOW = "show"
-    RUN = "run"
-    FUZZ = "fuzz"
-    RESET = "reset"
-    SERVE = "serve"
-    STEP = "step"
-    FAULT = "fault"
-
-
-# What each takes besides --output; words are what follows it.
-TAKES: dict[Verb, tuple[str, ...]] = {
-    Verb.LIST: (),
-    Verb.SHOW: ("scenario",),
-    Verb.RUN: ("scenario", "seed", "strategy", "ranking", "until"),
-    Verb.FUZZ: ("seed", "seeds", "jobs"),
-    Verb.RESET: ("scenario", "seed", "state"),
-    Verb.SERVE: ("scenario", "seed", "speed", "port_base", "without", "users", "cluster_id"),
-    Verb.STEP: ("scenario", "port_base"),
-    Verb.FAULT: ("scenario", "words", "port_base"),
-}
-VerbArgument = Annotated[
-    Verb, typer.Argument(metavar="list|show|run|fuzz|reset|serve|step|fault", show_default=False)
-]
 ScenarioArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="[SCENARIO]", help="A scenario's name, or a .yaml file.", show_default=False),
+    str,
+    typer.Argument(metavar="SCENARIO", help="A scenario's name, or a .yaml file.", show_default=False),
 ]
-Words = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[WORD]...", help="fault: what it happens to.", show_default=False),
-]
-StrategyOption = Annotated[
-    Strategy | None,
-    typer.Option("--strategy", help="run: recover by this strategy when the operator comes."),
-]
-RankingOption = Annotated[
-    Ranking, typer.Option("--ranking", help="run: what makes a log the best, for --strategy.")
-]
-Until = Annotated[
-    float | None,
-    typer.Option("--until", metavar="SECONDS", help="run: the virtual time at which it ends."),
-]
-StateFile = Annotated[
-    Path | None, typer.Option("--state", metavar="FILE", help="reset: the state that was kept there.")
-]
-Speed = Annotated[
-    float,
-    typer.Option("--speed", min=0, max=1000, help="serve: virtual seconds a second; 0: it is stepped."),
+SeedOption = Annotated[
+    int,
+    typer.Option("--seed", min=0, metavar="N", help="The seed: the only source of randomness."),
 ]
 PortBase = Annotated[
-    int, typer.Option("--port-base", min=0, metavar="PORT", help="serve, step, fault: the first port.")
-]
-Without = Annotated[
-    str,
-    typer.Option("--without", metavar="CALL[:VERSION],…", help="serve: calls not offered, from VERSION on."),
-]
-Users = Annotated[
-    Path | None,
-    typer.Option("--users", metavar="FILE", help="serve: SASL PLAIN users, and what each is denied."),
-]
-ClusterId = Annotated[
-    str,
-    typer.Option("--cluster-id", metavar="ID", help="serve: this id, not a new one each time it is served."),
+    int,
+    typer.Option("--port-base", min=0, metavar="PORT", help="The first port of the served cluster."),
 ]
 
 
-def simulate(
-    ctx: typer.Context,
-    verb: VerbArgument,
-    scenario: ScenarioArgument = None,
-    words: Words = None,
-    *,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The run's only source of randomness.")] = 1,
-    strategy: StrategyOption = None,
-    ranking: RankingOption = Ranking.LAST_RECORD,
-    until: Until = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, metavar="N", help="fuzz: how many seeds.")] = 100,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, metavar="J", help="fuzz: processes at once.")] = 1,
-    state: StateFile = None,
-    speed: Speed = 1.0,
-    port_base: PortBase = 19_092,
-    without: Without = "",
-    users: Users = None,
-    cluster_id: ClusterId = "",
-    output: OutputFormat = Output.TABLE,
-) -> int:
-    program: Program = ctx.obj
-    _refuse_unused(ctx, verb, [*([scenario] if scenario else []), *(words or ())])
-    json = output == Output.JSON
-    if verb in (Verb.SERVE, Verb.STEP, Verb.FAULT):
-        from console.cli.simulation import served_cluster  # noqa: PLC0415  # the wire, for those who serve
-
-        wanted = served_cluster.ServeOptions(seed, speed, port_base, without, users, cluster_id)
-        given = [scenario, *(words or ())] if scenario else []
-        return served_cluster.act(program, verb.value, given, wanted, json=json)
+def list_(ctx: typer.Context, *, output: OutputFormat = Output.TABLE) -> int:
+    """Lists the scenarios that come with the tool."""
     from console.cli.simulation import rehearsals  # noqa: PLC0415  # not for --help
 
-    choice = rehearsals.RehearsalOptions(seed, strategy, ranking, until)
-    does: dict[Verb, Callable[[], int]] = {
-        Verb.FUZZ: lambda: rehearsals.fuzz(program, seed, seeds, jobs, json=json),
-        Verb.LIST: lambda: rehearsals.list_scenarios(program, json=json),
-        Verb.SHOW: lambda: rehearsals.show(program, rehearsals.needed(scenario, "show"), json=json),
-        Verb.RESET: lambda: rehearsals.reset(program, rehearsals.needed(scenario, "reset"), seed, state),
-        Verb.RUN: lambda: rehearsals.run(program, rehearsals.needed(scenario, "run"), choice, json=json),
-    }
-    return does[verb]()
+    return rehearsals.list_scenarios(ctx.obj, json=output == Output.JSON)
 
 
-def _refuse_unused(ctx: typer.Context, verb: Verb, words: list[str]) -> None:
-    """Raises InputError: what is given and does nothing was meant to do something."""
-    takes = TAKES[verb]
-    if "words" not in takes and len(words) > ("scenario" in takes):
-        raise InputError(f"simulate {verb.value} does not take {words[-1]!r}")
-    for name in ctx.params:
-        source = ctx.get_parameter_source(name)
-        given = source is not None and source.name == "COMMANDLINE"
-        if given and name not in (*takes, "verb", "scenario", "words", "output"):
-            raise InputError(f"simulate {verb.value} does not take --{name.replace('_', '-')}")
+def show(ctx: typer.Context, *, scenario: ScenarioArgument, output: OutputFormat = Output.TABLE) -> int:
+    """Shows a scenario: the cluster, the faults and when they happen, and when the operator comes.
+
+    \b
+    Example:
+      ktriage simulate show stale-long-tail
+    """
+    from console.cli.simulation import rehearsals  # noqa: PLC0415  # not for --help
+
+    return rehearsals.show(ctx.obj, scenario, json=output == Output.JSON)
 
 
-simulate.__doc__ = HELP
-command = simulate
+def run(
+    ctx: typer.Context,
+    *,
+    scenario: ScenarioArgument,
+    seed: SeedOption = 1,
+    strategy: Annotated[
+        Strategy | None,
+        typer.Option(
+            "--strategy", help="Recover by this strategy when the operator comes. Default: nobody recovers."
+        ),
+    ] = None,
+    ranking: Annotated[
+        Ranking, typer.Option("--ranking", help="With --strategy: what makes a log the best.")
+    ] = Ranking.LAST_RECORD,
+    until: Annotated[
+        float | None,
+        typer.Option(
+            "--until",
+            metavar="SECONDS",
+            help="Virtual time at which the run ends. Default: some time after the last fault; show says when.",
+        ),
+    ] = None,
+    output: OutputFormat = Output.TABLE,
+) -> int:
+    """Runs a scenario to its end and shows what happened. With --strategy the offline partitions are recovered
+    when the operator comes, and the records that this really lost are counted.
+
+    \b
+    Examples:
+      ktriage simulate run stale-long-tail --strategy aggressive
+      ktriage simulate run stale-long-tail --strategy aggressive --ranking specification --seed 7
+    """
+    from console.cli.simulation import rehearsals  # noqa: PLC0415  # not for --help
+
+    recovery = None if strategy is None else rehearsals.RecoveryBy(strategy, ranking)
+    return rehearsals.run(ctx.obj, scenario, seed, recovery, until, json=output == Output.JSON)
+
+
+def fuzz(
+    ctx: typer.Context,
+    *,
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="The first seed.")] = 1,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, metavar="N", help="How many seeds, one random history each.")
+    ] = 100,
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=1, metavar="N", help="How many processes run at once.")
+    ] = 1,
+    output: OutputFormat = Output.TABLE,
+) -> int:
+    """Runs random histories and checks every invariant at every step. A history that breaks one is printed with the
+    command that runs it again.
+
+    \b
+    Example:
+      ktriage simulate fuzz --seeds 1000 --jobs 2
+    """
+    from console.cli.simulation import rehearsals  # noqa: PLC0415  # not for --help
+
+    return rehearsals.fuzz(ctx.obj, seed, seeds, jobs, json=output == Output.JSON)
+
+
+def reset(
+    ctx: typer.Context,
+    *,
+    scenario: ScenarioArgument,
+    seed: SeedOption = 1,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            metavar="FILE",
+            help="The file that --state of the other commands named. Default: theirs.",
+        ),
+    ] = None,
+) -> int:
+    """Forgets what --simulate SCENARIO has kept from command to command: the scenario starts over.
+
+    \b
+    Example:
+      ktriage simulate reset stale-long-tail
+    """
+    from console.cli.simulation import rehearsals  # noqa: PLC0415  # not for --help
+
+    return rehearsals.reset(ctx.obj, scenario, seed, state)
+
+
+def serve(
+    ctx: typer.Context,
+    *,
+    scenario: ScenarioArgument,
+    seed: SeedOption = 1,
+    speed: Annotated[
+        float,
+        typer.Option(
+            "--speed",
+            min=0,
+            max=1000,
+            metavar="FACTOR",
+            help="Virtual seconds for each second. 0: time passes only by ktriage simulate step.",
+        ),
+    ] = 1.0,
+    port_base: Annotated[
+        int,
+        typer.Option(
+            "--port-base",
+            min=0,
+            metavar="PORT",
+            help="The port of the first node; each node has the next one. 0: any free ports.",
+        ),
+    ] = 19_092,
+    without: Annotated[
+        str,
+        typer.Option(
+            "--without",
+            metavar="CALL[:VERSION],…",
+            help="Kafka calls that this cluster does not offer, or not from VERSION on.",
+        ),
+    ] = "",
+    users: Annotated[
+        Path | None,
+        typer.Option(
+            "--users",
+            metavar="FILE",
+            help="SASL PLAIN users and what each is denied (YAML). Default: no authentication.",
+        ),
+    ] = None,
+    cluster_id: Annotated[
+        str,
+        typer.Option("--cluster-id", metavar="ID", help="The cluster id. Default: a new one each time."),
+    ] = "",
+    output: OutputFormat = Output.TABLE,
+) -> int:
+    """Serves a scenario on loopback until it is interrupted: each broker and controller has a listener, for any
+    Kafka client.
+
+    \b
+    A --users FILE has one entry for each user. What is not denied is allowed:
+      alice: {password: wonder}
+      bob: {password: builder, denied: ["ALTER cluster", "READ topic payments", "DESCRIBE topic *"]}
+
+    \b
+    Examples:
+      ktriage simulate serve stale-long-tail
+      ktriage simulate serve stale-long-tail --speed 0 --port-base 29092 --without ElectLeaders:3
+    """
+    from console.cli.simulation import served_cluster  # noqa: PLC0415  # not for --help
+
+    options = served_cluster.served_options(
+        seed, speed, port_base, without=without, users=users, cluster_id=cluster_id
+    )
+    return served_cluster.serve(ctx.obj, scenario, options, json=output == Output.JSON)
+
+
+def step(
+    ctx: typer.Context,
+    *,
+    seconds: Annotated[
+        float,
+        typer.Argument(metavar="SECONDS", help="Virtual time: 5 or 0.5.", show_default=False),
+    ],
+    port_base: PortBase = 19_092,
+    output: OutputFormat = Output.TABLE,
+) -> int:
+    """Lets virtual time pass in a cluster that ktriage simulate serve serves.
+
+    \b
+    Example:
+      ktriage simulate step 5
+    """
+    from console.cli.simulation import served_cluster  # noqa: PLC0415  # not for --help
+
+    return served_cluster.step(ctx.obj, seconds, port_base, json=output == Output.JSON)
+
+
+def fault(
+    ctx: typer.Context,
+    *,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="WHAT [TARGET] [NAME=VALUE]...",
+            help="What happens, to which node, and its details.",
+            show_default=False,
+        ),
+    ],
+    port_base: PortBase = 19_092,
+    output: OutputFormat = Output.TABLE,
+) -> int:
+    """Makes a fault happen in a cluster that ktriage simulate serve serves.
+
+    \b
+    Examples:
+      ktriage simulate fault kill broker-1
+      ktriage simulate fault cut broker-2
+      ktriage simulate fault set-config topic=payments name=min.insync.replicas value=1
+    """
+    from console.cli.simulation import served_cluster  # noqa: PLC0415  # not for --help
+
+    return served_cluster.fault(ctx.obj, words, port_base, json=output == Output.JSON)
+
+
+VERBS = (
+    Verb("list", "List the scenarios that come with the tool.", list_),
+    Verb("show", "Show what a scenario is and what happens in it.", show),
+    Verb("run", "Run a scenario; with --strategy it is recovered, and the true loss counted.", run),
+    Verb("fuzz", "Run random histories and check every invariant at every step.", fuzz),
+    Verb("reset", "Forget what --simulate SCENARIO has kept.", reset),
+    Verb("serve", "Serve a scenario to any Kafka client: a listener for each broker and controller.", serve),
+    Verb("step", "Let virtual time pass in a served cluster.", step),
+    Verb("fault", "Make a fault happen in a served cluster.", fault),
+)

@@ -1,27 +1,23 @@
-"""``ktriage snapshot``."""
+"""``ktriage snapshot``: its verbs and their options."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from console.cli.base.run import Run
-from console.cli.commands.options import DurationMs, connected
-from console.exit_status import STATUS_HELP
+from console.cli.base.run import Output, Run
+from console.cli.commands.options import DurationMs, OutputFormat, connected
+from console.cli.commands.verbs import Verb
+from console.cli.pipeline.job_options import require_pyarrow, storage_errors
 
-HELP = f"""\
-Writes a cluster's state as Parquet, one row a partition with every replica's log: what ktriage pipeline works on.
-A snapshot is there whole or not at all. A series has a full snapshot each hour and the changes between. Nothing is
-changed on the cluster.
+HELP = """\
+Writes a cluster's state as Parquet: one row for each partition, with the log of every replica. ktriage pipeline
+works on these snapshots. A snapshot exists as a whole or not at all. A series has a full snapshot each hour and the
+changes between. Nothing is changed on the cluster.
 
-\b
-  take     one snapshot, or with --every one after the other until stopped
-  list     the snapshots that are there
-  compact  runs of changes become full snapshots; what dead writers left goes
-
-URI is a directory, or s3://, gs:// or hdfs:// and what else the file systems here know.
+Without a verb, take is meant. The URI of --out is a directory, or s3://, gs://, hdfs:// and what else the file
+systems of this machine know.
 
 \b
 Examples:
@@ -29,35 +25,29 @@ Examples:
   ktriage snapshot --cluster production --out s3://ops/lake --every 60s --keep 48
   ktriage snapshot --simulate zone-power-loss --out lake --every 60s --count 30
   ktriage snapshot compact --out lake
+"""
 
-{STATUS_HELP}"""
-
-
-class Verb(StrEnum):
-    """What to do."""
-
-    TAKE = "take"
-    LIST = "list"
-    COMPACT = "compact"
+OutOption = Annotated[
+    str, typer.Option("--out", metavar="URI", help="The directory of the snapshots.", show_default=False)
+]
 
 
-def snapshot(
+def take(
     run: Run,
     *,
-    verb: Annotated[Verb, typer.Argument(metavar="[take|list|compact]")] = Verb.TAKE,
-    out: Annotated[str, typer.Option("--out", metavar="URI", help="Where the snapshots lie.")],
+    out: OutOption,
     every: Annotated[
         str | None,
         typer.Option(
             "--every",
             metavar="TIME",
-            help="take: go on at this interval, 30s or 5m, until stopped. With --simulate it is virtual time,"
-            " which goes by at once: give --count too.",
+            help="Take a snapshot at this interval, such as 30s, 5m or 1h, until stopped. Default: one snapshot."
+            " With --simulate the interval is virtual time, which passes at once: give --count too.",
         ),
     ] = None,
     count: Annotated[
         int | None,
-        typer.Option("--count", min=1, metavar="N", help="take: with --every, stop after so many."),
+        typer.Option("--count", min=1, metavar="N", help="With --every: stop after N snapshots."),
     ] = None,
     keep: Annotated[
         int | None,
@@ -65,22 +55,72 @@ def snapshot(
             "--keep",
             min=1,
             metavar="N",
-            help="Leave the newest N full snapshots, and the changes since: take: of the cluster that is taken;"
-            " compact: of each cluster.",
+            help="Remove all but the newest N full snapshots of this cluster, and the changes since them. Default:"
+            " nothing is removed.",
         ),
     ] = None,
     recovery_duration_ms: DurationMs = 30_000,
 ) -> int:
+    """Takes a snapshot of the cluster, or with --every one after the other until stopped.
+
+    \b
+    Examples:
+      ktriage snapshot take --bootstrap-server kafka-1:9092 --out /var/lib/ktriage/lake
+      ktriage snapshot take --cluster production --out s3://ops/lake --every 60s --keep 48
+    """
+    require_pyarrow("a snapshot")
     from console.cli.pipeline import take_snapshots  # noqa: PLC0415  # not for --help
 
-    if verb is Verb.LIST:
-        return take_snapshots.list_snapshots(run, out)
-    if verb is Verb.COMPACT:
-        return take_snapshots.bound(run, out, keep)
-    interval = take_snapshots.seconds(every) if every is not None else None
-    wanted = take_snapshots.Wanted(out, interval, count, keep, recovery_duration_ms / 1000)
-    return take_snapshots.take(run, wanted)
+    with storage_errors():
+        return take_snapshots.take(
+            run, out, every=every, count=count, keep=keep, answer_seconds=recovery_duration_ms / 1000
+        )
 
 
-snapshot.__doc__ = HELP
-command = connected(snapshot, needed=False)
+def list_(ctx: typer.Context, *, out: OutOption, output: OutputFormat = Output.TABLE) -> int:
+    """Lists the snapshots of each cluster, oldest first, and names those that cannot be read.
+
+    \b
+    Example:
+      ktriage snapshot list --out lake
+    """
+    require_pyarrow("a snapshot")
+    from console.cli.pipeline import take_snapshots  # noqa: PLC0415  # not for --help
+
+    with storage_errors():
+        return take_snapshots.list_snapshots(ctx.obj, out, json=output == Output.JSON)
+
+
+def compact(
+    ctx: typer.Context,
+    *,
+    out: OutOption,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            "--keep",
+            min=1,
+            metavar="N",
+            help="Also remove all but the newest N full snapshots of each cluster, and the changes since them.",
+        ),
+    ] = None,
+) -> int:
+    """Turns each run of changes into one full snapshot, and removes the files that writers left when they died.
+
+    \b
+    Example:
+      ktriage snapshot compact --out lake --keep 48
+    """
+    require_pyarrow("a snapshot")
+    from console.cli.pipeline import take_snapshots  # noqa: PLC0415  # not for --help
+
+    with storage_errors():
+        return take_snapshots.compact_snapshots(ctx.obj, out, keep)
+
+
+VERBS = (
+    Verb("take", "Take one snapshot, or with --every one after the other until stopped.", connected(take)),
+    Verb("list", "List the snapshots below --out.", list_),
+    Verb("compact", "Turn runs of changes into full snapshots, and remove leftovers.", compact),
+)
+DEFAULT_VERB = "take"

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from backends.simulator.scenario.files import names
-from console.cli.pipeline.spark_job import Wanted, run_job
+from console.cli.pipeline.job_options import JobOptions
+from console.cli.pipeline.spark_job import run_job
 from console.errors import InputError
 from console.exit_status import Status
 from console.output.pipeline_report import show_result
-from console.program import Program
 from pipeline.drills import drill_job
 from pipeline.drills.charts import TITLES, picture
 from pipeline.drills.drill_grid import Grid
 from pipeline.drills.incident import SHAPES, IncidentShape
 from pipeline.drills.recovery_arms import Arm
 from pipeline.results import JobOutput, read_results
-from pipeline.storage import StoragePath
+from pipeline.storage import StoragePath, storage_path
 
-TOLD = 20
+FAILURES_LISTED = 20
 
 
-def drill(program: Program, wanted: Wanted) -> int:
-    """Runs the grid, compares, draws and shows; returns the exit status."""
-    grid, root = _grid(wanted), wanted.root
+def run_drill(
+    job: JobOptions,
+    *,
+    scenarios: Sequence[str],
+    arms: Sequence[str],
+    min_isr: Sequence[int],
+    first_seed: int,
+    seeds: int,
+    merge: bool,
+) -> int:
+    """Runs every combination, compares the arms, draws charts and shows the result; returns the exit status.
+
+    ``merge``: the drills that lie below ``job.out`` already are compared with it. Raises InputError, PipelineError.
+    """
+    grid, root = _grid(scenarios, arms, min_isr, first_seed, seeds), storage_path(job.out)
     before = []
-    if wanted.drilled.merge and root.exists():
+    if merge and root.exists():
         before = [result.table(drill_job.INCIDENTS) for result in read_results(root) if result.job == "drill"]
 
     def body(spark: Any, directory: StoragePath) -> JobOutput:
@@ -34,7 +47,7 @@ def drill(program: Program, wanted: Wanted) -> int:
         cells = drill_job.compare(spark, sources, directory)
         for measure in TITLES:
             (directory / f"{measure}.png").write(picture(cells, measure))
-        failed = drill_job.failures(spark, sources, TOLD)
+        failed = drill_job.failures(spark, sources, FAILURES_LISTED)
         counted = sum(cell["incidents"] for cell in cells if cell["scenario"] == "all")
         summary = {
             "incidents": counted,
@@ -42,21 +55,23 @@ def drill(program: Program, wanted: Wanted) -> int:
             "failures": failed,
             "cells": cells,
         }
-        return JobOutput((drill_job.INCIDENTS, drill_job.COMPARED), _asked(grid), summary)
+        return JobOutput((drill_job.INCIDENTS, drill_job.COMPARED), _grid_json(grid), summary)
 
-    program.screen.say(f"{grid.incidents:,} incidents …")
-    result = run_job(wanted, body)
-    show_result(program.screen, result, wanted.rows, json=wanted.json)
+    screen = job.program.screen
+    screen.say(f"{grid.incidents:,} incidents …")
+    result = run_job(job, "drill", body)
+    show_result(screen, result, job.rows, json=job.json)
     for row in result.summary["failures"]:
-        program.screen.say(f"could not be run: {row['error']}", f"  replay: {row['replay']}")
+        screen.say(f"could not be run: {row['error']}", f"  replay: {row['replay']}")
     return Status.PARTLY if result.summary["failed"] else Status.DONE
 
 
-def _grid(wanted: Wanted) -> Grid:
-    """Raises InputError for a name that is none."""
-    asked = wanted.drilled
-    arms = asked.arms or tuple(arm.value for arm in Arm)
-    scenarios = asked.scenarios or tuple(shape.value for shape in IncidentShape)
+def _grid(
+    scenarios: Sequence[str], arms: Sequence[str], min_isr: Sequence[int], first_seed: int, seeds: int
+) -> Grid:
+    """The grid; what is not given is every shape, every arm and, of shapes, min ISR 1 and 2. Raises InputError."""
+    arms = tuple(arms) or tuple(arm.value for arm in Arm)
+    scenarios = tuple(scenarios) or tuple(shape.value for shape in IncidentShape)
     for arm in arms:
         if arm not in {known.value for known in Arm}:
             raise InputError(f"--arm {arm!r}: there are {', '.join(Arm)}")
@@ -64,11 +79,11 @@ def _grid(wanted: Wanted) -> Grid:
     for scenario in scenarios:
         if scenario not in known and not scenario.endswith((".yaml", ".yml")):
             raise InputError(f"--scenario {scenario!r}: there are {', '.join(known)}, or give a .yaml file")
-    levels: tuple[int | None, ...] = asked.min_isr or ((1, 2) if set(scenarios) <= SHAPES else (None,))
-    return Grid(scenarios, arms, levels, asked.seed, asked.seeds)
+    levels: tuple[int | None, ...] = tuple(min_isr) or ((1, 2) if set(scenarios) <= SHAPES else (None,))
+    return Grid(scenarios, arms, levels, first_seed, seeds)
 
 
-def _asked(grid: Grid) -> dict[str, Any]:
+def _grid_json(grid: Grid) -> dict[str, Any]:
     return {
         "scenarios": list(grid.scenarios),
         "arms": list(grid.arms),

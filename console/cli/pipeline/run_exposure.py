@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from console.cli.pipeline.spark_job import Wanted, moment, run_job
+from console.cli.pipeline.job_options import JobOptions
+from console.cli.pipeline.spark_job import parsed_time, run_job, storage_paths
 from console.exit_status import Status
 from console.output.pipeline_report import show_result
-from console.program import Program
 from pipeline import exposure_job
 from pipeline.results import JobOutput
 from pipeline.snapshot_sources import find
 from pipeline.storage import StoragePath
 
 
-def exposure(program: Program, wanted: Wanted) -> int:
-    """Looks for what would fail next; returns the exit status."""
-    sources = find(wanted.roots, wanted.cluster_ids, moment(wanted.at, "--at"))
+def run_exposure(job: JobOptions, sources: Sequence[str], cluster_ids: Sequence[str], at: str | None) -> int:
+    """Reckons what each failure would take; returns the exit status. Raises InputError, PipelineError."""
+    found = find(storage_paths(sources), cluster_ids, parsed_time(at, "--at"))
 
     def body(spark: Any, directory: StoragePath) -> JobOutput:
-        exposure_job.run(spark, sources, directory)
-        told = exposure_job.summarise(spark, sources, directory)
-        return JobOutput((exposure_job.EXPOSURES, exposure_job.TOPICS), sources.asked, told)
+        exposure_job.run(spark, found, directory)
+        summary = exposure_job.summarise(spark, found, directory)
+        return JobOutput((exposure_job.EXPOSURES, exposure_job.TOPICS), found.asked, summary)
 
-    result = run_job(wanted, body)
-    show_result(program.screen, result, wanted.rows, json=wanted.json)
-    return Status.PARTLY if sources.refused or result.summary["quarantined"] else Status.DONE
+    result = run_job(job, "exposure", body)
+    show_result(job.program.screen, result, job.rows, json=job.json)
+    return Status.PARTLY if found.refused or result.summary["quarantined"] else Status.DONE

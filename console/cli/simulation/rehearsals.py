@@ -1,4 +1,4 @@
-"""What ``ktriage simulate`` does."""
+"""``ktriage simulate``: scenarios are listed, shown, run, fuzzed and reset."""
 
 from __future__ import annotations
 
@@ -29,20 +29,11 @@ SHOWN = 40
 """Events of a run that a table shows, the newest."""
 
 
-class RehearsalOptions(NamedTuple):
-    """How a scenario is run; ``until`` in seconds of virtual time."""
+class RecoveryBy(NamedTuple):
+    """How the operator recovers what is offline."""
 
-    seed: int
-    strategy: Strategy | None
+    strategy: Strategy
     ranking: Ranking
-    until: float | None
-
-
-def needed(scenario: str | None, verb: str) -> str:
-    """Raises InputError where no scenario is named."""
-    if scenario is None:
-        raise InputError(f"simulate {verb} needs a SCENARIO: one of {', '.join(names())}, or a .yaml file")
-    return scenario
 
 
 def list_scenarios(program: Program, *, json: bool) -> int:
@@ -94,16 +85,26 @@ def show(program: Program, name: str, *, json: bool) -> int:
     return Status.DONE
 
 
-def run(program: Program, name: str, choice: RehearsalOptions, *, json: bool) -> int:
-    """Run one scenario; DONE unless it is not as the scenario expects."""
+def run(
+    program: Program,
+    name: str,
+    seed: int,
+    recovery: RecoveryBy | None,
+    until_seconds: float | None,
+    *,
+    json: bool,
+) -> int:
+    """Runs one scenario; DONE unless it ends otherwise than the scenario expects.
+
+    ``recovery``: None: nobody recovers. ``until_seconds``: virtual; None: as the scenario has it.
+    """
     scenario = scenario_of(name)
-    if choice.until is not None and not 0 <= choice.until <= LONGEST:  # nor is nan
-        raise InputError(f"simulate run --until: from 0 to {LONGEST:,} seconds, not {choice.until}")
-    until = None if choice.until is None else round(choice.until * SECOND)
+    if until_seconds is not None and not 0 <= until_seconds <= LONGEST:  # nor is nan
+        raise InputError(f"simulate run --until: from 0 to {LONGEST:,} seconds, not {until_seconds}")
+    until = None if until_seconds is None else round(until_seconds * SECOND)
     stop = program.supervisor.stop
-    running = rehearse(
-        scenario, choice.seed, choice.strategy, choice.ranking, until, stop=lambda: stop.signum is not None
-    )
+    strategy, ranking = recovery or (None, Ranking.LAST_RECORD)
+    running = rehearse(scenario, seed, strategy, ranking, until, stop=lambda: stop.signum is not None)
     try:
         done = asyncio.run(running)
     except Interrupted:
@@ -122,17 +123,17 @@ def run(program: Program, name: str, choice: RehearsalOptions, *, json: bool) ->
             f"ended before {len(after):,} of {len(scenario.faults):,} faults, the first at {first}"
         )
     if done.broken:
-        program.screen.say(f"replay: {replay(name, choice)}")
+        program.screen.say(f"replay: {replay(name, seed, recovery, until_seconds)}")
     return Status.PARTLY if unexpected or done.problem or done.unmet else Status.DONE
 
 
-def replay(name: str, choice: RehearsalOptions) -> str:
+def replay(name: str, seed: int, recovery: RecoveryBy | None, until_seconds: float | None) -> str:
     """The command that runs exactly this again."""
-    words = ["ktriage", "simulate", "run", name, "--seed", str(choice.seed)]
-    if choice.strategy is not None:
-        words += ["--strategy", choice.strategy.value, "--ranking", choice.ranking.value]
-    if choice.until is not None:
-        words += ["--until", f"{choice.until:.15g}"]
+    words = ["ktriage", "simulate", "run", name, "--seed", str(seed)]
+    if recovery is not None:
+        words += ["--strategy", recovery.strategy.value, "--ranking", recovery.ranking.value]
+    if until_seconds is not None:
+        words += ["--until", f"{until_seconds:.15g}"]
     return shlex.join(words)
 
 

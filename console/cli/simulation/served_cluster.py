@@ -1,4 +1,4 @@
-"""What ``ktriage simulate serve``, ``step`` and ``fault`` do."""
+"""``ktriage simulate serve``, ``step`` and ``fault``: a scenario on the wire, and what is done to it meanwhile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import yaml
 
@@ -19,7 +19,6 @@ from backends.simulator.served.clock import SimulatorFailed
 from backends.simulator.served.control_socket import ControlError, ControlSocket, read_fault, send_control
 from backends.simulator.served.principals import Principal, principals
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions, cluster_id_of
-from console.cli.simulation.rehearsals import needed
 from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.output.json_document import document
@@ -32,17 +31,6 @@ LAST_PORT = 65_535
 FASTEST = 1_000
 """Virtual seconds a second."""
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}")
-
-
-class ServeOptions(NamedTuple):
-    """How a scenario is served; ``speed`` in virtual seconds a second; ``cluster_id`` empty: a new one."""
-
-    seed: int
-    speed: float
-    port_base: int
-    without: str
-    users: Path | None
-    cluster_id: str
 
 
 def control_path(port_base: int) -> Path:
@@ -70,31 +58,22 @@ def reserved(ports: Iterable[int]) -> Iterator[None]:
         yield
 
 
-def act(program: Program, verb: str, words: Sequence[str], serving: ServeOptions, *, json: bool) -> int:
-    """One of the three verbs."""
-    if verb == "fault":
-        return fault(program, words, serving.port_base, json=json)
-    if len(words) > 1:
-        raise InputError(f"simulate {verb} takes one word, not {len(words)}")
-    given = words[0] if words else None
-    if verb == "step":
-        return step(program, given, serving.port_base, json=json)
-    return serve(program, needed(given, verb), serving, json=json)
-
-
-def serve(program: Program, name: str, serving: ServeOptions, *, json: bool) -> int:
-    """Until a signal ends it."""
+def serve(program: Program, name: str, options: ServedClusterOptions, *, json: bool) -> int:
+    """Serves until a signal ends it."""
     scenario = scenario_of(name)
-    nodes = len(scenario.topology.brokers) + len(scenario.topology.every_controller)
-    options = _options(serving, LAST_PORT - nodes)
+    last = LAST_PORT - len(scenario.topology.brokers) - len(scenario.topology.every_controller)
+    if not 0 <= options.port_base <= last:
+        raise InputError(f"--port-base: between 1 and {last}, or 0 for any free ports")
 
     async def job(_stop: StopRequest) -> int:
-        return await _serving(program, name, ServedCluster(scenario, options), json=json)
+        return await _serve_until_stopped(program, name, ServedCluster(scenario, options), json=json)
 
     return program.supervisor.run(job)
 
 
-async def _serving(program: Program, name: str, cluster: ServedCluster, *, json: bool) -> NoReturn:
+async def _serve_until_stopped(
+    program: Program, name: str, cluster: ServedCluster, *, json: bool
+) -> NoReturn:
     try:
         await cluster.start()
     except OSError as error:
@@ -103,7 +82,7 @@ async def _serving(program: Program, name: str, cluster: ServedCluster, *, json:
     try:
         with reserved(cluster.ports.values()):
             await control.start()
-            _ready(program, cluster, json=json)
+            _print_ready(program, cluster, json=json)
             await cluster.run_until_failure()
     except OSError as error:
         raise InputError(f"cannot be stepped: {error.strerror or error}") from None
@@ -115,25 +94,27 @@ async def _serving(program: Program, name: str, cluster: ServedCluster, *, json:
         await cluster.close()
 
 
-def _options(serving: ServeOptions, last: int) -> ServedClusterOptions:
-    """``last`` is the highest first port. Raises InputError."""
+def served_options(
+    seed: int, speed: float, port_base: int, *, without: str, users: Path | None, cluster_id: str
+) -> ServedClusterOptions:
+    """How a scenario is served: ``speed`` in virtual seconds a second, ``cluster_id`` empty for a new one.
+
+    Raises InputError.
+    """
     try:
-        without = hidden(serving.without)
+        hidden_calls = hidden(without)
     except NoSuchCall as error:
         raise InputError(f"--without: {error}") from None
-    if not 0 <= serving.speed <= FASTEST:  # nor is nan
-        raise InputError(f"--speed: from 0 to {FASTEST:,} virtual seconds a second, not {serving.speed}")
-    if not 0 <= serving.port_base <= last:
-        raise InputError(f"--port-base: between 1 and {last}, or 0 for any free ports")
-    if serving.cluster_id and not _CLUSTER_ID.fullmatch(serving.cluster_id):
+    if not 0 <= speed <= FASTEST:  # nor is nan
+        raise InputError(f"--speed: from 0 to {FASTEST:,} virtual seconds a second, not {speed}")
+    if cluster_id and not _CLUSTER_ID.fullmatch(cluster_id):
         raise InputError("--cluster-id: 22 letters, digits, '_' and '-', as Kafka's are; no '-' in front")
     # What is served next is another cluster: an earlier one's journal and warnings are not about it.
-    cluster_id = serving.cluster_id or cluster_id_of(secrets.token_bytes(16))
-    users = _users(serving.users)
-    return ServedClusterOptions(serving.seed, serving.speed, serving.port_base, without, users, cluster_id)
+    known_as = cluster_id or cluster_id_of(secrets.token_bytes(16))
+    return ServedClusterOptions(seed, speed, port_base, hidden_calls, _read_users(users), known_as)
 
 
-def _ready(program: Program, cluster: ServedCluster, *, json: bool) -> None:
+def _print_ready(program: Program, cluster: ServedCluster, *, json: bool) -> None:
     base = min(cluster.ports.values())
     if json:
         fields = {
@@ -165,7 +146,7 @@ def _ready(program: Program, cluster: ServedCluster, *, json: bool) -> None:
 DEFAULT_PORT = 19_092
 
 
-def _users(path: Path | None) -> Mapping[str, Principal]:
+def _read_users(path: Path | None) -> Mapping[str, Principal]:
     if path is None:
         return {}
     try:
@@ -175,25 +156,21 @@ def _users(path: Path | None) -> Mapping[str, Principal]:
         raise InputError(f"--users {path}: {words}") from None
 
 
-def step(program: Program, seconds: str | None, port_base: int, *, json: bool) -> int:
-    """Let virtual time go by in a served cluster."""
-    try:
-        asked = {"do": "step", "seconds": float(seconds or "")}
-    except ValueError:
-        raise InputError("simulate step needs SECONDS of virtual time, 5 or 0.5") from None
-    return _told(program, asked, port_base, json=json)
+def step(program: Program, seconds: float, port_base: int, *, json: bool) -> int:
+    """Lets virtual time pass in a served cluster."""
+    return _ask_served(program, {"do": "step", "seconds": seconds}, port_base, json=json)
 
 
 def fault(program: Program, words: Sequence[str], port_base: int, *, json: bool) -> int:
-    """Let something happen in a served cluster."""
+    """Makes a fault happen in a served cluster."""
     try:
         asked = {"do": "fault", "fault": read_fault(words)}
     except ControlError as error:
         raise InputError(f"simulate fault: {error}") from None
-    return _told(program, asked, port_base, json=json)
+    return _ask_served(program, asked, port_base, json=json)
 
 
-def _told(program: Program, asked: dict[str, Any], port_base: int, *, json: bool) -> int:
+def _ask_served(program: Program, asked: dict[str, Any], port_base: int, *, json: bool) -> int:
     try:
         answer = asyncio.run(send_control(control_path(port_base), asked))
     except ControlError as error:

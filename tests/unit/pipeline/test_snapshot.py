@@ -21,7 +21,7 @@ from pipeline.snapshot.catalog import read_catalog
 from pipeline.snapshot.fingerprints import Fingerprints
 from pipeline.snapshot.manifest import MISSED, Manifest, SnapshotKind, from_json
 from pipeline.snapshot.read_chain import batches, keys, state
-from pipeline.snapshot.retention import compact, keep, sweep
+from pipeline.snapshot.retention import compact, keep_newest, sweep
 from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
 from pipeline.snapshot.survey_columns import batch_of, survey_of
 from pipeline.storage import StoragePath, storage_path
@@ -107,7 +107,7 @@ def test_a_series_that_is_compacted_meanwhile_goes_on(tmp_path: Path) -> None:
     manifests = read_catalog(diary.root).clusters["c"]
     assert [moment.segment for moment in timeline("c", manifests)] == [0, 0, 0]
     # The one that took the place of its forerunner is the newest full one: what builds on it is kept.
-    assert keep(read_catalog(diary.root), 1).removed == 1
+    assert keep_newest(read_catalog(diary.root), 1).removed == 1
     assert _rows(diary.root) == {0: 2, 1: 3}
 
 
@@ -116,7 +116,7 @@ def test_keep_leaves_the_newest_full_ones_with_their_changes(tmp_path: Path) -> 
     for hour in range(4):
         diary.write(hour * 60, [partition(0, leader=hour)])
         diary.write(hour * 60 + 1, [partition(1, leader=hour)], kind=SnapshotKind.CHANGES)
-    assert keep(read_catalog(diary.root), 2).removed == 4
+    assert keep_newest(read_catalog(diary.root), 2).removed == 4
     kept = read_catalog(diary.root).clusters["c"]
     assert [m.kind for m in kept] == [SnapshotKind.FULL, SnapshotKind.CHANGES] * 2
     named = {part.path for manifest in kept for part in manifest.parts}

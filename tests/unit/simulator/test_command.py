@@ -96,23 +96,35 @@ def test_a_rehearsed_plan_is_reviewed_without_its_cluster_for_what_will_be_sent(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("simulate", "run"), "needs a SCENARIO"),
+        (("simulate", "run"), "ktriage simulate run: Missing argument 'SCENARIO'"),
         (("simulate", "run", "nothing-like-it"), "no scenario"),
         (("replicas", "--simulate", "nothing-like-it", "--all-offline-partitions"), "no scenario"),
         (("replicas", "--bootstrap-server", "x:1", "--seed", "2", "--all-offline-partitions"), "--simulate"),
         (("simulate", "explode"), "explode"),
-        (("simulate", "fuzz", "nope"), "simulate fuzz does not take 'nope'"),
+        (("simulate", "fuzz", "nope"), "ktriage simulate fuzz: Got unexpected extra argument(s) (nope)"),
         (
             ("simulate", "fuzz", "last-replica-standing", "--seeds", "2"),
-            "does not take 'last-replica-standing'",
+            "unexpected extra argument(s) (last-replica-standing)",
         ),
-        (("simulate", "list", "foo"), "simulate list does not take 'foo'"),
-        (("simulate", "run", "stale-long-tail", "again"), "simulate run does not take 'again'"),
-        (("simulate", "run", "stale-long-tail", "--state", "foo"), "simulate run does not take --state"),
-        (("simulate", "show", "stale-long-tail", "--speed", "1.0"), "simulate show does not take --speed"),
-        (("simulate", "fuzz", "--until", "3"), "simulate fuzz does not take --until"),
-        (("simulate", "step", "5", "6"), "simulate step does not take '6'"),
-        (("simulate", "serve", "stale-long-tail", "--seeds", "3"), "simulate serve does not take --seeds"),
+        (("simulate", "list", "foo"), "ktriage simulate list: Got unexpected extra argument(s) (foo)"),
+        (
+            ("simulate", "run", "stale-long-tail", "again"),
+            "ktriage simulate run: Got unexpected extra argument(s) (again)",
+        ),
+        (
+            ("simulate", "run", "stale-long-tail", "--state", "foo"),
+            "ktriage simulate run: No such option: --state",
+        ),
+        (
+            ("simulate", "show", "stale-long-tail", "--speed", "1.0"),
+            "ktriage simulate show: No such option: --speed",
+        ),
+        (("simulate", "fuzz", "--until", "3"), "ktriage simulate fuzz: No such option: --until"),
+        (("simulate", "step", "5", "6"), "ktriage simulate step: Got unexpected extra argument(s) (6)"),
+        (
+            ("simulate", "serve", "stale-long-tail", "--seeds", "3"),
+            "ktriage simulate serve: No such option: --seeds",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line_and_status_2(

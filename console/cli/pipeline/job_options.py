@@ -1,0 +1,85 @@
+"""The options of every ``ktriage pipeline`` job, and how a job is stopped. Imports neither Spark nor Arrow."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from types import FrameType
+
+from console.errors import InputError
+from console.program import Program
+from console.signals import STOPPING, Stopped
+from pipeline.errors import PipelineError
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """``out``: the URI for results. ``driver_memory``: a size such as 2g. ``rows``: shown of each table, 0 for all.
+
+    Raises InputError for a size that is none.
+    """
+
+    program: Program
+    out: str
+    master: str | None
+    driver_memory: str
+    archive: str | None
+    rows: int
+    json: bool
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"\d+[kmgt]", self.driver_memory.lower()):
+            raise InputError(f"--driver-memory {self.driver_memory!r}: give a size such as 2g or 512m")
+
+
+def require_pyarrow(what: str) -> None:
+    """Raises InputError where pyarrow is not installed; call it before what imports it."""
+    if find_spec("pyarrow") is None:
+        raise InputError(f"{what} needs pyarrow, which is not installed: make pipeline-setup")
+
+
+@contextmanager
+def storage_errors() -> Iterator[None]:
+    """What the pipeline refuses is wrong input to the command. Raises InputError."""
+    try:
+        yield
+    except PipelineError as error:
+        raise InputError(str(error)) from None
+
+
+class _Interrupted(BaseException):
+    """Not an Exception: py4j catches every Exception and raises one of its own."""
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """A job within: a signal ends it at once, and what the pipeline refuses is wrong input to the command.
+
+    Nothing is sent to a cluster meanwhile, so nothing has to be finished first. Raises Stopped, and InputError.
+    """
+    require_pyarrow("the pipeline")
+    received: list[int] = []
+
+    def leave(signum: int, _frame: FrameType | None) -> None:
+        received.append(signum)
+        raise _Interrupted
+
+    handled = [signum for signum in STOPPING if signal.getsignal(signum) is not signal.SIG_IGN]
+    before = {signum: signal.signal(signum, leave) for signum in handled}
+    try:
+        yield
+    except BaseException as error:
+        # py4j and Spark turn the interruption into errors of their own: the signal decides.
+        if not received and isinstance(error, PipelineError):
+            raise InputError(str(error)) from None
+        if not received:
+            raise
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+    if received:
+        raise Stopped(received[0], in_flight=False)
