@@ -24,7 +24,9 @@ from backends.live.client.addresses import Address
 from backends.live.codec.offered_versions import GET_REPLICA_LOG_INFO, capabilities
 from backends.live.connections.connection import BrokerConnection, place
 from backends.live.errors import CLUSTER_RESOURCE, as_unknown
-from backends.live.nodes.brokers import SEED, BrokerFleet
+from backends.live.nodes.broker_addresses import SEED
+from backends.live.nodes.brokers import BrokerFleet
+from backends.live.nodes.quorum_cache import up_to_date_brokers
 from recovery.model import Unknown, Why
 
 TOPICS = "Topic:*"
@@ -85,7 +87,7 @@ async def check(fleet: BrokerFleet) -> CheckReport:
     told = await fleet.refresh()
     ids = sorted({b.id for b in fleet.brokers} | set(fleet.overrides))
     quorum = await fleet.quorum()
-    reach = await asyncio.gather(*(_reach(fleet, broker, fleet.caught_up(quorum)) for broker in ids))
+    reach = await asyncio.gather(*(_reach(fleet, broker, up_to_date_brokers(quorum)) for broker in ids))
     conn = (await fleet.any(_itself)).value
     reached = [r.broker for r in reach if r.problem is None]
     served = {broker: (await fleet.connection(broker)).api_keys for broker in reached}

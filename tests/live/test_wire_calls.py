@@ -21,7 +21,9 @@ from backends.live.client.settings import ClientSettings
 from backends.live.codec.offered_versions import capabilities
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, ConnectionProblem, NobodyReached
-from backends.live.nodes.brokers import SEED, BrokerFleet
+from backends.live.nodes.broker_addresses import SEED
+from backends.live.nodes.brokers import BrokerFleet
+from backends.live.nodes.quorum_cache import up_to_date_brokers
 from recovery.model import TopicPartition, Unknown, Why
 from testbed.kafka import ClusterSpec, KafkaCluster
 from testbed.kafka.config import JVM_FLAGS
@@ -313,7 +315,7 @@ async def test_an_unlisted_broker_is_looked_for_behind_the_bootstrap_servers(
 ) -> None:
     async with fleet_of(whole_cluster) as fleet:
         # 4.x lists fenced brokers too; 3.9 does not, which is what this stands for.
-        monkeypatch.delitem(fleet._known, 3)
+        monkeypatch.delitem(fleet.addresses.advertised, 3)
         assert (await fleet.connection(3)).verified
         with pytest.raises(BrokerError) as caught:
             await fleet.connection(9)
@@ -328,7 +330,7 @@ async def test_a_broker_cut_off_from_the_controllers_is_asked_last(whole_cluster
         whole_cluster.metadata.wait_fenced(1)
         quorum = await fleet.quorum(max_age=0.0)
         told = await fleet.any(describe_cluster)
-    assert fleet.caught_up(quorum) == frozenset((2, 3, 100, 101, 102))
+    assert up_to_date_brokers(quorum) == frozenset((2, 3, 100, 101, 102))
     assert told.broker in (2, 3)
     assert told.caught_up
 

@@ -22,6 +22,7 @@ from backends.live.client.client_config import load_settings
 from backends.live.client.settings import ClientSettings
 from backends.live.errors import NobodyReached
 from backends.live.nodes.brokers import BrokerFleet
+from backends.live.nodes.quorum_cache import up_to_date_brokers
 from recovery.model import TopicPartition, Unknown, Why
 from testbed.kafka import ClusterSpec, KafkaCluster, Listener
 from testbed.kafka.client_config import Store
@@ -225,7 +226,7 @@ async def test_a_caller_without_any_right_is_told_so_and_sees_no_empty_cluster(c
         ):
             with pytest.raises(NotAllowed, match=f"needs {need}"):
                 await call
-        assert fleet.caught_up(await fleet.quorum()) is None
+        assert up_to_date_brokers(await fleet.quorum()) is None
         found = await check(fleet)
     assert named.states == ()
     assert named.hidden == (OPEN,)
