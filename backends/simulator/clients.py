@@ -8,7 +8,7 @@ from typing import Any
 
 from backends.simulator.context import Context
 from backends.simulator.messages import Consume, ConsumeReply, Error, Produce, ProduceReply
-from backends.simulator.network import NetworkNode, NodeRole, broker
+from backends.simulator.network import NetworkNode, NetworkRole, broker
 from backends.simulator.rpc import RpcEndpoint
 from backends.simulator.topology import ConsumerSpec, ProducerSpec
 from recovery.model import NO_LEADER, TopicPartition
@@ -27,7 +27,7 @@ class Producer:
         self._spec = spec
         self._find_leader = find_leader
         self._endpoint = RpcEndpoint(
-            context.loop, context.network, NetworkNode(NodeRole.CLIENT, number), _nobody
+            context.loop, context.network, NetworkNode(NetworkRole.CLIENT, number), _nobody
         )
         self.acknowledged = 0
         self.refused = 0
@@ -80,7 +80,7 @@ class Consumer:
         self._spec = spec
         self._find_leader = find_leader
         self._endpoint = RpcEndpoint(
-            context.loop, context.network, NetworkNode(NodeRole.CLIENT, number), _nobody
+            context.loop, context.network, NetworkNode(NetworkRole.CLIENT, number), _nobody
         )
         self.read = 0
         self._positions: dict[TopicPartition, int] = {}

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from backends.simulator.loop import MILLISECOND, Loop
 
 
-class NodeRole(StrEnum):
+class NetworkRole(StrEnum):
     """What a node is."""
 
     BROKER = "broker"
@@ -28,22 +28,22 @@ class NodeRole(StrEnum):
 class NetworkNode(NamedTuple):
     """A node of the network; prints as ``broker-1``."""
 
-    role: NodeRole
+    role: NetworkRole
     id: int
 
     def __str__(self) -> str:
-        return "operator" if self.role is NodeRole.OPERATOR else f"{self.role.value}-{self.id}"
+        return "operator" if self.role is NetworkRole.OPERATOR else f"{self.role.value}-{self.id}"
 
 
-OPERATOR = NetworkNode(NodeRole.OPERATOR, 0)
+OPERATOR = NetworkNode(NetworkRole.OPERATOR, 0)
 
 
 def broker(node_id: int) -> NetworkNode:
-    return NetworkNode(NodeRole.BROKER, node_id)
+    return NetworkNode(NetworkRole.BROKER, node_id)
 
 
 def controller(node_id: int) -> NetworkNode:
-    return NetworkNode(NodeRole.CONTROLLER, node_id)
+    return NetworkNode(NetworkRole.CONTROLLER, node_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def _remove_voter(world: World, random: Random) -> None:
     leader = world.quorum.leader
     if leader is not None and len(leader.voters.voters) > random.choice((1, 2, 2, 3)):
         key = random.choice(leader.voters.keys)
-        world.tell_quorum(RemoveRaftVoter(key, world.quorum.shared.cluster_id))
+        world.tell_quorum(RemoveRaftVoter(key, world.quorum.context.cluster_id))
 
 
 def _upgrade(world: World, _random: Random) -> None:

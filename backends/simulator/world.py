@@ -14,7 +14,7 @@ from backends.simulator.history import History
 from backends.simulator.initial_state import initial_state
 from backends.simulator.loop import Loop
 from backends.simulator.messages import MetadataUpdate, NotController
-from backends.simulator.network import OPERATOR, Network, NetworkNode, NodeRole
+from backends.simulator.network import OPERATOR, Network, NetworkNode, NetworkRole
 from backends.simulator.quorum.quorum_log import QuorumLog
 from backends.simulator.rpc import Answer, RpcEndpoint
 from backends.simulator.topology import BrokerSpec, Topology, directory_id
@@ -101,8 +101,11 @@ class World:
     def nodes(self) -> list[NetworkNode]:
         """Every broker and controller, up or down."""
         return [
-            *(NetworkNode(NodeRole.BROKER, broker) for broker in self.specs),
-            *(NetworkNode(NodeRole.CONTROLLER, controller) for controller in self.topology.every_controller),
+            *(NetworkNode(NetworkRole.BROKER, broker) for broker in self.specs),
+            *(
+                NetworkNode(NetworkRole.CONTROLLER, controller)
+                for controller in self.topology.every_controller
+            ),
         ]
 
     # Brokers.
@@ -208,7 +211,7 @@ class World:
             )
             self.history.add("quorum", f"answers {type(body).__name__}: {said}")
 
-        self.quorum.receive(leader.id, NetworkNode(NodeRole.CONTROLLER, leader.id), body, answered)
+        self.quorum.receive(leader.id, NetworkNode(NetworkRole.CONTROLLER, leader.id), body, answered)
 
     @property
     def active(self) -> ControllerProcess | None:

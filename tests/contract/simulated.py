@@ -20,7 +20,7 @@ from backends.simulator.messages import (
     ReassignReply,
     RecordsDeleted,
 )
-from backends.simulator.network import OPERATOR, NetworkNode, NodeRole
+from backends.simulator.network import OPERATOR, NetworkNode, NetworkRole
 from backends.simulator.network import broker as node
 from backends.simulator.rpc import RpcEndpoint
 from backends.simulator.scenario.build import Scenario
@@ -59,7 +59,7 @@ class SimulatedStage:
         scenario = Scenario("contract", "contract", "", "", topology, (), 0, (), 0, ())
         self.simulation = Simulation(scenario, seed, strict=True)
         self._client = RpcEndpoint(
-            self.world.loop, self.world.network, NetworkNode(NodeRole.CLIENT, 0), _nobody
+            self.world.loop, self.world.network, NetworkNode(NetworkRole.CLIENT, 0), _nobody
         )
 
     @property

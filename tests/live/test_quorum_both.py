@@ -76,7 +76,7 @@ class Simulated:
         self.world.replace_controller_disk(node)
 
     def endpoint(self, node: int) -> VoterEndpoint:
-        return self.quorum.shared.hosts[node].endpoints[0]
+        return self.quorum.context.hosts[node].endpoints[0]
 
     @property
     def quorum(self) -> QuorumLog:

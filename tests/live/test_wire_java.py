@@ -17,7 +17,7 @@ import pytest
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.live.connections.connection import BrokerConnection
-from backends.simulator.network import NodeRole
+from backends.simulator.network import NetworkRole
 from backends.simulator.scenario.files import read
 from backends.simulator.served.api_versions import hidden, offered
 from backends.simulator.served.served_cluster import ServedClusterOptions
@@ -140,11 +140,11 @@ def both(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield found
 
 
-@pytest.mark.parametrize("role", [NodeRole.BROKER, NodeRole.CONTROLLER])
-def test_the_calls_are_a_real_nodes_in_the_same_versions(both: Both, role: NodeRole) -> None:
+@pytest.mark.parametrize("role", [NetworkRole.BROKER, NetworkRole.CONTROLLER])
+def test_the_calls_are_a_real_nodes_in_the_same_versions(both: Both, role: NetworkRole) -> None:
     """Of the calls that are served: neither a version less nor one more, but for the two that no release has."""
     real, served = both.real.bootstrap(), both.served.bootstrap
-    if role is NodeRole.CONTROLLER:
+    if role is NetworkRole.CONTROLLER:
         real, served = both.real.bootstrap_controllers, both.served.cluster.bootstrap_controllers
     today = offered(role, hidden("GetReplicaLogInfo,ElectLeaders:3"))
     assert {key: versions for key, versions in asked(real).items() if key in today} == today

@@ -194,7 +194,7 @@ class SimulatedHosts:
         return self._world.quorum.disks[controller].key.directory_id
 
     def voter(self, controller: int) -> Voter:
-        return self._world.quorum.shared.hosts[controller].voter(self._world.quorum.disks[controller].key)
+        return self._world.quorum.context.hosts[controller].voter(self._world.quorum.disks[controller].key)
 
     def kill(self, controller: int) -> None:
         self._world.kill_controller(controller)

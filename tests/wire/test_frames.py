@@ -21,7 +21,7 @@ from backends.base.errors import BackendError
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
-from backends.simulator.network import NodeRole
+from backends.simulator.network import NetworkRole
 from backends.simulator.network import broker as node
 from backends.simulator.scenario.files import read
 from backends.simulator.served.api_versions import Api, offered
@@ -30,7 +30,7 @@ from recovery.model import PartitionState
 from tests.wire.hosted import Hosted
 
 SCENARIO = read(str(Path(__file__).parent / "scenarios" / "one-dead-of-four.yaml"))
-SERVED = sorted(offered(NodeRole.BROKER).items())
+SERVED = sorted(offered(NetworkRole.BROKER).items())
 INPUTS: Counter[str] = Counter()
 EXAMPLES = 400
 ANSWERED = 30

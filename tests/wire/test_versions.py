@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from backends.live.codec.recovery_tool_messages import REQUESTS
-from backends.simulator.network import NodeRole, broker, controller
+from backends.simulator.network import NetworkRole, broker, controller
 from backends.simulator.scenario.files import read
 from backends.simulator.served.api_versions import Api, hidden, offered
 from backends.simulator.served.record_batches import _made_up
@@ -134,16 +134,16 @@ async def served() -> AsyncIterator[ServedCluster]:
         yield found
 
 
-@pytest.mark.parametrize("role", [NodeRole.BROKER, NodeRole.CONTROLLER])
-async def test_every_version_that_is_promised_is_answered(served: ServedCluster, role: NodeRole) -> None:
+@pytest.mark.parametrize("role", [NetworkRole.BROKER, NetworkRole.CONTROLLER])
+async def test_every_version_that_is_promised_is_answered(served: ServedCluster, role: NetworkRole) -> None:
     topic_id = await _topic_id(served)
-    one = broker(1) if role is NodeRole.BROKER else controller(served.world.quorum.leader.id)  # type: ignore[union-attr]  # somebody leads at peace
+    one = broker(1) if role is NetworkRole.BROKER else controller(served.world.quorum.leader.id)  # type: ignore[union-attr]  # somebody leads at peace
     failed = {}
     for key, (lowest, highest) in sorted(offered(role).items()):
         for version in range(max(lowest, 3) if key == Api.Produce else lowest, highest + 1):
             asked = dict(values(key, topic_id))
             if key == Api.DescribeCluster:
-                asked["endpoint_type"] = 1 if role is NodeRole.BROKER else 2
+                asked["endpoint_type"] = 1 if role is NetworkRole.BROKER else 2
             try:
                 await answered(served.ports[one], key, version, asked)
             except Exception as error:  # told for all of them together

@@ -57,7 +57,7 @@ class SimulatedMembership:
     @property
     def rules(self) -> MembershipRules:
         """As the scenario's cluster has them."""
-        return self._world.quorum.shared.rules
+        return self._world.quorum.context.rules
 
     @property
     def _asking(self) -> OperatorClient:
@@ -105,7 +105,7 @@ class SimulatedMembership:
         await self._backend.advance(0)
         if not any(isinstance(answer, ControllerDescribed) for answer in answers):
             return Unknown(Why.NOT_ANSWERED, "no controller answers")
-        hosts = self._world.quorum.shared.hosts
+        hosts = self._world.quorum.context.hosts
         return tuple(
             Controller(number, hosts[number].host, hosts[number].port) for number in sorted(registered)
         )
@@ -147,13 +147,13 @@ class SimulatedMembership:
 
     def _at(self, host: str, port: int) -> NetworkNode | None:
         quorum = self._world.quorum
-        found = quorum.shared.resolve((VoterEndpoint(quorum.listener, host, port),))
+        found = quorum.context.resolve((VoterEndpoint(quorum.listener, host, port),))
         if found is not None or port != BROKER_PORT:
             return found
         return next((broker(number) for number in self._world.specs if host == _broker_host(number)), None)
 
     def _settings(self, auto_join: bool | None) -> NodeSettings:
-        hosts = self._world.quorum.shared.hosts.values()
+        hosts = self._world.quorum.context.hosts.values()
         return NodeSettings(
             bootstrap_servers=tuple(f"{host.host}:{host.port}" for host in hosts), auto_join=auto_join
         )
@@ -167,7 +167,7 @@ class SimulatedMembership:
                 ClusterNode(number, NodeRole.BROKER, f"{host}:{BROKER_PORT}", self._probe(host, BROKER_PORT))
             )
         for number in sorted(self._world.quorum.registered):
-            at = self._world.quorum.shared.hosts[number]
+            at = self._world.quorum.context.hosts[number]
             answer = self._probe(at.host, at.port)
             found.append(ClusterNode(number, NodeRole.CONTROLLER, f"{at.host}:{at.port}", answer))
         await self._backend.advance(0)

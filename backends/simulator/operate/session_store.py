@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.simulator.messages import ElectLeaders, Reassign, UpdateFeature
-from backends.simulator.network import NetworkNode, NodeRole
+from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.operate import checkpoint, state_file
 from backends.simulator.operate.state_file import FORMAT, StateError
 from backends.simulator.quorum.raft_messages import AddRaftVoter, RemoveRaftVoter
@@ -108,7 +108,7 @@ class SessionStore:
         endpoint: RpcEndpoint = simulation.world.operator
         for row in sent[done:]:
             await simulation.come_to(row["at"])
-            endpoint.ask(NetworkNode(NodeRole(row["role"]), row["to"]), _decoded(row), TIMEOUT, _unheard)
+            endpoint.ask(NetworkNode(NetworkRole(row["role"]), row["to"]), _decoded(row), TIMEOUT, _unheard)
         await simulation.come_to(now)
         if self._path is not None and simulation.world.loop.steps - before >= WORTH_KEEPING:
             checkpoint.write(self._checkpoint, self._header(sent, now), simulation)

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from backends.simulator.quorum.fetch_progress import ReplicaProgress
+from backends.simulator.quorum.quorum_context import QuorumContext
+from backends.simulator.quorum.raft_leader import RaftLeader
+from backends.simulator.quorum.raft_state import RaftState
 from recovery.membership.quorum import FetchProgress, Quorum, described
 from recovery.membership.voters import ReplicaKey
 
-if TYPE_CHECKING:
-    from backends.simulator.quorum.fetch_progress import ReplicaProgress
-    from backends.simulator.quorum.raft_replica import RaftReplica
 
-
-def describe(replica: RaftReplica) -> Quorum:
+def describe(state: RaftState, context: QuorumContext, leader: RaftLeader) -> Quorum:
     """Times are milliseconds since the start of the run; the leader's own are now, as Kafka's are.
 
     There is no high watermark until a record of the leader's epoch is committed. Only the leader is asked.
     """
-    leading = replica.leading
-    assert leading is not None
-    now = replica.shared.now_ms()
+    now = context.now_ms()
     progress = [
-        FetchProgress(voter.key, replica.log.end, now, now)
-        if voter.matches(replica.key)
-        else _shown(voter.key, leading.followers.of(voter))
-        for voter in replica.voters.voters
+        FetchProgress(voter.key, state.log.end, now, now)
+        if voter.matches(state.key)
+        else _shown(voter.key, leader.progress.of(voter))
+        for voter in state.voters.voters
     ]
-    progress += [_shown(key, held) for key, held in leading.followers.observers(replica.voters)]
-    known = replica.high_watermark if leading.announced else None
+    progress += [_shown(key, held) for key, held in leader.progress.observers(state.voters)]
+    known = state.high_watermark if leader.announced else None
     return described(
-        replica.shared.cluster_id,
-        replica.voters,
+        context.cluster_id,
+        state.voters,
         progress,
-        leader_id=replica.id,
-        leader_epoch=replica.epoch,
+        leader_id=state.id,
+        leader_epoch=state.epoch,
         high_watermark=-1 if known is None else known,
     )
 

@@ -21,7 +21,7 @@ class ReplicaProgress:
         self.end_at_fetch = 0
 
 
-class FetchProgress:
+class ProgressByReplica:
     """Every replica that has fetched from this leader, voters and observers, by its key."""
 
     def __init__(self) -> None:

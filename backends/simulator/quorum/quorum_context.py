@@ -12,6 +12,7 @@ from backends.simulator.history import History
 from backends.simulator.loop import Loop
 from backends.simulator.network import NetworkNode, controller
 from backends.simulator.quorum.metadata_disk import LISTENER, ControllerHost
+from backends.simulator.quorum.raft_messages import QuorumLeader
 from recovery.membership.quorum import MembershipRules
 from recovery.membership.raft_votes import RaftLogEnd
 from recovery.membership.voters import VoterEndpoint
@@ -50,3 +51,11 @@ class QuorumContext:
 
     def now_ms(self) -> int:
         return self.loop.now // 1000
+
+    def leader_at(self, controller: int) -> QuorumLeader:
+        """The controller as a leader makes itself known."""
+        return QuorumLeader(controller, self.hosts[controller].endpoints)
+
+    def note(self, controller: int, what: str) -> None:
+        """Add a line to the history."""
+        self.history.add(f"controller-{controller}", what)

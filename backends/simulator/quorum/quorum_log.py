@@ -41,6 +41,7 @@ from backends.simulator.quorum.raft_messages import (
     RemoveRaftVoter,
 )
 from backends.simulator.quorum.raft_replica import REQUESTS, RaftReplica
+from backends.simulator.quorum.raft_state import RaftState
 from backends.simulator.rpc import Answer, RpcEndpoint
 from backends.simulator.topology import Topology, cluster_id
 from recovery.membership.quorum import Quorum, RaftError, VoterChangeRefusal
@@ -84,7 +85,7 @@ class QuorumLog:
             number: ControllerHost(number, host_name(number), auto_join=topology.config.auto_join)
             for number in everybody
         }
-        self.shared = QuorumContext(
+        self.context = QuorumContext(
             loop,
             topology.config,
             cluster_id(topology.name, loop.seed),
@@ -109,7 +110,7 @@ class QuorumLog:
 
     def _static(self) -> VoterSet:
         """``controller.quorum.voters``: node ids and addresses, no directory ids."""
-        hosts = self.shared.hosts
+        hosts = self.context.hosts
         return VoterSet(
             tuple(hosts[number].voter(ReplicaKey(number)) for number in self._topology.controllers)
         )
@@ -117,7 +118,7 @@ class QuorumLog:
     def _load(self, config: Config, first: Any) -> None:
         voters = VoterSet(
             tuple(
-                self.shared.hosts[number].voter(self.disks[number].key)
+                self.context.hosts[number].voter(self.disks[number].key)
                 for number in self._topology.controllers
             )
         )
@@ -136,13 +137,13 @@ class QuorumLog:
     # The seam.
 
     def start(self, controller: int, endpoint: RpcEndpoint, listener: MetadataLogListener) -> None:
-        replica = RaftReplica(self.shared, self.disks[controller], endpoint, listener)
+        replica = RaftReplica(self.context, self.disks[controller], endpoint, listener)
         self.replicas[controller] = replica
         self.registered[controller] = None
         if controller in self._fresh and self._loop.now == 0:
             del self._fresh[controller]
             leader = self._topology.controllers[0]
-            replica.resume(QuorumLeader(leader, self.shared.hosts[leader].endpoints))
+            replica.resume(QuorumLeader(leader, self.context.hosts[leader].endpoints))
         else:
             replica.start()
 
@@ -161,44 +162,46 @@ class QuorumLog:
         elif kind is DescribeVoters:
             self._ask(replica, answer)
         elif kind is DescribeController:
-            answer(_told(replica))
-        elif replica.leading is None:
+            answer(_described(self.context, replica.state))
+        elif replica.leadership is None:
             return False
         elif kind is DescribeQuorum:
-            answer(describe(replica))
+            answer(describe(replica.state, self.context, replica.leadership))
         elif body.feature == KRAFT_VERSION:
-            replica.leading.changes.upgrade(body.level, answer, dry_run=body.dry_run)
+            replica.leadership.changes.upgrade(body.level, answer, dry_run=body.dry_run)
         else:
             return False
         return True
 
     def _ask(self, replica: RaftReplica, answer: Answer) -> None:
-        if replica.leading is not None:
-            answer(replica.leading.changes.quorum())
+        if replica.leadership is not None:
+            answer(replica.leadership.changes.quorum())
         else:
             reason = "this controller does not lead"
             answer(
-                RaftVoterReply(VoterChangeRefusal(RaftError.NOT_LEADER_OR_FOLLOWER, reason), replica.leader)
+                RaftVoterReply(
+                    VoterChangeRefusal(RaftError.NOT_LEADER_OR_FOLLOWER, reason), replica.state.leader
+                )
             )
 
     def leading_epoch(self, controller: int) -> int:
         replica = self.replicas.get(controller)
-        return -1 if replica is None or replica.leading is None else replica.epoch
+        return -1 if replica is None or replica.leadership is None else replica.epoch
 
     def leader_known_to(self, controller: int) -> int | None:
         replica = self.replicas.get(controller)
-        return None if replica is None or replica.leader is None else replica.leader.id
+        return None if replica is None or replica.state.leader is None else replica.state.leader.id
 
     def append(self, controller: int, payload: Any, done: Callable[[bool], None]) -> None:
         replica = self.replicas.get(controller)
-        if replica is None or replica.leading is None:
+        if replica is None or replica.leadership is None:
             done(False)
         else:
-            replica.leading.append_payload(payload, done)
+            replica.leadership.append_payload(payload, done)
 
     def committed(self, controller: int, after: int, limit: int) -> CommittedRead:
         replica = self.replicas[controller]
-        log, end = replica.log, replica.high_watermark or 0
+        log, end = replica.log, replica.state.high_watermark or 0
         entries: list[CommittedPayload] = []
         if after < log.snapshot.payload_at:
             entries.append(CommittedPayload(log.snapshot.payload_at, log.snapshot.payload))
@@ -214,14 +217,14 @@ class QuorumLog:
 
     def observed(self, controller: int, observer: ReplicaKey, offset: int) -> None:
         replica = self.replicas.get(controller)
-        if replica is not None and replica.leading is not None:
-            replica.leading.followers.fetch(observer, offset + 1, replica.log.end, self._loop.now)
+        if replica is not None and replica.leadership is not None:
+            replica.leadership.progress.fetch(observer, offset + 1, replica.log.end, self._loop.now)
 
     def describe(self, controller: int) -> Quorum | Unknown:
         replica = self.replicas.get(controller)
-        if replica is None or replica.leading is None:
+        if replica is None or replica.leadership is None:
             return Unknown(Why.FAILED, f"controller {controller} does not lead")
-        return describe(replica)
+        return describe(replica.state, self.context, replica.leadership)
 
     def _was_committed(self, at: RaftLogEnd, controller: int, payload: Any) -> None:
         # Static voters may lose what they committed: then a newer epoch commits anew, at lower offsets.
@@ -234,7 +237,7 @@ class QuorumLog:
     @property
     def leader(self) -> RaftReplica | None:
         """The replica that leads the newest epoch."""
-        leaders = [replica for replica in self.replicas.values() if replica.leading is not None]
+        leaders = [replica for replica in self.replicas.values() if replica.leadership is not None]
         return max(leaders, key=lambda replica: replica.epoch, default=None)
 
     def break_disk(self, controller: int) -> None:
@@ -250,19 +253,19 @@ class QuorumLog:
 
     def add(self, controller: int) -> AddRaftVoter:
         """The request that adds the controller with the disk that it has."""
-        own = self.shared.hosts[controller].voter(self.disks[controller].key)
-        return AddRaftVoter(own, self.shared.cluster_id, self._topology.config.request_timeout)
+        own = self.context.hosts[controller].voter(self.disks[controller].key)
+        return AddRaftVoter(own, self.context.cluster_id, self._topology.config.request_timeout)
 
     def remove(self, controller: int) -> RemoveRaftVoter:
         """The request that removes the voter of that node id, in the newest leader's set: the oldest of several."""
         voters = VoterSet(()) if self.leader is None else self.leader.voters
         held = [key for key in voters.keys if key.id == controller]
         key = held[0] if held else self.disks[controller].key
-        return RemoveRaftVoter(key, self.shared.cluster_id)
+        return RemoveRaftVoter(key, self.context.cluster_id)
 
     def configure(self, controller: int, **changed: Any) -> None:
         """Change fields of the controller's :class:`ControllerHost`."""
-        self.shared.hosts[controller] = replace(self.shared.hosts[controller], **changed)
+        self.context.hosts[controller] = replace(self.context.hosts[controller], **changed)
 
     def hand_over(self, to: int) -> None:
         """The leader resigns in favour of ``to`` once that has its log; with no leader ``to`` stands.
@@ -271,18 +274,18 @@ class QuorumLog:
         the quickest succession that its rules allow.
         """
         leader, successor = self.leader, self.replicas.get(to)
-        if successor is None or leader is successor or not successor.is_voter:
+        if successor is None or leader is successor or not successor.state.is_voter:
             return
-        if leader is not None and leader.leading is not None:
-            leader.leading.hand_over(successor.key)
+        if leader is not None and leader.leadership is not None:
+            leader.leadership.hand_over(successor.state.key)
         else:
             successor.elections.stand_now()
 
 
-def _told(replica: RaftReplica) -> ControllerDescribed:
-    leader = -1 if replica.leader is None else replica.leader.id
-    host = replica.host
-    newest = (replica.high_watermark or 0) - 1
+def _described(context: QuorumContext, state: RaftState) -> ControllerDescribed:
+    leader = -1 if state.leader is None else state.leader.id
+    host = context.hosts[state.id]
+    newest = (state.high_watermark or 0) - 1
     return ControllerDescribed(
-        replica.shared.cluster_id, replica.id, leader, host.kraft_versions, host.auto_join, newest
+        context.cluster_id, state.id, leader, host.kraft_versions, host.auto_join, newest
     )

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from backends.simulator.loop import Timer
+from backends.simulator.quorum.quorum_context import QuorumContext
 from backends.simulator.quorum.raft_messages import RaftVote, VoteReply
-from backends.simulator.rpc import Answer
+from backends.simulator.quorum.raft_state import RaftState, RoleChanges
+from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.membership.raft_votes import Elector, RaftRole, VoteRequest, VoteTally, tally, vote
 from recovery.membership.voters import ReplicaKey, Voter
-
-if TYPE_CHECKING:
-    from backends.simulator.quorum.raft_replica import RaftReplica
 
 
 class RaftElections:
     """One replica's part in elections. A replica that is no voter waits for none, and votes where it is asked."""
 
-    def __init__(self, replica: RaftReplica) -> None:
-        self._replica = replica
+    def __init__(
+        self, state: RaftState, context: QuorumContext, endpoint: RpcEndpoint, roles: RoleChanges
+    ) -> None:
+        self._state = state
+        self._context = context
+        self._endpoint = endpoint
+        self._roles = roles
         self._timer: Timer | None = None
         self._round = 0
         self._granted: dict[ReplicaKey, None] = {}
@@ -32,61 +34,61 @@ class RaftElections:
 
     def wait(self) -> None:
         """Between one and two election timeouts: voters seldom stand at the same time."""
-        loop = self._replica.shared.loop
-        timeout = self._replica.shared.config.controller_election_timeout
+        loop = self._context.loop
+        timeout = self._context.config.controller_election_timeout
         if self._timer is not None:
             self._timer.cancel()
         self._timer = loop.call_later(timeout + loop.random.randrange(timeout), self._expired)
 
     def _expired(self) -> None:
-        replica = self._replica
-        if replica.role is RaftRole.PROSPECTIVE:
+        state = self._state
+        if state.role is RaftRole.PROSPECTIVE:
             self._lost()
-        elif replica.role is RaftRole.RESIGNED:
-            replica.become_unattached(replica.epoch)
-        elif replica.is_voter:
-            replica.stand(RaftRole.PROSPECTIVE)
+        elif state.role is RaftRole.RESIGNED:
+            self._roles.become_unattached(state.epoch)
+        elif state.is_voter:
+            self._roles.stand(RaftRole.PROSPECTIVE)
         else:
             self._timer = None
 
     def stand_now(self) -> None:
         """Do not wait any longer."""
-        if self._replica.role in (RaftRole.UNATTACHED, RaftRole.FOLLOWER):
-            self._replica.stand(RaftRole.PROSPECTIVE)
+        if self._state.role in (RaftRole.UNATTACHED, RaftRole.FOLLOWER):
+            self._roles.stand(RaftRole.PROSPECTIVE)
 
     def begin(self) -> None:
         """Ask every voter; one's own vote is given."""
-        replica = self._replica
+        state = self._state
         self._granted, self._refused = {}, {}
         self.wait()
         round_ = self._round
-        if replica.own is not None:
-            self._granted[replica.own.key] = None
-        for voter in replica.others:
+        if state.own is not None:
+            self._granted[state.own.key] = None
+        for voter in state.others:
             self._ask(voter, round_)
         self._count()
 
     def _ask(self, voter: Voter, round_: int) -> None:
-        replica = self._replica
-        target = replica.shared.resolve(voter.endpoints)
+        state = self._state
+        target = self._context.resolve(voter.endpoints)
         if target is None:
             return  # nobody listens at the address that the VotersRecord has
         request = VoteRequest(
-            replica.key,
-            replica.epoch,
-            replica.log.log_end,
-            replica.shared.cluster_id,
+            state.key,
+            state.epoch,
+            state.log.log_end,
+            self._context.cluster_id,
             voter.key,
-            pre_vote=replica.role is RaftRole.PROSPECTIVE,
+            pre_vote=state.role is RaftRole.PROSPECTIVE,
         )
-        timeout = replica.shared.config.controller_election_timeout
-        replica.endpoint.ask(
+        timeout = self._context.config.controller_election_timeout
+        self._endpoint.ask(
             target, RaftVote(request), timeout, lambda reply: self._heard(voter, round_, reply)
         )
 
     def _heard(self, voter: Voter, round_: int, reply: VoteReply | None) -> None:
-        replica = self._replica
-        if replica.closed or (reply is not None and replica.heard_of(reply.epoch, reply.leader)):
+        state = self._state
+        if state.closed or (reply is not None and self._roles.heard_of(reply.epoch, reply.leader)):
             return
         if round_ != self._round:
             return
@@ -97,39 +99,39 @@ class RaftElections:
         self._count()
 
     def _count(self) -> None:
-        replica = self._replica
-        outcome = tally(replica.voters, self._granted, self._refused)
-        if outcome is VoteTally.WON and replica.role is RaftRole.PROSPECTIVE:
-            replica.stand(RaftRole.CANDIDATE)
-        elif outcome is VoteTally.WON and replica.role is RaftRole.CANDIDATE:
-            replica.won()
-        elif outcome is VoteTally.LOST and replica.role is RaftRole.PROSPECTIVE:
+        state = self._state
+        outcome = tally(state.voters, self._granted, self._refused)
+        if outcome is VoteTally.WON and state.role is RaftRole.PROSPECTIVE:
+            self._roles.stand(RaftRole.CANDIDATE)
+        elif outcome is VoteTally.WON and state.role is RaftRole.CANDIDATE:
+            self._roles.won()
+        elif outcome is VoteTally.LOST and state.role is RaftRole.PROSPECTIVE:
             self._lost()
         # A candidate that cannot win any more waits for its timer: nobody gains by a quicker next try.
 
     def _lost(self) -> None:
         """A prospective replica goes back: to its leader where it knows one."""
-        replica = self._replica
-        if replica.leader is not None:
-            replica.follow(replica.epoch, replica.leader)
+        state = self._state
+        if state.leader is not None:
+            self._roles.follow(state.epoch, state.leader)
         else:
-            replica.become_unattached(replica.epoch)
+            self._roles.become_unattached(state.epoch)
 
     def asked(self, body: RaftVote, answer: Answer) -> None:
         """Somebody asks for this replica's vote."""
-        replica = self._replica
+        state = self._state
         elector = Elector(
-            replica.key,
-            replica.shared.cluster_id,
-            replica.epoch,
-            replica.log.log_end,
-            replica.role,
-            replica.disk.voted,
-            replica.leader is not None,
-            replica.fetched,
+            state.key,
+            self._context.cluster_id,
+            state.epoch,
+            state.log.log_end,
+            state.role,
+            state.disk.voted,
+            state.leader is not None,
+            state.fetched,
         )
         outcome = vote(elector, body.request)
         after = outcome.elector
-        if after.epoch > replica.epoch or after.voted != replica.disk.voted:
-            replica.become_unattached(after.epoch, after.voted)
-        answer(VoteReply(outcome.granted, replica.epoch, replica.leader, outcome.error))
+        if after.epoch > state.epoch or after.voted != state.disk.voted:
+            self._roles.become_unattached(after.epoch, after.voted)
+        answer(VoteReply(outcome.granted, state.epoch, state.leader, outcome.error))

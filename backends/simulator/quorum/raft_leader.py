@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from backends.simulator.events import QuorumCommitted
 from backends.simulator.loop import Timer
-from backends.simulator.quorum.fetch_progress import FetchProgress
+from backends.simulator.quorum.fetch_progress import ProgressByReplica
 from backends.simulator.quorum.log_records import (
     KRaftVersionRecord,
     LeaderChangeMessage,
@@ -22,21 +22,20 @@ from backends.simulator.quorum.log_records import (
     RecordBody,
     VotersRecord,
 )
+from backends.simulator.quorum.quorum_context import QuorumContext
 from backends.simulator.quorum.raft_messages import (
     BeginQuorumEpoch,
     EpochReply,
     FetchedMetadata,
     FetchMetadata,
 )
+from backends.simulator.quorum.raft_state import LogWriter, RaftState, RoleChanges
 from backends.simulator.quorum.voter_changes import VoterChanges
-from backends.simulator.rpc import Answer
+from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.membership import voters as rules
 from recovery.membership.quorum import RaftError
 from recovery.membership.raft_votes import RaftLogEnd
 from recovery.membership.voters import ReplicaKey
-
-if TYPE_CHECKING:
-    from backends.simulator.quorum.raft_replica import RaftReplica
 
 FETCHED_RECORDS = 256
 FORGET_EVERY = 20
@@ -59,15 +58,31 @@ class RaftLeader:
     ``announced``: the controller has been told that it leads, as it is once a record of the epoch is committed.
     """
 
-    def __init__(self, replica: RaftReplica, first: int, *, running: bool = False) -> None:
-        self.replica = replica
+    def __init__(
+        self,
+        state: RaftState,
+        context: QuorumContext,
+        endpoint: RpcEndpoint,
+        roles: RoleChanges,
+        writer: LogWriter,
+        *,
+        announce: Callable[[], None],
+        first: int,
+        running: bool,
+    ) -> None:
+        self.state = state
+        self._context = context
+        self._endpoint = endpoint
+        self._roles = roles
+        self._writer = writer
+        self._announce_to_controller = announce
         self.first = first
         self.announced = False
         self.closed = False
-        self.followers = FetchProgress()
-        self.changes = VoterChanges(self)
+        self.progress = ProgressByReplica()
+        self.changes = VoterChanges(state, context, endpoint, roles, self)
         self._running = running
-        self._began = replica.shared.loop.now
+        self._began = context.loop.now
         self._waiting: deque[_PendingCommit] = deque()
         self._held: dict[ReplicaKey, _HeldFetch] = {}
         self._appended = self._began
@@ -78,15 +93,15 @@ class RaftLeader:
 
     def begin(self) -> None:
         """Write the first record of the epoch, and tell the voters."""
-        replica = self.replica
+        state = self.state
         if self._running:
-            for voter in replica.others:
-                self.followers.caught_up_at_start(voter.key, replica.log.end)
+            for voter in state.others:
+                self.progress.caught_up_at_start(voter.key, state.log.end)
             self._announce()
         else:
-            replica.note(f"leads the quorum in epoch {replica.epoch}")
+            self._context.note(state.id, f"leads the quorum in epoch {state.epoch}")
             self.append(
-                LeaderChangeMessage(replica.id, tuple(key.id for key in replica.voters.keys)),
+                LeaderChangeMessage(state.id, tuple(key.id for key in state.voters.keys)),
                 *self._never_written(),
             )
         if not self.closed:
@@ -95,7 +110,7 @@ class RaftLeader:
 
     def _never_written(self) -> tuple[RecordBody, ...]:
         """The bootstrap snapshot's voters, where no VotersRecord was ever written (KIP-853, "VotersRecord")."""
-        log = self.replica.log
+        log = self.state.log
         if log.kraft_version < 1 or log.voters_offset is not None:
             return ()
         return KRaftVersionRecord(log.kraft_version), VotersRecord(log.voters)
@@ -110,25 +125,25 @@ class RaftLeader:
         for entry in waiting:
             entry.done(False)
         held, self._held = self._held, {}
-        replica = self.replica
+        state = self.state
         for fetch in held.values():
-            fetch.answer(FetchedMetadata(replica.epoch, None, RaftError.NOT_LEADER_OR_FOLLOWER))
+            fetch.answer(FetchedMetadata(state.epoch, None, RaftError.NOT_LEADER_OR_FOLLOWER))
 
     # By the clock.
 
     def _tick_later(self) -> None:
-        interval = self.replica.shared.config.metadata_idle_interval
-        self._timer = self.replica.shared.loop.call_later(interval, self._tick)
+        interval = self._context.config.metadata_idle_interval
+        self._timer = self._context.loop.call_later(interval, self._tick)
 
     def _tick(self) -> None:
-        replica, now = self.replica, self.replica.shared.loop.now
-        config = replica.shared.config
+        state, now = self.state, self._context.loop.now
+        config = self._context.config
         if not self._majority_heard(now - config.controller_fetch_timeout * 3 // 2):
-            replica.become_resigned(self.successors(), "no majority of the voters fetches any more")
+            self._roles.become_resigned(self.successors(), "no majority of the voters fetches any more")
             return
         self._ticks += 1
         if self._ticks % FORGET_EVERY == 0:
-            self.followers.forget_silent(replica.voters, now)
+            self.progress.forget_silent(state.voters, now)
         self.changes.look()
         if self.closed:
             return
@@ -140,53 +155,55 @@ class RaftLeader:
 
     def _majority_heard(self, since: int) -> bool:
         """Whether a majority fetched after ``since``; a leader that is no voter any more does not count itself."""
-        replica = self.replica
+        state = self.state
         if self._began > since:
             return True
-        heard = int(replica.is_voter)
-        for voter in replica.others:
-            held = self.followers.of(voter)
+        heard = int(state.is_voter)
+        for voter in state.others:
+            held = self.progress.of(voter)
             heard += held is not None and held.fetched is not None and held.fetched > since
-        return heard >= replica.voters.majority
+        return heard >= state.voters.majority
 
     def successors(self) -> list[ReplicaKey]:
         """The other voters, whoever has most first."""
-        others = self.replica.others
+        others = self.state.others
 
         def behind(at: int) -> int:
-            held = self.followers.of(others[at])
+            held = self.progress.of(others[at])
             return 0 if held is None else -held.offset
 
         return [others[at].key for at in sorted(range(len(others)), key=behind)]
 
     def _tell_voters(self) -> None:
         """BeginQuorumEpoch to each voter that has neither fetched lately nor acknowledged the epoch."""
-        replica = self.replica
-        lately = replica.shared.loop.now - replica.shared.config.controller_fetch_timeout // 2
-        for voter in replica.others:
-            held = self.followers.of(voter)
+        state = self.state
+        lately = self._context.loop.now - self._context.config.controller_fetch_timeout // 2
+        for voter in state.others:
+            held = self.progress.of(voter)
             if held is not None and held.fetched is not None and held.fetched >= lately:
                 continue
-            target = replica.shared.resolve(voter.endpoints)
+            target = self._context.resolve(voter.endpoints)
             if target is not None:
-                body = BeginQuorumEpoch(replica.shared.cluster_id, replica.epoch, replica.itself, voter.key)
-                timeout = replica.shared.config.metadata_idle_interval
-                replica.endpoint.ask(target, body, timeout, self._begun)
+                body = BeginQuorumEpoch(
+                    self._context.cluster_id, state.epoch, self._context.leader_at(state.id), voter.key
+                )
+                timeout = self._context.config.metadata_idle_interval
+                self._endpoint.ask(target, body, timeout, self._begun)
 
     def _begun(self, reply: EpochReply | None) -> None:
         if reply is not None and not self.closed:
-            self.replica.heard_of(reply.epoch, reply.leader)
+            self._roles.heard_of(reply.epoch, reply.leader)
 
     # Appending.
 
     def append(self, *bodies: RecordBody) -> None:
         """Write records of this epoch; followers hear of them at the end of the instant."""
-        epoch = self.replica.epoch
-        if self.replica.write([LogRecord(epoch, body) for body in bodies]):
-            self._appended = self.replica.shared.loop.now
+        epoch = self.state.epoch
+        if self._writer.write([LogRecord(epoch, body) for body in bodies]):
+            self._appended = self._context.loop.now
             if not self._woken:
                 self._woken = True
-                self.replica.shared.loop.call_later(0, self._wake)
+                self._context.loop.call_later(0, self._wake)
 
     def append_payload(self, payload: Any, done: Callable[[bool], None]) -> None:
         """``done`` is called once, as in :class:`backends.simulator.metadata_log.MetadataLog`."""
@@ -194,7 +211,7 @@ class RaftLeader:
 
     def append_and_wait(self, bodies: tuple[RecordBody, ...], done: Callable[[bool], None]) -> None:
         """As :meth:`append`; ``done`` is called once: True when they are committed, False if that is not known."""
-        self._waiting.append(_PendingCommit(self.replica.log.end + len(bodies) - 1, done))
+        self._waiting.append(_PendingCommit(self.state.log.end + len(bodies) - 1, done))
         self.append(*bodies)
 
     def _wake(self) -> None:
@@ -210,29 +227,27 @@ class RaftLeader:
 
     def fetch(self, body: FetchMetadata, answer: Answer) -> None:
         """One Fetch of a voter or an observer, whatever voter set it believes in."""
-        replica = self.replica
-        log, asked = replica.log, body.log_end
+        state = self.state
+        log, asked = state.log, body.log_end
         snapshot = log.snapshot
         if asked.offset < log.start or asked.epoch < snapshot.epoch:
             at = RaftLogEnd(snapshot.epoch, snapshot.end)
             answer(
-                FetchedMetadata(
-                    replica.epoch, replica.leader, high_watermark=replica.high_watermark, snapshot=at
-                )
+                FetchedMetadata(state.epoch, state.leader, high_watermark=state.high_watermark, snapshot=at)
             )
             return
         known = log.end_of_epoch(asked.epoch)
         if asked.offset and (known.epoch != asked.epoch or known.offset < asked.offset):
             answer(
                 FetchedMetadata(
-                    replica.epoch, replica.leader, high_watermark=replica.high_watermark, diverging=known
+                    state.epoch, state.leader, high_watermark=state.high_watermark, diverging=known
                 )
             )
             return
-        self.followers.fetch(body.replica, asked.offset, log.end, replica.shared.loop.now)
+        self.progress.fetch(body.replica, asked.offset, log.end, self._context.loop.now)
         self._advance()
         if self.closed:
-            answer(FetchedMetadata(replica.epoch, replica.leader, RaftError.NOT_LEADER_OR_FOLLOWER))
+            answer(FetchedMetadata(state.epoch, state.leader, RaftError.NOT_LEADER_OR_FOLLOWER))
         elif asked.offset < log.end:
             self._serve(body, answer)
         else:
@@ -246,57 +261,54 @@ class RaftLeader:
 
     def _hand_over_now(self) -> None:
         held = None if self._successor is None else self._held.get(self._successor)
-        if held is not None and held.body.log_end.offset == self.replica.log.end:
+        if held is not None and held.body.log_end.offset == self.state.log.end:
             others = [key for key in self.successors() if key != self._successor]
             why = f"hands over to {held.body.replica.id}"
-            self.replica.become_resigned([held.body.replica, *others], why)
+            self._roles.become_resigned([held.body.replica, *others], why)
 
     def _serve(self, body: FetchMetadata, answer: Answer) -> None:
-        replica = self.replica
-        entries = replica.log.read(body.log_end.offset, FETCHED_RECORDS)
-        answer(FetchedMetadata(replica.epoch, replica.leader, None, entries, replica.high_watermark))
+        state = self.state
+        entries = state.log.read(body.log_end.offset, FETCHED_RECORDS)
+        answer(FetchedMetadata(state.epoch, state.leader, None, entries, state.high_watermark))
 
     # Committing.
 
     def ends(self) -> dict[ReplicaKey, int]:
         """Each voter's log end as far as it is known; this replica's own only while it is a voter."""
-        own = self.replica.own
-        ends = {} if own is None else {own.key: self.replica.log.end}
-        for voter in self.replica.others:
-            held = self.followers.of(voter)
+        own = self.state.own
+        ends = {} if own is None else {own.key: self.state.log.end}
+        for voter in self.state.others:
+            held = self.progress.of(voter)
             if held is not None:
                 ends[voter.key] = held.offset
         return ends
 
     def _advance(self) -> None:
         """Move the high watermark to what a majority of the voters in force holds, of this epoch (KIP-595)."""
-        replica = self.replica
-        reached = rules.high_watermark(replica.voters, self.ends())
-        before = replica.high_watermark or 0
+        state = self.state
+        reached = rules.high_watermark(state.voters, self.ends())
+        before = state.high_watermark or 0
         if reached <= self.first or reached <= before:
             return
-        replica.high_watermark = reached
-        entries = replica.log.read(before, reached - before)
-        committed = QuorumCommitted(
-            replica.id, replica.disk, replica.epoch, before, reached, replica.voters, entries
-        )
-        replica.shared.emit(committed)
+        state.high_watermark = reached
+        entries = state.log.read(before, reached - before)
+        committed = QuorumCommitted(state.id, state.disk, state.epoch, before, reached, state.voters, entries)
+        self._context.emit(committed)
         self._committed(before, reached)
 
     def _committed(self, before: int, reached: int) -> None:
-        replica = self.replica
-        for offset in replica.log.payload_offsets(before - 1, reached):
-            entry = replica.log.at(offset)
+        state = self.state
+        for offset in state.log.payload_offsets(before - 1, reached):
+            entry = state.log.at(offset)
             assert isinstance(entry.body, MetadataRecord)
-            replica.shared.committed(RaftLogEnd(entry.epoch, offset + 1), replica.id, entry.body.payload)
+            self._context.committed(RaftLogEnd(entry.epoch, offset + 1), state.id, entry.body.payload)
         while self._waiting and self._waiting[0].offset < reached:
             self._waiting.popleft().done(True)
         if not self.announced:
             self._announce()
-        replica.log.compact(reached, replica.shared.config.metadata_records_kept)
+        state.log.compact(reached, self._context.config.metadata_records_kept)
         self.changes.look()
 
     def _announce(self) -> None:
-        replica = self.replica
         self.announced = True
-        replica.listener.lead(replica.epoch, replica.log.newest_payload(replica.log.end)[1])
+        self._announce_to_controller()

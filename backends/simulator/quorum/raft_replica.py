@@ -8,11 +8,12 @@ from typing import Any
 from backends.simulator.events import QuorumLed, QuorumWritten
 from backends.simulator.metadata_log import MetadataLogListener
 from backends.simulator.quorum.log_records import LogRecord
-from backends.simulator.quorum.metadata_disk import ControllerHost, MetadataDisk
+from backends.simulator.quorum.metadata_disk import MetadataDisk
 from backends.simulator.quorum.quorum_context import QuorumContext
 from backends.simulator.quorum.raft_elections import RaftElections
 from backends.simulator.quorum.raft_follower import RaftFollower
 from backends.simulator.quorum.raft_leader import RaftLeader
+from backends.simulator.quorum.raft_log import RaftLog
 from backends.simulator.quorum.raft_messages import (
     AddRaftVoter,
     ApiVersions,
@@ -31,11 +32,12 @@ from backends.simulator.quorum.raft_messages import (
     UpdateRaftVoter,
     VoterRequest,
 )
+from backends.simulator.quorum.raft_state import RaftState
 from backends.simulator.quorum.voter_changes import VoterChanges
 from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.membership.quorum import RaftError, VoterChangeRefusal
 from recovery.membership.raft_votes import RaftRole
-from recovery.membership.voters import ReplicaKey, Voter, VoterSet
+from recovery.membership.voters import ReplicaKey, VoterSet
 
 REQUESTS = frozenset(
     (
@@ -54,185 +56,156 @@ REQUESTS = frozenset(
 
 
 class RaftReplica:
-    """Lives as long as the controller's process. Its disk outlives it."""
+    """One controller's replica of the metadata log. Lives as long as the process; its disk outlives it.
+
+    Implements ``RoleChanges`` and ``LogWriter`` for its parts. ``leadership`` is there while this replica leads.
+    """
 
     def __init__(
-        self, shared: QuorumContext, disk: MetadataDisk, endpoint: RpcEndpoint, listener: MetadataLogListener
+        self, context: QuorumContext, disk: MetadataDisk, endpoint: RpcEndpoint, listener: MetadataLogListener
     ) -> None:
-        self.shared = shared
-        self.disk = disk
-        self.log = disk.log
-        self.key = disk.key
-        self.id = disk.key.id
-        self.endpoint = endpoint
-        self.listener = listener
-        self.role = RaftRole.UNATTACHED
-        self.leader: QuorumLeader | None = None
-        # What a snapshot holds is committed.
-        self.high_watermark: int | None = disk.log.start or None
-        self.fetched = False
-        self.closed = False
-        self.leading: RaftLeader | None = None
-        self._seen: VoterSet | None = None
-        self._own: Voter | None = None
-        self._others: tuple[Voter, ...] = ()
-        self.elections = RaftElections(self)
-        self.following = RaftFollower(self)
-
-    # Where it stands.
+        self.state = state = RaftState(disk)
+        self.id = state.id
+        self.leadership: RaftLeader | None = None
+        self._context = context
+        self._endpoint = endpoint
+        self._listener = listener
+        self.elections = RaftElections(state, context, endpoint, self)
+        self._follower = RaftFollower(state, context, endpoint, self, self)
 
     @property
     def epoch(self) -> int:
-        return self.disk.epoch
+        return self.state.epoch
 
     @property
-    def host(self) -> ControllerHost:
-        return self.shared.hosts[self.id]
+    def log(self) -> RaftLog:
+        return self.state.log
 
     @property
     def voters(self) -> VoterSet:
         """The set in force, as this replica has read it."""
-        return self.log.voters
+        return self.state.voters
 
-    @property
-    def is_voter(self) -> bool:
-        return self.own is not None
-
-    @property
-    def own(self) -> Voter | None:
-        """This replica in the set in force, None where it is not in it."""
-        self._look_at_voters()
-        return self._own
-
-    @property
-    def others(self) -> tuple[Voter, ...]:
-        """The other voters in force."""
-        self._look_at_voters()
-        return self._others
-
-    def _look_at_voters(self) -> None:
-        voters = self.log.voters
-        if voters is not self._seen:
-            self._seen = voters
-            self._own = voters.find(self.key)
-            self._others = tuple(voter for voter in voters.voters if not voter.matches(self.key))
-
-    @property
-    def itself(self) -> QuorumLeader:
-        return QuorumLeader(self.id, self.host.endpoints)
-
-    def note(self, what: str) -> None:
-        self.shared.history.add(f"controller-{self.id}", what)
+    def _note(self, what: str) -> None:
+        self._context.note(self.id, what)
 
     # Its life.
 
     def start(self) -> None:
         """As the quorum-state file left it (KIP-595): a leader that restarts has resigned."""
-        if self.disk.leader == self.id and self.is_voter:
-            self.role = RaftRole.RESIGNED
+        if self.state.disk.leader == self.id and self.state.is_voter:
+            self.state.role = RaftRole.RESIGNED
             self.elections.wait()
         else:
-            self.become_unattached(self.epoch)
+            self.become_unattached(self.state.epoch)
 
     def resume(self, leader: QuorumLeader) -> None:
         """Go on in a quorum that has been running: its log is committed and ``leader`` leads."""
         if leader.id == self.id:
-            self.high_watermark = self.log.end
-            self._lead(RaftLeader(self, self.log.end - 1, running=True))
+            self.state.high_watermark = self.state.log.end
+            self._lead(self.state.log.end - 1, running=True)
         else:
-            self.follow(self.epoch, leader)
+            self.follow(self.state.epoch, leader)
 
     def close(self) -> None:
         """The process is gone."""
-        self.closed = True
+        self.state.closed = True
         self.elections.cancel()
-        self.following.stop()
-        if self.leading is not None:
-            self.leading.close()
-            self.leading = None
+        self._follower.stop()
+        if self.leadership is not None:
+            self.leadership.close()
+            self.leadership = None
 
     # Roles.
 
     def _leave(self) -> None:
         self.elections.cancel()
-        self.following.stop()
-        leading, self.leading = self.leading, None
+        self._follower.stop()
+        leading, self.leadership = self.leadership, None
         if leading is not None:
             leading.close()
             if leading.announced:
-                self.listener.resign()
+                self._listener.resign()
 
     def _enter(self, role: RaftRole, epoch: int) -> None:
         self._leave()
-        self.role = role
-        if epoch > self.disk.epoch:
-            self.disk.epoch, self.disk.voted, self.disk.leader = epoch, None, None
-            self.leader = None
+        self.state.role = role
+        if epoch > self.state.disk.epoch:
+            self.state.disk.epoch, self.state.disk.voted, self.state.disk.leader = epoch, None, None
+            self.state.leader = None
 
     def become_unattached(self, epoch: int, voted: ReplicaKey | None = None) -> None:
         """In ``epoch`` without a leader; with ``voted`` this replica has given its vote."""
         self._enter(RaftRole.UNATTACHED, epoch)
-        self.leader = None
-        self.fetched = False
+        self.state.leader = None
+        self.state.fetched = False
         if voted is not None:
-            self.disk.voted = voted
+            self.state.disk.voted = voted
         self.elections.wait()
-        self.following.discover()
+        self._follower.discover()
 
     def become_resigned(self, successors: Iterable[ReplicaKey], why: str) -> None:
         """Give up the leadership, and tell the voters (EndQuorumEpoch)."""
-        self.note(f"resigns in epoch {self.epoch}: {why}")
-        self._enter(RaftRole.RESIGNED, self.epoch)
-        self.leader = None
-        body = EndQuorumEpoch(self.shared.cluster_id, self.epoch, self.itself, tuple(successors))
-        for voter in self.others:
-            target = self.shared.resolve(voter.endpoints)
+        self._note(f"resigns in epoch {self.state.epoch}: {why}")
+        self._enter(RaftRole.RESIGNED, self.state.epoch)
+        self.state.leader = None
+        body = EndQuorumEpoch(
+            self._context.cluster_id, self.state.epoch, self._context.leader_at(self.id), tuple(successors)
+        )
+        for voter in self.state.others:
+            target = self._context.resolve(voter.endpoints)
             if target is not None:
-                self.endpoint.tell(target, body)
+                self._endpoint.tell(target, body)
         self.elections.wait()
 
     def follow(self, epoch: int, leader: QuorumLeader) -> None:
         """Fetch from ``leader``, whoever that is: it need not be in this replica's voter set (KIP-853)."""
         self._enter(RaftRole.FOLLOWER, epoch)
-        self.leader = leader
-        self.disk.leader = leader.id
-        self.fetched = False
-        self.following.start(leader)
+        self.state.leader = leader
+        self.state.disk.leader = leader.id
+        self.state.fetched = False
+        self._follower.start(leader)
 
     def stand(self, role: RaftRole) -> None:
         """Ask the voters: as prospective whether they would vote, as candidate, an epoch up, for their votes."""
         if role is RaftRole.CANDIDATE:
-            self._enter(role, self.epoch + 1)
-            self.disk.voted = self.key
-            self.note(f"stands for leader of epoch {self.epoch}")
+            self._enter(role, self.state.epoch + 1)
+            self.state.disk.voted = self.state.key
+            self._note(f"stands for leader of epoch {self.state.epoch}")
         else:
-            leader = self.leader
-            self._enter(role, self.epoch)
-            self.leader = leader
+            leader = self.state.leader
+            self._enter(role, self.state.epoch)
+            self.state.leader = leader
         self.elections.begin()
 
     def won(self) -> None:
         """A majority of this replica's own voter set has voted for it."""
-        self._enter(RaftRole.LEADER, self.epoch)
-        self._lead(RaftLeader(self, self.log.end))
+        self._enter(RaftRole.LEADER, self.state.epoch)
+        self._lead(self.state.log.end, running=False)
 
-    def _lead(self, leading: RaftLeader) -> None:
-        self.role = RaftRole.LEADER
-        self.leader = self.itself
-        self.disk.leader = self.id
-        self.leading = leading
-        self.shared.emit(QuorumLed(self.id, self.key, self.epoch))
-        leading.begin()
+    def _lead(self, first: int, *, running: bool) -> None:
+        parts = (self.state, self._context, self._endpoint, self, self)
+        leader = RaftLeader(*parts, announce=self._announce, first=first, running=running)
+        self.state.role = RaftRole.LEADER
+        self.state.leader = self._context.leader_at(self.id)
+        self.state.disk.leader = self.id
+        self.leadership = leader
+        self._context.emit(QuorumLed(self.id, self.state.key, self.state.epoch))
+        leader.begin()
+
+    def _announce(self) -> None:
+        log = self.state.log
+        self._listener.lead(self.state.epoch, log.newest_payload(log.end)[1])
 
     def heard_of(self, epoch: int, leader: QuorumLeader | None) -> bool:
         """What an answer tells of the epoch; True where this replica changes its role for it."""
-        if epoch < self.epoch or (leader is not None and leader.id == self.id):
+        if epoch < self.state.epoch or (leader is not None and leader.id == self.id):
             return False
-        if epoch > self.epoch and leader is None:
+        if epoch > self.state.epoch and leader is None:
             self.become_unattached(epoch)
             return True
-        unled = self.leader is None and self.role is not RaftRole.LEADER
-        if leader is not None and (epoch > self.epoch or unled):
+        unled = self.state.leader is None and self.state.role is not RaftRole.LEADER
+        if leader is not None and (epoch > self.state.epoch or unled):
             self.follow(epoch, leader)
             return True
         return False
@@ -241,18 +214,18 @@ class RaftReplica:
 
     def write(self, entries: Iterable[LogRecord]) -> bool:
         """Append and flush; False where the disk fails, which ends the process."""
-        if self.disk.broken:
+        if self.state.disk.broken:
             self.fail()
             return False
-        first = self.log.end
-        self.log.append(entries)
-        self.shared.emit(QuorumWritten(self.id, self.disk, first))
+        first = self.state.log.end
+        self.state.log.append(entries)
+        self._context.emit(QuorumWritten(self.id, self.state.disk, first))
         return True
 
     def fail(self) -> None:
         """The metadata log dir is gone: Kafka halts."""
-        self.note("the metadata log dir fails: the controller stops")
-        self.listener.halt()
+        self._note("the metadata log dir fails: the controller stops")
+        self._listener.halt()
 
     # Requests.
 
@@ -269,57 +242,69 @@ class RaftReplica:
         elif isinstance(body, FetchSnapshot):
             self._snapshot(body, answer)
         elif isinstance(body, ApiVersions):
-            answer(ApiVersionsReply(self.host.kraft_versions if body.node == self.id else None))
+            answer(
+                ApiVersionsReply(
+                    self._context.hosts[self.id].kraft_versions if body.node == self.id else None
+                )
+            )
         else:
             self._change(body, answer)
 
     def _refused(self, cluster_id: str, epoch: int) -> RaftError | None:
-        if cluster_id != self.shared.cluster_id:
+        if cluster_id != self._context.cluster_id:
             return RaftError.INCONSISTENT_CLUSTER_ID
-        if epoch < self.epoch:
+        if epoch < self.state.epoch:
             return RaftError.FENCED_LEADER_EPOCH
-        if epoch > self.epoch:
+        if epoch > self.state.epoch:
             return RaftError.UNKNOWN_LEADER_EPOCH
-        return None if self.leading is not None else RaftError.NOT_LEADER_OR_FOLLOWER
+        return None if self.leadership is not None else RaftError.NOT_LEADER_OR_FOLLOWER
 
     def _fetch(self, body: FetchMetadata, answer: Answer) -> None:
         error = self._refused(body.cluster_id, body.epoch)
-        if error is not None or self.leading is None:
-            answer(FetchedMetadata(self.epoch, self.leader, error))
+        if error is not None or self.leadership is None:
+            answer(FetchedMetadata(self.state.epoch, self.state.leader, error))
         else:
-            self.leading.fetch(body, answer)
+            self.leadership.fetch(body, answer)
 
     def _snapshot(self, body: FetchSnapshot, answer: Answer) -> None:
         error = self._refused(body.cluster_id, body.epoch)
-        held = self.log.snapshot
+        held = self.state.log.snapshot
         same = (held.epoch, held.end) == body.snapshot
-        answer(FetchedSnapshot(self.epoch, self.leader, error, held if error is None and same else None))
+        answer(
+            FetchedSnapshot(
+                self.state.epoch, self.state.leader, error, held if error is None and same else None
+            )
+        )
 
     def _begins(self, body: BeginQuorumEpoch, answer: Answer) -> None:
         """Neither the leader nor this replica has to be in the voter set (KIP-853, "BeginQuorumEpoch")."""
-        if body.cluster_id != self.shared.cluster_id:
-            answer(EpochReply(self.epoch, self.leader, RaftError.INCONSISTENT_CLUSTER_ID))
+        if body.cluster_id != self._context.cluster_id:
+            answer(EpochReply(self.state.epoch, self.state.leader, RaftError.INCONSISTENT_CLUSTER_ID))
             return
-        if body.epoch < self.epoch:
-            answer(EpochReply(self.epoch, self.leader, RaftError.FENCED_LEADER_EPOCH))
+        if body.epoch < self.state.epoch:
+            answer(EpochReply(self.state.epoch, self.state.leader, RaftError.FENCED_LEADER_EPOCH))
             return
         self.heard_of(body.epoch, body.leader)
-        meant = body.voter.directory_id in ("", self.key.directory_id)
-        answer(EpochReply(self.epoch, self.leader, None if meant else RaftError.INVALID_VOTER_KEY))
+        meant = body.voter.directory_id in ("", self.state.key.directory_id)
+        answer(
+            EpochReply(self.state.epoch, self.state.leader, None if meant else RaftError.INVALID_VOTER_KEY)
+        )
 
     def _ends(self, body: EndQuorumEpoch, answer: Answer) -> None:
-        if body.cluster_id != self.shared.cluster_id or body.epoch < self.epoch:
-            answer(EpochReply(self.epoch, self.leader, RaftError.FENCED_LEADER_EPOCH))
+        if body.cluster_id != self._context.cluster_id or body.epoch < self.state.epoch:
+            answer(EpochReply(self.state.epoch, self.state.leader, RaftError.FENCED_LEADER_EPOCH))
             return
         self.heard_of(body.epoch, body.leader)
-        if self.role is RaftRole.FOLLOWER and self.is_voter:
-            self.following.abandoned(body.successors)
-        answer(EpochReply(self.epoch, self.leader))
+        if self.state.role is RaftRole.FOLLOWER and self.state.is_voter:
+            self._follower.abandoned(body.successors)
+        answer(EpochReply(self.state.epoch, self.state.leader))
 
     def _change(self, body: VoterRequest, answer: Answer) -> None:
-        changes: VoterChanges | None = None if self.leading is None else self.leading.changes
+        changes: VoterChanges | None = None if self.leadership is None else self.leadership.changes
         if changes is not None:
             changes.ask(body, answer)
             return
         reason = "this controller does not lead"
-        answer(RaftVoterReply(VoterChangeRefusal(RaftError.NOT_LEADER_OR_FOLLOWER, reason), self.leader))
+        answer(
+            RaftVoterReply(VoterChangeRefusal(RaftError.NOT_LEADER_OR_FOLLOWER, reason), self.state.leader)
+        )

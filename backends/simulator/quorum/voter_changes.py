@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
 from backends.simulator.messages import Done, NotController
-from backends.simulator.quorum.log_records import KRaftVersionRecord, VotersRecord
+from backends.simulator.quorum.fetch_progress import ProgressByReplica
+from backends.simulator.quorum.log_records import KRaftVersionRecord, RecordBody, VotersRecord
+from backends.simulator.quorum.quorum_context import QuorumContext
 from backends.simulator.quorum.raft_messages import (
     AddRaftVoter,
     ApiVersions,
@@ -15,7 +18,8 @@ from backends.simulator.quorum.raft_messages import (
     UpdateRaftVoter,
     VoterRequest,
 )
-from backends.simulator.rpc import Answer
+from backends.simulator.quorum.raft_state import RaftState, RoleChanges
+from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.membership.pending_change import PendingChange, settle
 from recovery.membership.quorum import NEVER, FetchProgress, Quorum, TimeoutCause, VoterChangeRefusal
@@ -28,21 +32,48 @@ from recovery.membership.voter_changes import (
     remove_voter,
     update_voter,
 )
-from recovery.membership.voters import Voter, VoterSet
-
-if TYPE_CHECKING:
-    from backends.simulator.quorum.raft_leader import RaftLeader
+from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 
 GOOD = VersionsProbe(answered=True)
 """What the new voter may answer: the checks that come before it is asked are made with this."""
 
 
+class LeaderLog(Protocol):
+    """What changes of the voters need of the leader."""
+
+    announced: bool
+    closed: bool
+    progress: ProgressByReplica
+
+    def append(self, *bodies: RecordBody) -> None:
+        """Write records of this epoch."""
+        ...
+
+    def append_and_wait(self, bodies: tuple[RecordBody, ...], done: Callable[[bool], None]) -> None:
+        """As ``append``; ``done`` is told whether they were committed."""
+        ...
+
+    def successors(self) -> list[ReplicaKey]:
+        """The other voters, the one with the longest log first."""
+        ...
+
+
 class VoterChanges:
     """``static`` is the voter set as voters have told of themselves before kraft.version 1: in memory only."""
 
-    def __init__(self, leading: RaftLeader) -> None:
-        self._leading = leading
-        self._replica = leading.replica
+    def __init__(
+        self,
+        state: RaftState,
+        context: QuorumContext,
+        endpoint: RpcEndpoint,
+        roles: RoleChanges,
+        leader: LeaderLog,
+    ) -> None:
+        self._state = state
+        self._context = context
+        self._endpoint = endpoint
+        self._roles = roles
+        self._leader = leader
         self._probing = False
         self._pending: PendingChange | None = None
         self._answer: Answer | None = None
@@ -50,24 +81,24 @@ class VoterChanges:
 
     def quorum(self) -> Quorum:
         """The quorum as this leader knows it."""
-        replica, leading = self._replica, self._leading
-        now = replica.shared.now_ms()
-        progress = [FetchProgress(replica.key, replica.log.end, now, now)]
-        for key, held in leading.followers.everybody():
+        state, leading = self._state, self._leader
+        now = self._context.now_ms()
+        progress = [FetchProgress(state.key, state.log.end, now, now)]
+        for key, held in leading.progress.everybody():
             fetched = NEVER if held.fetched is None else held.fetched // 1000
             caught_up = NEVER if held.caught_up is None else held.caught_up // 1000
             progress.append(FetchProgress(key, held.offset, fetched, caught_up))
         return Quorum(
-            replica.shared.cluster_id,
-            replica.key,
-            replica.epoch,
+            self._context.cluster_id,
+            state.key,
+            state.epoch,
             self._known(),
-            replica.high_watermark if leading.announced else None,
-            replica.log.end,
+            state.high_watermark if leading.announced else None,
+            state.log.end,
             now,
             tuple(progress),
-            replica.log.kraft_version,
-            voters_offset=replica.log.voters_offset,
+            state.log.kraft_version,
+            voters_offset=state.log.voters_offset,
             change_pending=self._probing or self._pending is not None,
         )
 
@@ -77,47 +108,47 @@ class VoterChanges:
             self._add(body, answer)
         elif isinstance(body, RemoveRaftVoter):
             outcome = remove_voter(self.quorum(), RemoveVoter(body.key, body.cluster_id))
-            timeout = self._replica.shared.config.controller_request_timeout
+            timeout = self._context.config.controller_request_timeout
             self._write(outcome, timeout, answer)
         else:
             self._update(body, answer)
 
     def _add(self, body: AddRaftVoter, answer: Answer) -> None:
         """The new voter is asked for its versions before it is looked at whether it has caught up."""
-        replica = self._replica
+        state = self._state
         request = AddVoter(body.voter, body.cluster_id)
-        first = add_voter(self.quorum(), request, GOOD, replica.shared.rules)
+        first = add_voter(self.quorum(), request, GOOD, self._context.rules)
         if isinstance(first, VoterChangeRefusal) and first.cause is not TimeoutCause.LAGGING:
             answer(RaftVoterReply(first))
             return
         self._probing = True
 
         def probed(reply: ApiVersionsReply | None) -> None:
-            if self._leading.closed:
-                answer(RaftVoterReply(self._lost(), replica.leader))
+            if self._leader.closed:
+                answer(RaftVoterReply(self._lost(), state.leader))
                 return
             self._probing = False
             known = reply is not None and reply.kraft_versions is not None
             probe = VersionsProbe(known, None if reply is None else reply.kraft_versions)
-            outcome = add_voter(self.quorum(), request, probe, replica.shared.rules)
+            outcome = add_voter(self.quorum(), request, probe, self._context.rules)
             self._write(outcome, body.timeout, answer, wait=body.ack_when_committed)
 
-        target = replica.shared.resolve(body.voter.endpoints)
+        target = self._context.resolve(body.voter.endpoints)
         if target is None:
-            replica.shared.loop.call_later(replica.shared.config.controller_request_timeout, probed, None)
+            self._context.loop.call_later(self._context.config.controller_request_timeout, probed, None)
         else:
-            timeout = replica.shared.config.controller_request_timeout
-            replica.endpoint.ask(target, ApiVersions(body.voter.key.id), timeout, probed)
+            timeout = self._context.config.controller_request_timeout
+            self._endpoint.ask(target, ApiVersions(body.voter.key.id), timeout, probed)
 
     def _update(self, body: UpdateRaftVoter, answer: Answer) -> None:
-        replica = self._replica
+        state = self._state
         request = UpdateVoter(body.voter, body.leader_epoch, body.cluster_id)
-        outcome = update_voter(self.quorum(), request, replica.shared.rules)
-        if not isinstance(outcome, VoterChangeRefusal) and replica.log.kraft_version < 1:
+        outcome = update_voter(self.quorum(), request, self._context.rules)
+        if not isinstance(outcome, VoterChangeRefusal) and state.log.kraft_version < 1:
             self.static = outcome
             answer(RaftVoterReply(None))
             return
-        self._write(outcome, replica.shared.config.controller_request_timeout, answer)
+        self._write(outcome, self._context.config.controller_request_timeout, answer)
 
     def _write(
         self, outcome: VoterSet | VoterChangeRefusal, timeout: int, answer: Answer, *, wait: bool = True
@@ -125,35 +156,35 @@ class VoterChanges:
         if isinstance(outcome, VoterChangeRefusal):
             answer(RaftVoterReply(outcome))
             return
-        replica = self._replica
-        deadline = replica.shared.now_ms() + timeout // 1000
-        self._pending = PendingChange(outcome, replica.log.end, deadline)
+        state = self._state
+        deadline = self._context.now_ms() + timeout // 1000
+        self._pending = PendingChange(outcome, state.log.end, deadline)
         self._answer = answer if wait else None
-        replica.note(f"writes the voters {_names(outcome)}")
-        self._leading.append(VotersRecord(outcome))
-        if not wait and not self._leading.closed:
+        self._context.note(state.id, f"writes the voters {_names(outcome)}")
+        self._leader.append(VotersRecord(outcome))
+        if not wait and not self._leader.closed:
             answer(RaftVoterReply(None))
 
     def look(self) -> None:
         """Whether the pending change is committed or its time is over; a leader that it removed resigns."""
-        replica = self._replica
+        state = self._state
         pending = self._pending
         if pending is not None:
-            settled = settle(pending, replica.key, replica.high_watermark, replica.shared.now_ms())
+            settled = settle(pending, state.key, state.high_watermark, self._context.now_ms())
             if settled is None:
                 return
             self._pending = None
             if settled.refusal is None:
-                replica.note(f"the voters {_names(pending.voters)} are committed")
+                self._context.note(state.id, f"the voters {_names(pending.voters)} are committed")
             self._reply(settled.refusal)
         if self._removed():
-            replica.become_resigned(self._leading.successors(), "it is no voter any more")
+            self._roles.become_resigned(self._leader.successors(), "it is no voter any more")
 
     def _removed(self) -> bool:
         """Whether a committed set leaves this leader out, a set that timed out before it was committed included."""
-        replica = self._replica
-        at, known = replica.log.voters_offset, replica.high_watermark
-        return not replica.is_voter and at is not None and known is not None and at < known
+        state = self._state
+        at, known = state.log.voters_offset, state.high_watermark
+        return not state.is_voter and at is not None and known is not None and at < known
 
     def close(self) -> None:
         """The leadership is lost before the change was committed; it may still be."""
@@ -161,8 +192,8 @@ class VoterChanges:
         self._reply(self._lost())
 
     def _lost(self) -> VoterChangeRefusal:
-        replica = self._replica
-        lost = settle(PendingChange(replica.voters, 0, 0), replica.key, None, 0, leads=False)
+        state = self._state
+        lost = settle(PendingChange(state.voters, 0, 0), state.key, None, 0, leads=False)
         assert lost is not None
         assert lost.refusal is not None
         return lost.refusal
@@ -170,14 +201,14 @@ class VoterChanges:
     def _reply(self, refusal: VoterChangeRefusal | None) -> None:
         answer, self._answer = self._answer, None
         if answer is not None:
-            answer(RaftVoterReply(refusal, None if refusal is None else self._replica.leader))
+            answer(RaftVoterReply(refusal, None if refusal is None else self._state.leader))
 
     # kraft.version.
 
     def upgrade(self, level: int, answer: Answer, *, dry_run: bool) -> None:
         """UpdateFeatures of kraft.version: written with the directory ids that the voters told of themselves."""
-        replica = self._replica
-        version = replica.log.kraft_version
+        state = self._state
+        version = state.log.kraft_version
         refusal = None if level == version else self._unfit(level)
         if refusal is not None:
             answer(Done(ControllerRefusal(ControllerError.INVALID_UPDATE_VERSION, refusal)))
@@ -185,18 +216,18 @@ class VoterChanges:
             answer(Done(None))
         else:
             voters = self._told()
-            replica.note(f"kraft.version {version} -> {level}, voters {_names(voters)}")
-            self._leading.followers.named(voters)
-            self._leading.append_and_wait(
+            self._context.note(state.id, f"kraft.version {version} -> {level}, voters {_names(voters)}")
+            self._leader.progress.named(voters)
+            self._leader.append_and_wait(
                 (KRaftVersionRecord(level), VotersRecord(voters)),
                 lambda committed: answer(Done(None) if committed else NotController(None)),
             )
 
     def _unfit(self, level: int) -> str | None:
-        version = self._replica.log.kraft_version
+        version = self._state.log.kraft_version
         if level != 1 or version != 0:
             return f"kraft.version cannot go from {version} to {level}"
-        if not self._leading.announced:
+        if not self._leader.announced:
             return "the leader has not committed anything in its epoch"
         silent = [str(voter.key) for voter in self._told().voters if not voter.key.directory_id]
         if silent:
@@ -204,7 +235,7 @@ class VoterChanges:
         old = [str(voter.key) for voter in self._told().voters if not voter.supports(level)]
         if old:
             return f"voters {', '.join(old)} do not support kraft.version {level}"
-        brokers = self._replica.shared.brokers_without(level)
+        brokers = self._context.brokers_without(level)
         return (
             f"brokers {', '.join(map(str, brokers))} do not support kraft.version {level}"
             if brokers
@@ -213,15 +244,15 @@ class VoterChanges:
 
     def _known(self) -> VoterSet:
         """The set in force, with what static voters have told."""
-        dynamic = self._replica.log.kraft_version >= 1
-        return self._replica.voters if dynamic or self.static is None else self.static
+        dynamic = self._state.log.kraft_version >= 1
+        return self._state.voters if dynamic or self.static is None else self.static
 
     def _told(self) -> VoterSet:
         """The static voters with what each, the leader included, has told of itself."""
-        replica = self._replica
+        state = self._state
         held = self._known()
-        own = replica.host.voter(replica.key)
-        rows: list[Voter] = [own if voter.key.id == replica.id else voter for voter in held.voters]
+        own = self._context.hosts[state.id].voter(state.key)
+        rows: list[Voter] = [own if voter.key.id == state.id else voter for voter in held.voters]
         return VoterSet(tuple(rows))
 
 

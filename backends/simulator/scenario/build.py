@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from backends.simulator.config import Config
 from backends.simulator.loop import MILLISECOND, SECOND
-from backends.simulator.network import OPERATOR, NetworkNode, NodeRole, Weather
+from backends.simulator.network import OPERATOR, NetworkNode, NetworkRole, Weather
 from backends.simulator.permissions import EXPECTED, any_topic, is_permission
 from backends.simulator.scenario.bounds import PARTITIONS
 from backends.simulator.scenario.errors import Misplaced
@@ -315,13 +315,13 @@ def nodes(given: tuple[str, ...], topology: Topology, path: tuple[int | str, ...
 
 
 def _named(name: str, topology: Topology) -> list[NetworkNode]:
-    brokers = [NetworkNode(NodeRole.BROKER, spec.id) for spec in topology.brokers]
-    controllers = [NetworkNode(NodeRole.CONTROLLER, number) for number in topology.every_controller]
+    brokers = [NetworkNode(NetworkRole.BROKER, spec.id) for spec in topology.brokers]
+    controllers = [NetworkNode(NetworkRole.CONTROLLER, number) for number in topology.every_controller]
     if name in ("brokers", "controllers", "operator"):
         return {"brokers": brokers, "controllers": controllers, "operator": [OPERATOR]}[name]
     if name.startswith("rack-"):
         rack = name.removeprefix("rack-")
-        return [NetworkNode(NodeRole.BROKER, spec.id) for spec in topology.brokers if spec.rack == rack]
+        return [NetworkNode(NetworkRole.BROKER, spec.id) for spec in topology.brokers if spec.rack == rack]
     return [node for node in (*brokers, *controllers) if str(node) == name]
 
 

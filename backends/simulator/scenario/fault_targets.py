@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from backends.simulator.network import NetworkNode, NodeRole
+from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.scenario.errors import Misplaced
 from backends.simulator.scenario.faults import (
     BrokerFault,
@@ -31,15 +31,15 @@ _OF_A_CONTROLLER = {
 def check_kind(fault: Fault, found: Sequence[NetworkNode], path: tuple[int | str, ...]) -> None:
     """``found`` are the nodes named at ``path``. Raises Misplaced where the fault cannot happen to one of them."""
     if isinstance(fault, _OF_BROKERS):
-        role = NodeRole.BROKER
+        role = NetworkRole.BROKER
     elif isinstance(fault, _OF_CONTROLLERS):
-        role = NodeRole.CONTROLLER
+        role = NetworkRole.CONTROLLER
     else:
         return
     wrong = next((node for node in found if node.role is not role), None)
     if wrong is None:
         return
-    instead = _OF_A_CONTROLLER.get(fault.do) if wrong.role is NodeRole.CONTROLLER else None
+    instead = _OF_A_CONTROLLER.get(fault.do) if wrong.role is NetworkRole.CONTROLLER else None
     hint = f" (for a controller: {instead})" if instead else ""
     raise Misplaced(path, f"a {role.value}, which {wrong} is not{hint}")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
 from backends.live.codec.offered_versions import ELECT_DESIGNATED, GET_REPLICA_LOG_INFO
-from backends.simulator.network import NodeRole
+from backends.simulator.network import NetworkRole
 
 Versions = Mapping[int, tuple[int, int]]
 """Api key to the lowest and highest version."""
@@ -104,9 +104,9 @@ def hidden(text: str) -> frozenset[tuple[int, int | None]]:
     return frozenset(found)
 
 
-def offered(role: NodeRole, without: Iterable[tuple[int, int | None]] = ()) -> Versions:
+def offered(role: NetworkRole, without: Iterable[tuple[int, int | None]] = ()) -> Versions:
     """What a node of that role serves, less what is hidden."""
-    served = dict(_BROKER if role is NodeRole.BROKER else _CONTROLLER)
+    served = dict(_BROKER if role is NetworkRole.BROKER else _CONTROLLER)
     for key, version in without:
         if key not in served:
             continue

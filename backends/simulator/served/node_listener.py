@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Mapping
 
 from backends.simulator.events import BrokerStopped, Event
-from backends.simulator.network import OPERATOR, NetworkNode, NodeRole
+from backends.simulator.network import OPERATOR, NetworkNode, NetworkRole
 from backends.simulator.served.client_connection import ClientConnection, NodeService
 from backends.simulator.served.frame_faults import FrameFaults
 from backends.simulator.served.principals import Principal
@@ -49,7 +49,7 @@ class NodeListener:
         self._dark = False
         self._address = ("", 0)
         self._switching: asyncio.Task[None] | None = None
-        if node.role is NodeRole.BROKER:
+        if node.role is NetworkRole.BROKER:
             context.world.events.subscribers.append(self._saw)
 
     def _saw(self, event: Event) -> None:
@@ -97,7 +97,7 @@ class NodeListener:
     def _present(self) -> object | None:
         """The process that serves there now: a broker that starts listens once it has the metadata, as Kafka's."""
         world = self._world
-        if self.node.role is NodeRole.CONTROLLER:
+        if self.node.role is NetworkRole.CONTROLLER:
             return world.controllers.get(self.node.id)
         process = world.brokers.get(self.node.id)
         return process if process is not None and process.state.offset >= 0 else None

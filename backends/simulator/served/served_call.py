@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 from backends.simulator.broker.broker_access import BrokerAccess, Perform
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Error
-from backends.simulator.network import NetworkNode, NodeRole
+from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.rpc import Answer
 from backends.simulator.served.api_versions import Api
 from backends.simulator.served.entities import Values
@@ -41,7 +41,7 @@ class ServedCall:
 
     @property
     def at_broker(self) -> bool:
-        return self.node.role is NodeRole.BROKER
+        return self.node.role is NetworkRole.BROKER
 
     async def ask(self, body: Any, timeout: int = PATIENCE) -> Any:
         """The node's answer to one of the simulator's own messages. Raises Silent."""

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import NoReturn
 
 from backends.simulator.loop import MILLISECOND
-from backends.simulator.network import NetworkNode, NodeRole
+from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.served.api_versions import offered
 from backends.simulator.served.clock import Clock, SimulatorFailed
@@ -72,7 +72,7 @@ class ServedCluster:
             self.cluster_id,
             self.world,
             self.clock,
-            {role: offered(role, without) for role in (NodeRole.BROKER, NodeRole.CONTROLLER)},
+            {role: offered(role, without) for role in (NetworkRole.BROKER, NetworkRole.CONTROLLER)},
             began_ms=int(time.time() * 1000) - self.simulation.now // MILLISECOND,
         )
         self.client_state = self.context.client_state
@@ -82,7 +82,7 @@ class ServedCluster:
 
     async def start(self) -> None:
         """Listen at every node that is up. Raises OSError where a port is taken; then nothing listens."""
-        nodes = sorted(self.world.nodes(), key=lambda node: (node.role is not NodeRole.BROKER, node.id))
+        nodes = sorted(self.world.nodes(), key=lambda node: (node.role is not NetworkRole.BROKER, node.id))
         try:
             for number, node in enumerate(nodes):
                 listener = self._listeners[node] = NodeListener(
@@ -142,11 +142,11 @@ class ServedCluster:
     @property
     def bootstrap(self) -> str:
         """Every broker's address."""
-        return self.context.addresses(NodeRole.BROKER)
+        return self.context.addresses(NetworkRole.BROKER)
 
     @property
     def bootstrap_controllers(self) -> str:
-        return self.context.addresses(NodeRole.CONTROLLER)
+        return self.context.addresses(NetworkRole.CONTROLLER)
 
     def listener(self, node: NetworkNode) -> NodeListener:
         return self._listeners[node]

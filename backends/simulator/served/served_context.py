@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from backends.simulator.loop import MILLISECOND
-from backends.simulator.network import NetworkNode, NodeRole
+from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.served.api_versions import Versions
 from backends.simulator.served.client_state import ClientState
 from backends.simulator.served.clock import Clock
@@ -25,16 +25,16 @@ class ServedContext:
     cluster_id: str
     world: World
     clock: Clock
-    offered: Mapping[NodeRole, Versions]
+    offered: Mapping[NetworkRole, Versions]
     began_ms: int
     client_state: ClientState = field(default_factory=ClientState)
     ports: dict[NetworkNode, int] = field(default_factory=dict)
 
-    def nodes(self, role: NodeRole) -> Sequence[NetworkNode]:
+    def nodes(self, role: NetworkRole) -> Sequence[NetworkNode]:
         """The nodes of that role in the scenario."""
         return [node for node in self.ports if node.role is role]
 
-    def addresses(self, role: NodeRole) -> str:
+    def addresses(self, role: NetworkRole) -> str:
         """``host:port`` of every node of that role, separated by commas."""
         return ",".join(f"{HOST}:{self.ports[node]}" for node in self.nodes(role))
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from backends.simulator.network import NodeRole
+from backends.simulator.network import NetworkRole
 from backends.simulator.served.api_versions import NoSuchCall, hidden
 from backends.simulator.served.clock import SimulatorFailed
 from backends.simulator.served.control_socket import ControlError, ControlSocket, read_fault, send_control
@@ -127,7 +127,7 @@ def _print_ready(program: Program, cluster: ServedCluster, *, json: bool) -> Non
         }
         program.screen.out(document("simulate-serve", fields))
     else:
-        brokers = sum(1 for node in cluster.ports if node.role is NodeRole.BROKER)
+        brokers = sum(1 for node in cluster.ports if node.role is NetworkRole.BROKER)
         program.screen.out(
             [
                 f"ready: {cluster.scenario.name}, cluster {cluster.cluster_id},"

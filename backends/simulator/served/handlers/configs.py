@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.messages import Done, Error, NotController, SetConfig
-from backends.simulator.network import NodeRole
+from backends.simulator.network import NetworkRole
 from backends.simulator.partition_table import topics_of
 from backends.simulator.served.entities import Values
 from backends.simulator.served.served_call import ServedCall, code, message
@@ -173,7 +173,10 @@ def _own(call: ServedCall, broker: BrokerAccess | None) -> dict[str, tuple[Confi
         "process.roles": (ConfigType.LIST, "controller" if broker is None else "broker"),
         "listeners": (ConfigType.LIST, f"{listener}://{address}"),
         "advertised.listeners": (ConfigType.LIST, f"{listener}://{address}"),
-        "controller.quorum.bootstrap.servers": (ConfigType.LIST, call.context.addresses(NodeRole.CONTROLLER)),
+        "controller.quorum.bootstrap.servers": (
+            ConfigType.LIST,
+            call.context.addresses(NetworkRole.CONTROLLER),
+        ),
         "controller.listener.names": (ConfigType.LIST, "CONTROLLER"),
     }
     if broker is not None:

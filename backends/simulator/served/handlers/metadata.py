@@ -12,7 +12,7 @@ from backends.live.codec.ids import kafka_id
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.broker.describe import describe_page
 from backends.simulator.messages import Error
-from backends.simulator.network import NodeRole, broker
+from backends.simulator.network import NetworkRole, broker
 from backends.simulator.operator_messages import DescribeTopicPartitions
 from backends.simulator.partition_table import id_of, topics_of
 from backends.simulator.served.entities import Values
@@ -170,7 +170,7 @@ def _controllers(call: ServedCall) -> Values:
             "rack": None,
             "is_fenced": False,
         }
-        for node in call.context.nodes(NodeRole.CONTROLLER)
+        for node in call.context.nodes(NetworkRole.CONTROLLER)
     ]
     active = call.context.world.active
     return {"controller_id": -1 if active is None else active.id, "brokers": listed}

@@ -11,7 +11,7 @@ from backends.live.codec.ids import kafka_id
 from backends.simulator.broker.broker_access import BrokerAccess, Perform
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import UpdateFeature
-from backends.simulator.network import NodeRole, controller
+from backends.simulator.network import NetworkRole, controller
 from backends.simulator.quorum.raft_messages import (
     AddRaftVoter,
     RaftVoterReply,
@@ -80,8 +80,8 @@ def _refused(call: ServedCall, operation: str) -> Values | None:
 
 def _endpoints(call: ServedCall, listeners: Iterable[Any]) -> tuple[VoterEndpoint, ...]:
     """Where the simulated controllers listen, for the addresses at which they are served."""
-    hosts = call.context.world.quorum.shared.hosts
-    by_port = {call.context.ports[node]: node.id for node in call.context.nodes(NodeRole.CONTROLLER)}
+    hosts = call.context.world.quorum.context.hosts
+    by_port = {call.context.ports[node]: node.id for node in call.context.nodes(NetworkRole.CONTROLLER)}
     found = []
     for listener in listeners:
         known = hosts.get(by_port.get(listener.port, -1))

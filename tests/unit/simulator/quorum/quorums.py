@@ -61,7 +61,7 @@ def leads(world: World) -> RaftReplica:
 
 
 def announced(replica: RaftReplica) -> bool:
-    return replica.leading is not None and replica.leading.announced
+    return replica.leadership is not None and replica.leadership.announced
 
 
 def key(world: World, number: int) -> ReplicaKey:

@@ -50,7 +50,7 @@ def test_when_the_leader_dies_another_voter_goes_on_with_everything_that_was_com
     world.kill_broker(3)
     until(world, lambda: world.image.brokers[3].fenced)
     world.start_controller(100)
-    until(world, lambda: world.quorum.replicas[100].role is RaftRole.FOLLOWER)
+    until(world, lambda: world.quorum.replicas[100].state.role is RaftRole.FOLLOWER)
     assert leads(world) is leader, "who comes back does not disturb the leader"
 
 
@@ -73,7 +73,7 @@ def test_two_leaders_at_once_do_not_both_commit() -> None:
     """The old one does not know yet; its epoch is older, and nobody of a majority listens to it."""
     world = quorum(controller_election_timeout=SECOND // 10)
     cut(world, (100,), others(world, 100))
-    until(world, lambda: len([r for r in world.quorum.replicas.values() if r.leading is not None]) == 2)
+    until(world, lambda: len([r for r in world.quorum.replicas.values() if r.leadership is not None]) == 2)
     old = configure(world, 100, "1")
     new = leads(world)
     assert new.id != 100
@@ -129,7 +129,7 @@ def test_a_vote_survives_a_crash() -> None:
     world.kill_controller(voter)
     world.start_controller(voter)
     request = VoteRequest(
-        key(world, 103), epoch, RaftLogEnd(epoch - 1, 10_000), world.quorum.shared.cluster_id
+        key(world, 103), epoch, RaftLogEnd(epoch - 1, 10_000), world.quorum.context.cluster_id
     )
     replies = send(world, voter, RaftVote(request))
     until(world, lambda: bool(replies))
@@ -142,7 +142,7 @@ def test_a_leader_that_restarts_has_resigned() -> None:
     world = quorum()
     world.kill_controller(100)
     world.start_controller(100)
-    assert world.quorum.replicas[100].role is RaftRole.RESIGNED
+    assert world.quorum.replicas[100].state.role is RaftRole.RESIGNED
     assert leads(world).epoch > 1
 
 
@@ -163,9 +163,9 @@ def test_brokers_find_the_new_leader_and_miss_nothing() -> None:
     replies = configure(world, leader.id, "3")
     until(world, lambda: all(b.state.image.effective_min_isr("foo") == 3 for b in world.brokers.values()))
     world.loop.run_for(5 * SECOND)
-    assert leader.leading is not None
-    assert leader.leading.announced
-    observers = {row.key.id for row in leader.leading.changes.quorum().progress}
+    assert leader.leadership is not None
+    assert leader.leadership.announced
+    observers = {row.key.id for row in leader.leadership.changes.quorum().progress}
     assert observers >= {1, 2, 3}
 
 

@@ -37,7 +37,7 @@ def of(quorum: Quorum, node: int) -> list[ReplicaKey]:
 
 def newcomer(backend: SimulatorBackend, quorum: Quorum, node: int) -> Voter:
     key = next(key for key in of(quorum, node) if key not in quorum.voters.keys)
-    return backend.simulation.world.quorum.shared.hosts[node].voter(key)
+    return backend.simulation.world.quorum.context.hosts[node].voter(key)
 
 
 async def test_a_failed_disk_is_replaced_in_the_order_that_kafka_wants() -> None:

@@ -94,7 +94,7 @@ def test_a_high_watermark_that_falls_is_caught(monkeypatch: pytest.MonkeyPatch) 
     advance = RaftLeader._advance
 
     def falling(leading: RaftLeader) -> None:
-        leading.replica.high_watermark = 0
+        leading.state.high_watermark = 0
         advance(leading)
 
     monkeypatch.setattr(RaftLeader, "_advance", falling)
@@ -110,7 +110,7 @@ def test_an_observer_that_is_counted_is_caught(monkeypatch: pytest.MonkeyPatch) 
     ends = RaftLeader.ends
 
     def everybody(leading: RaftLeader) -> dict[ReplicaKey, int]:
-        seen = {key: held.offset for key, held in leading.followers.everybody() if key.id >= 100}
+        seen = {key: held.offset for key, held in leading.progress.everybody() if key.id >= 100}
         return {**seen, **ends(leading)}
 
     monkeypatch.setattr(RaftLeader, "ends", everybody)
@@ -128,7 +128,7 @@ def test_an_observer_that_is_counted_is_caught(monkeypatch: pytest.MonkeyPatch) 
 def _leader_removed_that_only_102_hears(world: World) -> None:
     world.loop.run_for(SECOND)
     cut(world, (100,), (101,))
-    send(world, 100, RemoveRaftVoter(key(world, 100), world.quorum.shared.cluster_id))
+    send(world, 100, RemoveRaftVoter(key(world, 100), world.quorum.context.cluster_id))
     world.loop.run_for(2 * SECOND)
 
 
@@ -136,7 +136,7 @@ def test_a_removed_leader_that_counts_itself_is_caught(monkeypatch: pytest.Monke
     ends = RaftLeader.ends
 
     def itself_too(leading: RaftLeader) -> dict[ReplicaKey, int]:
-        return {**ends(leading), leading.replica.key: leading.replica.log.end}
+        return {**ends(leading), leading.state.key: leading.state.log.end}
 
     monkeypatch.setattr(RaftLeader, "ends", itself_too)
     monkeypatch.setattr(rules, "high_watermark", _count_all)
@@ -152,7 +152,7 @@ def test_a_second_change_before_the_first_is_committed_is_caught(monkeypatch: py
     def scenario(world: World) -> None:
         cut(world, (100,), (101, 102))
         for number in (101, 102):
-            send(world, 100, RemoveRaftVoter(key(world, number), world.quorum.shared.cluster_id))
+            send(world, 100, RemoveRaftVoter(key(world, number), world.quorum.context.cluster_id))
         world.loop.run_for(2 * SECOND)
 
     _caught_in(QuorumPromise.ONE_CHANGE_AT_A_TIME, scenario)
@@ -167,7 +167,7 @@ def test_a_change_of_two_voters_at_once_is_caught(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(voter_changes, "remove_voter", sweeping)
 
     def scenario(world: World) -> None:
-        ask(world, 100, RemoveRaftVoter(key(world, 100), world.quorum.shared.cluster_id))
+        ask(world, 100, RemoveRaftVoter(key(world, 100), world.quorum.context.cluster_id))
 
     _caught_in(QuorumPromise.ONE_CHANGE_AT_A_TIME, scenario)
 
@@ -182,7 +182,7 @@ def test_committed_sets_without_a_voter_in_common_are_caught(monkeypatch: pytest
     )  # the other promise would stop the run first
 
     def scenario(world: World) -> None:
-        ask(world, 100, RemoveRaftVoter(key(world, 100), world.quorum.shared.cluster_id))
+        ask(world, 100, RemoveRaftVoter(key(world, 100), world.quorum.context.cluster_id))
 
     _caught_in(QuorumPromise.VOTER_SETS_OVERLAP, scenario)
 
@@ -207,7 +207,7 @@ def test_a_change_before_the_epoch_is_committed_is_caught(monkeypatch: pytest.Mo
         until(world, lambda: len(world.quorum.disks[101].log.voters.voters) == 4)
         world.kill_controller(100)
         until(world, lambda: world.quorum.leader is not None)
-        world.tell_quorum(RemoveRaftVoter(key(world, 102), world.quorum.shared.cluster_id))
+        world.tell_quorum(RemoveRaftVoter(key(world, 102), world.quorum.context.cluster_id))
         world.loop.run_for(2 * SECOND)
 
     _caught_in(QuorumPromise.ONE_CHANGE_AT_A_TIME, scenario)

@@ -71,7 +71,7 @@ class Controllers(RuleBasedStateMachine):
         leader = self.world.quorum.leader
         if leader is not None:
             keys = leader.voters.keys
-            body = RemoveRaftVoter(keys[place % len(keys)], self.world.quorum.shared.cluster_id)
+            body = RemoveRaftVoter(keys[place % len(keys)], self.world.quorum.context.cluster_id)
             self.world.tell_quorum(body)
 
     @rule(value=st.sampled_from(("1", "2", "3")))
@@ -118,7 +118,7 @@ class Controllers(RuleBasedStateMachine):
         if leader is None or not announced(leader):
             return False
         rest = [replica for replica in self.world.quorum.replicas.values() if replica is not leader]
-        followed = all(r.role is RaftRole.FOLLOWER and r.epoch == leader.epoch for r in rest)
+        followed = all(r.state.role is RaftRole.FOLLOWER and r.epoch == leader.epoch for r in rest)
         return followed and all(leader.log.end - r.log.end < 5 for r in rest)
 
 

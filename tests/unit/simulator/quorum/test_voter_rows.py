@@ -35,22 +35,22 @@ STRANGER = "AAAAAAAAAAAAAAAAAAAAAA"
 
 def voter(world: World, number: int, directory: str = "") -> Voter:
     own = ReplicaKey(number, directory) if directory else key(world, number)
-    return world.quorum.shared.hosts[number].voter(own)
+    return world.quorum.context.hosts[number].voter(own)
 
 
 def add(world: World, number: int = 103, at: int = 100, **changed: Any) -> RaftVoterReply:
-    body = AddRaftVoter(voter(world, number), world.quorum.shared.cluster_id, 30 * SECOND)
+    body = AddRaftVoter(voter(world, number), world.quorum.context.cluster_id, 30 * SECOND)
     return ask(world, at, body._replace(**changed))
 
 
 def remove(world: World, held: ReplicaKey, at: int = 100, cluster: str | None = None) -> RaftVoterReply:
-    named = world.quorum.shared.cluster_id if cluster is None else cluster
+    named = world.quorum.context.cluster_id if cluster is None else cluster
     return ask(world, at, RemoveRaftVoter(held, named))
 
 
 def update(world: World, changed: Voter | None = None, at: int = 100, **fields: Any) -> RaftVoterReply:
     given = changed or moved(voter(world, 101))
-    body = UpdateRaftVoter(given, leads(world).epoch, world.quorum.shared.cluster_id)
+    body = UpdateRaftVoter(given, leads(world).epoch, world.quorum.context.cluster_id)
     return ask(world, at, body._replace(**fields))
 
 
@@ -71,14 +71,14 @@ def unable_to_commit(**config: Any) -> World:
 
 def pending_add() -> World:
     world = unable_to_commit()
-    send(world, 100, AddRaftVoter(voter(world, 103), world.quorum.shared.cluster_id, 30 * SECOND))
+    send(world, 100, AddRaftVoter(voter(world, 103), world.quorum.context.cluster_id, 30 * SECOND))
     until(world, lambda: len(world.quorum.disks[100].log.voters.voters) == 4)
     return world
 
 
 def pending_remove() -> World:
     world = unable_to_commit()
-    send(world, 100, RemoveRaftVoter(key(world, 102), world.quorum.shared.cluster_id))
+    send(world, 100, RemoveRaftVoter(key(world, 102), world.quorum.context.cluster_id))
     until(world, lambda: len(world.quorum.disks[100].log.voters.voters) == 2)
     return world
 
@@ -90,8 +90,8 @@ def not_committed_in_its_epoch(body: Callable[[World], Any]) -> str:
     until(world, lambda: world.quorum.leader is not None)
     leader = world.quorum.leader
     assert leader is not None
-    assert leader.leading is not None
-    assert not leader.leading.announced
+    assert leader.leadership is not None
+    assert not leader.leadership.announced
     replies: list[RaftVoterReply] = []
     world.quorum.receive(leader.id, world.operator.node, body(world), replies.append)
     return error(replies[0])
@@ -202,17 +202,17 @@ def elsewhere(of: Voter) -> Voter:
 
 
 def adds(world: World) -> AddRaftVoter:
-    return AddRaftVoter(voter(world, 103), world.quorum.shared.cluster_id, 30 * SECOND)
+    return AddRaftVoter(voter(world, 103), world.quorum.context.cluster_id, 30 * SECOND)
 
 
 def removes(world: World) -> RemoveRaftVoter:
-    return RemoveRaftVoter(key(world, 102), world.quorum.shared.cluster_id)
+    return RemoveRaftVoter(key(world, 102), world.quorum.context.cluster_id)
 
 
 def updates(world: World) -> UpdateRaftVoter:
     leader = world.quorum.leader
     assert leader is not None
-    return UpdateRaftVoter(moved(voter(world, 102)), leader.epoch, world.quorum.shared.cluster_id)
+    return UpdateRaftVoter(moved(voter(world, 102)), leader.epoch, world.quorum.context.cluster_id)
 
 
 def in_epoch(shift: int) -> str:

@@ -39,7 +39,7 @@ def add(world: World, number: int) -> AddRaftVoter:
 
 
 def remove(world: World, number: int) -> RemoveRaftVoter:
-    return RemoveRaftVoter(key(world, number), world.quorum.shared.cluster_id)
+    return RemoveRaftVoter(key(world, number), world.quorum.context.cluster_id)
 
 
 def held(world: World, number: int) -> tuple[int, ...]:
@@ -87,20 +87,20 @@ def test_a_leader_that_is_removed_serves_until_the_commit_and_then_resigns() -> 
     cut(world, (100,), (101,))
     replies = send(world, 100, remove(world, 100))
     until(world, lambda: held(world, 102) == (101, 102))
-    committed = world.quorum.replicas[100].high_watermark
+    committed = world.quorum.replicas[100].state.high_watermark
     active = world.controllers[100].active
     assert active is not None
     active.handle(SetConfig("foo", "min.insync.replicas", "1"), lambda _reply: None)
     until(world, lambda: knows(world, 102))
     assert world.quorum.leading_epoch(100) == 1, "it goes on serving fetches"
-    assert world.quorum.replicas[100].high_watermark == committed, "its own log does not count any more"
+    assert world.quorum.replicas[100].state.high_watermark == committed, "its own log does not count any more"
     world.network.heal_all()
     until(world, lambda: bool(replies))
     assert error(replies[0]) == "NONE"
     until(world, lambda: world.quorum.leading_epoch(100) < 0)
     assert leads(world).id in (101, 102)
     assert world.image.effective_min_isr("foo") == 1
-    until(world, lambda: world.quorum.replicas[100].role is RaftRole.FOLLOWER and knows(world, 100))
+    until(world, lambda: world.quorum.replicas[100].state.role is RaftRole.FOLLOWER and knows(world, 100))
     assert world.quorum.leading_epoch(100) < 0
     assert error(ask(world, leads(world).id, add(world, 100))) == "NONE", "it can be added again"
 
@@ -115,7 +115,7 @@ def test_a_removed_voter_that_runs_goes_on_as_an_observer_and_never_stands(seed:
     until(world, lambda: knows(world, 102))
     assert leads(world).epoch == 1
     shown = world.quorum.describe(100)
-    assert [row.id for row in shown.observers if row.id >= 100] == [102]  # type: ignore[union-attr]  # it leads
+    assert [row.key.id for row in shown.observer_progress if row.key.id >= 100] == [102]  # type: ignore[union-attr]  # it leads
 
 
 def test_a_newcomer_begins_with_the_snapshot_and_the_voters_in_it() -> None:
@@ -143,7 +143,7 @@ def test_a_new_disk_makes_an_observer_of_a_voter_and_is_added_after_its_old_self
     assert old in leads(world).voters.keys
     refused = ask(world, 100, add(world, 102))
     assert error(refused) == "DUPLICATE_VOTER"
-    assert error(ask(world, 100, RemoveRaftVoter(old, world.quorum.shared.cluster_id))) == "NONE"
+    assert error(ask(world, 100, RemoveRaftVoter(old, world.quorum.context.cluster_id))) == "NONE"
     assert error(ask(world, 100, add(world, 102))) == "NONE"
     assert key(world, 102) in leads(world).voters.keys
 
@@ -157,7 +157,7 @@ def test_where_the_text_of_kip_853_holds_the_new_disk_is_added_first() -> None:
     until(world, lambda: knows(world, 102))
     assert error(ask(world, 100, add(world, 102))) == "NONE"
     assert voters(world) == (100, 101, 102, 102)
-    assert error(ask(world, 100, RemoveRaftVoter(old, world.quorum.shared.cluster_id))) == "NONE"
+    assert error(ask(world, 100, RemoveRaftVoter(old, world.quorum.context.cluster_id))) == "NONE"
     assert leads(world).voters.keys[-1] == key(world, 102)
 
 
@@ -192,8 +192,8 @@ def test_a_controller_with_auto_join_has_to_be_stopped_before_it_is_removed() ->
     world = quorum(auto_join=True)
     assert error(ask(world, 100, remove(world, 102))) == "NONE"
     leader = leads(world)
-    assert leader.leading is not None
-    busy = leader.leading.changes
+    assert leader.leadership is not None
+    busy = leader.leadership.changes
     until(world, lambda: held(world, 102) == (100, 101, 102) and busy.quorum().voters_committed)
     world.kill_controller(102)
     assert error(ask(world, 100, remove(world, 102))) == "NONE"
@@ -234,15 +234,15 @@ def test_a_voter_that_moved_makes_itself_known() -> None:
 
     until(world, lambda: known_port() == 9999)
     shown = world.quorum.describe(100)
-    assert [e.port for e in shown.endpoints if e.voter == 102] == [9999]  # type: ignore[union-attr]  # it leads
+    assert [e.port for voter in shown.voters.voters if voter.key.id == 102 for e in voter.endpoints] == [9999]  # type: ignore[union-attr]  # it leads
 
 
 def test_endpoints_that_nobody_can_reach_make_the_quorum_unavailable_for_good() -> None:
     world = quorum()
     for number in (101, 102):
-        own = world.quorum.shared.hosts[number].voter(key(world, number))
+        own = world.quorum.context.hosts[number].voter(key(world, number))
         wrong = own._replace(endpoints=(own.endpoints[0]._replace(port=1),))
-        body = UpdateRaftVoter(wrong, 1, world.quorum.shared.cluster_id)
+        body = UpdateRaftVoter(wrong, 1, world.quorum.context.cluster_id)
         assert error(ask(world, 100, body)) == "NONE"
     until(world, lambda: knows(world, 101) and knows(world, 102))
     world.kill_controller(100)
@@ -305,10 +305,10 @@ def test_after_the_upgrade_nothing_is_listed_of_nameless_voters_nor_of_disks_tha
     world.loop.run_for(5 * SECOND)
     assert upgrade(world) == Done(None)
     shown = world.quorum.describe(100)
-    assert [row.id for row in shown.observers] == [1, 2, 3]  # type: ignore[union-attr]  # it leads
-    assert all(row.directory_id for row in shown.voters)  # type: ignore[union-attr]  # it leads
+    assert [row.key.id for row in shown.observer_progress] == [1, 2, 3]  # type: ignore[union-attr]  # it leads
+    assert all(row.key.directory_id for row in shown.voter_progress)  # type: ignore[union-attr]  # it leads
     world.loop.run_for(5 * SECOND)
-    assert [row.last_fetch_ms > 9_000 for row in world.quorum.describe(100).voters] == [True] * 3  # type: ignore[union-attr]  # it leads
+    assert [row.last_fetch_ms > 9_000 for row in world.quorum.describe(100).voter_progress] == [True] * 3  # type: ignore[union-attr]  # it leads
 
 
 def test_kraft_version_1_needs_software_that_supports_it() -> None:
@@ -344,14 +344,14 @@ def test_the_quorum_is_shown_with_lags_that_make_sense() -> None:
     world.loop.run_for(10 * SECOND)
     shown = world.quorum.describe(100)
     now = world.loop.now // 1000
-    rows = (*shown.voters, *shown.observers)  # type: ignore[union-attr]  # it leads
-    assert [row.id for row in rows] == [100, 101, 102, 1, 2, 3, 103]
+    rows = (*shown.voter_progress, *shown.observer_progress)  # type: ignore[union-attr]  # it leads
+    assert [row.key.id for row in rows] == [100, 101, 102, 1, 2, 3, 103]
     end = leads(world).log.end
     for row in rows:
         assert end - 2 <= row.log_end_offset <= end
         assert 0 <= now - row.last_fetch_ms <= 1000
         assert 0 <= now - row.last_caught_up_ms <= 1500
-        assert row.directory_id is not None
+        assert row.key.directory_id
 
 
 def test_a_dead_observer_is_shown_for_some_minutes_and_then_forgotten() -> None:
@@ -360,7 +360,7 @@ def test_a_dead_observer_is_shown_for_some_minutes_and_then_forgotten() -> None:
 
     def shown() -> list[int]:
         told = world.quorum.describe(100)
-        return [row.id for row in told.observers]  # type: ignore[union-attr]  # it leads
+        return [row.key.id for row in told.observer_progress]  # type: ignore[union-attr]  # it leads
 
     world.loop.run_for(240 * SECOND)
     assert 103 in shown()
