@@ -134,12 +134,11 @@ class Console(App[int], inherit_bindings=False):
         why = forbidden(
             read_only_option=self.options.read_only, profile=target.read_only, served=self.options.served
         )
-        desk = MainScreen(self, guide=self.options.guide)
         say = self.warnings.append
         make = self.options.make
         opening = Opening(target, lambda: make(target, say), self.options.clock, why, self.options.beats)
-        session = self.session = Session(opening, desk)
-        desk.of(session)
+        desk = MainScreen(self, opening, guide=self.options.guide)
+        session = self.session = desk.session
         await self.push_screen(desk)
         session.start()
 
@@ -179,6 +178,11 @@ class Console(App[int], inherit_bindings=False):
         if self._leaving is None:
             self._say_what_is_waited_for()
             self._leaving = asyncio.create_task(self._leave(status), name="leave")
+
+    def take_warnings(self) -> list[str]:
+        """What opening the cluster had to say, and nobody was told yet."""
+        warnings, self.warnings = self.warnings, []
+        return warnings
 
     def is_leaving(self) -> bool:
         """Nothing that sends may begin any more."""

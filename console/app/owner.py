@@ -8,10 +8,11 @@ from console.program import Program
 
 
 class Owner(Protocol):
-    """``warnings`` are what opening the cluster had to say, not shown yet."""
+    """``take_warnings`` returns what opening the cluster had to say, once."""
 
     program: Program
-    warnings: list[str]
+
+    def take_warnings(self) -> list[str]: ...
 
     def is_leaving(self) -> bool: ...
 

@@ -115,7 +115,7 @@ async def draw(picture: Picture) -> str:
         for field in app.screen.query(Input):
             field.cursor_blink = False
         if app.desk is not None:
-            app.desk.draw_frame()  # as the next tick would, but ticks come in real time
+            app.desk.draw_bars()  # as the next tick would, but ticks come in real time
         await pilot.pause()
         drawn = app.export_screenshot(title=picture.name)
         await app.close_session()

@@ -34,7 +34,7 @@ class Controllers:
         self._last: WizardScreen | None = None
 
     def handlers(self) -> dict[str, Callable[[], None]]:
-        return {"replace": lambda: self._desk.work("planning a replacement", self._replace())}
+        return {"replace": lambda: self._desk.tasks.begin("planning a replacement", self._replace())}
 
     async def _replace(self) -> None:
         session = self._desk.session

@@ -164,7 +164,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         self._begun, self._stepped_at = True, None
         self._say("begun: what the cluster shows is looked at; Esc leaves it where it is", Tone.INFO)
         # It is the desk's: it outlives this screen, and ends what it has in flight.
-        self._desk.work("replacing a controller", self._run())
+        self._desk.tasks.begin("replacing a controller", self._run())
 
     def _why_not(self) -> str:
         safety = self._desk.session.safety

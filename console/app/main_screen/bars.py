@@ -1,37 +1,44 @@
-"""Drawing what surrounds the panes: title, tabs, crumbs, command line, keys, and the guide."""
+"""What stands around the panes: title, tabs, breadcrumbs, command line, keys, and the guide."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from console.app.main_screen.guide_steps import step
+from textual.widget import Widget
+
 from console.app.main_screen.key_footer import KeyFooter
-from console.app.main_screen.title_view import short_name, title
-from console.app.session.view import Link
-from console.operations.keys import OFFLINE, PANES, PLAN
+from console.app.main_screen.title_view import title
+from console.app.session.session import Session
+from console.operations.keys import OFFLINE, PANES, PLAN, KeyAction
 from widgets.bars.message_bars import CommandBar
 from widgets.bars.pane_tabs import Crumbs, PaneTabs, Tab
 from widgets.bars.title_bar import TitleBar
 
-if TYPE_CHECKING:
-    from console.app.main_screen.main_screen import MainScreen
+
+class BarsView(NamedTuple):
+    """``pane`` is the key of the open pane; each action comes with why it does nothing now, "" where it works."""
+
+    pane: str
+    trail: tuple[str, ...]
+    command_line: str
+    actions: Sequence[tuple[KeyAction, str]]
+    guide: str | None
 
 
-def draw(desk: MainScreen) -> None:
-    """Hands each part what it shows now; the parts repaint what changed."""
-    session = desk.session
-    desk.query_one(TitleBar).update(title(session))
-    desk.pane_of(desk.pane).fade(session.poller.state.link is Link.LOST)
-    desk.query_one(PaneTabs).update(_tabs(desk), desk.pane)
-    desk.query_one(Crumbs).update(desk.moves.trail(short_name(session.target)))
-    desk.query_one(CommandBar).update(desk.command_line())
-    desk.query_one(KeyFooter).update(tuple(desk.actions()), desk.pane)
-    if desk.guide:
-        desk.query_one(KeyFooter).guide(step(desk.pane, session.view, session.draft, session.safety))
+def draw_bars(screen: Widget, session: Session, view: BarsView) -> None:
+    """Hands each bar below ``screen`` what it shows now; the bars repaint what changed."""
+    screen.query_one(TitleBar).update(title(session))
+    screen.query_one(PaneTabs).update(_tabs(session), view.pane)
+    screen.query_one(Crumbs).update(view.trail)
+    screen.query_one(CommandBar).update(view.command_line)
+    footer = screen.query_one(KeyFooter)
+    footer.update(view.actions, view.pane)
+    if view.guide is not None:
+        footer.guide(view.guide)
 
 
-def _tabs(desk: MainScreen) -> tuple[Tab, ...]:
-    session = desk.session
+def _tabs(session: Session) -> tuple[Tab, ...]:
     counts = {OFFLINE: session.view.offline, PLAN: len(session.draft.partitions)}
     return tuple(
         Tab(pane, title, f"{counts[pane]:,}" if counts.get(pane) else "") for pane, title in PANES.items()

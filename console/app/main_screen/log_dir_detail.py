@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from backends.base.errors import BackendError
 from backends.base.protocol import Backend
+from console.app.main_screen.screen_calls import Say
+from console.app.session.session import Session
 from console.app.session.view import View
 from console.last_healthy import recall
 from console.operations.log_dir_survey import KEPT, Disks, failures, kept_from, reckon
@@ -14,7 +19,7 @@ from recovery.model import Survey
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
 from widgets.log_dirs import LogDirDetail, PartitionOutcome
-from widgets.text import counted
+from widgets.text import Tone, counted
 
 _NOTE = "predicted by the controller's rules from the state of now, if nothing else fails"
 _STOPS = "the broker would stop altogether: its metadata log, or its last log dir, is there"
@@ -27,6 +32,26 @@ _LEFT = {
     RemainingWork.UNNOTICED: DiskOutcome.UNNOTICED,
     RemainingWork.DISK: DiskOutcome.FEWER,
 }
+
+
+class LogDirDetails:
+    """Works out one log dir at a time, on the backend's thread. ``shown`` is the last one; None: none yet."""
+
+    def __init__(self, session: Session, say: Say, redraw: Callable[[], None]) -> None:
+        self._session = session
+        self._say = say
+        self._redraw = redraw
+        self.shown: LogDirDetail | None = None
+
+    async def load(self, broker: int, path: str) -> None:
+        session, view = self._session, self._session.view
+        ranking = session.choosing.ranking
+        try:
+            self.shown = await session.run(lambda backend: dir_detail(backend, view, broker, path, ranking))
+        except BackendError as error:
+            self._say(str(error), Tone.BAD)
+        else:
+            self._redraw()
 
 
 async def dir_detail(

@@ -1,10 +1,10 @@
-"""The main screen: six panes on one view of the cluster, and what surrounds them."""
+"""The main screen: six panes on one view of the cluster, and the bars around them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -14,26 +14,28 @@ from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 from textual.worker import Worker
 
-from backends.base.answers import Capabilities
-from backends.base.errors import BackendError
 from console.app.controller_replacement.choosing import Controllers
-from console.app.main_screen import bars, pane_views
-from console.app.main_screen.action_availability import ActionContext, as_it_stands, why_not
+from console.app.main_screen.bars import BarsView, draw_bars
 from console.app.main_screen.copy_and_export import CopyAndExport
 from console.app.main_screen.equivalent_command import command_line
+from console.app.main_screen.guide_steps import step
 from console.app.main_screen.help_sections import sections
+from console.app.main_screen.key_actions import KeyActions, Quit, context_of
 from console.app.main_screen.key_footer import KeyFooter
-from console.app.main_screen.log_dir_detail import dir_detail
+from console.app.main_screen.log_dir_detail import LogDirDetails
+from console.app.main_screen.navigation import Navigation
+from console.app.main_screen.pane_views import PaneSources, update_pane
 from console.app.main_screen.running_task import RunningTask
-from console.app.main_screen.table_actions import TableActions
+from console.app.main_screen.screen_calls import Handlers
+from console.app.main_screen.session_reports import SessionReports
+from console.app.main_screen.table_actions import OpenTable, TableActions
+from console.app.main_screen.title_view import short_name
 from console.app.owner import Owner
 from console.app.plan.planner import Planner
-from console.app.session.draft import Draft
-from console.app.session.moves import Moves, Place
-from console.app.session.session import Session
-from console.app.session.view import Wanted
-from console.operations.keys import BY_NAME, DIRS, ELIGIBLE, KEYS, OFFLINE, PANES, PLAN, REPLICAS, KeyAction
-from recovery.membership.quorum import Quorum
+from console.app.plan.view import how_to_plan
+from console.app.session.session import Opening, Session
+from console.app.session.view import Link
+from console.operations.keys import DIRS, ELIGIBLE, OFFLINE, PANES, PLAN, QUORUM, REPLICAS, KeyAction
 from recovery.model import TopicPartition
 from widgets.bars.filter_bar import FilterBar
 from widgets.bars.message_bars import CommandBar, MessageBar
@@ -43,7 +45,7 @@ from widgets.base_pane import Pane
 from widgets.dialogs.help_screen import HelpScreen
 from widgets.eligible import EligiblePane
 from widgets.lifecycle import is_ready, screen_is_open, when_ready
-from widgets.log_dirs import LogDirDetail, LogDirsPane
+from widgets.log_dirs import LogDirsPane
 from widgets.partitions import PartitionsPane
 from widgets.plan import PlanPane
 from widgets.quorum import QuorumPane
@@ -51,45 +53,57 @@ from widgets.replicas import ReplicasPane
 from widgets.table import RowTable
 from widgets.text import Tone
 
+T = TypeVar("T")
+
 TICK_SECONDS = 1.0
 
 
 class MainScreen(Screen[None]):
-    """Widgets tell it what a person did; it changes the session; the session's view goes back to the widgets."""
+    """Widgets post what a person did; it changes the session; the session's view goes back to the widgets."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
 
-    def __init__(self, owner: Owner, *, guide: bool = False) -> None:
+    def __init__(self, owner: Owner, opening: Opening, *, guide: bool = False) -> None:
         super().__init__()
         self.owner = owner
-        self._session: Session | None = None
-        self.guide = guide
-        self.moves = Moves(Place(OFFLINE, None))
-        self.cursor: TopicPartition | None = None
-        self.tasks = RunningTask(self)
-        self.dir_shown: LogDirDetail | None = None
-        self._quit_asked = False
-        self._told = ""
-        self._told_lapse = ""
+        self._guide = guide
         self._other_cluster = False
-        self.tables = TableActions(self)
+        reports = SessionReports(
+            self.say,
+            shown=lambda: is_ready(self),
+            redraw=self.redraw,
+            draw_bars=self.draw_bars,
+            clear_marks=self._clear_marks,
+            other_cluster=self._on_other_cluster,
+            warnings=owner.take_warnings,
+            report=owner.report,
+        )
+        self.session = session = Session(opening, reports)
+        self.navigation = Navigation(session.poller.want, self._show_place)
+        self.tasks = RunningTask(session, owner, self.say, start=self._start_task, ended=self.redraw)
+        self.log_dir = LogDirDetails(session, self.say, self.redraw)
+        self._tables = TableActions(
+            lambda: OpenTable(self.pane, self.table),
+            lambda: self.query_one(FilterBar),
+            self.say,
+            self.draw_bars,
+        )
+        self._copies = CopyAndExport(
+            self.say,
+            self.ask,
+            self.tasks.begin,
+            open_pane=lambda: (PANES[self.pane], self.pane_of(self.pane)),
+            command_line=self.command_line,
+            clipboard=self._copy,
+        )
         self.planner = Planner(self)
-        self.takeaway = CopyAndExport(self)
-        self.controllers = Controllers(self)
-
-    def of(self, session: Session) -> None:
-        """The session that is shown; given before the screen is."""
-        self._session = session
-
-    @property
-    def busy(self) -> str:
-        """What is under way, "" for nothing."""
-        return self.tasks.busy
-
-    @property
-    def session(self) -> Session:
-        assert self._session is not None
-        return self._session
+        self._controllers = Controllers(self)
+        self._quit = Quit(lambda: session.draft, lambda: self.busy, self.say, owner.leave)
+        self._keys = KeyActions(
+            self._handlers(),
+            lambda: context_of(session, self.pane, self.table.counts.shown, self.busy),
+            self.say,
+        )
 
     def compose(self) -> ComposeResult:
         yield TitleBar(id="title")
@@ -99,7 +113,7 @@ class MainScreen(Screen[None]):
             yield PartitionsPane(id=f"pane-{OFFLINE}")
             yield ReplicasPane(id=f"pane-{REPLICAS}")
             yield EligiblePane(id=f"pane-{ELIGIBLE}")
-            yield QuorumPane(id="pane-4")
+            yield QuorumPane(id=f"pane-{QUORUM}")
             yield LogDirsPane(id=f"pane-{DIRS}")
             yield PlanPane(id=f"pane-{PLAN}")
         with Vertical(id="foot"):
@@ -119,228 +133,170 @@ class MainScreen(Screen[None]):
 
     @property
     def pane(self) -> str:
-        return self.moves.here.pane
+        """The key of the open pane."""
+        return self.navigation.pane
 
-    def pane_of(self, pane: str) -> Pane:
-        return self.query_one(f"#pane-{pane}", Pane)
+    @property
+    def cursor(self) -> TopicPartition | None:
+        """The partition that the panes are about."""
+        return self.navigation.cursor
+
+    @property
+    def busy(self) -> str:
+        """What is under way, "" for nothing."""
+        return self.tasks.busy
 
     @property
     def table(self) -> RowTable[Any]:
         return self.pane_of(self.pane).table
 
-    def go(self, pane: str, key: TopicPartition | None = None, *, drill: bool = False) -> None:
-        """To another pane; ``drill``: Esc leads back to this one."""
-        if key is not None:
-            self.cursor = key
-        self.moves = self.moves.to(Place(pane, key, drill))
-        self._show_place()
-
-    def back(self) -> None:
-        self.moves = self.moves.back()
-        self._show_place()
+    def pane_of(self, pane: str) -> Pane:
+        return self.query_one(f"#pane-{pane}", Pane)
 
     def _show_place(self) -> None:
         self.query_one("#panes", ContentSwitcher).current = f"pane-{self.pane}"
-        self.tables.follow_filter()
+        self._tables.close_filter_bar()
         self.redraw()
         self.pane_of(self.pane).focus_first()
-        self.ask_what_is_shown()
-
-    def ask_what_is_shown(self) -> None:
-        """The logs of the partition under the cursor, all the way down where they are drawn."""
-        shown = frozenset() if self.cursor is None else frozenset({self.cursor})
-        deep = self.cursor if self.pane == REPLICAS else None
-        self.session.poller.want(Wanted(shown, deep, self.pane in (DIRS, ELIGIBLE)))
 
     def redraw(self) -> None:
-        """Everything that is seen now; widgets repaint what changed."""
-        if not is_ready(self) or self._session is None:
+        """The open pane and the bars; widgets repaint what changed. Other panes are drawn once they are opened."""
+        if not is_ready(self):
             return
-        pane_views.update(self)
-        self.draw_frame()
+        batches = self.planner.batches if self.busy else None
+        how = how_to_plan(self._keys.context())
+        sources = PaneSources(self.session, self.cursor, self.log_dir.shown, batches, how)
+        update_pane(self.pane_of(self.pane), sources)
+        self.draw_bars()
 
-    def draw_frame(self) -> None:
-        """What surrounds the pane_views."""
-        if is_ready(self):
-            bars.draw(self)
+    def draw_bars(self) -> None:
+        """What stands around the panes."""
+        if not is_ready(self):
+            return
+        session, pane = self.session, self.pane
+        guide = step(pane, session.view, session.draft, session.safety) if self._guide else None
+        trail = self.navigation.trail(short_name(session.target))
+        draw_bars(self, session, BarsView(pane, trail, self.command_line(), tuple(self.actions()), guide))
+        self.pane_of(pane).fade(session.poller.state.link is Link.LOST)
 
     def command_line(self) -> str:
-        session = self.session
+        """The command that shows what the open pane shows."""
         marked = [key for key in self.table.marks if isinstance(key, TopicPartition)]
         return command_line(
-            session.target,
+            self.session.target,
             self.pane,
             cursor=self.cursor,
             marked=sorted(marked),
-            rows=session.rows,
-            draft=session.draft,
+            rows=self.session.rows,
+            draft=self.session.draft,
         )
 
+    # What its parts call
+
     def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
-        """One line at the bottom."""
+        """One message at the bottom."""
         if is_ready(self):
             self.query_one(MessageBar).say(text, tone)
 
-    # What can be done
+    async def ask(self, dialog: Screen[T], /) -> T | None:
+        """Opens a dialog and returns its answer."""
+        answer: T | None = await self.app.push_screen_wait(dialog)
+        return answer
 
-    def standing(self) -> ActionContext:
-        session = self.session
-        capabilities = session.view.capabilities
-        return ActionContext(
-            self.pane,
-            session.safety,
-            session.poller.state.link,
-            session.view.cluster,
-            len(session.draft.partitions),
-            self.table.counts.shown,
-            self.busy,
-            capabilities.designated_elections if isinstance(capabilities, Capabilities) else capabilities,
-            isinstance(session.view.quorum, Quorum),
-        )
+    def _start_task(self, job: Any, name: str) -> Worker[None]:
+        return self.run_worker(job, name=name, exit_on_error=True)
+
+    def _copy(self, text: str) -> None:
+        self.app.copy_to_clipboard(text)
+
+    def _clear_marks(self) -> int:
+        """Takes the marks from every table; returns how many there were."""
+        tables = [self.pane_of(pane).table for pane in PANES]
+        marked = sum(len(table.marks) for table in tables)
+        for table in tables:
+            table.clear_marks()
+        return marked
+
+    def _on_other_cluster(self) -> None:
+        self.navigation.cursor = None
+        self._other_cluster = True
+
+    def _tick(self) -> None:
+        self.session.tick()
+        self.draw_bars()
+
+    # Actions
 
     def actions(self) -> Iterator[tuple[KeyAction, str]]:
         """Every action with why it does nothing now, "" where it works."""
-        standing = self.standing()
-        yield from ((as_it_stands(action, standing), why_not(action, standing)) for action in KEYS)
+        return self._keys.all()
 
     def act(self, name: str) -> None:
         """A key was pressed, or a command chosen."""
-        action = BY_NAME[name]
         if self.owner.is_leaving() or not is_ready(self):
             return
         self._other_cluster = False
-        self._quit_asked = self._quit_asked and name == "quit"
-        why = why_not(action, self.standing())
-        if why:
-            self.say(why, Tone.WARN)
-            return
-        self._handlers()[name]()
-        self.draw_frame()
+        self._quit.other_key(name)
+        self._keys.act(name)
+        self.draw_bars()
 
-    def _handlers(self) -> dict[str, Callable[[], None]]:
+    def _handlers(self) -> Handlers:
+        go = self.navigation.go
         return {
-            **self.tables.handlers(),
+            **self._tables.handlers(),
             **self.planner.handlers(),
-            **self.takeaway.handlers(),
-            **self.controllers.handlers(),
-            **{f"pane{pane}": lambda pane=pane: self.go(pane) for pane in PANES},  # type: ignore[misc]  # mypy and defaults of lambdas
+            **self._copies.handlers(),
+            **self._controllers.handlers(),
+            **{f"pane{pane}": partial(go, pane) for pane in PANES},
             "back": self._step_back,
-            "others": lambda: self.work("listing", self._others()),
-            "help": self._help,
-            "palette": self.app.action_command_palette,
+            "others": lambda: self.tasks.begin("listing", self._others()),
+            "help": self._open_help,
+            "palette": self._open_palette,
             "clusters": self.owner.pick,
-            "quit": self._quit,
-            "open": self._open,
-            "refresh": self._refresh,
+            "quit": self._quit.quit,
+            "open": self._open_row,
+            "refresh": self.session.poller.ask,
             "pause": self.session.poller.toggle_pause,
         }
 
-    def _step_back(self) -> None:
-        if self.tasks.stop():
-            return
-        if self.tables.clear_filter():
-            return
-        self.back()
+    def _open_help(self) -> None:
+        self.app.push_screen(HelpScreen(sections(self.actions())))
 
-    def _open(self) -> None:
+    def _open_palette(self) -> None:
+        self.app.action_command_palette()
+
+    def _open_row(self) -> None:
         self.table.action_activate()
+
+    def _step_back(self) -> None:
+        if not self.tasks.stop() and not self._tables.clear_filter():
+            self.navigation.back()
 
     async def _others(self) -> None:
         session = self.session
         await session.choose_by(session.choosing, others=not session.others)
         self.say("all partitions" if session.others else "only what is offline or under min ISR")
 
-    def _help(self) -> None:
-        self.app.push_screen(HelpScreen(sections(self.actions())))
-
-    def _quit(self) -> None:
-        draft = self.session.draft
-        unsaved = draft.plan is not None and draft.file is None and not draft.outcomes
-        if (unsaved or self.busy) and not self._quit_asked:
-            self._quit_asked = True
-            why = f"{self.busy} is under way" if self.busy else "the plan is not saved (w saves it)"
-            self.say(f"{why}; q once more leaves", Tone.WARN)
-            return
-        self.owner.leave()
-
-    def _refresh(self) -> None:
-        self.session.poller.ask()
-
-    def work(self, busy: str, job: Coroutine[Any, Any, None]) -> None:
-        """One piece of work at a time (:class:`console.app.main_screen.running_task.Work`)."""
-        self.tasks.begin(busy, job)
-
-    # What the session tells (console.app.session.session.Listener)
-
-    def view_changed(self) -> None:
-        self.redraw()
-        warnings, self.owner.warnings = self.owner.warnings, []
-        if warnings and is_ready(self):
-            self.say("; ".join(warnings), Tone.WARN)
-
-    def state_changed(self) -> None:
-        if not is_ready(self):
-            return
-        self.draw_frame()
-        state, lapsed = self.session.poller.state, self.session.safety.lapsed
-        if state.problem and state.problem != self._told:
-            self.say(state.problem, Tone.BAD)
-        elif lapsed and lapsed != self._told_lapse:
-            self.say(f"read-only again: {lapsed}. A arms it", Tone.WARN)
-        self._told, self._told_lapse = state.problem, lapsed
-
-    def cluster_changed(self, before: str) -> None:
-        if not is_ready(self):
-            return
-        for pane in PANES:
-            self.pane_of(pane).table.clear_marks()
-        self.cursor = None
-        self._other_cluster = True
-        self._told_lapse = self.session.safety.lapsed
-        now = self.session.view.cluster_id
-        self.say(f"another cluster answers: {now}, it was {before}; marks and plan are gone", Tone.BAD)
-
-    def reconnected(self, dropped: Draft) -> None:
-        if not is_ready(self):
-            return
-        marked = sum(len(self.pane_of(pane).table.marks) for pane in PANES)
-        for pane in PANES:
-            self.pane_of(pane).table.clear_marks()
-        self.redraw()
-        if marked or dropped.plan is not None:
-            kept = "" if dropped.file is None else f"; o loads it again from {dropped.file}"
-            self.say(f"the cluster was lost and is back: marks and plan are gone{kept}", Tone.WARN)
-
-    def failed(self, error: Exception) -> str:
-        told = self.owner.report(error)
-        self.say(told, Tone.BAD)
-        return told
-
-    def _tick(self) -> None:
-        self.session.tick()
-        self.draw_frame()
-
-    # What the widgets tell
+    # What the widgets post
 
     @on(RowTable.CursorMoved)
     @when_ready
-    def _moved(self, event: RowTable.CursorMoved) -> None:
-        if event.table is self.table and isinstance(event.key, TopicPartition) and event.key != self.cursor:
-            self.cursor = event.key
-            self.ask_what_is_shown()
-            self.draw_frame()
+    def _cursor_moved(self, event: RowTable.CursorMoved) -> None:
+        key = event.key if event.table is self.table else None
+        if isinstance(key, TopicPartition) and self.navigation.select(key):
+            self.draw_bars()
 
     @on(RowTable.Activated)
     @when_ready
     def _activated(self, event: RowTable.Activated) -> None:
         if self.pane in (OFFLINE, ELIGIBLE) and isinstance(event.key, TopicPartition):
-            self.go(REPLICAS, event.key, drill=True)
+            self.navigation.go(REPLICAS, event.key, drill=True)
         elif self.pane == REPLICAS and isinstance(event.key, int):
             self.say("c chooses a leader, and shows what each would lose", Tone.INFO)
 
     @on(RowTable.RowGone)
     @when_ready
-    def _gone(self, event: RowTable.RowGone) -> None:
+    def _row_gone(self, event: RowTable.RowGone) -> None:
         if event.table is self.table and not self._other_cluster:
             self.say(
                 f"{event.key} is no longer in this list; the cursor is on {event.now or 'nothing'}", Tone.WARN
@@ -354,13 +310,13 @@ class MainScreen(Screen[None]):
 
     @on(RowTable.MarksChanged)
     @when_ready
-    def _marks(self) -> None:
-        self.draw_frame()
+    def _marks_changed(self) -> None:
+        self.draw_bars()
 
     @on(PaneTabs.TabClicked)
     @when_ready
-    def _tab(self, event: PaneTabs.TabClicked) -> None:
-        self.go(event.key)
+    def _tab_clicked(self, event: PaneTabs.TabClicked) -> None:
+        self.navigation.go(event.key)
 
     @on(KeyFooter.KeyClicked)
     @when_ready
@@ -369,32 +325,21 @@ class MainScreen(Screen[None]):
 
     @on(PlanPane.EditWanted)
     @when_ready
-    def _edit(self, event: PlanPane.EditWanted) -> None:
+    def _edit_wanted(self, event: PlanPane.EditWanted) -> None:
         self.planner.edit(event.tp)
 
     @on(LogDirsPane.DetailRequested)
     @when_ready
-    def _dir(self, event: LogDirsPane.DetailRequested) -> None:
-        found = partial(self._detail, event.broker, event.path)
-        _worker: Worker[None] = self.run_worker(found, group="detail", exclusive=True)
-
-    async def _detail(self, broker: int, path: str) -> None:
-        session, view = self.session, self.session.view
-        try:
-            how = session.choosing.ranking
-            found = await session.run(lambda backend: dir_detail(backend, view, broker, path, how))
-        except BackendError as error:
-            self.say(str(error), Tone.BAD)
-            return
-        self.dir_shown = found
-        self.redraw()
+    def _detail_requested(self, event: LogDirsPane.DetailRequested) -> None:
+        load = partial(self.log_dir.load, event.broker, event.path)
+        _worker: Worker[None] = self.run_worker(load, group="detail", exclusive=True)
 
     @on(FilterBar.FilterChanged)
     @when_ready
-    def _filter(self, event: FilterBar.FilterChanged) -> None:
-        self.tables.filter_by(event.filter)
+    def _filter_changed(self, event: FilterBar.FilterChanged) -> None:
+        self._tables.filter_by(event.filter)
 
     @on(FilterBar.FilterBarClosed)
     @when_ready
-    def _filter_closed(self) -> None:
+    def _filter_bar_closed(self) -> None:
         self.pane_of(self.pane).focus_first()

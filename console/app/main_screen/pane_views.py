@@ -1,26 +1,25 @@
-"""From the session's view to what each pane shows. Only the open pane is drawn; the others when they are opened."""
+"""From the session's view to what each pane shows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from backends.base.answers import LogDir
 from console.app.main_screen.quorum_view import quorum_view
-from console.app.plan.view import how_to_plan, plan_view
+from console.app.plan.progress import Batches
+from console.app.plan.view import plan_view
+from console.app.session.session import Session
 from console.app.session.view import View
-from console.operations.keys import DIRS, ELIGIBLE, OFFLINE, PLAN, QUORUM, REPLICAS
 from recovery.controller.rules import ControllerRules, shipped
-from recovery.model import Lineage, ReplicaLog, Survey, Unknown, Why
+from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
+from widgets.base_pane import Pane
 from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView
-from widgets.log_dirs import LogDirRow, LogDirsPane, LogDirsView
+from widgets.log_dirs import LogDirDetail, LogDirRow, LogDirsPane, LogDirsView
 from widgets.partitions import PartitionsPane, PartitionsView
 from widgets.plan import PlanPane
-from widgets.quorum import QuorumPane
+from widgets.quorum import QuorumPane, QuorumPaneView
 from widgets.replicas import ReplicasPane, ReplicasView
-
-if TYPE_CHECKING:
-    from console.app.main_screen.main_screen import MainScreen
 
 LARGEST = 5
 _NONE = "no partition is offline or under min ISR"
@@ -29,49 +28,69 @@ _NOT_SEEN = "not known: nothing was seen of this cluster yet"
 _NOT_YET = Unknown(Why.NOT_ANSWERED, "not asked yet")
 
 
-def update(desk: MainScreen) -> None:
-    """Hands the open pane what it shows now."""
-    _DRAW[desk.pane](desk)
+class PaneSources(NamedTuple):
+    """What the panes are made from: the session, the partition under the cursor, the log dir that was asked for,
+    the progress of the task under way (None: there is none), and the keys that lead to a plan.
+    """
+
+    session: Session
+    cursor: TopicPartition | None
+    log_dir: LogDirDetail | None
+    batches: Batches | None
+    how_to_plan: str
 
 
-def _partitions(desk: MainScreen) -> None:
-    session = desk.session
-    title = "All partitions" if session.others else "Offline and under min ISR"
-    now = session.view.at if session.view.at is not None else session.clock()
-    pane = desk.query_one(PartitionsPane)
-    # An empty list must not read as good news while nobody could be asked.
-    known = session.view.partitions is not None
-    pane.table.empty = _NONE if known else _NOT_SEEN
-    first = session.view.first or 0.0
-    picked = session.draft.partitions
-    pane.update(PartitionsView(session.rows.partitions, now, title, picked, known=known, first=first))
+def update_pane(pane: Pane, sources: PaneSources) -> None:
+    """Hands a pane what it shows now."""
+    session, view = sources.session, sources.session.view
+    match pane:
+        case PartitionsPane():
+            # An empty list must not read as good news while nobody could be asked.
+            pane.table.empty = _NONE if view.partitions is not None else _NOT_SEEN
+            pane.update(_partitions(session))
+        case ReplicasPane():
+            pane.update(_replicas(session, sources.cursor))
+        case EligiblePane():
+            shown = _eligible(view)
+            pane.table.empty = _NOBODY if shown.known else _NOT_SEEN
+            pane.update(shown)
+        case QuorumPane():
+            pane.update(_quorum(view))
+        case LogDirsPane():
+            pane.update(_log_dirs(view, sources.log_dir))
+        case PlanPane():
+            pane.update(plan_view(session, sources.batches, sources.how_to_plan))
 
 
-def _replicas(desk: MainScreen) -> None:
-    view, pane = desk.session.view, desk.query_one(ReplicasPane)
-    if desk.cursor is None:
-        pane.update(None)
-        return
-    survey = view.surveys.get(desk.cursor)
-    if survey is None:
-        pane.update(_NOT_YET)
-        return
-    asked = view.surveyed.get(desk.cursor)
+def _partitions(session: Session) -> PartitionsView:
+    view = session.view
+    return PartitionsView(
+        session.rows.partitions,
+        view.at if view.at is not None else session.clock(),
+        "All partitions" if session.others else "Offline and under min ISR",
+        session.draft.partitions,
+        known=view.partitions is not None,
+        first=view.first or 0.0,
+    )
+
+
+def _replicas(session: Session, partition: TopicPartition | None) -> ReplicasView | Unknown | None:
+    view = session.view
+    survey = None if partition is None else view.surveys.get(partition)
+    if partition is None or survey is None:
+        return None if partition is None else _NOT_YET
+    asked = view.surveyed.get(partition)
     age = 0.0 if asked is None or view.at is None else max(0.0, view.at - asked)
-    brokers = view.brokers
     ages = {replica.broker: age for replica in survey.replicas}
-    pane.update(ReplicasView(survey, desk.session.choosing.ranking, brokers, view.calls, ages))
+    return ReplicasView(survey, session.choosing.ranking, view.brokers, view.calls, ages)
 
 
-def _eligible(desk: MainScreen) -> None:
-    view = desk.session.view
+def _eligible(view: View) -> EligibleView:
     rules = rules_of(view)
     surveys = sorted(view.surveys.values(), key=lambda s: (not s.state.offline, s.tp))
     known = view.partitions is not None and (bool(surveys) or not view.troubled)
-    pane = desk.query_one(EligiblePane)
-    pane.table.empty = _NOBODY if known else _NOT_SEEN
     rows = tuple(EligibleRow(survey, rules, _disks(survey, view)) for survey in surveys)
-    pane.update(EligibleView(rows, known))
+    return EligibleView(rows, known)
 
 
 def rules_of(view: View) -> ControllerRules:
@@ -103,25 +122,19 @@ def _disk(survey: Survey, broker: int, view: View) -> DiskWord:
     return DiskWord.NOT_KNOWN
 
 
-def _quorum(desk: MainScreen) -> None:
-    view, pane = desk.session.view, desk.query_one(QuorumPane)
+def _quorum(view: View) -> QuorumPaneView | Unknown | None:
     if view.quorum is None or isinstance(view.quorum, Unknown):
-        pane.update(view.quorum)
-        return
-    pane.update(quorum_view(view.quorum, view.brokers.keys()))
+        return view.quorum
+    return quorum_view(view.quorum, view.brokers.keys())
 
 
-def _dirs(desk: MainScreen) -> None:
-    view = desk.session.view
+def _log_dirs(view: View, detail: LogDirDetail | None) -> LogDirsView:
     found = view.log_dirs or {}
     rows = [_dir_row(one) for dirs in found.values() if not isinstance(dirs, Unknown) for one in dirs]
-    rows.sort(
-        key=lambda row: row.error is None
-    )  # among a thousand dirs the failed one must not be looked for
+    # Failed dirs first: nobody must search for one among a thousand.
+    rows.sort(key=lambda row: row.error is None)
     refused = {broker: dirs for broker, dirs in found.items() if isinstance(dirs, Unknown)}
-    desk.query_one(LogDirsPane).update(
-        LogDirsView(tuple(rows), refused, desk.dir_shown, view.log_dirs is not None)
-    )
+    return LogDirsView(tuple(rows), refused, detail, view.log_dirs is not None)
 
 
 def _dir_row(one: LogDir) -> LogDirRow:
@@ -138,18 +151,3 @@ def _dir_row(one: LogDir) -> LogDirRow:
         tuple((r.tp, r.size) for r in largest),
         len(one.replicas) - len(replicas),
     )
-
-
-def _plan(desk: MainScreen) -> None:
-    under_way = desk.planner.batches if desk.busy else None
-    desk.query_one(PlanPane).update(plan_view(desk.session, under_way, how_to_plan(desk.standing())))
-
-
-_DRAW: Mapping[str, Callable[[MainScreen], None]] = {
-    OFFLINE: _partitions,
-    REPLICAS: _replicas,
-    ELIGIBLE: _eligible,
-    QUORUM: _quorum,
-    DIRS: _dirs,
-    PLAN: _plan,
-}

@@ -3,36 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
+from console.app.main_screen.screen_calls import Handlers, Say
 from widgets.bars.filter_bar import FilterBar
 from widgets.table import RowFilter, RowTable
 from widgets.text import Tone
 
-if TYPE_CHECKING:
-    from console.app.main_screen.main_screen import MainScreen
-
-
 GROUPED_BY = ("topic", "broker")
 
 
-class TableActions:
-    """Acts on the table of the open pane. Each table keeps its own filter."""
+class OpenTable(NamedTuple):
+    """The table of the open pane, and the key of that pane."""
 
-    def __init__(self, desk: MainScreen) -> None:
-        self._desk = desk
+    pane: str
+    table: RowTable[Any]
+
+
+class TableActions:
+    """Acts on the table of the open pane. Each table keeps its own filter. ``filtered`` is called after each change
+    of a filter.
+    """
+
+    def __init__(
+        self,
+        current: Callable[[], OpenTable],
+        filter_bar: Callable[[], FilterBar],
+        say: Say,
+        filtered: Callable[[], None],
+    ) -> None:
+        self._current = current
+        self._filter_bar = filter_bar
+        self._say = say
+        self._filtered = filtered
         self._filters: dict[str, RowFilter | None] = {}
 
     @property
     def _table(self) -> RowTable[Any]:
-        return self._desk.table
+        return self._current().table
 
-    def handlers(self) -> dict[str, Callable[[], None]]:
+    def handlers(self) -> Handlers:
         return {
-            "filter": self._open_filter,
+            "filter": lambda: self._filter_bar().open(),
             "mark_all": self._mark_all,
-            "unmark": self._table.clear_marks,
-            "range": self._table.mark_range,
+            "unmark": self._unmark,
+            "range": self._mark_range,
             "sort": self._sort,
             "reverse": self._reverse,
             "group": self._group,
@@ -40,24 +55,22 @@ class TableActions:
 
     def filter_by(self, wanted: RowFilter | None) -> None:
         """The bar's filter, for the open pane's table."""
-        self._filters[self._desk.pane] = wanted
-        self._table.filter_by(wanted)
-        self._desk.draw_frame()
+        pane, table = self._current()
+        self._filters[pane] = wanted
+        table.filter_by(wanted)
+        self._filtered()
 
     def clear_filter(self) -> bool:
         """Takes the open pane's filter away; False where there is none."""
-        if self._filters.get(self._desk.pane) is None:
+        if self._filters.get(self._current().pane) is None:
             return False
         self.filter_by(None)
-        self.follow_filter()
+        self.close_filter_bar()
         return True
 
-    def follow_filter(self) -> None:
+    def close_filter_bar(self) -> None:
         """The bar belongs to the pane that is open."""
-        self._desk.query_one(FilterBar).close()
-
-    def _open_filter(self) -> None:
-        self._desk.query_one(FilterBar).open()
+        self._filter_bar().close()
 
     def _sort(self) -> None:
         """By the next column; after the last one, in the order in which the rows came."""
@@ -77,10 +90,10 @@ class TableActions:
         column, reverse = self._table.sort_state
         title = next((c.title for c in self._table.columns if c.id == column), None)
         if title is None:
-            self._desk.say("in the order they came in; s sorts by the first column", Tone.INFO)
+            self._say("in the order they came in; s sorts by the first column", Tone.INFO)
             return
         way = "from high to low" if reverse else "from low to high"
-        self._desk.say(f"sorted by {title}, {way}; s: the next column, S: the other way", Tone.INFO)
+        self._say(f"sorted by {title}, {way}; s: the next column, S: the other way", Tone.INFO)
 
     def _group(self) -> None:
         """By topic, by broker, not at all, and so on."""
@@ -90,8 +103,14 @@ class TableActions:
         now = ways[(ways.index(table.grouping) + 1) % len(ways)] if table.grouping in ways else None
         table.group_by(now)
         said = "not grouped any more" if now is None else f"grouped {known[now]}: left folds, right unfolds"
-        self._desk.say(f"{said}; t goes on to the next", Tone.INFO)
+        self._say(f"{said}; t goes on to the next", Tone.INFO)
+
+    def _unmark(self) -> None:
+        self._table.clear_marks()
+
+    def _mark_range(self) -> None:
+        self._table.mark_range()
 
     def _mark_all(self) -> None:
         self._table.mark_all_shown()
-        self._desk.say(f"{self._table.counts.marked:,} rows are marked; u takes the marks away", Tone.INFO)
+        self._say(f"{self._table.counts.marked:,} rows are marked; u takes the marks away", Tone.INFO)

@@ -42,7 +42,7 @@ class Applier:
         self._unrecorded: list[str] = []
 
     def handlers(self) -> dict[str, Callable[[], None]]:
-        return {"arm": self._arm, "apply": lambda: self._desk.work("applying the plan", self._apply())}
+        return {"arm": self._arm, "apply": lambda: self._desk.tasks.begin("applying the plan", self._apply())}
 
     def progress(self, what: str) -> Progress:
         """Progress from the backend's thread, drawn a few times a second at most."""

@@ -53,7 +53,7 @@ class Planner:
         return self._desk.session
 
     def handlers(self) -> dict[str, Callable[[], None]]:
-        work = self._desk.work
+        work = self._desk.tasks.begin
         return {
             "choose": lambda: work("choosing", self._choose(self._partitions())),
             "edit": lambda: self.edit(None),
@@ -167,7 +167,7 @@ class Planner:
         """Another leader for that row, or for the one under the cursor."""
         key = tp if tp is not None else self._desk.table.cursor_key
         if isinstance(key, TopicPartition):
-            self._desk.work("editing", self._edit(key))
+            self._desk.tasks.begin("editing", self._edit(key))
 
     async def _edit(self, tp: TopicPartition) -> None:
         session = self._session
@@ -218,7 +218,7 @@ class Planner:
             self._desk.tasks.plan_is(draft.loaded(await self._afresh(plan), None))
         else:
             self._desk.tasks.plan_is(draft.loaded(plan, path))
-        self._desk.go(PLAN)
+        self._desk.navigation.go(PLAN)
         await self._compare()
 
     async def _afresh(self, bare: BarePlan) -> Plan:

@@ -42,13 +42,15 @@ class Advancing(Protocol):
 
 
 class Listener(Protocol):
-    """Who draws. Every call comes in the screen's own thread."""
+    """Who draws. Every call comes in the screen's own thread. ``problem`` is why the cluster cannot be asked,
+    ``lapsed`` why arming ended; "" for neither.
+    """
 
     def view_changed(self) -> None: ...
 
-    def state_changed(self) -> None: ...
+    def state_changed(self, problem: str, lapsed: str) -> None: ...
 
-    def cluster_changed(self, before: str) -> None: ...
+    def cluster_changed(self, before: str, now: str, lapsed: str) -> None: ...
 
     def reconnected(self, dropped: Draft) -> None: ...
 
@@ -239,7 +241,7 @@ class Session:
             self.since += 1
             self.safety = self.safety.other_cluster()
             self.draft = Draft()
-            self._listener.cluster_changed(before)
+            self._listener.cluster_changed(before, view.cluster_id, self.safety.lapsed)
         self._cluster_id = view.cluster_id or self._cluster_id
         meant = self.rows.others == self.others and self.rows.choosing == self.choosing
         if not meant and (self._shaping is None or self._shaping.done()):
@@ -255,7 +257,7 @@ class Session:
             self.since += 1
             self.safety = self.safety.reconnected()
         dropped, self.draft = self.draft, Draft() if back else self.draft
-        self._listener.state_changed()
+        self._state_changed()
         if back:
             self._listener.reconnected(dropped)
 
@@ -275,6 +277,9 @@ class Session:
             if took > BEAT_SECONDS / 10:
                 await asyncio.sleep(min(took * 10, 60.0))
 
+    def _state_changed(self) -> None:
+        self._listener.state_changed(self.poller.state.problem, self.safety.lapsed)
+
     def touch(self) -> None:
         """A key or a click."""
         self._become(self.safety.touch(self.clock()))
@@ -287,7 +292,7 @@ class Session:
         lapsed = self.safety.armed and not safety.armed
         self.safety = safety
         if lapsed:
-            self._listener.state_changed()
+            self._state_changed()
 
     def plan_is(self, draft: Draft) -> None:
         """The plan being edited is another one."""

@@ -1,0 +1,80 @@
+"""From a key or a command of the palette to what it does, or to why it does nothing now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from backends.base.answers import Capabilities
+from console.app.main_screen.action_availability import ActionContext, as_it_stands, why_not
+from console.app.main_screen.screen_calls import Handlers, Say
+from console.app.session.draft import Draft
+from console.app.session.session import Session
+from console.operations.keys import BY_NAME, KEYS, KeyAction
+from recovery.membership.quorum import Quorum
+from widgets.text import Tone
+
+
+def context_of(session: Session, pane: str, rows: int, busy: str) -> ActionContext:
+    """What decides which actions work now; ``rows`` are shown in the open pane."""
+    view = session.view
+    elections = view.capabilities
+    return ActionContext(
+        pane,
+        session.safety,
+        session.poller.state.link,
+        view.cluster,
+        len(session.draft.partitions),
+        rows,
+        busy,
+        elections.designated_elections if isinstance(elections, Capabilities) else elections,
+        isinstance(view.quorum, Quorum),
+    )
+
+
+class KeyActions:
+    """``handlers`` has every action of the registry by its name; ``context`` is how things stand now."""
+
+    def __init__(self, handlers: Handlers, context: Callable[[], ActionContext], say: Say) -> None:
+        self._handlers = handlers
+        self.context = context
+        self._say = say
+
+    def all(self) -> Iterator[tuple[KeyAction, str]]:
+        """Every action with why it does nothing now, "" where it works."""
+        context = self.context()
+        yield from ((as_it_stands(action, context), why_not(action, context)) for action in KEYS)
+
+    def act(self, name: str) -> None:
+        """A key was pressed, or a command chosen."""
+        why = why_not(BY_NAME[name], self.context())
+        if why:
+            self._say(why, Tone.WARN)
+        else:
+            self._handlers[name]()
+
+
+class Quit:
+    """Leaves at once, or at the second key in a row where something would be lost. ``leave`` ends the console."""
+
+    def __init__(
+        self, draft: Callable[[], Draft], busy: Callable[[], str], say: Say, leave: Callable[[], None]
+    ):
+        self._draft = draft
+        self._busy = busy
+        self._say = say
+        self._leave = leave
+        self._asked = False
+
+    def other_key(self, name: str) -> None:
+        """Another key in between takes the first one back."""
+        self._asked = self._asked and name == "quit"
+
+    def quit(self) -> None:
+        draft, busy = self._draft(), self._busy()
+        unsaved = draft.plan is not None and draft.file is None and not draft.outcomes
+        if (unsaved or busy) and not self._asked:
+            self._asked = True
+            why = f"{busy} is under way" if busy else "the plan is not saved (w saves it)"
+            self._say(f"{why}; q once more leaves", Tone.WARN)
+            return
+        self._leave()

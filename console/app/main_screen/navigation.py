@@ -1,0 +1,58 @@
+"""Which pane is open, for which partition, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from console.app.session.moves import Moves, Place
+from console.app.session.view import Wanted
+from console.operations.keys import DIRS, ELIGIBLE, OFFLINE, REPLICAS
+from recovery.model import TopicPartition
+
+
+class Navigation:
+    """``cursor`` is the partition that the panes are about. ``want`` is called with what the open pane needs of the
+    cluster, ``moved`` when another pane is open.
+    """
+
+    def __init__(self, want: Callable[[Wanted], None], moved: Callable[[], None]) -> None:
+        self._want = want
+        self._moved = moved
+        self._moves = Moves(Place(OFFLINE, None))
+        self.cursor: TopicPartition | None = None
+
+    @property
+    def pane(self) -> str:
+        """The key of the open pane."""
+        return self._moves.here.pane
+
+    def trail(self, cluster: str) -> tuple[str, ...]:
+        """The breadcrumbs."""
+        return self._moves.trail(cluster)
+
+    def go(self, pane: str, key: TopicPartition | None = None, *, drill: bool = False) -> None:
+        """To another pane; ``drill``: Esc leads back to this one."""
+        if key is not None:
+            self.cursor = key
+        self._moves = self._moves.to(Place(pane, key, drill))
+        self._moved()
+        self.request_data()
+
+    def back(self) -> None:
+        self._moves = self._moves.back()
+        self._moved()
+        self.request_data()
+
+    def select(self, partition: TopicPartition) -> bool:
+        """The cursor is on that partition; False where it was already."""
+        if partition == self.cursor:
+            return False
+        self.cursor = partition
+        self.request_data()
+        return True
+
+    def request_data(self) -> None:
+        """The logs of the partition under the cursor, with their whole lineage where they are drawn."""
+        shown = frozenset() if self.cursor is None else frozenset({self.cursor})
+        deep = self.cursor if self.pane == REPLICAS else None
+        self._want(Wanted(shown, deep, self.pane in (DIRS, ELIGIBLE)))

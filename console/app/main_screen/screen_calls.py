@@ -1,0 +1,31 @@
+"""What the parts of the main screen are given to call, instead of the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+from textual.screen import Screen
+
+from widgets.text import Tone
+
+T = TypeVar("T")
+
+
+class Say(Protocol):
+    """Shows one message at the bottom."""
+
+    def __call__(self, text: str, tone: Tone = Tone.PLAIN) -> None: ...
+
+
+class Ask(Protocol):
+    """Opens a dialog and returns its answer, None where there is none. For a task only: it waits."""
+
+    async def __call__(self, dialog: Screen[T], /) -> T | None: ...
+
+
+Begin = Callable[[str, Coroutine[Any, Any, None]], None]
+"""Starts a task under a name ("comparing"), unless one is under way (:class:`RunningTask`)."""
+
+Handlers = dict[str, Callable[[], object]]
+"""What an action does, by the action's name in the registry."""

@@ -1,0 +1,76 @@
+"""What the session reports, as messages: the cluster is lost or back, is another one, or arming lapsed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from console.app.main_screen.screen_calls import Say
+from console.app.session.draft import Draft
+from widgets.text import Tone
+
+
+class SessionReports:
+    """The listener of a session (:class:`console.app.session.session.Listener`). ``shown`` tells whether it is
+    up. ``clear_marks`` takes the marks from every table and returns how many there were. ``warnings`` returns
+    what opening the cluster had to say, once. ``report`` writes a crash file and returns the line that names it.
+    """
+
+    def __init__(
+        self,
+        say: Say,
+        *,
+        shown: Callable[[], bool],
+        redraw: Callable[[], None],
+        draw_bars: Callable[[], None],
+        clear_marks: Callable[[], int],
+        other_cluster: Callable[[], None],
+        warnings: Callable[[], list[str]],
+        report: Callable[[Exception], str],
+    ) -> None:
+        self._say = say
+        self._shown = shown
+        self._redraw = redraw
+        self._draw_bars = draw_bars
+        self._clear_marks = clear_marks
+        self._other_cluster = other_cluster
+        self._warnings = warnings
+        self._report = report
+        self._problem = ""
+        self._lapsed = ""
+
+    def view_changed(self) -> None:
+        self._redraw()
+        if self._shown() and (warnings := self._warnings()):
+            self._say("; ".join(warnings), Tone.WARN)
+
+    def state_changed(self, problem: str, lapsed: str) -> None:
+        if not self._shown():
+            return
+        self._draw_bars()
+        if problem and problem != self._problem:
+            self._say(problem, Tone.BAD)
+        elif lapsed and lapsed != self._lapsed:
+            self._say(f"read-only again: {lapsed}. A arms it", Tone.WARN)
+        self._problem, self._lapsed = problem, lapsed
+
+    def cluster_changed(self, before: str, now: str, lapsed: str) -> None:
+        if not self._shown():
+            return
+        self._clear_marks()
+        self._other_cluster()
+        self._lapsed = lapsed
+        self._say(f"another cluster answers: {now}, it was {before}; marks and plan are gone", Tone.BAD)
+
+    def reconnected(self, dropped: Draft) -> None:
+        if not self._shown():
+            return
+        marked = self._clear_marks()
+        self._redraw()
+        if marked or dropped.plan is not None:
+            kept = "" if dropped.file is None else f"; o loads it again from {dropped.file}"
+            self._say(f"the cluster was lost and is back: marks and plan are gone{kept}", Tone.WARN)
+
+    def failed(self, error: Exception) -> str:
+        line = self._report(error)
+        self._say(line, Tone.BAD)
+        return line
