@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from benchmarks.soak import SoakOptions
-from tests.unit.membership.rehearsing import rehearsed
+from tests.unit.membership.random_replacement import rehearsed
 
 ROUNDS = 5_000
 

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 
 from benchmarks.soak import SoakOptions
-from tests.wire.many import incidents
+from tests.wire.incident_pool import incidents
 
 ROUNDS = 5_000
 AT_ONCE = 8

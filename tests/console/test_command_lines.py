@@ -15,7 +15,7 @@ from console.operations.keys import OFFLINE, PANES, REPLICAS
 from console.target import resolve
 from recovery.model import TopicPartition
 from recovery.strategy import Strategy
-from tests.unit.cli.invoking import invoke
+from tests.unit.cli.command_process import invoke
 
 SCENARIO = "last-replica-standing"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.unit.cli.invoking import command_line, environment
+from tests.unit.cli.command_process import command_line, environment
 
 LIMIT = 60.0
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.console.robot import records
 from tests.console.tmux import Terminal, is_running
-from tests.unit.cli.invoking import invoke
+from tests.unit.cli.command_process import invoke
 
 SIZES = [(80, 24), (200, 50)]
 

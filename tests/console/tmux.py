@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.unit.cli.invoking import command_line, environment
+from tests.unit.cli.command_process import command_line, environment
 
 PATIENCE = 45.0
 STATUS = "ended with status"

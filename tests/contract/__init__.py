@@ -1,10 +1,13 @@
-"""One suite for whatever implements ``backends.base.protocol.Backend``: a class of tests a state of a cluster.
+"""One test suite for every implementation of ``backends.base.protocol.Backend``; a class for each cluster state.
 
-A module that runs it derives from the classes and gives them a ``stage`` fixture (``tests.contract.stage``).
+A module that runs it derives from the classes and gives them a ``driver`` fixture, a ``ClusterDriver``.
 """
 
 import pytest
 
 pytest.register_assert_rewrite(
-    "tests.contract.healthy", "tests.contract.rights", "tests.contract.broken", "tests.contract.offline"
+    "tests.contract.healthy_cluster",
+    "tests.contract.missing_permissions",
+    "tests.contract.broken_brokers",
+    "tests.contract.offline_partitions",
 )

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
-from tests.live import stage
-from tests.live.commanding import Console
-from tests.unit.cli.invoking import command_line, environment
+from tests.live import incident_steps
+from tests.live.command_runner import CommandRunner
+from tests.unit.cli.command_process import command_line, environment
 
 CLUSTER = ClusterSpec(jvm=("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"))
 SMALL = ("released", "kill-elect", "kill-restore", "kill-changed", "kill-plan", "dead")
@@ -33,34 +33,36 @@ def disaster(cluster: KafkaCluster) -> KafkaCluster:
         cluster.client.create_topic(topic, [list(OWN)], {"min.insync.replicas": "2"})
     cluster.client.create_topic(MANY, [list(OWN)] * MANY_PARTITIONS, {"min.insync.replicas": "2"})
     for topic in SMALL:
-        stage.produce(cluster, topic, 1, "common")
-    stage.kill(cluster, 2)
-    stage.wait_all(cluster, SMALL, lambda state: 2 not in state.isr and state.leader != -1, "without 2")
+        incident_steps.produce(cluster, topic, 1, "common")
+    incident_steps.kill(cluster, 2)
+    incident_steps.wait_all(
+        cluster, SMALL, lambda state: 2 not in state.isr and state.leader != -1, "without 2"
+    )
     for topic in SMALL:
-        stage.produce(cluster, topic, 1, "kept")
-    stage.kill(cluster, 3)
-    stage.kill(cluster, 1)
-    stage.start(cluster, 2, 3)
-    stage.wait_all(cluster, (*SMALL, MANY), lambda state: state.leader == -1, "offline")
+        incident_steps.produce(cluster, topic, 1, "kept")
+    incident_steps.kill(cluster, 3)
+    incident_steps.kill(cluster, 1)
+    incident_steps.start(cluster, 2, 3)
+    incident_steps.wait_all(cluster, (*SMALL, MANY), lambda state: state.leader == -1, "offline")
     return cluster
 
 
 @pytest.fixture
-def console(disaster: KafkaCluster, tmp_path: Path) -> Iterator[Console]:
-    yield Console(tmp_path, disaster.bootstrap(), disaster.metadata.wait_caught_up)
+def console(disaster: KafkaCluster, tmp_path: Path) -> Iterator[CommandRunner]:
+    yield CommandRunner(tmp_path, disaster.bootstrap(), disaster.metadata.wait_caught_up)
 
 
-def plan(console: Console, topic: str) -> str:
+def plan(console: CommandRunner, topic: str) -> str:
     """Writes the plan of the topic and returns its file's name."""
     ended = console("plan", "--topic", topic, "--strategy", "aggressive", f"{topic}.json")
     assert ended.status == 0, ended
     return f"{topic}.json"
 
 
-def killed(console: Console, moment: str, *words: str) -> None:
+def killed(console: CommandRunner, moment: str, *words: str) -> None:
     """Runs ``ktriage WORDS…`` which dies right before it sends ``moment``."""
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.live.dying", moment, *words, *console.connection],
+        [sys.executable, "-m", "tests.live.killed_command", moment, *words, *console.connection],
         env=environment(console.home),
         cwd=console.home,
         capture_output=True,
@@ -80,7 +82,7 @@ def order(cluster: KafkaCluster, topic: str) -> tuple[int, ...]:
 
 
 def test_killed_before_the_election_the_next_run_says_so_and_resume_restores(
-    disaster: KafkaCluster, console: Console
+    disaster: KafkaCluster, console: CommandRunner
 ) -> None:
     file = plan(console, "kill-elect")
     killed(console, "elect", *apply_words(file))
@@ -102,13 +104,13 @@ def test_killed_before_the_election_the_next_run_says_so_and_resume_restores(
     assert order(disaster, "kill-elect") == OWN
 
 
-def plan_again(console: Console, topic: str) -> str:
+def plan_again(console: CommandRunner, topic: str) -> str:
     (console.home / f"{topic}.json").unlink()
     return plan(console, topic)
 
 
 def test_killed_before_the_order_is_restored_resume_restores_it(
-    disaster: KafkaCluster, console: Console
+    disaster: KafkaCluster, console: CommandRunner
 ) -> None:
     killed(console, "restore", *apply_words(plan(console, "kill-restore")))
     assert disaster.metadata.wait_caught_up().partition("kill-restore", 0).leader == 3
@@ -118,9 +120,11 @@ def test_killed_before_the_order_is_restored_resume_restores_it(
     assert order(disaster, "kill-restore") == OWN
 
 
-def test_what_somebody_else_has_changed_since_is_left_alone(disaster: KafkaCluster, console: Console) -> None:
+def test_what_somebody_else_has_changed_since_is_left_alone(
+    disaster: KafkaCluster, console: CommandRunner
+) -> None:
     killed(console, "elect", *apply_words(plan(console, "kill-changed")))
-    stage.assign(disaster, 2, "kill-changed", 0, [2, 3])
+    incident_steps.assign(disaster, 2, "kill-changed", 0, [2, 3])
     wait_until(lambda: order(disaster, "kill-changed") != WRITTEN, "the other assignment to be seen")
     before = order(disaster, "kill-changed")
     resumed = console("resume")
@@ -131,12 +135,12 @@ def test_what_somebody_else_has_changed_since_is_left_alone(disaster: KafkaClust
 
 
 def test_from_another_host_the_plan_tells_what_was_written(
-    disaster: KafkaCluster, console: Console, tmp_path_factory: pytest.TempPathFactory
+    disaster: KafkaCluster, console: CommandRunner, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     file = plan(console, "kill-plan")
     killed(console, "elect", *apply_words(file))
     assert order(disaster, "kill-plan") == WRITTEN
-    elsewhere = Console(
+    elsewhere = CommandRunner(
         tmp_path_factory.mktemp("elsewhere"), disaster.bootstrap(), disaster.metadata.wait_caught_up
     )
     resumed = elsewhere("resume", "--plan", str(console.home / file))
@@ -145,7 +149,7 @@ def test_from_another_host_the_plan_tells_what_was_written(
 
 
 def test_released_kafka_tools_ignore_the_designated_leader_and_the_plan_says_so(
-    disaster: KafkaCluster, console: Console
+    disaster: KafkaCluster, console: CommandRunner
 ) -> None:
     file = console.home / plan(console, "released")
     told = json.loads(file.read_text())
@@ -159,7 +163,7 @@ def test_released_kafka_tools_ignore_the_designated_leader_and_the_plan_says_so(
 
 
 def test_sigterm_half_way_through_three_thousand_finishes_the_batch_and_restores_every_order(
-    disaster: KafkaCluster, console: Console
+    disaster: KafkaCluster, console: CommandRunner
 ) -> None:
     rows = [{"topic": MANY, "partition": p, "designatedLeader": 3} for p in range(MANY_PARTITIONS)]
     (console.home / "many.json").write_text(json.dumps({"partitions": rows}))
@@ -187,16 +191,16 @@ def test_sigterm_half_way_through_three_thousand_finishes_the_batch_and_restores
     assert {state.leader for state in disaster.metadata.wait_caught_up().partitions(MANY).values()} == {3}
 
 
-def recorded(console: Console, action: str) -> bool:
+def recorded(console: CommandRunner, action: str) -> bool:
     """Whether a journal in this home has the action on disk."""
     lines = (line for path in console.home.glob("state/ktriage/*/*.jsonl") for line in path.open())
     return any(f'"{action}"' in line for line in lines)
 
 
 def test_with_every_replica_dead_nothing_is_elected_and_each_is_named(
-    disaster: KafkaCluster, console: Console
+    disaster: KafkaCluster, console: CommandRunner
 ) -> None:
-    stage.kill(disaster, 2)
+    incident_steps.kill(disaster, 2)
     disaster.node(3).kill()
     ended = console("recover", "--all-offline-partitions", "--automated-recovery")
     assert ended.status == 3, ended

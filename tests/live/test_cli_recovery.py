@@ -13,7 +13,7 @@ import pytest
 
 from testbed.kafka import ClusterSpec, KafkaCluster
 from testbed.kafka.incidents import isr_dead
-from tests.live.commanding import Console
+from tests.live.command_runner import CommandRunner
 
 CLUSTER = ClusterSpec()
 LOST, ALIVE = "lost", "alive"
@@ -31,12 +31,12 @@ def disaster(cluster: KafkaCluster) -> KafkaCluster:
 
 
 @pytest.fixture
-def console(disaster: KafkaCluster, tmp_path: Path) -> Console:
-    return Console(tmp_path, disaster.bootstrap(), disaster.metadata.wait_caught_up)
+def console(disaster: KafkaCluster, tmp_path: Path) -> CommandRunner:
+    return CommandRunner(tmp_path, disaster.bootstrap(), disaster.metadata.wait_caught_up)
 
 
 @pytest.fixture
-def untouched(disaster: KafkaCluster, console: Console) -> Iterator[None]:
+def untouched(disaster: KafkaCluster, console: CommandRunner) -> Iterator[None]:
     """The test sends nothing: no epoch has moved, and the journal knows of nothing."""
     before = disaster.metadata.wait_caught_up().partitions(LOST)
     yield
@@ -67,7 +67,7 @@ def designated(home: Path, *rows: tuple[int, int], name: str = "leaders.json") -
         ("not json", "line 1"),
     ],
 )
-def test_a_wrong_input_file_is_refused_in_one_line(console: Console, text: str, said: str) -> None:
+def test_a_wrong_input_file_is_refused_in_one_line(console: CommandRunner, text: str, said: str) -> None:
     (console.home / "wrong.json").write_text(text)
     ended = console("kafka-unclean-recovery", "--path-to-json-file", "wrong.json", "--automated-recovery")
     assert ended.status == 2
@@ -85,7 +85,7 @@ def test_a_wrong_input_file_is_refused_in_one_line(console: Console, text: str, 
     ],
 )
 def test_a_designated_leader_that_cannot_be_refuses_the_whole_file(
-    console: Console, rows: list[tuple[int, int]], said: str
+    console: CommandRunner, rows: list[tuple[int, int]], said: str
 ) -> None:
     path = designated(console.home, *rows)
     ended = console("kafka-elect-leaders", "--election-type", "designated", "--path-to-json-file", path)
@@ -96,7 +96,7 @@ def test_a_designated_leader_that_cannot_be_refuses_the_whole_file(
 
 
 @pytest.mark.usefixtures("untouched")
-def test_looking_changes_nothing_and_tells_who_did_not_answer(console: Console) -> None:
+def test_looking_changes_nothing_and_tells_who_did_not_answer(console: CommandRunner) -> None:
     path = wanted(console.home, 0, 1)
     ended = console("kafka-unclean-recovery", "--path-to-json-file", path, "--show-replica-info")
     assert ended.status == 0
@@ -114,7 +114,7 @@ def test_looking_changes_nothing_and_tells_who_did_not_answer(console: Console) 
 
 
 @pytest.mark.usefixtures("untouched")
-def test_every_replica_is_told_with_what_was_learnt_or_why_not(console: Console) -> None:
+def test_every_replica_is_told_with_what_was_learnt_or_why_not(console: CommandRunner) -> None:
     status, told = console.json("replicas", "--topic", LOST, "--partition", "0", "--depth", "full")
     assert status == 0
     (partition,) = told["partitions"]
@@ -131,7 +131,7 @@ def test_every_replica_is_told_with_what_was_learnt_or_why_not(console: Console)
 
 
 @pytest.mark.usefixtures("untouched")
-def test_a_dry_run_writes_the_file_and_the_summary_and_sends_nothing(console: Console) -> None:
+def test_a_dry_run_writes_the_file_and_the_summary_and_sends_nothing(console: CommandRunner) -> None:
     ended = console(
         "kafka-unclean-recovery",
         "--path-to-json-file",
@@ -147,7 +147,9 @@ def test_a_dry_run_writes_the_file_and_the_summary_and_sends_nothing(console: Co
 
 
 @pytest.mark.usefixtures("untouched")
-def test_under_balanced_nobody_is_elected_while_a_member_of_the_elr_may_return(console: Console) -> None:
+def test_under_balanced_nobody_is_elected_while_a_member_of_the_elr_may_return(
+    console: CommandRunner,
+) -> None:
     ended = console("plan", "--topic", LOST, "--partition", "0", "plan.json")
     assert ended.status == 1
     assert "nobody is chosen: lost-0: wait: the return of 1 or 2 (ISR or ELR)" in ended.err
@@ -155,7 +157,7 @@ def test_under_balanced_nobody_is_elected_while_a_member_of_the_elr_may_return(c
 
 
 @pytest.mark.usefixtures("untouched")
-def test_without_a_terminal_nothing_is_applied_without_a_reason(console: Console) -> None:
+def test_without_a_terminal_nothing_is_applied_without_a_reason(console: CommandRunner) -> None:
     console("plan", "--strategy", "aggressive", "--topic", LOST, "--partition", "0", "plan.json")
     ended = console("apply", "plan.json")
     assert ended.status == 2
@@ -163,7 +165,7 @@ def test_without_a_terminal_nothing_is_applied_without_a_reason(console: Console
 
 
 @pytest.mark.usefixtures("untouched")
-def test_a_wrong_number_typed_sends_nothing(console: Console) -> None:
+def test_a_wrong_number_typed_sends_nothing(console: CommandRunner) -> None:
     console("plan", "--strategy", "aggressive", "--topic", LOST, "--partition", "0", "plan.json")
     ended = console.typing("7", "apply", "plan.json")
     assert ended.status == 1
@@ -171,7 +173,7 @@ def test_a_wrong_number_typed_sends_nothing(console: Console) -> None:
 
 
 def test_automated_recovery_elects_a_replica_that_was_not_in_the_isr(
-    disaster: KafkaCluster, console: Console
+    disaster: KafkaCluster, console: CommandRunner
 ) -> None:
     """The specification's test plan."""
     path = wanted(console.home, 1, 2, 3)
@@ -186,7 +188,7 @@ def test_automated_recovery_elects_a_replica_that_was_not_in_the_isr(
     assert console.sent() != []
 
 
-def test_what_is_online_already_counts_as_recovered(disaster: KafkaCluster, console: Console) -> None:
+def test_what_is_online_already_counts_as_recovered(disaster: KafkaCluster, console: CommandRunner) -> None:
     wanted(console.home, 4)
     first = console("kafka-unclean-recovery", "--path-to-json-file", "wanted.json", "--automated-recovery")
     assert first.status == 0
@@ -199,7 +201,9 @@ def test_what_is_online_already_counts_as_recovered(disaster: KafkaCluster, cons
     assert disaster.metadata.wait_caught_up().partition(LOST, 4).leader_epoch == epoch
 
 
-def test_the_manual_file_is_elected_by_the_election_tool(disaster: KafkaCluster, console: Console) -> None:
+def test_the_manual_file_is_elected_by_the_election_tool(
+    disaster: KafkaCluster, console: CommandRunner
+) -> None:
     made = console(
         "kafka-unclean-recovery",
         "--path-to-json-file",
@@ -225,7 +229,7 @@ def test_the_manual_file_is_elected_by_the_election_tool(disaster: KafkaCluster,
 
 
 def test_the_specifications_bare_file_is_asked_afresh_and_elected(
-    disaster: KafkaCluster, console: Console
+    disaster: KafkaCluster, console: CommandRunner
 ) -> None:
     path = designated(console.home, (7, SURVIVOR), (8, SURVIVOR))
     ended = console("kafka-elect-leaders", "--election-type", "designated", "--path-to-json-file", path)
@@ -235,7 +239,7 @@ def test_the_specifications_bare_file_is_asked_afresh_and_elected(
 
 
 def test_the_longest_log_waits_under_balanced_and_is_elected_under_aggressive(
-    disaster: KafkaCluster, console: Console
+    disaster: KafkaCluster, console: CommandRunner
 ) -> None:
     one = ("--election-type", "longest-log", "--topic", LOST, "--partition", "9")
     assert console("kafka-elect-leaders", *one).status == 1
@@ -244,7 +248,7 @@ def test_the_longest_log_waits_under_balanced_and_is_elected_under_aggressive(
     assert disaster.metadata.wait_caught_up().partition(LOST, 9).leader == SURVIVOR
 
 
-def test_an_unclean_election_of_one_partition(disaster: KafkaCluster, console: Console) -> None:
+def test_an_unclean_election_of_one_partition(disaster: KafkaCluster, console: CommandRunner) -> None:
     one = ("--election-type", "unclean", "--topic", LOST, "--partition", "10")
     status, told = console.json("kafka-elect-leaders", *one)
     assert (status, told["counts"]) == (0, {"elected": 1})
@@ -253,7 +257,7 @@ def test_an_unclean_election_of_one_partition(disaster: KafkaCluster, console: C
 
 
 def test_plan_review_apply_and_verify_lead_from_one_to_the_next(
-    disaster: KafkaCluster, console: Console
+    disaster: KafkaCluster, console: CommandRunner
 ) -> None:
     made = console(
         "plan",
@@ -312,7 +316,9 @@ def test_plan_review_apply_and_verify_lead_from_one_to_the_next(
     assert "incident 4711" in journal.out
 
 
-def test_a_plan_is_stale_once_somebody_else_has_elected(disaster: KafkaCluster, console: Console) -> None:
+def test_a_plan_is_stale_once_somebody_else_has_elected(
+    disaster: KafkaCluster, console: CommandRunner
+) -> None:
     console("plan", "--strategy", "aggressive", "--topic", LOST, "--partition", "13", "p.json")
     plan = json.loads((console.home / "p.json").read_text())
     plan["partitions"][0]["leaderEpoch"] -= 1
@@ -325,7 +331,9 @@ def test_a_plan_is_stale_once_somebody_else_has_elected(disaster: KafkaCluster, 
     assert console.sent() == []
 
 
-def test_an_unclean_election_of_all_partitions_asks_first(disaster: KafkaCluster, console: Console) -> None:
+def test_an_unclean_election_of_all_partitions_asks_first(
+    disaster: KafkaCluster, console: CommandRunner
+) -> None:
     every = ("--election-type", "unclean", "--all-topic-partitions")
     left = sum(
         1 for state in disaster.metadata.wait_caught_up().partitions(LOST).values() if state.leader == -1
@@ -342,7 +350,9 @@ def test_an_unclean_election_of_all_partitions_asks_first(disaster: KafkaCluster
     )
 
 
-def test_preferred_leaders_come_back_when_their_brokers_do(disaster: KafkaCluster, console: Console) -> None:
+def test_preferred_leaders_come_back_when_their_brokers_do(
+    disaster: KafkaCluster, console: CommandRunner
+) -> None:
     disaster.bring_all_up()
     disaster.metadata.wait_isr(LOST, 0, [1, 2, 3])
     ended = console(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from testbed.kafka import ClusterSpec, KafkaCluster, Listener
-from tests.live import stage
-from tests.live.commanding import Console
+from tests.live import incident_steps
+from tests.live.command_runner import CommandRunner
 
 ALL_RIGHTS, NO_READ, NO_DESCRIBE, NO_ALTER, NO_CLUSTER, NOBODY = USERS = (
     "has-all",
@@ -39,7 +39,7 @@ def disaster(cluster: KafkaCluster) -> KafkaCluster:
     """Two offline partitions whose only ISR member, 2, is dead; 1 is alive and has the older log."""
     for topic in TOPICS:
         cluster.client.create_topic(topic, [[1, 2]])
-        stage.produce(cluster, topic, 10, "common")
+        incident_steps.produce(cluster, topic, 10, "common")
     for user in USERS[:-1]:
         for topic in TOPICS:
             cluster.access_control.allow(user, "DESCRIBE", "READ", "DESCRIBE_CONFIGS", topic=topic)
@@ -50,16 +50,16 @@ def disaster(cluster: KafkaCluster) -> KafkaCluster:
     cluster.access_control.deny(NO_CLUSTER, "DESCRIBE")
     cluster.node(1).pause()
     try:
-        stage.wait_all(cluster, TOPICS, lambda state: state.isr == (2,), "with 2 alone in the ISR")
+        incident_steps.wait_all(cluster, TOPICS, lambda state: state.isr == (2,), "with 2 alone in the ISR")
         cluster.node(2).kill()
     finally:
         cluster.node(1).resume()
     cluster.metadata.wait_live([1])
-    stage.wait_offline(cluster, TOPICS)
+    incident_steps.wait_offline(cluster, TOPICS)
     return cluster
 
 
-class As(Console):
+class As(CommandRunner):
     """The console of one user; the password is nowhere in what it says and in what it keeps."""
 
     def __init__(self, cluster: KafkaCluster, user: str, home: Path) -> None:

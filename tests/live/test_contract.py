@@ -5,30 +5,30 @@ from __future__ import annotations
 import pytest
 
 from testbed.kafka import KafkaCluster
-from tests.contract.broken import WithADeadBroker, WithBrokenParts
-from tests.contract.healthy import Healthy
-from tests.contract.offline import Offline
-from tests.contract.real import SPEC, RealStage
-from tests.contract.rights import Rights
+from tests.contract.broken_brokers import BrokenBrokerTests, DeadBrokerTests
+from tests.contract.healthy_cluster import HealthyClusterTests
+from tests.contract.missing_permissions import MissingPermissionTests
+from tests.contract.offline_partitions import OfflinePartitionTests
+from tests.contract.real_cluster_driver import SPEC, RealClusterDriver
 
 CLUSTER = SPEC
 
 
 @pytest.fixture(scope="module")
-def stage(cluster: KafkaCluster) -> RealStage:
-    return RealStage(cluster)
+def driver(cluster: KafkaCluster) -> RealClusterDriver:
+    return RealClusterDriver(cluster)
 
 
-class TestHealthy(Healthy): ...
+class TestHealthy(HealthyClusterTests): ...
 
 
-class TestRights(Rights): ...
+class TestRights(MissingPermissionTests): ...
 
 
-class TestWithADeadBroker(WithADeadBroker): ...
+class TestWithADeadBroker(DeadBrokerTests): ...
 
 
-class TestWithBrokenParts(WithBrokenParts): ...
+class TestWithBrokenParts(BrokenBrokerTests): ...
 
 
-class TestOffline(Offline): ...
+class TestOffline(OfflinePartitionTests): ...

@@ -15,10 +15,10 @@ from recovery.membership.quorum import Quorum
 from recovery.model import EpochSpan, Lineage, TopicPartition, Unknown
 from recovery.ranking import Ranking, rank
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
-from tests.live import stage
-from tests.live.adapter import Record, designation, live, survey
-from tests.live.designated import At, elect, log_of, shows, through_gates
-from tests.live.gate import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS, LIST_OFFSETS
+from tests.live import incident_steps
+from tests.live.designated_elections import ActionAt, elect, log_of, through_proxies, wait_leader_and_order
+from tests.live.live_backend import MemoryRecorder, designation, open_backend, survey
+from tests.live.request_proxy import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS, LIST_OFFSETS
 
 CLUSTER = ClusterSpec()
 MIN_ISR_2 = {"min.insync.replicas": "2"}
@@ -33,7 +33,9 @@ def promised(cluster: KafkaCluster) -> dict[str, tuple[str, ...]]:
     """Every partition has a stale long tail; by topic, the values that the cluster promised to keep."""
     cluster.client.create_topic(TAIL, [[1, 2, 3]] * 2, MIN_ISR_2)
     cluster.client.create_topic(ROWS, [list(order) for order in ORDERS] + [[1, 2, 3]] * 25, MIN_ISR_2)
-    return stage.stale_long_tails(cluster, {TAIL: stage.Counts(1000, 500, 300), ROWS: stage.Counts(10, 5, 3)})
+    return incident_steps.stale_long_tails(
+        cluster, {TAIL: incident_steps.Counts(1000, 500, 300), ROWS: incident_steps.Counts(10, 5, 3)}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,7 @@ def unused(promised: object) -> Iterator[TopicPartition]:
 
 @pytest.fixture
 async def backend(cluster: KafkaCluster) -> AsyncIterator[LiveBackend]:
-    async with live(cluster) as backend:
+    async with open_backend(cluster) as backend:
         yield backend
 
 
@@ -80,11 +82,11 @@ async def test_by_the_last_record_every_acknowledged_record_is_read_back(
     backend: LiveBackend, cluster: KafkaCluster, promised: dict[str, tuple[str, ...]]
 ) -> None:
     chosen = designation((await survey(backend, [TAIL]))[BY_LAST_RECORD], Ranking.LAST_RECORD)
-    recorder = Record()
+    recorder = MemoryRecorder()
     [election] = await elect(backend, recorder, chosen)
     assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True), election
     assert recorder.actions == ["reorder", "elect", "restore"]
-    shows(cluster, BY_LAST_RECORD, 2, (1, 2, 3))
+    wait_leader_and_order(cluster, BY_LAST_RECORD, 2, (1, 2, 3))
     cluster.metadata.wait_isr(TAIL, 0, (1, 2))
     values = [record.value for record in cluster.client.consume(*BY_LAST_RECORD)]
     assert values == list(promised[TAIL])
@@ -94,7 +96,7 @@ async def test_by_the_specification_the_300_acknowledged_records_are_gone(
     backend: LiveBackend, cluster: KafkaCluster, promised: dict[str, tuple[str, ...]]
 ) -> None:
     chosen = designation((await survey(backend, [TAIL]))[BY_SPECIFICATION], Ranking.SPECIFICATION)
-    recorder = Record()
+    recorder = MemoryRecorder()
     [election] = await elect(backend, recorder, chosen)
     assert (election.outcome, election.leader) == (Outcome.ELECTED, 1)
     assert recorder.actions == ["elect"], "1 stands first already: nothing to reorder"
@@ -109,12 +111,12 @@ async def test_the_chosen_leads_wherever_it_stood_and_every_order_is_restored(
 ) -> None:
     found = await survey(backend, [ROWS])
     rows = [designation(found[TopicPartition(ROWS, number)]) for number in range(len(ORDERS))]
-    elections = await elect(backend, Record(), *rows)
+    elections = await elect(backend, MemoryRecorder(), *rows)
     assert [e.tp for e in elections] == [row.tp for row in rows]
     assert {(e.outcome, e.leader, e.restored) for e in elections} == {(Outcome.ELECTED, 2, True)}
     for number, order in enumerate(ORDERS):
-        shows(cluster, TopicPartition(ROWS, number), 2, order)
-    again = Record()
+        wait_leader_and_order(cluster, TopicPartition(ROWS, number), 2, order)
+    again = MemoryRecorder()
     elections = await elect(backend, again, *rows)
     assert {(e.outcome, e.leader) for e in elections} == {(Outcome.ALREADY_ONLINE, 2)}
     assert again.actions == []
@@ -124,13 +126,13 @@ async def test_kafkas_own_elections_are_told_with_the_leader_that_came_of_them(
     backend: LiveBackend, cluster: KafkaCluster, row: Designation
 ) -> None:
     """Unclean: the first live replica, whatever its log holds. Then preferred, after another assignment."""
-    recorder = Record()
+    recorder = MemoryRecorder()
     [held] = await backend.elect(False, [row.tp], recorder)
     assert (held.outcome, held.leader) == (Outcome.ELECTED, 1) and held.leader_epoch > row.leader_epoch
     [again] = await backend.elect(False, [row.tp], recorder)
     assert (again.outcome, again.leader) == (Outcome.ALREADY_ONLINE, 1)
     cluster.metadata.wait_isr(*row.tp, (1, 2))
-    stage.assign(cluster, 1, *row.tp, (2, 1, 3))
+    incident_steps.assign(cluster, 1, *row.tp, (2, 1, 3))
     [preferred] = await backend.elect(True, [row.tp], recorder)
     assert (preferred.outcome, preferred.leader) == (Outcome.ELECTED, 2)
     assert recorder.actions == ["elect"] * 3
@@ -158,12 +160,12 @@ async def test_what_is_no_longer_as_it_was_planned_is_left_alone(
     why: str,
 ) -> None:
     tp = TopicPartition(ROWS, len(ORDERS) + 24)
-    recorder = Record()
+    recorder = MemoryRecorder()
     [election] = await elect(backend, recorder, change(designation((await survey(backend, [ROWS]))[tp])))
     assert election.outcome is Outcome.STALE
     assert why in election.detail
     assert recorder.actions == []
-    shows(cluster, tp, -1, (1, 2, 3))
+    wait_leader_and_order(cluster, tp, -1, (1, 2, 3))
 
 
 async def test_a_topic_made_again_under_the_plan_is_left_alone(
@@ -172,9 +174,9 @@ async def test_a_topic_made_again_under_the_plan_is_left_alone(
     cluster.client.create_topic("again", [[1, 2]])
     state = (await backend.partitions(["again"])).states[0]
     planned = Designation(state.tp, state.topic_id, state.leader_epoch, (1, 2), (2, 1), {})
-    cluster.admin.delete_topics(["again"])["again"].result(stage.ANSWER_SECONDS)
+    cluster.admin.delete_topics(["again"])["again"].result(incident_steps.ANSWER_SECONDS)
     wait_until(lambda: not cluster.metadata.partitions("again"), "the topic to be gone")
-    recorder = Record()
+    recorder = MemoryRecorder()
     [gone] = await elect(backend, recorder, planned)
     assert (gone.outcome, gone.detail) == (Outcome.STALE, "the partition does not exist any more")
     cluster.client.create_topic("again", [[1, 2]])
@@ -187,8 +189,8 @@ async def test_a_topic_made_again_under_the_plan_is_left_alone(
 async def test_a_reassignment_in_progress_is_left_alone(
     backend: LiveBackend, cluster: KafkaCluster, row: Designation
 ) -> None:
-    stage.assign(cluster, 1, *row.tp, (1, 2))
-    recorder = Record()
+    incident_steps.assign(cluster, 1, *row.tp, (1, 2))
+    recorder = MemoryRecorder()
     [election] = await elect(backend, recorder, row)
     assert (election.outcome, election.detail) == (Outcome.STALE, "a reassignment is in progress")
     assert recorder.actions == []
@@ -197,31 +199,31 @@ async def test_a_reassignment_in_progress_is_left_alone(
 async def test_a_reorder_whose_answer_is_lost_is_undone_and_then_tried_again(
     cluster: KafkaCluster, row: Designation
 ) -> None:
-    async with through_gates(cluster) as (backend, gates):
+    async with through_proxies(cluster) as (backend, gates):
         for gate in gates.values():
             gate.lose_answer(ALTER_PARTITION_REASSIGNMENTS)
-        recorder = Record()
+        recorder = MemoryRecorder()
         [election] = await elect(backend, recorder, row)
         assert (election.outcome, election.restored) == (Outcome.FAILED, True), election
         assert "closed by peer" in election.detail
         assert recorder.actions[:2] == ["reorder", "restore"]
-        shows(cluster, row.tp, -1, (1, 2, 3))
+        wait_leader_and_order(cluster, row.tp, -1, (1, 2, 3))
         for gate in gates.values():
             gate.lose_answer(ALTER_PARTITION_REASSIGNMENTS)
-        [election] = await elect(backend, Record(), row, attempts=1)
+        [election] = await elect(backend, MemoryRecorder(), row, attempts=1)
         assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True)
-        shows(cluster, row.tp, 2, (1, 2, 3))
+        wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
 
 
 async def test_an_election_whose_answer_is_lost_is_read_back(cluster: KafkaCluster, row: Designation) -> None:
-    async with through_gates(cluster) as (backend, gates):
+    async with through_proxies(cluster) as (backend, gates):
         for gate in gates.values():
             gate.lose_answer(ELECT_LEADERS)
-        recorder = Record()
+        recorder = MemoryRecorder()
         [election] = await elect(backend, recorder, row)
         assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True)
         assert "unknown" in recorder.ends["2"]
-        shows(cluster, row.tp, 2, (1, 2, 3))
+        wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
 
 
 def fail() -> None:
@@ -232,38 +234,38 @@ async def test_what_cannot_be_recorded_is_not_sent(
     backend: LiveBackend, cluster: KafkaCluster, row: Designation
 ) -> None:
     for action, sent in (("reorder", ["reorder"]), ("elect", ["reorder", "elect", "restore"])):
-        recorder = At(action, fail)
+        recorder = ActionAt(action, fail)
         [election] = await elect(backend, recorder, row, attempts=2)
         assert (election.outcome, election.restored) == (Outcome.FAILED, True)
         assert "no space left on device" in election.detail
         assert recorder.actions == sent
         assert "applied" not in recorder.ends.get(str(len(sent)), {}) or action == "elect"
-        shows(cluster, row.tp, -1, (1, 2, 3))
+        wait_leader_and_order(cluster, row.tp, -1, (1, 2, 3))
 
 
 async def test_an_order_that_an_interrupted_run_left_is_restored_and_no_other(
     backend: LiveBackend, cluster: KafkaCluster, row: Designation, unused: Iterator[TopicPartition]
 ) -> None:
-    [election] = await elect(backend, At("restore", fail), row)
+    [election] = await elect(backend, ActionAt("restore", fail), row)
     assert (election.outcome, election.restored) == (Outcome.ELECTED, False), election
-    shows(cluster, row.tp, 2, (2, 1, 3))
+    wait_leader_and_order(cluster, row.tp, 2, (2, 1, 3))
     other = designation((await survey(backend, [ROWS]))[next(unused)])
-    stage.assign(cluster, 1, *other.tp, (3, 2, 1))
-    shows(cluster, other.tp, -1, (3, 2, 1))
-    recorder = Record()
+    incident_steps.assign(cluster, 1, *other.tp, (3, 2, 1))
+    wait_leader_and_order(cluster, other.tp, -1, (3, 2, 1))
+    recorder = MemoryRecorder()
     ours, others = await backend.restore_orders([row, other], recorder)
     assert (ours.outcome, ours.leader, ours.restored) == (Outcome.ELECTED, 2, True)
     assert (others.restored, others.detail.split(",")[0]) == (False, "the assignment is now [3")
     assert [detail["rows"] for detail in recorder.details] == [[row]]
-    shows(cluster, row.tp, 2, (1, 2, 3))
-    shows(cluster, other.tp, -1, (3, 2, 1))
+    wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
+    wait_leader_and_order(cluster, other.tp, -1, (3, 2, 1))
 
 
 async def test_cancelled_between_reorder_and_election_the_order_is_restored(
     cluster: KafkaCluster, row: Designation
 ) -> None:
-    async with through_gates(cluster) as (backend, gates):
-        recorder = Record()
+    async with through_proxies(cluster) as (backend, gates):
+        recorder = MemoryRecorder()
         job = asyncio.create_task(elect(backend, recorder, row))
         loop = asyncio.get_running_loop()
         # Its log is asked for with all others before the reorder, and alone after it.
@@ -272,7 +274,7 @@ async def test_cancelled_between_reorder_and_election_the_order_is_restored(
             await job
     assert recorder.actions == ["reorder", "restore"]
     assert recorder.ends["2"] == {"applied": [row.tp], "refused": {}}
-    shows(cluster, row.tp, -1, (1, 2, 3))
+    wait_leader_and_order(cluster, row.tp, -1, (1, 2, 3))
 
 
 @pytest.mark.parametrize("moment", ["reorder", "elect", "restore"])
@@ -284,7 +286,7 @@ async def test_cancelled_while_a_request_is_on_its_way_the_order_is_restored(
     def cancel() -> None:
         job.cancel()
 
-    recorder = At(moment, cancel)
+    recorder = ActionAt(moment, cancel)
     job = asyncio.create_task(elect(backend, recorder, row))
     with pytest.raises(asyncio.CancelledError):
         await job
@@ -297,12 +299,12 @@ async def test_a_replica_set_that_somebody_else_changes_meanwhile_is_left_alone(
     backend: LiveBackend, cluster: KafkaCluster, row: Designation
 ) -> None:
     """Restoring [1, 2, 3] would bring replica 3 back, from nothing or from its old log."""
-    recorder = At("elect", lambda: stage.assign(cluster, 1, *row.tp, (2, 1)))
+    recorder = ActionAt("elect", lambda: incident_steps.assign(cluster, 1, *row.tp, (2, 1)))
     [election] = await elect(backend, recorder, row)
     assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, False)
     assert "left alone" in election.detail
     assert recorder.actions == ["reorder", "elect"]
-    shows(cluster, row.tp, 2, (2, 1))
+    wait_leader_and_order(cluster, row.tp, 2, (2, 1))
 
 
 async def test_the_active_controller_dies_before_the_election(
@@ -312,9 +314,9 @@ async def test_the_active_controller_dies_before_the_election(
     assert isinstance(quorum, Quorum)
     active = cluster.node(quorum.leader.id)
     try:
-        [election] = await elect(backend, At("elect", active.kill), row, attempts=3)
+        [election] = await elect(backend, ActionAt("elect", active.kill), row, attempts=3)
         assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True), election
-        shows(cluster, row.tp, 2, (1, 2, 3))
+        wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
     finally:
         active.start()
 
@@ -323,12 +325,12 @@ async def test_the_chosen_broker_dies_before_the_election_and_the_next_by_rank_l
     backend: LiveBackend, cluster: KafkaCluster, row: Designation
 ) -> None:
     try:
-        [election] = await elect(backend, At("elect", lambda: stage.kill(cluster, 2)), row)
+        [election] = await elect(backend, ActionAt("elect", lambda: incident_steps.kill(cluster, 2)), row)
         assert (election.outcome, election.leader) == (Outcome.OTHER_LEADER, 1), election
         assert (election.detail, election.restored) == ("1 leads instead of 2", True)
-        shows(cluster, row.tp, 1, (1, 2, 3))
+        wait_leader_and_order(cluster, row.tp, 1, (1, 2, 3))
     finally:
-        stage.start(cluster, 2)
+        incident_steps.start(cluster, 2)
 
 
 async def test_an_elr_member_that_comes_back_before_the_election_leads_and_that_is_a_success(
@@ -336,8 +338,8 @@ async def test_an_elr_member_that_comes_back_before_the_election_leads_and_that_
 ) -> None:
     """The last test here: with 3 every partition of this module is online again."""
     assert cluster.metadata.wait_caught_up().partition(*row.tp).elr == (3,)
-    [election] = await elect(backend, At("elect", lambda: stage.start(cluster, 3)), row)
+    [election] = await elect(backend, ActionAt("elect", lambda: incident_steps.start(cluster, 3)), row)
     assert (election.outcome, election.leader, election.restored) == (Outcome.ALREADY_ONLINE, 3, True)
-    shows(cluster, row.tp, 3, (1, 2, 3))
+    wait_leader_and_order(cluster, row.tp, 3, (1, 2, 3))
     values = [record.value for record in cluster.client.consume(*row.tp)]
     assert values == list(promised[ROWS])

@@ -10,8 +10,8 @@ from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from testbed.kafka.cluster_metadata import PartitionState
 from testbed.kafka.errors import TimedOut
 from testbed.kafka.incidents import failed_disk
-from tests.live.commanding import Console
-from tests.unit.cli.invoking import Ended
+from tests.live.command_runner import CommandRunner
+from tests.unit.cli.command_process import Ended
 
 CLUSTER = ClusterSpec(controllers=1, brokers=3, log_dirs=2)
 ALL, PAIR, SOLO, EDGE = "all", "pair", "solo", "edge"
@@ -33,16 +33,16 @@ def filled(cluster: KafkaCluster) -> KafkaCluster:
 
 
 @pytest.fixture(scope="module")
-def console(filled: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Console:
+def console(filled: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> CommandRunner:
     """One home for the whole module: what the healthy dirs held is kept there."""
-    return Console(tmp_path_factory.mktemp("home"), filled.bootstrap(), filled.metadata.wait_caught_up)
+    return CommandRunner(tmp_path_factory.mktemp("home"), filled.bootstrap(), filled.metadata.wait_caught_up)
 
 
 def disk(cluster: KafkaCluster) -> str:
     return str(cluster.node(BROKER).log_dirs[1])
 
 
-def on_disk(console: Console, path: str) -> set[tuple[str, int]]:
+def on_disk(console: CommandRunner, path: str) -> set[tuple[str, int]]:
     told = console.json("log-dirs")[1]
     (found,) = (d for d in told["dirs"] if d["broker"] == BROKER and d["path"] == path)
     return {(topic, partition) for topic, partition, *_ in found["replicas"]}
@@ -61,7 +61,7 @@ def states(cluster: KafkaCluster) -> dict[tuple[str, int], PartitionState]:
     }
 
 
-def test_every_dir_is_told_with_what_it_holds(filled: KafkaCluster, console: Console) -> None:
+def test_every_dir_is_told_with_what_it_holds(filled: KafkaCluster, console: CommandRunner) -> None:
     status, told = console.json("log-dirs")
     assert status == 0
     assert told["counts"] == {"brokers": 3, "dirs": 6, "failed": 0, "lastCopiesLost": 0}
@@ -73,7 +73,7 @@ def test_every_dir_is_told_with_what_it_holds(filled: KafkaCluster, console: Con
 
 
 def test_a_whole_broker_and_the_dir_of_its_metadata_are_predicted_to_stop_it(
-    filled: KafkaCluster, console: Console
+    filled: KafkaCluster, console: CommandRunner
 ) -> None:
     whole = console.json("log-dirs", "--if-fails", "1")[1]
     metadata = console.json("log-dirs", "--if-fails", f"1:{filled.node(BROKER).log_dirs[0]}")[1]
@@ -85,7 +85,7 @@ def test_a_whole_broker_and_the_dir_of_its_metadata_are_predicted_to_stop_it(
 
 
 def test_what_was_predicted_of_a_disk_is_what_happens_when_it_fails(
-    filled: KafkaCluster, console: Console
+    filled: KafkaCluster, console: CommandRunner
 ) -> None:
     path = disk(filled)
     held = on_disk(console, path)
@@ -111,7 +111,7 @@ def test_what_was_predicted_of_a_disk_is_what_happens_when_it_fails(
 
 
 def test_a_failed_dir_is_told_with_what_was_on_it_lost_last_copies_first(
-    filled: KafkaCluster, console: Console
+    filled: KafkaCluster, console: CommandRunner
 ) -> None:
     status, told = console.json("log-dirs")
     assert status == 1
@@ -130,7 +130,7 @@ def test_a_failed_dir_is_told_with_what_was_on_it_lost_last_copies_first(
 
 
 def test_before_the_disk_is_replaced_it_says_what_would_be_led_from_an_empty_one(
-    filled: KafkaCluster, console: Console
+    filled: KafkaCluster, console: CommandRunner
 ) -> None:
     told = console.json("log-dirs", "--swap", f"{BROKER}:{disk(filled)}")[1]
     solo = {(p["topic"], p["partition"]) for p in told["noOtherCopy"]}
@@ -140,7 +140,7 @@ def test_before_the_disk_is_replaced_it_says_what_would_be_led_from_an_empty_one
 
 
 def test_the_replicas_are_waited_for_until_every_one_is_in_sync_again(
-    filled: KafkaCluster, console: Console
+    filled: KafkaCluster, console: CommandRunner
 ) -> None:
     ended: list[Ended] = []
     words = ("log-dirs", "--swap", f"{BROKER}:{disk(filled)}", "--wait")
@@ -167,7 +167,7 @@ def test_the_replicas_are_waited_for_until_every_one_is_in_sync_again(
 
 
 def test_the_last_copy_is_gone_the_partition_is_back_and_empty(
-    filled: KafkaCluster, console: Console
+    filled: KafkaCluster, console: CommandRunner
 ) -> None:
     assert LOST
     if out_of_sync(filled):
@@ -181,7 +181,7 @@ def test_the_last_copy_is_gone_the_partition_is_back_and_empty(
 
 
 def test_an_empty_disk_that_could_be_elected_is_told_beforehand_and_is_elected_if_nobody_listens(
-    filled: KafkaCluster, console: Console
+    filled: KafkaCluster, console: CommandRunner
 ) -> None:
     filled.client.create_topic(EDGE, [[1, 2]] * 6, {"min.insync.replicas": "2"})
     filled.client.produce_each(EDGE, list(range(6)), 10)

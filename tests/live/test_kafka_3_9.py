@@ -13,9 +13,9 @@ from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
 from testbed.kafka import ClusterSpec, KafkaCluster
 from testbed.kafka.log_files import read_log
-from tests.live import stage
-from tests.live.adapter import Record, designation, live, survey
-from tests.live.designated import elect, shows
+from tests.live import incident_steps
+from tests.live.designated_elections import elect, wait_leader_and_order
+from tests.live.live_backend import MemoryRecorder, designation, open_backend, survey
 
 CLUSTER = ClusterSpec(version="3.9.1", controllers=1)
 TP = TopicPartition("orders", 0)
@@ -25,27 +25,31 @@ TP = TopicPartition("orders", 0)
 def incident(cluster: KafkaCluster) -> tuple[str, ...]:
     """2, the last ISR member, is dead; 1 and 3 are alive, 3 with more of the log. Returns the records of 3."""
     cluster.client.create_topic(TP.topic, [[1, 2, 3]])
-    kept = stage.produce(cluster, TP.topic, 10, "common")
+    kept = incident_steps.produce(cluster, TP.topic, 10, "common")
     paused = [cluster.node(broker) for broker in (1, 3)]
     try:
         paused[0].pause()
-        stage.wait_all(cluster, [TP.topic], lambda state: set(state.isr) == {2, 3}, "in sync on 2 and 3")
-        kept += stage.produce(cluster, TP.topic, 5, "kept")
+        incident_steps.wait_all(
+            cluster, [TP.topic], lambda state: set(state.isr) == {2, 3}, "in sync on 2 and 3"
+        )
+        kept += incident_steps.produce(cluster, TP.topic, 5, "kept")
         paused[1].pause()
-        stage.wait_all(cluster, [TP.topic], lambda state: state.isr == (2,), "with 2 alone in the ISR")
-        stage.produce(cluster, TP.topic, 5, "only-on-2", acks="1")
+        incident_steps.wait_all(
+            cluster, [TP.topic], lambda state: state.isr == (2,), "with 2 alone in the ISR"
+        )
+        incident_steps.produce(cluster, TP.topic, 5, "only-on-2", acks="1")
         cluster.node(2).kill()
     finally:
         for node in paused:
             node.resume()
     cluster.metadata.wait_live([1, 3])
-    stage.wait_offline(cluster, [TP.topic])
+    incident_steps.wait_offline(cluster, [TP.topic])
     return kept
 
 
 @pytest.fixture
 async def backend(cluster: KafkaCluster, incident: object) -> AsyncIterator[LiveBackend]:
-    async with live(cluster) as backend:
+    async with open_backend(cluster) as backend:
         yield backend
 
 
@@ -71,11 +75,11 @@ async def test_the_chosen_leads_and_the_order_is_restored(
 ) -> None:
     row = designation((await survey(backend, [TP.topic]))[TP])
     assert row.order == (3, 1, 2)
-    recorder = Record()
+    recorder = MemoryRecorder()
     [election] = await elect(backend, recorder, row)
     assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 3, True), election
     assert recorder.actions == ["reorder", "elect", "restore"]
-    shows(cluster, TP, 3, (1, 2, 3))
+    wait_leader_and_order(cluster, TP, 3, (1, 2, 3))
     cluster.metadata.wait_isr(*TP, (1, 3))
     assert [record.value for record in cluster.client.consume(*TP)] == list(incident)
     [again] = await elect(backend, recorder, row)

@@ -17,9 +17,9 @@ from recovery.plan.make import make_plan
 from recovery.plan.values import Plan, PlanRow
 from recovery.strategy import decide
 from testbed.kafka import ClusterSpec, KafkaCluster
-from tests.live.commanding import Console
-from tests.live.stage import Counts, stale_long_tails
-from tests.unit.cli.invoking import Ended, command_line, environment, invoke
+from tests.live.command_runner import CommandRunner
+from tests.live.incident_steps import Counts, stale_long_tails
+from tests.unit.cli.command_process import Ended, command_line, environment, invoke
 
 CLUSTER = ClusterSpec()
 TOPICS = {"payments": Counts(40, 30, 20), "audit": Counts(10, 5, 5)}
@@ -59,7 +59,7 @@ def _plain(row: PlanRow) -> PlanRow:
 def test_a_snapshot_of_a_broken_cluster_becomes_a_plan_that_recovers_it(
     cluster: KafkaCluster, broken: dict[str, tuple[str, ...]], tmp_path: Path
 ) -> None:
-    console = Console(tmp_path, cluster.bootstrap(), cluster.metadata.wait_caught_up)
+    console = CommandRunner(tmp_path, cluster.bootstrap(), cluster.metadata.wait_caught_up)
     taken = console("snapshot", "--out", "lake")
     assert taken.status == 0, taken
     assert "did not answer: broker 3" in taken.err
@@ -120,7 +120,7 @@ def _as_the_rules_have_it(home: Path, plan: Plan) -> None:
     assert {row.tp: row._replace(marks=()) for row in plan.rows} == wanted
 
 
-def _as_asked_afresh(console: Console, home: Path, plan: Plan) -> None:
+def _as_asked_afresh(console: CommandRunner, home: Path, plan: Plan) -> None:
     """And the one that asking the cluster makes."""
     ended = console("plan", "--strategy", "aggressive", "fresh.json")
     assert ended.status == 0, ended

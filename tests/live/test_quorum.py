@@ -11,44 +11,44 @@ from typing import Any
 import pytest
 
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
-from tests.live.commanding import Console
-from tests.live.gate import Gate
-from tests.live.quorum_stage import Hosts, Replacing, Watched, wait_listening
-from tests.unit.cli.invoking import command_line, environment
+from tests.live.command_runner import CommandRunner
+from tests.live.quorum_replacement import HostOperator, QuorumWatcher, ReplaceCommand, wait_listening
+from tests.live.request_proxy import RequestProxy
+from tests.unit.cli.command_process import command_line, environment
 
 CLUSTER = ClusterSpec(controllers=3, brokers=1, spare_controllers=2)
 YES = ("--yes", "--reason", "a test")
 
 
 @pytest.fixture
-def console(cluster: KafkaCluster, tmp_path: Path) -> Iterator[Console]:
-    yield Console(tmp_path, cluster.bootstrap())
+def console(cluster: KafkaCluster, tmp_path: Path) -> Iterator[CommandRunner]:
+    yield CommandRunner(tmp_path, cluster.bootstrap())
 
 
 @pytest.fixture
-def watched(cluster: KafkaCluster) -> Watched:
-    return Watched(cluster)
+def watched(cluster: KafkaCluster) -> QuorumWatcher:
+    return QuorumWatcher(cluster)
 
 
 @pytest.fixture
-def through(cluster: KafkaCluster, tmp_path: Path) -> Iterator[Console]:
+def through(cluster: KafkaCluster, tmp_path: Path) -> Iterator[CommandRunner]:
     """The same through the controllers: no broker is asked."""
-    found = Console(tmp_path, "")
+    found = CommandRunner(tmp_path, "")
     found.connection = ("--bootstrap-controller", cluster.bootstrap_controllers)
     yield found
 
 
-def told(console: Console) -> dict[str, Any]:
+def told(console: CommandRunner) -> dict[str, Any]:
     return console.json("quorum", "status")[1]
 
 
-def replaced(home: Path, console: Console, hosts: Hosts, *words: str, die: str = "") -> Any:
+def replaced(home: Path, console: CommandRunner, hosts: HostOperator, *words: str, die: str = "") -> Any:
     arguments = ("quorum", "replace", *words, *YES, *console.connection)
-    return Replacing(home, arguments, hosts, die).ended()
+    return ReplaceCommand(home, arguments, hosts, die).ended()
 
 
 def test_both_routes_tell_the_same_voters_and_what_they_stand(
-    console: Console, through: Console, watched: Watched
+    console: CommandRunner, through: CommandRunner, watched: QuorumWatcher
 ) -> None:
     watched.all_up()
     one, other = told(console), told(through)
@@ -56,7 +56,7 @@ def test_both_routes_tell_the_same_voters_and_what_they_stand(
     assert one["strength"]["voters"] == other["strength"]["voters"]
     assert one["wedged"] is None
     assert {m["role"] for m in one["members"]} == {"leader", "voter", "broker"}
-    only_a_follower = Console(through.home, "")
+    only_a_follower = CommandRunner(through.home, "")
     port = {c["id"]: c["port"] for c in other["controllers"]}[
         next(n for n in (100, 101) if n != one["leader"])
     ]
@@ -65,7 +65,7 @@ def test_both_routes_tell_the_same_voters_and_what_they_stand(
 
 
 def test_a_newcomer_that_is_not_there_or_not_reached_or_not_itself_is_not_added(
-    cluster: KafkaCluster, console: Console, watched: Watched
+    cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:
     before = watched.voters()
     ended = console("quorum", "add", "103", *YES)
@@ -74,7 +74,7 @@ def test_a_newcomer_that_is_not_there_or_not_reached_or_not_itself_is_not_added(
     cluster.format_again(103)
     cluster.node(103).start()
     directory = watched.joined(103)
-    with Gate(cluster.node(103).port) as gate:
+    with RequestProxy(cluster.node(103).port) as gate:
         gate.shut()
         cut = f"CONTROLLER://{gate.address}"
         ended = console("quorum", "add", "103", "--endpoint", cut, *YES)
@@ -94,7 +94,7 @@ def test_a_newcomer_that_is_not_there_or_not_reached_or_not_itself_is_not_added(
 
 
 def test_a_newcomer_that_stops_catching_up_is_told_from_the_other_causes(
-    cluster: KafkaCluster, console: Console, watched: Watched
+    cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:
     watched.joined(103)
     cluster.node(103).pause()
@@ -108,7 +108,7 @@ def test_a_newcomer_that_stops_catching_up_is_told_from_the_other_causes(
     assert console.sent() == []
 
 
-def carried_out(console: Console, verb: str, node: int) -> bool:
+def carried_out(console: CommandRunner, verb: str, node: int) -> bool:
     """Sent again where the tool says so, as an operator does."""
     for _ in range(5):
         ended = console("quorum", verb, str(node), *YES)
@@ -118,7 +118,7 @@ def carried_out(console: Console, verb: str, node: int) -> bool:
 
 
 def test_two_operators_at_once_do_no_harm(
-    cluster: KafkaCluster, console: Console, watched: Watched, tmp_path: Path
+    cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher, tmp_path: Path
 ) -> None:
     cluster.format_again(104)
     cluster.node(104).start()
@@ -148,12 +148,12 @@ def test_two_operators_at_once_do_no_harm(
 
 
 def test_a_follower_gets_a_new_disk_though_the_tool_is_killed_between_remove_and_add(
-    cluster: KafkaCluster, console: Console, watched: Watched
+    cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:
     before = watched.voters()
     follower = next(node for node in sorted(before) if node != watched.leader())
     cluster.node(follower).kill()
-    hosts = Hosts(cluster)
+    hosts = HostOperator(cluster)
     ended = replaced(console.home, console, hosts, str(follower), "--why", "disk", die="add-voter")
     assert ended.status == -signal.SIGKILL, ended
     assert follower not in watched.voters()
@@ -168,9 +168,11 @@ def test_a_follower_gets_a_new_disk_though_the_tool_is_killed_between_remove_and
     assert "nothing is unfinished" in console("resume").out
 
 
-def test_the_leader_gets_a_new_disk(cluster: KafkaCluster, through: Console, watched: Watched) -> None:
+def test_the_leader_gets_a_new_disk(
+    cluster: KafkaCluster, through: CommandRunner, watched: QuorumWatcher
+) -> None:
     before, first = watched.voters(), watched.leader()
-    ended = replaced(through.home, through, Hosts(cluster), str(first), "--why", "disk")
+    ended = replaced(through.home, through, HostOperator(cluster), str(first), "--why", "disk")
     assert ended.status == 0, ended
     after = watched.voters()
     assert set(after) == set(before)
@@ -179,17 +181,17 @@ def test_the_leader_gets_a_new_disk(cluster: KafkaCluster, through: Console, wat
 
 
 def test_a_lost_host_is_replaced_and_every_node_knows_the_new_one(
-    cluster: KafkaCluster, console: Console, watched: Watched
+    cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:
     gone = next(node for node in sorted(watched.voters()) if node != watched.leader())
     cluster.node(gone).kill()
     kept = [node for node in (100, 101, 102) if node != gone]
-    hosts = Hosts(cluster, (*kept, 103))
+    hosts = HostOperator(cluster, (*kept, 103))
     words = (str(gone), "--why", "host", "--with", "103")
     ended = replaced(console.home, console, hosts, *words, die="remove-voter")
     assert ended.status == -signal.SIGKILL, ended
     assert set(watched.voters()) == {100, 101, 102, 103}
-    ended = Replacing(console.home, ("resume", *YES, *console.connection), hosts).ended()
+    ended = ReplaceCommand(console.home, ("resume", *YES, *console.connection), hosts).ended()
     assert ended.status == 0, ended
     assert set(watched.voters()) == {*kept, 103}
     assert any(title.startswith("change controller.quorum") for title in hosts.did)
@@ -197,7 +199,7 @@ def test_a_lost_host_is_replaced_and_every_node_knows_the_new_one(
 
 
 def test_a_majority_lost_is_told_plainly_and_nothing_is_sent(
-    cluster: KafkaCluster, console: Console, through: Console, watched: Watched
+    cluster: KafkaCluster, console: CommandRunner, through: CommandRunner, watched: QuorumWatcher
 ) -> None:
     found = watched.voters()
     assert told(console)["leader"] >= 0

@@ -18,7 +18,7 @@ from backends.simulator.scenario.files import BUILT_IN, parse
 from recovery.membership.quorum import Quorum
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from testbed.kafka import ClusterSpec, KafkaCluster
-from tests.live.adapter import Record, live
+from tests.live.live_backend import MemoryRecorder, open_backend
 from tests.side_by_side.quorum import lasting
 
 CLUSTER = ClusterSpec(controllers=3, brokers=1, spare_controllers=1)
@@ -135,7 +135,7 @@ async def add(side: Side, node: int) -> ChangeAnswer:
     membership = side.membership
     return await lasting(
         membership,
-        lambda: membership.add_voter(voter, Record()),
+        lambda: membership.add_voter(voter, MemoryRecorder()),
         lambda quorum: held in quorum.voters.keys,
     )
 
@@ -145,7 +145,7 @@ async def remove(side: Side, node: int) -> ChangeAnswer:
     membership = side.membership
     return await lasting(
         membership,
-        lambda: membership.remove_voter(held, Record()),
+        lambda: membership.remove_voter(held, MemoryRecorder()),
         lambda quorum: held not in quorum.voters.keys,
     )
 
@@ -154,7 +154,7 @@ async def remove_stranger(side: Side, node: int) -> ChangeAnswer:
     stranger = replace_id(await key(side, node, voter=True))
     membership = side.membership
     return await lasting(
-        membership, lambda: membership.remove_voter(stranger, Record()), lambda _quorum: False
+        membership, lambda: membership.remove_voter(stranger, MemoryRecorder()), lambda _quorum: False
     )
 
 
@@ -230,7 +230,7 @@ async def sides(cluster: KafkaCluster) -> AsyncIterator[tuple[Real, Simulated]]:
     scenario = replace(parse(text, "both", "both.yaml"), faults=())
     simulated = SimulatorBackend(scenario, 1)
     await simulated.open()
-    async with live(cluster) as real:
+    async with open_backend(cluster) as real:
         await real.membership.open()
         yield Real(cluster, real.membership), Simulated(simulated)
     await simulated.close()

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from testbed.kafka import ClusterSpec, KafkaCluster
-from tests.live.commanding import Console
-from tests.live.quorum_stage import Hosts, Replacing, Watched, wait_listening
-from tests.unit.cli.invoking import Ended
+from tests.live.command_runner import CommandRunner
+from tests.live.quorum_replacement import HostOperator, QuorumWatcher, ReplaceCommand, wait_listening
+from tests.unit.cli.command_process import Ended
 
 CLUSTER = ClusterSpec(controllers=1, brokers=0, spare_controllers=4)
 YES = ("--yes", "--reason", "a test")
@@ -19,52 +19,52 @@ AUTO_JOIN = {"controller.quorum.auto.join.enable": "true"}
 
 
 @pytest.fixture
-def console(cluster: KafkaCluster, tmp_path: Path) -> Iterator[Console]:
+def console(cluster: KafkaCluster, tmp_path: Path) -> Iterator[CommandRunner]:
     """Through the controllers: there is no broker."""
     wait_listening(cluster, 100)
-    found = Console(tmp_path, "")
+    found = CommandRunner(tmp_path, "")
     everyone = ",".join(f"127.0.0.1:{node.port}" for node in cluster.controllers.values())
     found.connection = ("--bootstrap-controller", everyone)
     yield found
 
 
 @pytest.fixture
-def watched(cluster: KafkaCluster) -> Watched:
-    return Watched(cluster)
+def watched(cluster: KafkaCluster) -> QuorumWatcher:
+    return QuorumWatcher(cluster)
 
 
 def killed_and_gone_on(
-    cluster: KafkaCluster, console: Console, words: tuple[str, ...], die: str, servers: str
+    cluster: KafkaCluster, console: CommandRunner, words: tuple[str, ...], die: str, servers: str
 ) -> Ended:
     """The replacement whose tool is killed before its first ``die``, and then gone on with by its plan."""
-    hosts = Hosts(cluster)
+    hosts = HostOperator(cluster)
     plan = str(console.home / "plan.json")
     first = ("quorum", "replace", *words, "--plan", plan, "--confirmed", servers, *YES, *console.connection)
-    ended = Replacing(console.home, first, hosts, die).ended()
+    ended = ReplaceCommand(console.home, first, hosts, die).ended()
     assert ended.status == -signal.SIGKILL, ended
     again = ("quorum", "replace", "--plan", plan, "--confirmed", servers, *YES, *console.connection)
-    ended = Replacing(console.home, again, hosts).ended()
+    ended = ReplaceCommand(console.home, again, hosts).ended()
     assert ended.status == 0, ended
     return ended
 
 
-def test_from_one_to_three(cluster: KafkaCluster, console: Console, watched: Watched) -> None:
+def test_from_one_to_three(cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher) -> None:
     words = ("--why", "grow", "--with", "101", "--with", "102")
     killed_and_gone_on(cluster, console, words, "add-voter", "7")
     assert set(watched.voters()) == {100, 101, 102}
     assert watched.all_up().spare == 1
 
 
-def test_from_three_to_five(cluster: KafkaCluster, console: Console, watched: Watched) -> None:
+def test_from_three_to_five(cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher) -> None:
     words = ("quorum", "replace", "--why", "grow", "--with", "103", "--with", "104", "--confirmed", "7")
-    ended = Replacing(console.home, (*words, *YES, *console.connection), Hosts(cluster)).ended()
+    ended = ReplaceCommand(console.home, (*words, *YES, *console.connection), HostOperator(cluster)).ended()
     assert ended.status == 0, ended
     assert set(watched.voters()) == {100, 101, 102, 103, 104}
     assert watched.all_up().spare == 2
 
 
 def test_from_five_to_three_one_removal_after_the_other(
-    cluster: KafkaCluster, console: Console, watched: Watched
+    cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:
     for node, die in ((103, "remove-voter"), (104, "")):
         words = (str(node), "--why", "shrink")
@@ -72,34 +72,34 @@ def test_from_five_to_three_one_removal_after_the_other(
             killed_and_gone_on(cluster, console, words, die, "1")
         else:
             line = ("quorum", "replace", *words, "--confirmed", "1", *YES, *console.connection)
-            ended = Replacing(console.home, line, Hosts(cluster)).ended()
+            ended = ReplaceCommand(console.home, line, HostOperator(cluster)).ended()
             assert ended.status == 0, ended
         assert not cluster.node(node).is_running
     assert set(watched.voters()) == {100, 101, 102}
 
 
 def test_a_controller_moves_to_another_host(
-    cluster: KafkaCluster, console: Console, watched: Watched
+    cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:
-    hosts = Hosts(cluster)
+    hosts = HostOperator(cluster)
     words = ("quorum", "replace", "101", "--why", "planned", "--with", "103", *YES, *console.connection)
-    ended = Replacing(console.home, words, hosts).ended()
+    ended = ReplaceCommand(console.home, words, hosts).ended()
     # The brokers are not asked here, and nobody can type that their settings are changed.
     assert ended.status == 1, ended
     assert "nobody said that it is done at step 4" in ended.err
     assert "resume --confirmed 4" in ended.err.splitlines()[-1]
-    ended = Replacing(
+    ended = ReplaceCommand(
         console.home, ("resume", "--confirmed", "4", *YES, *console.connection), hosts, "remove-voter"
     ).ended()
     assert ended.status == -signal.SIGKILL, ended
-    ended = Replacing(console.home, ("resume", *YES, *console.connection), hosts).ended()
+    ended = ReplaceCommand(console.home, ("resume", *YES, *console.connection), hosts).ended()
     assert ended.status == 0, ended
     assert set(watched.voters()) == {100, 102, 103}
     assert not cluster.node(101).is_running
 
 
 def test_controllers_join_by_themselves_and_one_that_runs_is_not_removed(
-    cluster: KafkaCluster, console: Console, watched: Watched
+    cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:
     before = set(watched.voters())
     cluster.node(104).change_properties(AUTO_JOIN)
@@ -113,11 +113,11 @@ def test_controllers_join_by_themselves_and_one_that_runs_is_not_removed(
 
 
 def test_a_disk_of_a_controller_that_joins_by_itself(
-    cluster: KafkaCluster, console: Console, watched: Watched
+    cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:
     before = watched.voters()
     line = ("quorum", "replace", "104", "--why", "disk", *YES, *console.connection)
-    ended = Replacing(console.home, line, Hosts(cluster)).ended()
+    ended = ReplaceCommand(console.home, line, HostOperator(cluster)).ended()
     assert ended.status == 0, ended
     assert "joins by itself" in ended.out
     after = watched.voters()

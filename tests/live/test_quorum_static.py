@@ -9,34 +9,34 @@ from typing import Any
 import pytest
 
 from testbed.kafka import ClusterSpec, KafkaCluster
-from tests.live.commanding import Console
-from tests.live.quorum_stage import Replacing, Watched, wait_listening
+from tests.live.command_runner import CommandRunner
+from tests.live.quorum_replacement import QuorumWatcher, ReplaceCommand, wait_listening
 
 CLUSTER = ClusterSpec(controllers=3, brokers=1, quorum="static")
 YES = ("--yes", "--reason", "a test")
 
 
 @pytest.fixture
-def console(cluster: KafkaCluster, tmp_path: Path) -> Iterator[Console]:
-    yield Console(tmp_path, cluster.bootstrap())
+def console(cluster: KafkaCluster, tmp_path: Path) -> Iterator[CommandRunner]:
+    yield CommandRunner(tmp_path, cluster.bootstrap())
 
 
-def status(console: Console) -> dict[str, Any]:
+def status(console: CommandRunner) -> dict[str, Any]:
     return console.json("quorum", "status")[1]
 
 
 @pytest.fixture
-def watched(cluster: KafkaCluster) -> Watched:
-    return Watched(cluster)
+def watched(cluster: KafkaCluster) -> QuorumWatcher:
+    return QuorumWatcher(cluster)
 
 
-def follower(watched: Watched) -> int:
+def follower(watched: QuorumWatcher) -> int:
     leader = watched.leader()
     return next(node for node in (100, 101, 102) if node != leader)
 
 
 def test_a_disk_is_swapped_by_its_procedure_and_nothing_is_sent(
-    cluster: KafkaCluster, console: Console, watched: Watched
+    cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:
     watched.all_up()
     assert status(console)["dynamic"] is False
@@ -50,7 +50,7 @@ def test_a_disk_is_swapped_by_its_procedure_and_nothing_is_sent(
             cluster.node(node).start()
 
     words = ("quorum", "replace", str(node), "--why", "disk", *YES, *console.connection)
-    ended = Replacing(console.home, words, swap).ended()
+    ended = ReplaceCommand(console.home, words, swap).ended()
     assert ended.status == 0, ended
     assert console.sent() == ["replace-controller"]
     assert status(console)["well"] is True
@@ -60,7 +60,7 @@ def test_a_disk_is_swapped_by_its_procedure_and_nothing_is_sent(
 
 
 def test_the_quorum_is_upgraded_after_every_node_was_asked(
-    cluster: KafkaCluster, console: Console, watched: Watched
+    cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:
     ended = console("quorum", "remove", "100", *YES)
     assert "controller.quorum.voters" in ended.err
@@ -81,12 +81,12 @@ def test_the_quorum_is_upgraded_after_every_node_was_asked(
 
 
 def test_a_voter_tells_its_new_address_itself(
-    cluster: KafkaCluster, console: Console, watched: Watched
+    cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:
     node = follower(watched)
     wanted = f"CONTROLLER://localhost:{cluster.node(node).port}"
     words = ("quorum", "update-endpoint", str(node), "--endpoint", wanted, *console.connection)
-    waiting = Replacing(console.home, words, lambda _title: None)
+    waiting = ReplaceCommand(console.home, words, lambda _title: None)
     cluster.node(node).change_properties({"advertised.listeners": wanted})
     cluster.node(node).restart()
     wait_listening(cluster, node)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from testbed.kafka import KafkaCluster
-from tests.side_by_side.play import compare, simulate
+from tests.side_by_side.both_clusters import SPEC, Real, Simulated
+from tests.side_by_side.comparison import compare, simulate
 from tests.side_by_side.quorum import RealHosts, SimulatedHosts, play
 from tests.side_by_side.script import names, read
-from tests.side_by_side.sides import SPEC, Real, Simulated
 
 CLUSTER = SPEC
 

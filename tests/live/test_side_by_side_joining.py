@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from testbed.kafka import ClusterSpec, KafkaCluster
+from tests.side_by_side.both_clusters import Real
 from tests.side_by_side.quorum import RealHosts, joining, play
 from tests.side_by_side.script import names, read
-from tests.side_by_side.sides import Real
 
 CLUSTER = ClusterSpec(brokers=1, controller_config={"controller.quorum.auto.join.enable": "true"})
 

@@ -17,8 +17,8 @@ from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Standing, S
 from recovery.ranking import Ranking, rank
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from testbed.kafka.log_files import read_log, replica_directory
-from tests.live import stage
-from tests.live.adapter import Record, Running, designation, live, survey
+from tests.live import incident_steps
+from tests.live.live_backend import MemoryRecorder, NeverStopped, designation, open_backend, survey
 
 QUICK_CHECKPOINT = {"log.flush.start.offset.checkpoint.interval.ms": "200"}
 CLUSTER = ClusterSpec(
@@ -47,34 +47,34 @@ def incident(cluster: KafkaCluster) -> None:
     """1, 2, 3 and 4 led alone in turn (epochs 0, 2, 4, 6), each after all before it had died; 4 stays dead."""
     for topic in TOPICS:
         cluster.client.create_topic(topic, [[1, 2, 3, 4] if topic != DEEP else [2, 1, 3, 4]])
-    stage.produce(cluster, DEEP, 5, "epoch-0")
-    stage.assign(cluster, 1, DEEP, 0, (1, 2, 3, 4))
-    stage.elect_preferred(cluster, DEEP, 1)
-    stage.produce(cluster, DEEP, 5, "epoch-1")
+    incident_steps.produce(cluster, DEEP, 5, "epoch-0")
+    incident_steps.assign(cluster, 1, DEEP, 0, (1, 2, 3, 4))
+    incident_steps.elect_preferred(cluster, DEEP, 1)
+    incident_steps.produce(cluster, DEEP, 5, "epoch-1")
     for topic in (THREE, STARTS, FORGOT, IDLE, EMPTIED):
-        stage.produce(cluster, topic, 1000, "common")
-    stage.kill(cluster, 2, 3, 4)
-    stage.wait_all(cluster, TOPICS, lambda state: state.isr == (1,), "with 1 alone in the ISR")
+        incident_steps.produce(cluster, topic, 1000, "common")
+    incident_steps.kill(cluster, 2, 3, 4)
+    incident_steps.wait_all(cluster, TOPICS, lambda state: state.isr == (1,), "with 1 alone in the ISR")
     for topic in (THREE, STARTS, FORGOT):
-        stage.produce(cluster, topic, 500, "turn-1", acks="1")
-    stage.produce(cluster, DEEP, 10, "turn-1", acks="1")
+        incident_steps.produce(cluster, topic, 500, "turn-1", acks="1")
+    incident_steps.produce(cluster, DEEP, 10, "turn-1", acks="1")
     take_over(cluster, 1, 2)
     for topic, count in ((THREE, 300), (STARTS, 300), (FORGOT, 300), (EMPTIED, 100), (DEEP, 3)):
-        stage.produce(cluster, topic, count, "turn-2", acks="1")
+        incident_steps.produce(cluster, topic, count, "turn-2", acks="1")
     for topic, before in ((STARTS, 1200), (EMPTIED, 1100)):
-        stage.delete_records(cluster, topic, before)
+        incident_steps.delete_records(cluster, topic, before)
         wait_for_log_start(cluster, 2, topic, before)
     take_over(cluster, 2, 3)
     for topic, count in ((THREE, 100), (STARTS, 100), (FORGOT, 200), (DEEP, 1)):
-        stage.produce(cluster, topic, count, "turn-3", acks="1")
-    stage.delete_records(cluster, FORGOT, 1100)
+        incident_steps.produce(cluster, topic, count, "turn-3", acks="1")
+    incident_steps.delete_records(cluster, FORGOT, 1100)
     epochs = replica_directory(cluster.node(3), FORGOT, 0) / "leader-epoch-checkpoint"
     wait_until(lambda: "4 1100" in epochs.read_text(), "the epochs below the log start to be forgotten")
     take_over(cluster, 3, 4)
     cluster.client.create_topic(MANY, [[4, 1, 2]] * PARTITIONS)
     cluster.node(4).kill()
-    stage.start(cluster, *ALIVE)
-    stage.wait_offline(cluster, (*TOPICS, MANY))
+    incident_steps.start(cluster, *ALIVE)
+    incident_steps.wait_offline(cluster, (*TOPICS, MANY))
 
 
 def wait_for_log_start(cluster: KafkaCluster, broker: int, topic: str, start: int) -> None:
@@ -84,13 +84,13 @@ def wait_for_log_start(cluster: KafkaCluster, broker: int, topic: str, start: in
 
 def take_over(cluster: KafkaCluster, former: int, leader: int) -> None:
     cluster.node(former).kill()
-    stage.start(cluster, leader)
-    stage.elect_unclean(cluster, TOPICS, leader)
+    incident_steps.start(cluster, leader)
+    incident_steps.elect_unclean(cluster, TOPICS, leader)
 
 
 @pytest.fixture
 async def backend(cluster: KafkaCluster, incident: None) -> AsyncIterator[LiveBackend]:
-    async with live(cluster) as backend:
+    async with open_backend(cluster) as backend:
         yield backend
 
 
@@ -223,7 +223,7 @@ async def test_a_dead_broker_is_named_and_costs_nothing(backend: LiveBackend) ->
     assert isinstance(replica.log, Unknown) and replica.log == dead.problem
 
 
-class Stopping(Record):
+class Stopping(MemoryRecorder):
     """A record that is also the stop: true as soon as the first batch's order is about to be restored."""
 
     def __bool__(self) -> bool:
@@ -256,7 +256,7 @@ async def test_stopped_after_the_first_batch_of_three_thousand_every_order_is_as
     )
     states = cluster.metadata.partitions(MANY)
     assert {number for number, state in states.items() if state.leader == 2} == led
-    again = await backend.designate(rows, Record(), attempts=0, stop=Running())
+    again = await backend.designate(rows, MemoryRecorder(), attempts=0, stop=NeverStopped())
     assert Counter(e.outcome for e in again) == {Outcome.ALREADY_ONLINE: 1000, Outcome.ELECTED: 2000}
     cluster.metadata.wait_topic(
         MANY,
@@ -271,7 +271,7 @@ async def test_three_thousand_online_partitions_with_records(
 ) -> None:
     cluster.client.produce_each(MANY, range(PARTITIONS), 1)
     ends = {partition: read_log(cluster.node(2), MANY, partition).end for partition in range(PARTITIONS)}
-    stage.delete_records(cluster, MANY, ends[7], partition=7)
+    incident_steps.delete_records(cluster, MANY, ends[7], partition=7)
     progress: list[tuple[int, int]] = []
     states = (await backend.partitions([MANY])).states
     result = await backend.survey(
@@ -289,14 +289,14 @@ async def test_three_thousand_online_partitions_with_records(
 async def test_an_assignment_with_a_broker_that_is_not_registered_cannot_be_reordered(
     backend: LiveBackend, cluster: KafkaCluster
 ) -> None:
-    stage.unregister(cluster, 1, 4)
-    await stage.eventually(backend.cluster, lambda told: told.broker(4) is None, "4 to be gone")
+    incident_steps.unregister(cluster, 1, 4)
+    await incident_steps.eventually(backend.cluster, lambda told: told.broker(4) is None, "4 to be gone")
     found = await survey(backend, [THREE, IDLE])
     replica = found[TopicPartition(THREE, 0)].replica(4)
     assert replica is not None and replica.standing is Standing.UNREGISTERED
     three, idle = (designation(found[TopicPartition(topic, 0)]) for topic in (THREE, IDLE))
-    recorder = Record()
-    refused, elected = await backend.designate([three, idle], recorder, attempts=0, stop=Running())
+    recorder = MemoryRecorder()
+    refused, elected = await backend.designate([three, idle], recorder, attempts=0, stop=NeverStopped())
     assert refused.outcome is Outcome.FAILED and "broker 4 is not registered" in refused.detail
     assert (elected.outcome, elected.leader) == (Outcome.ELECTED, 1), elected
     assert recorder.actions == ["elect"], "1 stands first: nothing to reorder"

@@ -14,10 +14,10 @@ from recovery.model import Lineage, PartitionState, ReplicaLog, Standing, TopicP
 from recovery.ranking import Ranking, rank
 from recovery.strategy import DecisionKind, Strategy, decide
 from testbed.kafka import ClusterSpec, KafkaCluster
-from tests.live import stage
-from tests.live.adapter import Record, designation, live, survey
-from tests.live.designated import At, elect, through_gates
-from tests.live.gate import FETCH, Gate
+from tests.live import incident_steps
+from tests.live.designated_elections import ActionAt, elect, through_proxies
+from tests.live.live_backend import MemoryRecorder, designation, open_backend, survey
+from tests.live.request_proxy import FETCH, RequestProxy
 
 CLUSTER = ClusterSpec(controllers=1, quorum="static")
 CALM, BESIDE, CUT, STALE, LONE = "calm", "beside", "cut", "stale", "lone"
@@ -26,32 +26,32 @@ PATIENT = 3600.0
 
 
 @pytest.fixture(scope="module")
-def to_controller(cluster: KafkaCluster) -> Iterator[Gate]:
+def to_controller(cluster: KafkaCluster) -> Iterator[RequestProxy]:
     """Broker 1 reaches the controller through this gate only: its configuration names the voters' addresses."""
     node, controller = cluster.node(1), cluster.node(100)
-    with Gate(controller.port) as gate:
+    with RequestProxy(controller.port) as gate:
         node.stop()
         text = node.properties_file.read_text()
         changed = text.replace(f"@127.0.0.1:{controller.port}", f"@127.0.0.1:{gate.port}")
         assert changed != text
         node.properties_file.write_text(changed)
-        stage.start(cluster, 1)
+        incident_steps.start(cluster, 1)
         cluster.client.create_topic(CALM, [[1, 2, 3], [2, 3, 1]])
         cluster.client.create_topic(BESIDE, [[3, 1]])
-        stage.produce(cluster, CALM, 10, "calm")
+        incident_steps.produce(cluster, CALM, 10, "calm")
         yield gate
 
 
 @pytest.fixture(autouse=True)
-def connected(to_controller: Gate) -> Iterator[None]:
+def connected(to_controller: RequestProxy) -> Iterator[None]:
     """No test is cut off because another one failed."""
     yield
     to_controller.open()
 
 
 @pytest.fixture
-async def backend(cluster: KafkaCluster, to_controller: Gate) -> AsyncIterator[LiveBackend]:
-    async with live(cluster) as backend:
+async def backend(cluster: KafkaCluster, to_controller: RequestProxy) -> AsyncIterator[LiveBackend]:
+    async with open_backend(cluster) as backend:
         yield backend
 
 
@@ -108,9 +108,9 @@ async def test_a_broker_that_hangs_is_settled_once_the_controller_has_fenced_it(
 
 
 async def test_a_broker_that_should_be_up_is_asked_again_until_it_answers(
-    cluster: KafkaCluster, to_controller: Gate
+    cluster: KafkaCluster, to_controller: RequestProxy
 ) -> None:
-    async with through_gates(cluster) as (backend, gates):
+    async with through_proxies(cluster) as (backend, gates):
         states = (await backend.partitions([CALM, BESIDE])).states
         gates[2].shut()
 
@@ -125,12 +125,12 @@ async def test_a_broker_that_should_be_up_is_asked_again_until_it_answers(
 
 
 async def test_a_broker_killed_in_the_middle_keeps_what_it_said_and_costs_nothing_else(
-    cluster: KafkaCluster, to_controller: Gate
+    cluster: KafkaCluster, to_controller: RequestProxy
 ) -> None:
     """It told its log ends and died at the next question; then a partition is asked for that had only this one."""
     cluster.client.create_topic(LONE, [[2]])
     try:
-        async with through_gates(cluster) as (backend, gates):
+        async with through_proxies(cluster) as (backend, gates):
             states = (await backend.partitions([CALM])).states
             gates[2].at(FETCH, cluster.node(2).kill)
             result = await ask(backend, states, PATIENT)
@@ -145,26 +145,26 @@ async def test_a_broker_killed_in_the_middle_keeps_what_it_said_and_costs_nothin
         decision = decide(lone.surveys[0], Ranking.LAST_RECORD, Strategy.AGGRESSIVE)
         assert (decision.verdict, decision.reason) == (DecisionKind.NO_CANDIDATE, "no replica answered")
     finally:
-        stage.start(cluster, 2)
+        incident_steps.start(cluster, 2)
 
 
 async def test_a_fenced_broker_that_answers_is_listed_and_never_chosen_until_it_is_back(
-    cluster: KafkaCluster, to_controller: Gate
+    cluster: KafkaCluster, to_controller: RequestProxy
 ) -> None:
     """1, the only ISR member, is cut off from the controller but not from us; then it comes back by itself."""
     cluster.client.create_topic(CUT, [[1, 3]])
-    stage.produce(cluster, CUT, 10, "common")
-    stage.kill(cluster, 3)
-    stage.wait_all(cluster, [CUT], lambda state: state.isr == (1,), "with 1 alone in the ISR")
-    stage.produce(cluster, CUT, 5, "only-on-1")
-    async with through_gates(cluster) as (backend, gates):
+    incident_steps.produce(cluster, CUT, 10, "common")
+    incident_steps.kill(cluster, 3)
+    incident_steps.wait_all(cluster, [CUT], lambda state: state.isr == (1,), "with 1 alone in the ISR")
+    incident_steps.produce(cluster, CUT, 5, "only-on-1")
+    async with through_proxies(cluster) as (backend, gates):
         to_controller.shut()
         # 3 must not come back while it can still copy from 1.
-        await stage.eventually(
+        await incident_steps.eventually(
             lambda: backend.partitions([CUT]), lambda told: told.states[0].offline, "1 to lead no more"
         )
         cluster.node(3).start()
-        await stage.eventually(
+        await incident_steps.eventually(
             lambda: survey(backend, [CUT]),
             lambda found: (
                 [r.standing for r in found[TopicPartition(CUT, 0)].replicas]
@@ -180,7 +180,7 @@ async def test_a_fenced_broker_that_answers_is_listed_and_never_chosen_until_it_
         assert decide(found, Ranking.LAST_RECORD, Strategy.AGGRESSIVE).leader == 3
         assert decide(found, Ranking.LAST_RECORD, Strategy.BALANCED).waits_for == (1,)
         row = designation(found)
-        recorder = Record()
+        recorder = MemoryRecorder()
         [refused] = await elect(backend, recorder, replace(row, order=(1, 3)))
         assert (refused.outcome, refused.detail) == (Outcome.FAILED, "1 cannot be elected: fenced")
         assert recorder.actions == []
@@ -202,22 +202,22 @@ async def test_a_fenced_broker_that_answers_is_listed_and_never_chosen_until_it_
 
 
 async def test_an_order_is_restored_by_way_of_a_broker_that_has_not_seen_it_yet(
-    backend: LiveBackend, cluster: KafkaCluster, to_controller: Gate
+    backend: LiveBackend, cluster: KafkaCluster, to_controller: RequestProxy
 ) -> None:
     """1 is asked for the state and has old metadata: the reorder has not reached it."""
     cluster.client.create_topic(STALE, [[1, 3, 2]])
     cluster.node(1).pause()
     cluster.node(3).pause()
     try:
-        stage.wait_all(cluster, [STALE], lambda state: state.isr == (2,), "with 2 alone in the ISR")
+        incident_steps.wait_all(cluster, [STALE], lambda state: state.isr == (2,), "with 2 alone in the ISR")
         cluster.node(2).kill()
     finally:
         cluster.node(1).resume()
         cluster.node(3).resume()
     cluster.metadata.wait_live([1, 3])
-    stage.wait_offline(cluster, [STALE])
+    incident_steps.wait_offline(cluster, [STALE])
     row = replace(designation((await survey(backend, [STALE]))[TopicPartition(STALE, 0)]), order=(3, 1, 2))
-    recorder = At("reorder", lambda: to_controller.hold(FETCH))
+    recorder = ActionAt("reorder", lambda: to_controller.hold(FETCH))
     try:
         [election] = await elect(backend, recorder, row)
         assert (await backend.partitions([STALE])).states[0].replicas == (1, 3, 2), "1 knows nothing yet"

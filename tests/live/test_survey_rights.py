@@ -15,8 +15,8 @@ from backends.live.client.client_config import load_settings
 from recovery.model import Lineage, PartitionState, ReplicaLog, Unknown, Why
 from recovery.ranking import Ranking, rank
 from testbed.kafka import ClusterSpec, KafkaCluster, Listener
-from tests.live import stage
-from tests.live.adapter import Record, Running, designation
+from tests.live import incident_steps
+from tests.live.live_backend import MemoryRecorder, NeverStopped, designation
 
 ALL_RIGHTS, NO_READ, NO_DESCRIBE, NO_ALTER, NO_CLUSTER = USERS = (
     "has-all",
@@ -41,7 +41,7 @@ def states(cluster: KafkaCluster) -> None:
     """Two offline partitions whose only ISR member, 2, is dead; 1 is alive and has the older log."""
     for topic in TOPICS:
         cluster.client.create_topic(topic, [[1, 2]])
-        stage.produce(cluster, topic, 10, "common")
+        incident_steps.produce(cluster, topic, 10, "common")
     rights = cluster.access_control
     for user in USERS:
         for topic in TOPICS:
@@ -53,12 +53,12 @@ def states(cluster: KafkaCluster) -> None:
     rights.deny(NO_CLUSTER, "DESCRIBE")
     cluster.node(1).pause()
     try:
-        stage.wait_all(cluster, TOPICS, lambda state: state.isr == (2,), "with 2 alone in the ISR")
+        incident_steps.wait_all(cluster, TOPICS, lambda state: state.isr == (2,), "with 2 alone in the ISR")
         cluster.node(2).kill()
     finally:
         cluster.node(1).resume()
     cluster.metadata.wait_live([1])
-    stage.wait_offline(cluster, TOPICS)
+    incident_steps.wait_offline(cluster, TOPICS)
 
 
 @asynccontextmanager
@@ -143,10 +143,14 @@ async def test_an_election_that_lacks_a_right_names_it_and_is_not_tried_again(
     cluster: KafkaCluster, states: None, user: str, lacks: str, sent: list[str]
 ) -> None:
     row = await designation_of(cluster, CLOSED)
-    recorder, rounds = Record(), list[int]()
+    recorder, rounds = MemoryRecorder(), list[int]()
     async with as_user(cluster, user) as backend:
         [election] = await backend.designate(
-            [row], recorder, attempts=3, stop=Running(), progress=lambda _what, done, _of: rounds.append(done)
+            [row],
+            recorder,
+            attempts=3,
+            stop=NeverStopped(),
+            progress=lambda _what, done, _of: rounds.append(done),
         )
     assert (election.outcome, election.restored, rounds) == (Outcome.FAILED, True, [1])
     assert lacks in election.detail

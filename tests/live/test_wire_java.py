@@ -27,9 +27,9 @@ from testbed.kafka import ClusterSpec, KafkaCluster
 from testbed.kafka.incidents import stale_long_tail
 from testbed.kafka.java_tools import ToolResult, Tools
 from testbed.kafka.log_files import read_log
-from tests.unit.cli.invoking import command_line, environment
-from tests.wire.hosted import Hosted
-from tests.wire.recovering import RECOVER, recovered
+from tests.unit.cli.command_process import command_line, environment
+from tests.wire.cluster_thread import ClusterThread
+from tests.wire.recovery_outcome import RECOVER, recover_stale_long_tail
 
 CLUSTER = ClusterSpec()
 SCENARIO = Path(__file__).parent.parent / "wire" / "scenarios" / "three-at-peace.yaml"
@@ -54,7 +54,7 @@ _NOISE = re.compile(r"^(\d{4}-\d\d-\d\d[ T]|\tat |\s*$|Error while executing con
 class Both:
     """The two clusters; what is done to one is done to the other."""
 
-    def __init__(self, real: KafkaCluster, served: Hosted, directory: Path) -> None:
+    def __init__(self, real: KafkaCluster, served: ClusterThread, directory: Path) -> None:
         self.real = real
         self.served = served
         self.directory = directory
@@ -134,7 +134,7 @@ def _settled(line: str) -> str:
 
 @pytest.fixture(scope="module")
 def both(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    with Hosted(read(str(SCENARIO)), ServedClusterOptions()) as served:
+    with ClusterThread(read(str(SCENARIO)), ServedClusterOptions()) as served:
         found = Both(cluster, served, tmp_path_factory.mktemp("java"))
         found._tools("kafka-topics", "--delete", "--topic", "first")
         yield found
@@ -355,7 +355,7 @@ def test_the_same_incident_recovered_by_the_same_command_ends_the_same(both: Bot
     assert done.returncode == 0, done.stderr
     real.bring_all_up()
     real.metadata.wait_isr("payments", 0, [1, 2, 3])
-    end = recovered("", both.directory / "served")
+    end = recover_stale_long_tail("", both.directory / "served")
     assert real.metadata.wait_caught_up().partition("payments", 0).leader == end.leader
     for broker in (1, 2, 3):
         kept = read_log(real.node(broker), incident.topic, 0)

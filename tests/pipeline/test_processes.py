@@ -14,7 +14,7 @@ import pytest
 
 from pipeline.storage import storage_path
 from tests.pipeline.surveys import surveys, write
-from tests.unit.cli.invoking import command_line, environment
+from tests.unit.cli.command_process import command_line, environment
 
 SECONDS = 120
 

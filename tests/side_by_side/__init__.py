@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.side_by_side.sides", "tests.side_by_side.play")
+pytest.register_assert_rewrite("tests.side_by_side.both_clusters", "tests.side_by_side.comparison")

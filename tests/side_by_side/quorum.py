@@ -15,11 +15,11 @@ from backends.simulator.world import World
 from recovery.membership.quorum import Quorum
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from testbed.kafka import KafkaCluster
-from tests.contract.asking import Record
-from tests.contract.simulated import QUICK
-from tests.contract.stage import Stage
+from tests.contract.backend_requests import MemoryRecorder
+from tests.contract.cluster_driver import ClusterDriver
+from tests.contract.simulated_cluster_driver import QUICK
+from tests.side_by_side.both_clusters import Simulated
 from tests.side_by_side.script import Script, Step, VoterChange
-from tests.side_by_side.sides import Simulated
 
 NAMES = ("first", "second", "third")
 """The leader when the script begins, then the others by their ids."""
@@ -113,11 +113,11 @@ class Controllers:
     async def _send(self, membership: Membership, wanted: VoterChange, *, add: bool) -> ChangeAnswer:
         controller = self.ids[wanted.controller]
         if add:
-            return await membership.add_voter(self.hosts.voter(controller), Record())
+            return await membership.add_voter(self.hosts.voter(controller), MemoryRecorder())
         held = [key for key in (await membership.describe()).voters.keys if key.id == controller]
         present = ReplicaKey(controller, self.hosts.directory(controller))
         key = held[0] if held and not wanted.by_disk else present
-        return await membership.remove_voter(key, Record())
+        return await membership.remove_voter(key, MemoryRecorder())
 
 
 async def lasting(
@@ -153,7 +153,7 @@ async def described(membership: Membership) -> Quorum | None:
 
 
 async def play(
-    script: Script, side: Stage, hosts: Hosts, wanted: Sequence[QuorumSeen | None] = ()
+    script: Script, side: ClusterDriver, hosts: Hosts, wanted: Sequence[QuorumSeen | None] = ()
 ) -> list[QuorumSeen | None]:
     """What the quorum comes to after each step, None where nobody leads it; where it is ``wanted`` to come to
     something, when it has.

@@ -15,7 +15,7 @@ from backends.simulator.scenario.files import read
 from backends.simulator.served.principals import Principal
 from backends.simulator.served.served_cluster import ServedClusterOptions
 from recovery.model import TopicPartition as Partition
-from tests.wire.hosted import WAIT, Hosted
+from tests.wire.cluster_thread import WAIT, ClusterThread
 
 SCENARIO = read(str(Path(__file__).parent / "scenarios" / "three-at-peace.yaml"))
 ORDERS = Partition("orders", 0)
@@ -27,17 +27,17 @@ QUICK = {
 
 
 @pytest.fixture
-def served() -> Iterator[Hosted]:
-    with Hosted(SCENARIO, ServedClusterOptions(speed=3.0)) as found:
+def served() -> Iterator[ClusterThread]:
+    with ClusterThread(SCENARIO, ServedClusterOptions(speed=3.0)) as found:
         yield found
 
 
-def create(served: Hosted, topic: str, **config: str) -> None:
+def create(served: ClusterThread, topic: str, **config: str) -> None:
     create_as({}, served, topic, config)
 
 
 def create_as(
-    user: Mapping[str, str], served: Hosted, topic: str, config: Mapping[str, str] | None = None
+    user: Mapping[str, str], served: ClusterThread, topic: str, config: Mapping[str, str] | None = None
 ) -> None:
     """``user`` are librdkafka's settings of one."""
     admin = AdminClient({"bootstrap.servers": served.bootstrap, **user})
@@ -50,7 +50,7 @@ def create_as(
 class Sender:
     """One producer; ``offsets`` by value, as they were acknowledged."""
 
-    def __init__(self, served: Hosted, **settings: Any) -> None:
+    def __init__(self, served: ClusterThread, **settings: Any) -> None:
         self._producer = Producer(
             {"bootstrap.servers": served.bootstrap, "linger.ms": 5, **QUICK, **settings}
         )
@@ -80,14 +80,14 @@ def text(message: Message) -> str:
     return value.decode()
 
 
-def consumer_of(served: Hosted) -> Consumer:
+def consumer_of(served: ClusterThread) -> Consumer:
     """One that commits nothing: there are no groups here."""
     return Consumer(
         {"bootstrap.servers": served.bootstrap, "group.id": "by-hand", "enable.auto.commit": False, **QUICK}
     )
 
 
-def consume(served: Hosted, topic: str, count: int) -> list[tuple[int, str]]:
+def consume(served: ClusterThread, topic: str, count: int) -> list[tuple[int, str]]:
     """That many records from the beginning, by assignment."""
     consumer = consumer_of(served)
     try:
@@ -108,7 +108,7 @@ def consume(served: Hosted, topic: str, count: int) -> list[tuple[int, str]]:
     [{"acks": "1"}, {"acks": "all"}, {"enable.idempotence": True}],
     ids=["acks=1", "acks=all", "idempotent"],
 )
-def test_what_is_acknowledged_is_read_in_its_order(served: Hosted, settings: dict[str, Any]) -> None:
+def test_what_is_acknowledged_is_read_in_its_order(served: ClusterThread, settings: dict[str, Any]) -> None:
     create(served, "orders")
     sender = Sender(served, **settings)
     values = [f"order {number}" for number in range(500)]
@@ -119,7 +119,7 @@ def test_what_is_acknowledged_is_read_in_its_order(served: Hosted, settings: dic
 
 
 def test_an_idempotent_producer_goes_on_through_a_change_of_leader_and_nothing_is_lost_or_twice(
-    served: Hosted,
+    served: ClusterThread,
 ) -> None:
     create(served, "orders", **{"min.insync.replicas": "2"})
     sender = Sender(served, **{"enable.idempotence": True})
@@ -140,7 +140,7 @@ def test_an_idempotent_producer_goes_on_through_a_change_of_leader_and_nothing_i
 
 @pytest.mark.parametrize("acks", ["1", "all"])
 def test_a_producer_goes_on_through_a_change_of_leader_and_what_all_had_is_kept(
-    served: Hosted, acks: str
+    served: ClusterThread, acks: str
 ) -> None:
     create(served, "orders", **{"min.insync.replicas": "2"})
     sender = Sender(served, acks=acks)
@@ -162,7 +162,7 @@ def test_a_producer_goes_on_through_a_change_of_leader_and_what_all_had_is_kept(
     assert list(dict.fromkeys(value for _, value in seen)) == [*before, *after]
 
 
-def test_a_consumer_goes_on_through_a_change_of_leader(served: Hosted) -> None:
+def test_a_consumer_goes_on_through_a_change_of_leader(served: ClusterThread) -> None:
     create(served, "orders")
     sender = Sender(served, acks="all")
     sender.send("orders", [f"{number}" for number in range(100)])
@@ -187,7 +187,7 @@ def test_a_consumer_goes_on_through_a_change_of_leader(served: Hosted) -> None:
 
 
 def test_what_the_scenarios_own_producers_wrote_can_be_read() -> None:
-    with Hosted(read("stale-long-tail")) as cluster:
+    with ClusterThread(read("stale-long-tail")) as cluster:
         cluster.change(lambda world: world.start_broker(3))
         cluster.until(lambda world: not list(world.image.leaderless()), "a leader")
         found = consume(cluster, "payments", 1000)
@@ -195,7 +195,7 @@ def test_what_the_scenarios_own_producers_wrote_can_be_read() -> None:
         assert found[999][1] == "record 999 of epoch 0"
 
 
-def test_below_min_isr_acks_all_is_refused_and_acks_1_is_not(served: Hosted) -> None:
+def test_below_min_isr_acks_all_is_refused_and_acks_1_is_not(served: ClusterThread) -> None:
     create(served, "orders", **{"min.insync.replicas": "3"})
     served.change(lambda world: world.kill_broker(3))
     served.until(lambda world: world.image.brokers[3].fenced, "broker 3 to be fenced")
@@ -208,7 +208,7 @@ def test_below_min_isr_acks_all_is_refused_and_acks_1_is_not(served: Hosted) -> 
     careless.wait()
 
 
-def test_two_topics_that_would_be_one_in_metrics_cannot_both_be(served: Hosted) -> None:
+def test_two_topics_that_would_be_one_in_metrics_cannot_both_be(served: ClusterThread) -> None:
     create(served, "b.c_d")
     with pytest.raises(Exception, match=r"Topic 'b_c\.d' collides with existing topic: b\.c_d"):
         create(served, "b_c.d")
@@ -222,7 +222,7 @@ USERS = {
 
 
 def test_each_principal_has_permissions_of_its_own() -> None:
-    with Hosted(SCENARIO, ServedClusterOptions(users=USERS)) as served:
+    with ClusterThread(SCENARIO, ServedClusterOptions(users=USERS)) as served:
         sasl = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
         alice = {**sasl, "sasl.username": "alice", "sasl.password": "wonder"}
         bob = {**sasl, "sasl.username": "bob", "sasl.password": "builder"}

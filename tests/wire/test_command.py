@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.invoking import Ended, command_line, environment
+from tests.unit.cli.command_process import Ended, command_line, environment
 
 SCENARIO = str(Path(__file__).parent / "scenarios" / "one-dead-of-four.yaml")
 

@@ -9,7 +9,7 @@ from backends.simulator.scenario.files import read
 from backends.simulator.served.control_socket import ControlError, checked, inject, read_fault
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import TopicPartition
-from tests.wire.faults import SCENARIO
+from tests.wire.response_faults import SCENARIO
 
 
 def happen(served: ServedCluster, words: str) -> None:

@@ -15,9 +15,16 @@ from backends.simulator.served.api_versions import hidden
 from backends.simulator.served.served_cluster import ServedClusterOptions
 from backends.simulator.world import World
 from recovery.model import Standing
-from tests.unit.cli.invoking import invoke
-from tests.wire.faults import EVER, HIDDEN, Notes, Silent, designations, stage
-from tests.wire.hosted import Hosted
+from tests.unit.cli.command_process import invoke
+from tests.wire.cluster_thread import ClusterThread
+from tests.wire.response_faults import (
+    EVER,
+    HIDDEN,
+    MemoryRecorder,
+    NeverStopped,
+    designations,
+    served_backend,
+)
 
 SCENARIO = Path(__file__).parent / "scenarios" / "roll-during-recovery.yaml"
 
@@ -33,7 +40,7 @@ def begin_shutdown(world: World, broker: int) -> None:
 
 
 async def test_a_broker_in_controlled_shutdown_is_not_among_the_offline_replicas() -> None:
-    async with stage(HIDDEN, scenario=SCENARIO) as on:
+    async with served_backend(HIDDEN, scenario=SCENARIO) as on:
         begin_shutdown(on.served.world, 2)
         states = await on.offline()
         surveys = (await on.survey(states)).surveys
@@ -48,12 +55,12 @@ async def test_a_broker_in_controlled_shutdown_is_not_among_the_offline_replicas
 
 
 async def test_kafka_elects_the_next_in_the_order_where_the_chosen_one_is_being_shut_down() -> None:
-    async with stage(HIDDEN, scenario=SCENARIO) as on:
+    async with served_backend(HIDDEN, scenario=SCENARIO) as on:
         states = await on.offline()
         rows = designations(states, await on.survey(states), leader=2)
         begin_shutdown(on.served.world, 2)
         async with asyncio.timeout(EVER):
-            ended = await on.backend.designate(rows, Notes(), attempts=0, stop=Silent())
+            ended = await on.backend.designate(rows, MemoryRecorder(), attempts=0, stop=NeverStopped())
         for state in states:
             assert on.served.world.image.partitions[state.tp].replicas == state.replicas
     assert {(row.outcome, row.leader, row.restored) for row in ended} == {(Outcome.OTHER_LEADER, 1, True)}
@@ -61,19 +68,19 @@ async def test_kafka_elects_the_next_in_the_order_where_the_chosen_one_is_being_
 
 
 async def test_a_cluster_that_elects_designated_leaders_elects_nobody_in_its_place() -> None:
-    async with stage(scenario=SCENARIO) as on:
+    async with served_backend(scenario=SCENARIO) as on:
         states = await on.offline()
         rows = designations(states, await on.survey(states), leader=2)
         begin_shutdown(on.served.world, 2)
         async with asyncio.timeout(EVER):
-            ended = await on.backend.designate(rows, Notes(), attempts=0, stop=Silent())
+            ended = await on.backend.designate(rows, MemoryRecorder(), attempts=0, stop=NeverStopped())
         assert all(on.served.world.image.partitions[state.tp].leader == -1 for state in states)
     assert {row.outcome for row in ended} == {Outcome.FAILED}
     assert all("ELIGIBLE_LEADERS_NOT_AVAILABLE" in row.detail for row in ended)
 
 
 def test_the_command_names_the_other_leader_and_ends_with_1(tmp_path: Path) -> None:
-    with Hosted(read(str(SCENARIO)), ServedClusterOptions(without=hidden(HIDDEN))) as served:
+    with ClusterThread(read(str(SCENARIO)), ServedClusterOptions(without=hidden(HIDDEN))) as served:
         server = ("--bootstrap-server", served.bootstrap)
         planned = invoke(tmp_path, "ktriage", "plan", *server, "--strategy", "aggressive", "plan.json")
         assert planned.status == 0, planned

@@ -23,23 +23,23 @@ from backends.simulator.served.served_cluster import ServedCluster, ServedCluste
 from recovery.model import Lineage, ReplicaLog, Unknown, Why
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
-from tests.wire import faults
-from tests.wire.faults import GREETING, HIDDEN, SCENARIO, besides, only, slow, spoilt, stage
+from tests.wire import response_faults
+from tests.wire.response_faults import GREETING, HIDDEN, SCENARIO, besides, only, served_backend, slow, spoilt
 
 BAD = 2
 LOGS = (Api.ListOffsets, Api.Fetch, Api.GetReplicaLogInfo)
 NATIVE = "GetReplicaLogInfo (native), epochs by Fetch"
 ALL_THE_TIME = {
-    "it hangs": faults.hangs,
+    "it hangs": response_faults.hangs,
     "it answers after the deadline": slow(60.0),
-    "the connection is reset": faults.resets,
-    "frames are cut": faults.cut,
-    "half a frame, and silence": faults.half_and_silence,
-    "a frame of two gigabytes is announced": faults.oversized,
-    "a frame of a negative length is announced": faults.negative,
-    "answers are garbage": faults.garbage,
-    "answers are empty": faults.empty,
-    "answers have another correlation id": faults.other_correlation,
+    "the connection is reset": response_faults.resets,
+    "frames are cut": response_faults.cut,
+    "half a frame, and silence": response_faults.half_and_silence,
+    "a frame of two gigabytes is announced": response_faults.oversized,
+    "a frame of a negative length is announced": response_faults.negative,
+    "answers are garbage": response_faults.garbage,
+    "answers are empty": response_faults.empty,
+    "answers have another correlation id": response_faults.other_correlation,
 }
 
 
@@ -86,7 +86,7 @@ async def each(try_one: Callable[[Change], Awaitable[None]]) -> None:
 @pytest.mark.parametrize("without", ["", HIDDEN], ids=["native", "emulated"])
 async def test_a_broker_that_misbehaves_costs_its_own_rows_and_one_line(without: str) -> None:
     async def survey_with(fault: Change) -> None:
-        async with stage(without) as on:
+        async with served_backend(without) as on:
             states = await on.offline()
             on.tamper(BAD, only(LOGS, fault))
             result = await on.survey(states, duration=8.0)
@@ -103,9 +103,9 @@ async def test_whoever_answers_first_of_several_is_not_kept_by_one_that_misbehav
     """Everything that any broker can tell is had from another one."""
 
     async def look_with(fault: Change) -> None:
-        async with stage() as on:
+        async with served_backend() as on:
             on.tamper(1, besides(GREETING, fault))
-            async with asyncio.timeout(faults.EVER):
+            async with asyncio.timeout(response_faults.EVER):
                 cluster = await on.backend.cluster()
                 states = await on.offline()
                 quorum = await on.backend.quorum()
@@ -117,7 +117,7 @@ async def test_whoever_answers_first_of_several_is_not_kept_by_one_that_misbehav
 
 
 async def test_a_slow_answer_is_an_answer() -> None:
-    async with stage() as on:
+    async with served_backend() as on:
         states = await on.offline()
         on.tamper(BAD, only(LOGS, slow(0.5)))
         result = await on.survey(states)
@@ -126,7 +126,7 @@ async def test_a_slow_answer_is_an_answer() -> None:
 
 async def test_a_connection_that_is_half_open_costs_its_own_rows() -> None:
     """The machine lost its power: no connection is closed, and nothing comes back any more."""
-    async with stage() as on:
+    async with served_backend() as on:
         states = await on.offline()
         await on.survey(states)
         on.served.world.power_off([BAD])
@@ -137,20 +137,20 @@ async def test_a_connection_that_is_half_open_costs_its_own_rows() -> None:
 
 
 async def test_an_answer_that_comes_twice_is_taken_once() -> None:
-    async with stage() as on:
+    async with served_backend() as on:
         states = await on.offline()
         before = await on.survey(states)
-        on.tamper(BAD, only(LOGS, faults.twice))
+        on.tamper(BAD, only(LOGS, response_faults.twice))
         after = await on.survey(states)
         for was, found in zip(logs_of(before, BAD), logs_of(after, BAD), strict=True):
             assert truth(found) in (truth(was), None)
 
 
 async def test_a_broker_that_falls_silent_in_between_keeps_what_it_said() -> None:
-    async with stage() as on:
+    async with served_backend() as on:
         states = await on.offline()
         before = await on.survey(states)
-        on.tamper(BAD, only((Api.Fetch,), faults.hangs))
+        on.tamper(BAD, only((Api.Fetch,), response_faults.hangs))
         result = await on.survey(states, duration=4.0)
         assert whole(result, 1)
         for was, log in zip(logs_of(before, BAD), logs_of(result, BAD), strict=True):
@@ -162,7 +162,7 @@ async def test_a_broker_that_falls_silent_in_between_keeps_what_it_said() -> Non
 
 async def test_where_the_epoch_of_the_last_record_may_not_be_asked_for_last_record_refuses() -> None:
     """GetReplicaLogInfo alone needs no READ, and tells the length only."""
-    async with stage() as on:
+    async with served_backend() as on:
         on.served.world.context.denied.permissions = frozenset({"READ topic orders"})
         result = await on.survey(await on.offline())
         assert {contact.call for contact in result.contacts if contact.problem is None} == {NATIVE}
@@ -172,14 +172,16 @@ async def test_where_the_epoch_of_the_last_record_may_not_be_asked_for_last_reco
 
 
 async def test_who_may_not_use_the_native_calls_gets_the_same_by_the_others() -> None:
-    async with stage() as on:
+    async with served_backend() as on:
         on.served.world.context.denied.permissions = frozenset({"CLUSTER_ACTION cluster"})
         states = await on.offline()
         result = await on.survey(states)
         assert whole(result, 1) and whole(result, BAD)
         assert NATIVE not in {contact.call for contact in result.contacts}
-        rows = faults.designations(states, result, leader=2)
-        ended = await on.backend.designate(rows, faults.Notes(), attempts=1, stop=faults.Silent())
+        rows = response_faults.designations(states, result, leader=2)
+        ended = await on.backend.designate(
+            rows, response_faults.MemoryRecorder(), attempts=1, stop=response_faults.NeverStopped()
+        )
         assert [(row.leader, row.restored) for row in ended] == [(2, True)] * 6
 
 
@@ -191,7 +193,7 @@ def with_code(frame: bytes, code: int) -> bytes:
 
 
 async def test_an_error_code_that_nobody_knows_costs_its_row() -> None:
-    async with stage() as on:
+    async with served_backend() as on:
         states = await on.offline()
         on.tamper(BAD, only((Api.GetReplicaLogInfo,), spoilt(lambda body: with_code(body, 31_999))))
         result = await on.survey(states)
@@ -208,7 +210,7 @@ async def test_an_error_code_that_nobody_knows_in_an_emulated_answer_costs_its_r
         assert unpack_from(">h", body, at) == (0,)
         return body[:at] + pack(">h", 31_999) + body[at + 2 :]
 
-    async with stage(HIDDEN) as on:
+    async with served_backend(HIDDEN) as on:
         states = await on.offline()
         on.tamper(BAD, only((Api.ListOffsets,), spoilt(spoil)))
         result = await on.survey(states)
@@ -223,28 +225,28 @@ async def test_a_cursor_that_does_not_move_is_not_followed_for_ever() -> None:
         cursor = b"\x01" + b"\x07orders" + pack(">i", 0) + b"\0"
         return body[: -len(b"\xff\0")] + cursor + b"\0"
 
-    async with stage() as on:
+    async with served_backend() as on:
         for broker in (1, 2, 4):
             on.tamper(broker, only((Api.DescribeTopicPartitions,), spoilt(stuck)))
         with pytest.raises(Exception, match="does not get beyond orders"):
-            async with asyncio.timeout(faults.EVER):
+            async with asyncio.timeout(response_faults.EVER):
                 await on.backend.partitions(["orders"])
         on.tamper(4, None)
-        async with asyncio.timeout(faults.EVER):
+        async with asyncio.timeout(response_faults.EVER):
             assert len(await on.offline()) == 6
 
 
 async def test_a_broker_of_another_cluster_is_told_by_its_cluster_id() -> None:
     async with ServedCluster(read(str(SCENARIO)), ServedClusterOptions(seed=2)) as other:
         address = parse_address(f"127.0.0.1:{other.ports[node(BAD)]}")
-        async with stage(overrides={BAD: address}) as on:
+        async with served_backend(overrides={BAD: address}) as on:
             result = await on.survey(await on.offline())
             assert whole(result, 1) and not whole(result, BAD)
             assert f"belongs to cluster {other.cluster_id}" in one_clear_line(result.contact(BAD))
 
 
 async def test_another_broker_behind_the_address_is_told_by_its_id() -> None:
-    async with stage() as first:
+    async with served_backend() as first:
         wrong = parse_address(f"127.0.0.1:{first.served.ports[node(4)]}")
         first.backend._fleet.overrides[BAD] = wrong
         result = await first.survey(await first.offline())
@@ -256,7 +258,7 @@ async def test_a_throttled_answer_is_waited_out_and_one_for_an_hour_is_not() -> 
     def throttled(milliseconds: int) -> Change:
         return only((Api.ListOffsets,), spoilt(lambda body: pack(">i", milliseconds) + body[4:]))
 
-    async with stage(HIDDEN) as on:
+    async with served_backend(HIDDEN) as on:
         states = await on.offline()
         on.tamper(BAD, throttled(400))
         result = await on.survey(states)
@@ -293,7 +295,7 @@ async def test_native_calls_that_are_promised_and_not_served_are_done_the_other_
             served.listener(node(broker)).frame_faults.change = claims(
                 (Api.GetReplicaLogInfo, 0, 0), (Api.ElectLeaders, 0, 3)
             )
-        async with faults.operator(served) as on:
+        async with response_faults.operator(served) as on:
             assert "native" in (await on.backend.capabilities()).replica_logs
             states = await on.offline()
             result = await on.survey(states)
@@ -301,19 +303,21 @@ async def test_native_calls_that_are_promised_and_not_served_are_done_the_other_
             assert {contact.call for contact in result.contacts if contact.problem is None} == {
                 "ListOffsets+Fetch (emulated)"
             }
-            rows = faults.designations(states, result, leader=1)
-            async with asyncio.timeout(faults.EVER):
-                ended = await on.backend.designate(rows, faults.Notes(), attempts=2, stop=faults.Silent())
+            rows = response_faults.designations(states, result, leader=1)
+            async with asyncio.timeout(response_faults.EVER):
+                ended = await on.backend.designate(
+                    rows, response_faults.MemoryRecorder(), attempts=2, stop=response_faults.NeverStopped()
+                )
             assert [(row.leader, row.restored) for row in ended] == [(1, True)] * 6
 
 
 async def test_a_native_answer_with_other_fields_is_none() -> None:
     """The api key has carried other fields in a draft: one more field, and the answer is not taken for one."""
-    async with stage() as on:
+    async with served_backend() as on:
         states = await on.offline()
         before = await on.survey(states)
         on.tamper(BAD, only((Api.GetReplicaLogInfo,), spoilt(lambda body: body[:-1] + pack(">i", 7) + b"\0")))
-        async with faults.operator(on.served) as fresh:
+        async with response_faults.operator(on.served) as fresh:
             result = await fresh.survey(states)
         assert [truth(log) for log in logs_of(result, BAD)] == [truth(log) for log in logs_of(before, BAD)]
         contact = result.contact(BAD)
@@ -322,28 +326,30 @@ async def test_a_native_answer_with_other_fields_is_none() -> None:
 
 async def test_an_election_whose_answer_is_not_understood_is_looked_for_and_found() -> None:
     """It was held; nobody holds it twice, and nobody says that it was not."""
-    async with stage() as on:
+    async with served_backend() as on:
         states = await on.offline()
         result = await on.survey(states)
         for broker in (1, 2, 4):
             on.tamper(broker, only((Api.ElectLeaders,), spoilt(lambda body: body + b"\0\0")))
-        rows = faults.designations(states, result, leader=2)
-        notes = faults.Notes()
-        async with asyncio.timeout(faults.EVER):
-            ended = await on.backend.designate(rows, notes, attempts=1, stop=faults.Silent())
+        rows = response_faults.designations(states, result, leader=2)
+        notes = response_faults.MemoryRecorder()
+        async with asyncio.timeout(response_faults.EVER):
+            ended = await on.backend.designate(rows, notes, attempts=1, stop=response_faults.NeverStopped())
         assert [(row.outcome, row.leader) for row in ended] == [(Outcome.ELECTED, 2)] * 6
         assert [name for name, _ in notes.told] == ["elect", "elect"]
 
 
 async def test_an_election_that_hangs_is_told_and_every_order_is_put_back() -> None:
-    async with stage(HIDDEN) as on:
+    async with served_backend(HIDDEN) as on:
         states = await on.offline()
         result = await on.survey(states)
         for broker in (1, 2, 4):
-            on.tamper(broker, only((Api.ElectLeaders,), faults.hangs))
-        rows = faults.designations(states, result, leader=2)
-        async with asyncio.timeout(faults.EVER):
-            ended = await on.backend.designate(rows, faults.Notes(), attempts=0, stop=faults.Silent())
+            on.tamper(broker, only((Api.ElectLeaders,), response_faults.hangs))
+        rows = response_faults.designations(states, result, leader=2)
+        async with asyncio.timeout(response_faults.EVER):
+            ended = await on.backend.designate(
+                rows, response_faults.MemoryRecorder(), attempts=0, stop=response_faults.NeverStopped()
+            )
         assert all(row.restored for row in ended)
         for state in states:
             assert on.served.world.image.partitions[state.tp].replicas == state.replicas

@@ -27,7 +27,7 @@ from backends.simulator.scenario.files import read
 from backends.simulator.served.api_versions import Api, offered
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import PartitionState
-from tests.wire.hosted import Hosted
+from tests.wire.cluster_thread import ClusterThread
 
 SCENARIO = read(str(Path(__file__).parent / "scenarios" / "one-dead-of-four.yaml"))
 SERVED = sorted(offered(NetworkRole.BROKER).items())
@@ -45,8 +45,8 @@ def reported(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Hosted]:
-    with Hosted(SCENARIO, ServedClusterOptions()) as found:
+def served() -> Iterator[ClusterThread]:
+    with ClusterThread(SCENARIO, ServedClusterOptions()) as found:
         yield found
 
 
@@ -78,7 +78,7 @@ async def _send(port: int, data: bytes) -> None:
         writer.transport.abort()
 
 
-def alive(served: Hosted) -> None:
+def alive(served: ClusterThread) -> None:
     """It still answers, and nobody's connection is kept for ever."""
 
     async def ask() -> None:
@@ -95,7 +95,7 @@ def alive(served: Hosted) -> None:
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(requests(), min_size=1, max_size=4), st.binary(max_size=20), st.booleans())
 def test_the_served_side_survives_any_request(
-    served: Hosted, frames: list[bytes], rubbish: bytes, well_framed: bool
+    served: ClusterThread, frames: list[bytes], rubbish: bytes, well_framed: bool
 ) -> None:
     INPUTS["requests"] += len(frames)
     port = served.cluster.ports[node(1)]
@@ -104,12 +104,12 @@ def test_the_served_side_survives_any_request(
     assert served.do(lambda cluster: cluster.listener(node(1)).answers)
 
 
-def test_after_all_of_it_the_served_side_answers(served: Hosted) -> None:
+def test_after_all_of_it_the_served_side_answers(served: ClusterThread) -> None:
     alive(served)
     assert served.do(lambda cluster: len(cluster.simulation.checker.broken)) == 0
 
 
-def test_a_flood_of_connections_and_of_requests_is_borne(served: Hosted) -> None:
+def test_a_flood_of_connections_and_of_requests_is_borne(served: ClusterThread) -> None:
     port = served.cluster.ports[node(1)]
     hello = pack(">hhi", 18, 0, 1) + b"\xff\xff"
 

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.wire.incidents import Told
-from tests.wire.many import incidents
+from tests.wire.incident_pool import incidents
+from tests.wire.random_incidents import IncidentResult
 
 SEEDS = range(1, 31)
 AT_ONCE = 4
 
 
 @pytest.fixture(scope="module")
-def told() -> Mapping[int, Told]:
+def told() -> Mapping[int, IncidentResult]:
     """All of them: what they wait for is waited for together."""
     return {one.seed: one for one in incidents(SEEDS, AT_ONCE)}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_was_promised_is_kept(seed: int, told: Mapping[int, Told]) -> None:
+def test_what_was_promised_is_kept(seed: int, told: Mapping[int, IncidentResult]) -> None:
     assert not told[seed].wrong, told[seed]

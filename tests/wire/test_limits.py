@@ -19,8 +19,8 @@ from backends.simulator.scenario.files import read
 from backends.simulator.served.api_versions import Api
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import ReplicaLog
-from tests.wire.faults import SCENARIO, operator
-from tests.wire.raw import answered
+from tests.wire.raw_request import send_request
+from tests.wire.response_faults import SCENARIO, operator
 
 WIDE = """\
 title: one wide topic
@@ -44,7 +44,7 @@ def small_pages(limit: int) -> Scenario:
 async def page(served: ServedCluster, limit: int, cursor: Any = None) -> Any:
     """One answer to DescribeTopicPartitions of all topics."""
     asked = {"topics": (), "response_partition_limit": limit, "cursor": cursor}
-    return await answered(served.ports[broker(1)], Api.DescribeTopicPartitions, 0, asked)
+    return await send_request(served.ports[broker(1)], Api.DescribeTopicPartitions, 0, asked)
 
 
 def told(answer: Any) -> list[tuple[str, int]]:
@@ -98,7 +98,7 @@ async def test_the_first_thousand_replicas_are_told_and_that_there_are_more(wide
     async with ServedCluster(wide, ServedClusterOptions(speed=0)) as served:
         for count in (SERVED_AT_MOST, PARTITIONS):
             wanted = {"topic_id": kafka_id(await topic_id(served)), "partitions": tuple(range(count))}
-            answer = await answered(
+            answer = await send_request(
                 served.ports[broker(1)], Api.GetReplicaLogInfo, 0, {"topic_partitions": [wanted]}
             )
             (topic,) = answer.topic_partition_log_info_list
@@ -130,7 +130,7 @@ async def test_a_thousand_designated_elections_are_decided_and_the_rest_refused(
             "designated_leaders": (1,) * PARTITIONS,
         }
         asked = {"election_type": 2, "topic_partitions": [rows], "timeout": 1_000}
-        answer = await answered(served.ports[broker(1)], Api.ElectLeaders, 3, asked)
+        answer = await send_request(served.ports[broker(1)], Api.ElectLeaders, 3, asked)
         (topic,) = answer.replica_election_results
         ended = Counter(row.error_code for row in topic.partition_result)
         assert ended == {

@@ -16,7 +16,7 @@ from kio.serial import entity_reader, entity_writer
 from backends.simulator.served.api_versions import Api
 from console.operations.partition_selection import Selection, Which, select
 from recovery.model import TopicPartition
-from tests.wire.faults import HIDDEN, Stage, stage
+from tests.wire.response_faults import HIDDEN, ServedBackend, served_backend
 
 T = TypeVar("T", DescribeTopicPartitionsResponse, MetadataResponse)
 CLICKS = (TopicPartition("clicks", 0), TopicPartition("clicks", 1))
@@ -66,13 +66,13 @@ async def without_listener(api_key: int, frame: bytes) -> bytes | None:
     return METADATA(frame) if api_key == Api.Metadata else frame
 
 
-def tamper(on: Stage) -> None:
+def tamper(on: ServedBackend) -> None:
     for broker in (1, 2, 4):
         on.tamper(broker, without_listener)
 
 
 async def test_it_is_not_among_the_offline_partitions_and_the_listener_is_named() -> None:
-    async with stage(HIDDEN) as on:
+    async with served_backend(HIDDEN) as on:
         tamper(on)
         found = await on.backend.partitions()
         offline = await select(on.backend, Selection(which=Which.OFFLINE))
@@ -92,7 +92,7 @@ async def test_a_truly_offline_partition_costs_no_further_request() -> None:
         asked.append(api_key)
         return frame
 
-    async with stage(HIDDEN) as on:
+    async with served_backend(HIDDEN) as on:
         for broker in (1, 2, 4):
             on.tamper(broker, counts)
         found = await on.backend.partitions(["orders"])

@@ -11,7 +11,7 @@ from backends.simulator.network import NetworkNode, broker, controller
 from backends.simulator.scenario.files import read
 from backends.simulator.served.control_socket import checked, inject, read_fault
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
-from tests.wire.faults import SCENARIO
+from tests.wire.response_faults import SCENARIO
 
 HELLO = pack(">ihhih", 10, 18, 0, 1, -1)
 EVER = 30.0

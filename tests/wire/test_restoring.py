@@ -9,8 +9,8 @@ import pytest
 from backends.base.answers import Outcome
 from backends.simulator.served.api_versions import Api
 from backends.simulator.served.frame_faults import Change
-from tests.wire import faults
-from tests.wire.faults import HIDDEN, stage
+from tests.wire import response_faults
+from tests.wire.response_faults import HIDDEN, served_backend
 
 BROKERS = (1, 2, 4)
 
@@ -29,19 +29,21 @@ def from_the_second_on(change: Change) -> Change:
     return later
 
 
-@pytest.mark.parametrize("change", [faults.garbage, faults.resets], ids=["not understood", "cut off"])
+@pytest.mark.parametrize(
+    "change", [response_faults.garbage, response_faults.resets], ids=["not understood", "cut off"]
+)
 async def test_an_order_that_is_seen_to_be_back_is_told_to_be(change: Change) -> None:
     """Each of those requests was carried out: nobody is sent to put back what is back."""
-    async with stage(HIDDEN) as on:
+    async with served_backend(HIDDEN) as on:
         states = await on.offline()
         result = await on.survey(states)
         tampered = from_the_second_on(change)
         for broker in BROKERS:
             on.tamper(broker, tampered)
-        rows = faults.designations(states, result, leader=2)
-        notes = faults.Notes()
-        async with asyncio.timeout(faults.EVER):
-            ended = await on.backend.designate(rows, notes, attempts=0, stop=faults.Silent())
+        rows = response_faults.designations(states, result, leader=2)
+        notes = response_faults.MemoryRecorder()
+        async with asyncio.timeout(response_faults.EVER):
+            ended = await on.backend.designate(rows, notes, attempts=0, stop=response_faults.NeverStopped())
         assert {(row.outcome, row.leader, row.restored) for row in ended} == {(Outcome.ELECTED, 2, True)}
         for state in states:
             assert on.served.world.image.partitions[state.tp].replicas == state.replicas

@@ -18,8 +18,8 @@ from backends.simulator.served.clock import SimulatorFailed
 from backends.simulator.served.handler_table import HANDLER_TABLE
 from backends.simulator.served.served_call import ServedCall
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
-from tests.unit.cli.invoking import environment
-from tests.wire.hosted import WAIT, Hosted
+from tests.unit.cli.command_process import environment
+from tests.wire.cluster_thread import WAIT, ClusterThread
 from tests.wire.test_nodes import CLOSES, met
 
 PATH = Path(__file__).parent / "scenarios" / "three-at-peace.yaml"
@@ -54,7 +54,7 @@ async def test_a_failure_in_a_step_is_raised_at_the_step_and_where_the_cluster_i
 def test_a_failure_reaches_the_test_that_uses_a_cluster_in_another_thread() -> None:
     with (
         pytest.raises(SimulatorFailed, match="seed 5"),
-        Hosted(SCENARIO, ServedClusterOptions(seed=5)) as served,
+        ClusterThread(SCENARIO, ServedClusterOptions(seed=5)) as served,
     ):
         served.do(lambda cluster: cluster.world.loop.call_at(cluster.simulation.now + 1, fail))
         deadline = time.monotonic() + WAIT

@@ -17,7 +17,7 @@ from backends.simulator.served.api_versions import Api, hidden, offered
 from backends.simulator.served.record_batches import _made_up
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import EpochSpan
-from tests.wire.raw import answered
+from tests.wire.raw_request import send_request
 
 SCENARIO = read(str(Path(__file__).parent / "scenarios" / "three-at-peace.yaml"))
 TOPIC = "first"
@@ -145,7 +145,7 @@ async def test_every_version_that_is_promised_is_answered(served: ServedCluster,
             if key == Api.DescribeCluster:
                 asked["endpoint_type"] = 1 if role is NetworkRole.BROKER else 2
             try:
-                await answered(served.ports[one], key, version, asked)
+                await send_request(served.ports[one], key, version, asked)
             except Exception as error:  # told for all of them together
                 failed[Api(key).name, version] = repr(error)
     assert not failed
@@ -154,7 +154,7 @@ async def test_every_version_that_is_promised_is_answered(served: ServedCluster,
 async def _topic_id(served: ServedCluster) -> str:
     from backends.live.codec.ids import kafka_id
 
-    told = await answered(served.ports[broker(1)], Api.Metadata, 12, values(Api.Metadata, "A" * 22))
+    told = await send_request(served.ports[broker(1)], Api.Metadata, 12, values(Api.Metadata, "A" * 22))
     assert [int(topic.error_code) for topic in told.topics] == [0]
     return kafka_id(told.topics[0].topic_id)
 
@@ -163,13 +163,13 @@ async def test_what_is_hidden_is_neither_promised_nor_answered() -> None:
     without = hidden("GetReplicaLogInfo,ElectLeaders:3")
     async with ServedCluster(SCENARIO, ServedClusterOptions(without=without)) as served:
         port = served.ports[broker(1)]
-        told = await answered(port, Api.ApiVersions, 4, values(Api.ApiVersions, ""))
+        told = await send_request(port, Api.ApiVersions, 4, values(Api.ApiVersions, ""))
         promised = {row.api_key: row.max_version for row in told.api_keys}
         assert Api.GetReplicaLogInfo not in promised
         assert promised[Api.ElectLeaders] == 2
         for key, version in REQUESTS:
             with pytest.raises(asyncio.IncompleteReadError):
-                await answered(port, key, version, values(key, "A" * 22))
+                await send_request(port, key, version, values(key, "A" * 22))
 
 
 async def test_an_unknown_version_of_api_versions_is_told_the_known_ones(served: ServedCluster) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.invoking import Caller
+from tests.unit.cli.command_process import Caller
 
 
 @pytest.fixture

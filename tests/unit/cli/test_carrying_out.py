@@ -15,8 +15,8 @@ from console.cli.base.run import Run as CliRun
 from console.journal.journal import _LineFile
 from console.operations import election_batches
 from recovery.model import TopicPartition, Unknown, Why
-from tests.unit.cli.invoking import Caller, command_line, invoke, typing
-from tests.unit.cli.memory import ALL, CLUSTER_ID, MemoryBackend, cluster_of, log, offline
+from tests.unit.cli.command_process import Caller, command_line, invoke, typing
+from tests.unit.cli.memory_backend import ALL, CLUSTER_ID, MemoryBackend, cluster_of, log, offline
 
 ANY = ("--bootstrap-server", "kafka:9092")
 AGREED = ("--yes", "--reason", "a test")

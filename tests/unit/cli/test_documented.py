@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.live.commanding import documented
-from tests.unit.cli.invoking import ROOT, Caller
+from tests.live.command_runner import documented
+from tests.unit.cli.command_process import ROOT, Caller
 
 TEXT = (ROOT / "docs/output.md").read_text(encoding="utf-8")
 PARTS = frozenset(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.invoking import environment, invoke
+from tests.unit.cli.command_process import environment, invoke
 
 SCREENS = {"textual", "pyspark", "pyarrow"}
 HEAVY = {"rich", "pydantic", "pydantic_core", "yaml", "confluent_kafka", "aiokafka", "kio", "cryptography"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.invoking import Caller
-from tests.unit.cli.memory import ALL, CLUSTER_ID, cluster_of, log, offline
+from tests.unit.cli.command_process import Caller
+from tests.unit.cli.memory_backend import ALL, CLUSTER_ID, cluster_of, log, offline
 from tests.unit.cli.test_carrying_out import ANY, planned, tp
 
 AGREED = ("--yes", "--reason", "a test")

@@ -13,8 +13,8 @@ from backends.base.answers import Designation, Reassignment
 from console.journal.journal import Journal, Run
 from console.journal.unfinished import unfinished
 from recovery.model import Unknown, Why
-from tests.unit.cli.invoking import Caller, typing
-from tests.unit.cli.memory import CLUSTER_ID, cluster_of, offline
+from tests.unit.cli.command_process import Caller, typing
+from tests.unit.cli.memory_backend import CLUSTER_ID, cluster_of, offline
 from tests.unit.cli.test_carrying_out import AGREED, ANY, planned, sent, tp
 
 
@@ -67,7 +67,9 @@ def test_on_a_terminal_it_offers_to_finish_the_earlier_run_first(
 ) -> None:
     interrupted((reordered(0),))
     recover = ("recover", *ANY, "--all-offline-partitions", "--automated-recovery")
-    ended = typing(call.home, [sys.executable, "-m", "tests.unit.cli.stoppable", "never", *recover], answer)
+    ended = typing(
+        call.home, [sys.executable, "-m", "tests.unit.cli.stoppable_jobs", "never", *recover], answer
+    )
     assert ended.status == status, ended
     assert "may have left 1 assignment in the order of an election: orders-0" in ended.err
     assert ("3 elections: 3 elected" in ended.out) == (answer == "yes")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.invoking import Caller
+from tests.unit.cli.command_process import Caller
 
 # Nothing listens on the discard port of the loopback; a command that gets that far says "unreachable", status 3.
 CLOSED = ("--bootstrap-server", "127.0.0.1:9")

@@ -13,7 +13,7 @@ from console.output.plurals import counted_as
 from console.output.progress_line import ProgressLine
 from console.output.screen import Screen, printable
 from console.output.text_table import TextColumn, table
-from tests.unit.cli.invoking import command_line, environment
+from tests.unit.cli.command_process import command_line, environment
 
 
 def test_a_table_is_aligned_and_leaves_out_what_is_empty_everywhere() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from console.cli.base.run import Run
-from tests.unit.cli.invoking import Caller
-from tests.unit.cli.memory import CLUSTER_ID, cluster_of, log
+from tests.unit.cli.command_process import Caller
+from tests.unit.cli.memory_backend import CLUSTER_ID, cluster_of, log
 from tests.unit.cli.test_carrying_out import ANY, planned, sent
 
 

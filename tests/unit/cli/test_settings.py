@@ -10,7 +10,7 @@ from backends.live.client.addresses import Address
 from console.errors import InputError
 from console.settings import load, profile
 from console.target import resolve
-from tests.unit.cli.invoking import Caller
+from tests.unit.cli.command_process import Caller
 
 GOOD = """\
 clusters:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.invoking import command_line, environment
+from tests.unit.cli.command_process import command_line, environment
 
 RECOVER = (
     "recover",
@@ -30,7 +30,7 @@ RECOVER = (
 def standing(home: Path, moment: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """The command, once it stands at the moment."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.unit.cli.stoppable", moment, *arguments],
+        [sys.executable, "-m", "tests.unit.cli.stoppable_jobs", moment, *arguments],
         env=environment(home),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -115,7 +115,7 @@ def test_an_ignored_hangup_stays_ignored(tmp_path: Path) -> None:
     """As under nohup: the terminal goes away and the recovery goes on."""
     ignore = "signal.signal(signal.SIGHUP, signal.SIG_IGN)"
     code = f"import os, signal, sys; {ignore}; os.execv(sys.argv[1], sys.argv[1:])"
-    line = [sys.executable, "-m", "tests.unit.cli.stoppable", "survey", *RECOVER]
+    line = [sys.executable, "-m", "tests.unit.cli.stoppable_jobs", "survey", *RECOVER]
     process = subprocess.Popen(
         [sys.executable, "-c", code, *line],
         env=environment(tmp_path),

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.broken import WithADeadBroker, WithBrokenParts
-from tests.contract.healthy import Healthy
-from tests.contract.offline import Offline
-from tests.contract.rights import Rights
-from tests.contract.simulated import SimulatedStage
+from tests.contract.broken_brokers import BrokenBrokerTests, DeadBrokerTests
+from tests.contract.healthy_cluster import HealthyClusterTests
+from tests.contract.missing_permissions import MissingPermissionTests
+from tests.contract.offline_partitions import OfflinePartitionTests
+from tests.contract.simulated_cluster_driver import SimulatedClusterDriver
 
 
 @pytest.fixture(scope="class")
-def stage() -> SimulatedStage:
-    return SimulatedStage()
+def driver() -> SimulatedClusterDriver:
+    return SimulatedClusterDriver()
 
 
-class TestHealthy(Healthy): ...
+class TestHealthy(HealthyClusterTests): ...
 
 
-class TestRights(Rights): ...
+class TestRights(MissingPermissionTests): ...
 
 
-class TestWithADeadBroker(WithADeadBroker): ...
+class TestWithADeadBroker(DeadBrokerTests): ...
 
 
-class TestWithBrokenParts(WithBrokenParts): ...
+class TestWithBrokenParts(BrokenBrokerTests): ...
 
 
-class TestOffline(Offline): ...
+class TestOffline(OfflinePartitionTests): ...

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.live.commanding import documented
-from tests.unit.cli.invoking import Caller, Ended
+from tests.live.command_runner import documented
+from tests.unit.cli.command_process import Caller, Ended
 
 SCENARIO = """\
 title: A disk fails

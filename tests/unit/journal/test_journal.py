@@ -18,7 +18,7 @@ from console.journal.errors import JournalError, JournalLocked
 from console.journal.journal import Journal, cluster_directory, running
 from console.journal.reading import After, Before, Settled, read_run, read_runs
 from recovery.model import TopicPartition
-from tests.unit.journal.dying import listened
+from tests.unit.journal.killed_process import listened
 from tests.unit.journal.runs import CLUSTER, Clock, journal, row, run
 
 

@@ -14,7 +14,7 @@ from console.journal.journal import Journal
 from console.journal.reading import SETTLED, Before, read_runs, read_unsettled_runs, remember_settled
 from console.journal.unfinished import OpenOrder, Unfinished, unfinished
 from recovery.model import TopicPartition
-from tests.unit.journal.dying import killed_at
+from tests.unit.journal.killed_process import killed_at
 from tests.unit.journal.runs import CLUSTER, journal, row
 
 ROWS = (row(0), row(1))

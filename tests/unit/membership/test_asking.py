@@ -17,9 +17,9 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.loop import SECOND
 from console.cli.base.run import Run
 from console.output.screen import Screen
-from tests.unit.cli.invoking import Caller, command_line, environment
+from tests.unit.cli.command_process import Caller, command_line, environment
 from tests.unit.membership.controllers_only import BC, reached
-from tests.unit.membership.rehearsing import cluster
+from tests.unit.membership.random_replacement import cluster
 
 DISK = ("--simulate", "controller-disk-failure")
 Answers = Callable[[str], str]

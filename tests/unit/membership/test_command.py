@@ -10,8 +10,8 @@ import pytest
 
 from console.last_healthy import recall
 from console.operations.remembered_voters import MEMORY
-from tests.live.commanding import documented
-from tests.unit.cli.invoking import Caller, Ended
+from tests.live.command_runner import documented
+from tests.unit.cli.command_process import Caller, Ended
 
 YES = ("--yes", "--reason", "a test")
 DISK = ("--simulate", "controller-disk-failure")

@@ -10,7 +10,7 @@ from console.operations.replacement_consent import Consent
 from console.operations.replacement_plan import Choice, plan_replacement
 from console.operations.voter_change import Changed, Prepared, prepare_add, prepare_remove
 from recovery.membership.replacement import ReplacementKind, ReplacementStep, StepKind
-from tests.unit.membership.rehearsing import HEADER, Notes, cluster
+from tests.unit.membership.random_replacement import HEADER, Notes, cluster
 
 VOTERS = (100, 101, 102, 103, 104)
 Between = Callable[[SimulatorBackend], Awaitable[None]]

@@ -19,10 +19,10 @@ from console.operations.replacement_run import Planned, replace_controller, save
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementPlan, ReplacementStep, StepKind
 from recovery.membership.replacement_state import StepSituation
-from tests.unit.cli.invoking import Caller
+from tests.unit.cli.command_process import Caller
 from tests.unit.journal.runs import Clock, row, run
 from tests.unit.membership.controllers_only import BC, killed, reached
-from tests.unit.membership.rehearsing import HEADER, Killed, Operator, cluster
+from tests.unit.membership.random_replacement import HEADER, Killed, Operator, cluster
 
 YES = ("--yes", "--reason", "a test")
 

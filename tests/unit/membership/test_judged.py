@@ -13,7 +13,7 @@ from recovery.membership.replacement_safety import after
 from recovery.membership.replacement_state import QuorumPicture, situation
 from recovery.membership.voters import ReplicaKey
 from tests.unit.membership.quorums import quorum
-from tests.unit.membership.rehearsing import HEADER, cluster
+from tests.unit.membership.random_replacement import HEADER, cluster
 
 
 async def with_102_down() -> SimulatorBackend:

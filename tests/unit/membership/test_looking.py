@@ -12,7 +12,7 @@ from recovery.membership.quorum import Quorum
 from recovery.membership.voters import Voter, VoterSet
 from recovery.model import Unknown, Why
 from tests.unit.membership.quorums import CLUSTER, NOW, quorum
-from tests.unit.membership.rehearsing import cluster
+from tests.unit.membership.random_replacement import cluster
 
 
 class Readings:

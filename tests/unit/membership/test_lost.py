@@ -10,7 +10,7 @@ from console.output.quorum_report import lost_lines
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.model import Unknown, Why
 from tests.unit.membership.quorums import key
-from tests.unit.membership.rehearsing import cluster
+from tests.unit.membership.random_replacement import cluster
 
 
 def test_without_the_voters_known_no_count_is_claimed() -> None:

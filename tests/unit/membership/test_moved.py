@@ -14,7 +14,7 @@ from console.operations.replacement_steps import Course, Gone, go_through
 from console.operations.voter_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementStep, StepKind
-from tests.unit.membership.rehearsing import HEADER, Never, Notes, Operator, cluster
+from tests.unit.membership.random_replacement import HEADER, Never, Notes, Operator, cluster
 
 
 class Slow(Operator):

@@ -11,7 +11,7 @@ from backends.base.answers import Designation
 from console.journal.journal import Journal
 from console.journal.unfinished import REPLACE, unfinished
 from recovery.model import TopicPartition
-from tests.unit.cli.invoking import Caller
+from tests.unit.cli.command_process import Caller
 from tests.unit.journal.runs import Clock, run
 
 DISK = ("--simulate", "controller-disk-failure")

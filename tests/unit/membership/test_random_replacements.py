@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.membership.rehearsing import rehearse
+from tests.unit.membership.random_replacement import rehearse
 
 SEEDS = 200
 AT_ONCE = 20

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.invoking import Caller
+from tests.unit.cli.command_process import Caller
 from tests.unit.membership.controllers_only import BC, killed, reached
-from tests.unit.membership.rehearsing import cluster
+from tests.unit.membership.random_replacement import cluster
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from recovery.membership.replacement import (
     ReplacementStep,
 )
 from recovery.membership.replacement_state import StepSituation
-from tests.unit.membership.auditing import Audited, Rehearsed
-from tests.unit.membership.rehearsing import (
+from tests.unit.membership.audited_quorum import Audited, Rehearsed
+from tests.unit.membership.random_replacement import (
     HEADER,
     PATIENCE,
     Killed,

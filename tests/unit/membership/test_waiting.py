@@ -16,8 +16,8 @@ from console.operations.replacement_steps import Course, Gone, go_through
 from console.operations.voter_change import Changed, Prepared, carry_out, prepare_remove
 from recovery.membership.replacement import ReplacementKind, ReplacementStep
 from recovery.membership.voters import VoterEndpoint
-from tests.unit.membership.leaderless import Clock, Leaderless
-from tests.unit.membership.rehearsing import HEADER, Never, Notes, Operator, cluster
+from tests.unit.membership.leaderless_quorum import Clock, Leaderless
+from tests.unit.membership.random_replacement import HEADER, Never, Notes, Operator, cluster
 
 
 def test_looks_that_take_long_count_as_time_and_what_is_waited_for_is_told(

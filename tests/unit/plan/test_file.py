@@ -14,7 +14,7 @@ from console.planfile import default_name, designation, designations, read, read
 from recovery.model import TopicPartition
 from recovery.plan.values import BarePlan, Plan
 from recovery.plan.write import to_json
-from tests.unit.journal.dying import killed_at, listened
+from tests.unit.journal.killed_process import killed_at, listened
 from tests.unit.plan.plans import HEADER, story
 from tests.unit.plan.test_targets import NAMED, SPECIFICATION
 

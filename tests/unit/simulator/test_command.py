@@ -15,7 +15,7 @@ import pytest
 
 from backends.simulator.scenario.files import BUILT_IN
 from testbed.kafka.wait import wait_until
-from tests.unit.cli.invoking import Ended, command_line, environment, invoke
+from tests.unit.cli.command_process import Ended, command_line, environment, invoke
 
 
 def _ktriage(home: Path, *arguments: str) -> Ended:

@@ -8,7 +8,7 @@ import pytest
 
 from backends.simulator.scenario.errors import ScenarioError
 from backends.simulator.scenario.files import BUILT_IN, parse
-from tests.unit.cli.invoking import invoke
+from tests.unit.cli.command_process import invoke
 
 KILL = "do: kill, nodes: [broker-1]"
 GOOD = (BUILT_IN / "one-sided-cuts.yaml").read_text(encoding="utf-8")

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from recovery.controller.rules import ControllerRules
-from tests.contract.simulated import QUICK
-from tests.side_by_side.play import compare, simulate, table
+from tests.contract.simulated_cluster_driver import QUICK
+from tests.side_by_side.both_clusters import Simulated
+from tests.side_by_side.comparison import compare, simulate, table
 from tests.side_by_side.quorum import QuorumSeen, SimulatedHosts, joining, play
 from tests.side_by_side.script import names, read
-from tests.side_by_side.sides import Simulated
 
 
 @pytest.mark.parametrize("name", names())

@@ -10,7 +10,7 @@ from backends.simulator.scenario.files import read
 from backends.simulator.served.api_versions import NoSuchCall, hidden
 from backends.simulator.served.principals import principals
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions, cluster_id_of
-from tests.unit.cli.invoking import Caller
+from tests.unit.cli.command_process import Caller
 
 pytestmark = pytest.mark.timeout(60)  # what is not refused serves until it is stopped
 

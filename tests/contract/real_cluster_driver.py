@@ -1,4 +1,4 @@
-"""The stage on a real cluster of the testbed."""
+"""The driver on a real cluster of the testbed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from backends.live.client.addresses import parse_addresses
 from backends.live.client.client_config import load_settings
 from testbed.kafka import ClusterSpec, KafkaCluster, Listener, wait_until
 from testbed.kafka.connection import NoAnswer
-from tests.contract.stage import BROKERS, SECONDS, Acks
+from tests.contract.cluster_driver import BROKERS, SECONDS, Acks
 
 T = TypeVar("T")
 CALLERS = tuple(f"caller-{number}" for number in range(16))
@@ -44,8 +44,8 @@ _CLUSTER_OPERATIONS = ("DESCRIBE", "ALTER", "DESCRIBE_CONFIGS")
 _TOPIC_OPERATIONS = ("DESCRIBE", "READ", "DESCRIBE_CONFIGS")
 
 
-class RealStage:
-    """Implements :class:`tests.contract.stage.Stage` on a running cluster of :data:`SPEC`."""
+class RealClusterDriver:
+    """Implements :class:`tests.contract.cluster_driver.ClusterDriver` on a running cluster of :data:`SPEC`."""
 
     def __init__(self, cluster: KafkaCluster) -> None:
         self.cluster = cluster

@@ -16,7 +16,7 @@ SECONDS = 60.0
 """How long anything may take, by the cluster's own clock."""
 
 
-class Stage(Protocol):
+class ClusterDriver(Protocol):
     """Brokers 1, 2 and 3, each with two log dirs, the ELR on, automatic leader balancing off, some controllers.
 
     ``backend`` is the only thing that is tested; everything else goes past it. Each call comes back when the

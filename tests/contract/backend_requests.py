@@ -12,7 +12,7 @@ from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
 
 
-class Stopped:
+class StopFlag:
     """Whether somebody asked the job to stop."""
 
     def __init__(self, stopped: bool = False) -> None:
@@ -22,7 +22,7 @@ class Stopped:
         return self._stopped
 
 
-class Record:
+class MemoryRecorder:
     """Keeps what a journal would put on disk. ``full``: it cannot be written."""
 
     def __init__(self, *, full: bool = False) -> None:
@@ -74,13 +74,17 @@ async def choices(backend: Backend, topic: str, leader: int | None = None) -> li
     return rows
 
 
-async def choice(backend: Backend, topic: str, leader: int | None = None) -> Designation:
+async def aggressive_choice(backend: Backend, topic: str, leader: int | None = None) -> Designation:
     """The choice for the topic's only partition."""
     (found,) = await choices(backend, topic, leader)
     return found
 
 
 async def designate(
-    backend: Backend, rows: Sequence[Designation], record: Record | None = None, *, stopped: bool = False
+    backend: Backend,
+    rows: Sequence[Designation],
+    record: MemoryRecorder | None = None,
+    *,
+    stopped: bool = False,
 ) -> tuple[Election, ...]:
-    return await backend.designate(rows, record or Record(), attempts=0, stop=Stopped(stopped))
+    return await backend.designate(rows, record or MemoryRecorder(), attempts=0, stop=StopFlag(stopped))

@@ -8,25 +8,25 @@ from backends.base.answers import RIGHTS_NOT_TOLD, SurveyRequest
 from backends.base.errors import NotAllowed
 from recovery.loss import Witness
 from recovery.model import Lineage, TopicPartition, Unknown, Why
-from tests.contract.asking import Record, choice, state, survey
-from tests.contract.stage import BROKERS, Stage
+from tests.contract.backend_requests import MemoryRecorder, aggressive_choice, state, survey
+from tests.contract.cluster_driver import BROKERS, ClusterDriver
 
 OPEN, CLOSED = TopicPartition("open", 0), TopicPartition("closed", 0)
 
 
-class Rights:
+class MissingPermissionTests:
     """``open`` and ``closed`` are healthy; ``offline`` waits for its only replica."""
 
     @pytest.fixture(scope="class")
     @classmethod
-    def guarded(cls, stage: Stage) -> Stage:
-        stage.bring_all_up()
+    def guarded(cls, driver: ClusterDriver) -> ClusterDriver:
+        driver.bring_all_up()
         for topic in ("open", "closed"):
-            stage.create_topic(topic, [[1, 2]], {"min.insync.replicas": "2"})
-            stage.produce(topic, 10)
-        return stage
+            driver.create_topic(topic, [[1, 2]], {"min.insync.replicas": "2"})
+            driver.produce(topic, 10)
+        return driver
 
-    async def test_without_describe_a_topic_is_hidden_and_said_to_be(self, guarded: Stage) -> None:
+    async def test_without_describe_a_topic_is_hidden_and_said_to_be(self, guarded: ClusterDriver) -> None:
         async with guarded.backend("DESCRIBE topic closed", "READ topic closed") as backend:
             named = await backend.partitions(["open", "closed"])
             everything = await backend.partitions()
@@ -36,7 +36,7 @@ class Rights:
             why = found.unknown[TopicPartition("closed", -1)]
             assert why.why is Why.NOT_ALLOWED and "DESCRIBE" in why.detail and "closed" in why.detail
 
-    async def test_without_describe_on_a_topic_its_logs_are_not_told(self, guarded: Stage) -> None:
+    async def test_without_describe_on_a_topic_its_logs_are_not_told(self, guarded: ClusterDriver) -> None:
         async with guarded.backend() as backend:
             states = (await backend.partitions(["closed", "open"])).states
         async with guarded.backend("DESCRIBE topic closed", "READ topic closed") as backend:
@@ -48,7 +48,7 @@ class Rights:
             assert replica.log.why is Why.NOT_ALLOWED
         assert opened.log(1) is not None and opened.log(2) is not None
 
-    async def test_without_read_the_end_is_known_and_the_epochs_are_not(self, guarded: Stage) -> None:
+    async def test_without_read_the_end_is_known_and_the_epochs_are_not(self, guarded: ClusterDriver) -> None:
         async with guarded.backend("READ topic closed") as backend:
             found = await survey(backend, "closed")
             opened = await survey(backend, "open")
@@ -62,7 +62,7 @@ class Rights:
             assert complete is not None and isinstance(complete.lineage, Lineage)
         assert times.keys() == {(OPEN, Witness(1, 3))}
 
-    async def test_without_describe_configs_the_min_isr_is_not_known(self, guarded: Stage) -> None:
+    async def test_without_describe_configs_the_min_isr_is_not_known(self, guarded: ClusterDriver) -> None:
         async with guarded.backend("DESCRIBE_CONFIGS topic closed") as backend:
             configs = await backend.topic_configs(["open", "closed"])
             found = await survey(backend, "closed")
@@ -73,7 +73,7 @@ class Rights:
         assert isinstance(found.min_isr, Unknown) and found.min_isr.why is Why.NOT_ALLOWED
         assert found.log(1) is not None
 
-    async def test_without_describe_on_the_cluster_each_answer_says_so(self, guarded: Stage) -> None:
+    async def test_without_describe_on_the_cluster_each_answer_says_so(self, guarded: ClusterDriver) -> None:
         async with guarded.backend("DESCRIBE cluster") as backend:
             quorum = await backend.quorum()
             reassignments = await backend.reassignments()
@@ -87,15 +87,15 @@ class Rights:
         assert isinstance(found.reassigning, Unknown) and found.log(1) is not None
         assert isinstance(everything.not_compared, Unknown)
 
-    async def test_the_caller_learns_whether_it_may_alter_the_cluster(self, guarded: Stage) -> None:
+    async def test_the_caller_learns_whether_it_may_alter_the_cluster(self, guarded: ClusterDriver) -> None:
         told = []
         for denied in ((), ("ALTER cluster",), ("DESCRIBE cluster",)):
             async with guarded.backend(*denied) as backend:
                 told.append((await backend.cluster()).may_alter)
         assert told == [True, False, RIGHTS_NOT_TOLD]
 
-    async def test_without_alter_no_election_is_held(self, guarded: Stage) -> None:
-        record = Record()
+    async def test_without_alter_no_election_is_held(self, guarded: ClusterDriver) -> None:
+        record = MemoryRecorder()
         async with guarded.backend("ALTER cluster") as backend:
             with pytest.raises(NotAllowed, match="ALTER"):
                 await backend.elect(True, [OPEN], record)
@@ -103,13 +103,13 @@ class Rights:
         assert record.actions == ["elect"] and record.ends.keys() == {"1"}
 
     async def test_without_alter_an_order_that_was_written_stays_and_is_said_to_stay(
-        self, guarded: Stage
+        self, guarded: ClusterDriver
     ) -> None:
         guarded.create_topic("written", [[1, 2]])
         async with guarded.backend() as backend:
-            row = await choice(backend, "written", 2)
+            row = await aggressive_choice(backend, "written", 2)
         guarded.reassign("written", 0, row.order)
         async with guarded.backend("ALTER cluster") as backend:
-            (found,) = await backend.restore_orders([row], Record())
+            (found,) = await backend.restore_orders([row], MemoryRecorder())
             assert (await state(backend, "written")).replicas == (2, 1)
         assert not found.restored and "ALTER" in found.detail

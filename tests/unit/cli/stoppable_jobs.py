@@ -1,7 +1,7 @@
 """``ktriage`` on a cluster in memory that stands still at a chosen moment, in a process that is sent signals.
 
 A real cluster cannot be made to stand still between two requests for as long as a test needs. Run as
-``python -m tests.unit.cli.stoppable MOMENT ARGUMENTS…``; it prints MOMENT on stderr when it is there.
+``python -m tests.unit.cli.stoppable_jobs MOMENT ARGUMENTS…``; it prints MOMENT on stderr when it is there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 
 from console import backends, signals
 from console.cli.main import main as entry
-from tests.unit.cli.memory import cluster_of
+from tests.unit.cli.memory_backend import cluster_of
 
 
 class Standing:

@@ -28,7 +28,7 @@ EVER = 40.0
 GREETING = (Api.ApiVersions, Api.DescribeCluster, Api.DescribeConfigs)
 
 
-class Notes:
+class MemoryRecorder:
     """A recorder in memory."""
 
     def __init__(self) -> None:
@@ -42,14 +42,14 @@ class Notes:
         self.told.append((entry, result))
 
 
-class Silent:
+class NeverStopped:
     """A stop that never comes."""
 
     def __bool__(self) -> bool:
         return False
 
 
-class Stage(NamedTuple):
+class ServedBackend(NamedTuple):
     served: ServedCluster
     backend: LiveBackend
 
@@ -68,13 +68,13 @@ class Stage(NamedTuple):
 
 
 @asynccontextmanager
-async def stage(
+async def served_backend(
     without: str = "",
     *,
     request_timeout: float = 2.0,
     overrides: Mapping[int, Address] | None = None,
     scenario: Path = SCENARIO,
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[ServedBackend]:
     """The scenario on the wire, and an open live adapter that waits ``request_timeout`` for an answer."""
     async with (
         ServedCluster(read(str(scenario)), ServedClusterOptions(without=hidden(without))) as served,
@@ -86,7 +86,7 @@ async def stage(
 @asynccontextmanager
 async def operator(
     served: ServedCluster, *, request_timeout: float = 2.0, overrides: Mapping[int, Address] | None = None
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[ServedBackend]:
     """Another operator, who knows nothing yet."""
     settings = ClientSettings(
         parse_addresses(served.bootstrap), connect_timeout=2.0, request_timeout=request_timeout
@@ -95,7 +95,7 @@ async def operator(
     try:
         async with asyncio.timeout(EVER):
             await backend.open()
-        yield Stage(served, backend)
+        yield ServedBackend(served, backend)
     finally:
         await backend.close()
 

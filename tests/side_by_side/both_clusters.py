@@ -33,9 +33,9 @@ from recovery.model import TopicPartition
 from testbed.kafka import ClusterSpec, KafkaCluster, TestbedError, TimedOut, wait_until
 from testbed.kafka.connection import Connection, NoAnswer
 from testbed.kafka.log_files import cut_log, read_log
-from tests.contract.real import RealStage
-from tests.contract.simulated import QUICK, SimulatedStage
-from tests.contract.stage import Stage
+from tests.contract.cluster_driver import ClusterDriver
+from tests.contract.real_cluster_driver import RealClusterDriver
+from tests.contract.simulated_cluster_driver import QUICK, SimulatedClusterDriver
 
 BROKERS = (1, 2, 3, 4, 5)
 """Scripts use four; the last one always runs, for somebody has to tell what the controllers hold."""
@@ -82,7 +82,7 @@ class Seen(NamedTuple):
 States = dict[TopicPartition, Seen]
 
 
-class Side(Stage, Protocol):
+class Side(ClusterDriver, Protocol):
     """A stage with what scripts need beyond the contract."""
 
     def look(self, tp: TopicPartition) -> Seen: ...
@@ -110,7 +110,7 @@ class Side(Stage, Protocol):
         ...
 
 
-class Simulated(SimulatedStage):
+class Simulated(SimulatedClusterDriver):
     """Settles by letting virtual time pass."""
 
     def __init__(self, seed: int = 1, config: Config = QUICK) -> None:
@@ -183,7 +183,7 @@ class Simulated(SimulatedStage):
         self._wait_fenced(*brokers)
 
 
-class Real(RealStage):
+class Real(RealClusterDriver):
     """Without security; logs are placed where the simulator has placed them."""
 
     def __init__(self, cluster: KafkaCluster, placements: Mapping[str, Placement]) -> None:

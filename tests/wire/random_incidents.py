@@ -27,9 +27,9 @@ from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Top
 from backends.simulator.world import World
 from recovery.loss import count, union
 from recovery.model import NO_LEADER, EpochSpan, TopicPartition
-from tests.unit.cli.invoking import environment
-from tests.wire.journalled import untrue
-from tests.wire.ready import Ready, Run
+from tests.unit.cli.command_process import environment
+from tests.wire.fork_server import ForkedRun, ForkServer
+from tests.wire.journal_checks import journal_problems
 
 SAFE, QUICK = "safe", "quick"
 PARTITIONS = 4
@@ -38,7 +38,7 @@ LIMIT = 90.0
 WRITES = (Api.AlterPartitionReassignments, Api.ElectLeaders)
 
 
-class Told(NamedTuple):
+class IncidentResult(NamedTuple):
     """One incident: what was wrong, in sentences, and what happened in it."""
 
     seed: int
@@ -152,7 +152,7 @@ def prelude(world: World, random: Random) -> None:
 class Incident:
     """One seed, from its prelude to what is checked."""
 
-    def __init__(self, seed: int, directory: Path, ready: Ready) -> None:
+    def __init__(self, seed: int, directory: Path, ready: ForkServer) -> None:
         self._ready = ready
         self.seed = seed
         self.random = Random(f"incident {seed}")
@@ -167,7 +167,7 @@ class Incident:
         self.world = self.simulation.world
         self.strategy = self.random.choice(("balanced", "aggressive", "aggressive"))
         self.native = self.random.random() < 0.5
-        self._run: Run | None = None
+        self._run: ForkedRun | None = None
         self._planned = dict.fromkeys(self.random.sample(range(1, 60), self.random.choice((0, 1, 2))))
         # Natively one write is all there is; otherwise an order, an election, and the order again.
         writes = 1 if self.native else self.random.randrange(1, 4)
@@ -177,7 +177,7 @@ class Incident:
         self._resumed = False
         self._documents: list[dict[str, Any]] = []
 
-    async def run(self) -> Told:
+    async def run(self) -> IncidentResult:
         """Everything in turn; a defect of the tool is a sentence, not an exception."""
         prelude(self.world, self.random)
         orders = {tp: held.replicas for tp, held in self.world.image.partitions.items()}
@@ -199,7 +199,7 @@ class Incident:
         elected = sum(
             row["outcome"] == "elected" for document in self._documents for row in document["elections"]
         )
-        return Told(
+        return IncidentResult(
             self.seed, tuple(self.wrong), len(offline), elected, tuple(self.faults), self.killed, self.runs
         )
 
@@ -282,7 +282,9 @@ class Incident:
                 if row["outcome"] == "elected":
                     self._elected(tp, row, rows[row["topic"], row["partition"]]["loss"])
         settled = self._resumed if self.killed else True
-        self.wrong += untrue(self.directory, self._elections.orders, self._statuses, settled=settled)
+        self.wrong += journal_problems(
+            self.directory, self._elections.orders, self._statuses, settled=settled
+        )
 
     def _elected(
         self,
@@ -344,6 +346,6 @@ def _lacking(log: Log, spans: Iterable[EpochSpan]) -> list[EpochSpan]:
     return lacking
 
 
-async def incident(seed: int, directory: Path, ready: Ready) -> Told:
+async def incident(seed: int, directory: Path, ready: ForkServer) -> IncidentResult:
     """One incident; its records are in ``directory``, and ``ready`` starts the tool."""
     return await Incident(seed, directory, ready).run()

@@ -1,7 +1,7 @@
-"""The tool in a process of its own that was forked ready: its modules are loaded once, for thousands of runs.
+"""Runs the commands in forked processes, so that their modules are loaded once for thousands of runs.
 
-``python -m tests.wire.ready FD`` waits at the other end of that socket. It never serves a cluster itself, so that
-no run holds a dead broker's port.
+``python -m tests.wire.fork_server FD`` waits at the other end of that socket. It serves no cluster itself, so
+that no run keeps a dead broker's port.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.unit.cli.invoking import ENTRY_POINTS, ROOT
+from tests.unit.cli.command_process import ENTRY_POINTS, ROOT
 
 BROKEN = 70
 """The status of a run that left neither by its own way out nor by a signal."""
 
 
-class Ended(NamedTuple):
+class ForkedRunResult(NamedTuple):
     """``status`` is negative where a signal ended it."""
 
     status: int
@@ -34,10 +34,10 @@ class Ended(NamedTuple):
     err: str
 
 
-class Run:
+class ForkedRun:
     """One run of the tool. ``kill`` may be called at any time, and twice."""
 
-    def __init__(self, ready: Ready, pid: int, out: Path, err: Path) -> None:
+    def __init__(self, ready: ForkServer, pid: int, out: Path, err: Path) -> None:
         self._ready = ready
         self.pid = pid
         self._process = os.pidfd_open(
@@ -50,34 +50,34 @@ class Run:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._process, signal.SIGKILL)
 
-    async def ended(self) -> Ended:
+    async def ended(self) -> ForkedRunResult:
         """Once it has ended; waits for as long as that takes."""
         try:
             told = await self._ready.hear()
         finally:
             os.close(self._process)
-        return Ended(
+        return ForkedRunResult(
             told["status"], self._out.read_text(errors="replace"), self._err.read_text(errors="replace")
         )
 
 
-class Ready:
+class ForkServer:
     """Starts runs, one at a time."""
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
-        argv = (sys.executable, "-m", "tests.wire.ready", str(theirs.fileno()))
+        argv = (sys.executable, "-m", "tests.wire.fork_server", str(theirs.fileno()))
         with theirs:
             self._process = subprocess.Popen(argv, pass_fds=(theirs.fileno(),), cwd=ROOT)
         self._socket.setblocking(False)
         self._heard = b""
 
-    async def run(self, name: str, *words: str, env: Mapping[str, str], directory: Path) -> Run:
+    async def run(self, name: str, *words: str, env: Mapping[str, str], directory: Path) -> ForkedRun:
         """Begin ``name`` with ``words``; what it says is kept in ``directory``."""
         out, err = directory / "stdout", directory / "stderr"
         asked = {"name": name, "words": words, "env": dict(env), "out": str(out), "err": str(err)}
         await asyncio.get_running_loop().sock_sendall(self._socket, json.dumps(asked).encode() + b"\n")
-        return Run(self, (await self.hear())["pid"], out, err)
+        return ForkedRun(self, (await self.hear())["pid"], out, err)
 
     async def hear(self) -> Any:
         """The next line of what it tells. Raises EOFError where it is gone."""

@@ -1,7 +1,7 @@
-"""``ktriage`` that is killed by SIGKILL right before it sends: ``python -m tests.live.dying MOMENT COMMAND …``.
+"""``ktriage``, killed by SIGKILL right before it sends a change.
 
-MOMENT is the action (reorder, elect, restore) whose intention is on disk when the process dies. Only the moment is
-handed in; the kill, the journal and the cluster are real.
+``python -m tests.live.killed_command ACTION COMMAND …``: the journal entry of ACTION (reorder, elect, restore)
+is on disk when the process dies. The kill, the journal and the cluster are real.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from console.cli import main
 from console.journal.journal import Journal
 
 
-def die_before(moment: str) -> None:
+def kill_before(killed_action: str) -> None:
     recorded = Journal.before
 
     def before(self: Journal, action: str, detail: Mapping[str, object]) -> str:
         entry = recorded(self, action, detail)
-        if action == moment:
+        if action == killed_action:
             os.kill(os.getpid(), signal.SIGKILL)
         return entry
 
-    Journal.before = before  # type: ignore[method-assign]  # the one thing that is not as it is delivered
+    Journal.before = before  # type: ignore[method-assign]  # the only change to the product
 
 
 if __name__ == "__main__":
-    die_before(sys.argv[1])
+    kill_before(sys.argv[1])
     sys.argv = ["ktriage", *sys.argv[2:]]
     main.main()

@@ -15,14 +15,14 @@ from recovery.strategy import DecisionKind, Strategy, decide
 from testbed.kafka import KafkaCluster
 
 
-class Running:
+class NeverStopped:
     """A job that nobody stops."""
 
     def __bool__(self) -> bool:
         return False
 
 
-class Record:
+class MemoryRecorder:
     """Keeps in memory what a journal would put on disk."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Record:
 
 
 @asynccontextmanager
-async def live(cluster: KafkaCluster) -> AsyncIterator[LiveBackend]:
+async def open_backend(cluster: KafkaCluster) -> AsyncIterator[LiveBackend]:
     backend = LiveBackend(ClientSettings(parse_addresses(cluster.bootstrap())))
     try:
         await backend.open()

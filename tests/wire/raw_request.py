@@ -15,7 +15,7 @@ from kio.serial import entity_reader, entity_writer
 from backends.simulator.served.entities import build, request_type, response_type
 
 
-async def answered(port: int, key: int, version: int, asked: Mapping[str, Any]) -> Any:
+async def send_request(port: int, key: int, version: int, asked: Mapping[str, Any]) -> Any:
     """One request on a connection of its own, and its answer, which leaves no byte over."""
     kind = request_type(key, version)
     header = Header2 if kind.__flexible__ else Header1

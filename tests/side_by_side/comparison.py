@@ -9,9 +9,9 @@ import yaml
 
 from backends.base.answers import Outcome
 from recovery.model import TopicPartition
-from tests.contract.asking import Record, Stopped, choices
+from tests.contract.backend_requests import MemoryRecorder, StopFlag, choices
+from tests.side_by_side.both_clusters import MIN_ISR, Seen, Side, Simulated, States
 from tests.side_by_side.script import Script, Step, Strict
-from tests.side_by_side.sides import MIN_ISR, Seen, Side, Simulated, States
 
 DIFFERENCES = Path(__file__).parent / "differences.yaml"
 
@@ -104,12 +104,12 @@ async def _elect(side: Side, step: Step) -> None:
     async with side.backend() as backend:
         if step.elect is not None:
             tp = TopicPartition(step.elect.topic, step.elect.partition)
-            (found,) = await backend.elect(step.elect.kind == "preferred", [tp], Record())
+            (found,) = await backend.elect(step.elect.kind == "preferred", [tp], MemoryRecorder())
             assert step.elect.held in (None, found.outcome is Outcome.ELECTED), found
         elif step.designate is not None:
             rows = await choices(backend, step.designate.topic, step.designate.leader)
             row = rows[step.designate.partition]
-            (found,) = await backend.designate([row], Record(), attempts=3, stop=Stopped())
+            (found,) = await backend.designate([row], MemoryRecorder(), attempts=3, stop=StopFlag())
             assert found.outcome is Outcome.ELECTED, found
 
 

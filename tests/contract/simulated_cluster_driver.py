@@ -1,4 +1,4 @@
-"""The stage on the simulator: virtual time, no waiting."""
+"""The driver on the simulator: virtual time, no waiting."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from backends.simulator.topology import BrokerSpec, Topology
 from backends.simulator.world import World
 from recovery.controller.registration import Registration
 from recovery.model import TopicPartition
-from tests.contract.stage import BROKERS, SECONDS, Acks
+from tests.contract.cluster_driver import BROKERS, SECONDS, Acks
 
 T = TypeVar("T")
 PAUSE = SECOND // 10
@@ -44,8 +44,8 @@ QUICK = Config(
 )
 
 
-class SimulatedStage:
-    """Implements :class:`tests.contract.stage.Stage`; every invariant is checked at every step."""
+class SimulatedClusterDriver:
+    """Implements :class:`tests.contract.cluster_driver.ClusterDriver`; every invariant is checked at every step."""
 
     def __init__(
         self,

@@ -6,29 +6,29 @@ import pytest
 
 from backends.base.answers import Outcome, SurveyRequest
 from recovery.model import Standing, TopicPartition, Unknown, Why
-from tests.contract.asking import Record, state, states, survey
-from tests.contract.stage import Stage
+from tests.contract.backend_requests import MemoryRecorder, state, states, survey
+from tests.contract.cluster_driver import ClusterDriver
 
 HALF = TopicPartition("half", 0)
 
 
-class WithADeadBroker:
+class DeadBrokerTests:
     """Broker 3 is dead: ``half`` goes on without it, ``alone`` is offline, ``moving`` waits for it to take over."""
 
     @pytest.fixture(scope="class")
     @classmethod
-    def dead(cls, stage: Stage) -> Stage:
-        stage.bring_all_up()
-        stage.create_topic("half", [[1, 2, 3]], {"min.insync.replicas": "2"})
-        stage.create_topic("alone", [[3]])
-        stage.create_topic("moving", [[1, 2]])
+    def dead(cls, driver: ClusterDriver) -> ClusterDriver:
+        driver.bring_all_up()
+        driver.create_topic("half", [[1, 2, 3]], {"min.insync.replicas": "2"})
+        driver.create_topic("alone", [[3]])
+        driver.create_topic("moving", [[1, 2]])
         for topic in ("half", "alone"):
-            stage.produce(topic, 10)
-        stage.kill(3)
-        stage.reassign("moving", 0, (2, 3))
-        return stage
+            driver.produce(topic, 10)
+        driver.kill(3)
+        driver.reassign("moving", 0, (2, 3))
+        return driver
 
-    async def test_it_is_listed_as_fenced(self, dead: Stage) -> None:
+    async def test_it_is_listed_as_fenced(self, dead: ClusterDriver) -> None:
         async with dead.backend() as backend:
             found = await backend.cluster()
         assert [(broker.id, broker.fenced) for broker in found.brokers] == [
@@ -38,14 +38,14 @@ class WithADeadBroker:
         ]
         assert found.asked in (1, 2)
 
-    async def test_its_replicas_are_offline_and_out_of_the_isr(self, dead: Stage) -> None:
+    async def test_its_replicas_are_offline_and_out_of_the_isr(self, dead: ClusterDriver) -> None:
         async with dead.backend() as backend:
             half, alone = await state(backend, "half"), await state(backend, "alone")
         assert (half.leader, set(half.isr), half.elr, half.offline_replicas) == (1, {1, 2}, (), (3,))
         assert alone.offline and alone.offline_replicas == (3,)
         assert (alone.isr, alone.elr, alone.last_known_elr) == ((), (3,), (3,))
 
-    async def test_its_logs_are_unknown_and_the_others_are_not(self, dead: Stage) -> None:
+    async def test_its_logs_are_unknown_and_the_others_are_not(self, dead: ClusterDriver) -> None:
         async with dead.backend() as backend:
             found = await survey(backend, "half")
             result = await backend.survey(SurveyRequest(await states(backend, "half"), 20.0))
@@ -59,7 +59,7 @@ class WithADeadBroker:
         assert contact is not None
         assert contact.problem is not None and contact.problem.why is Why.NOT_ANSWERED
 
-    async def test_its_log_dirs_are_unknown_and_never_an_empty_list(self, dead: Stage) -> None:
+    async def test_its_log_dirs_are_unknown_and_never_an_empty_list(self, dead: ClusterDriver) -> None:
         async with dead.backend() as backend:
             everybody, named = await backend.log_dirs(), await backend.log_dirs([3])
         for found in (everybody, named):
@@ -67,7 +67,7 @@ class WithADeadBroker:
             assert isinstance(told, Unknown) and told.why is Why.NOT_ANSWERED
         assert not isinstance(everybody[1], Unknown)
 
-    async def test_a_reassignment_to_it_stays_in_progress(self, dead: Stage) -> None:
+    async def test_a_reassignment_to_it_stays_in_progress(self, dead: ClusterDriver) -> None:
         moving = TopicPartition("moving", 0)
         async with dead.backend() as backend:
             found = await dead.until(backend.reassignments, bool, "the reassignment to be listed")
@@ -79,9 +79,9 @@ class WithADeadBroker:
         assert (row.tp, set(row.replicas), row.adding, row.removing) == (moving, {1, 2, 3}, (3,), (1,))
         assert surveyed.reassigning is True
 
-    async def test_nobody_can_be_elected_where_the_only_replica_is_dead(self, dead: Stage) -> None:
+    async def test_nobody_can_be_elected_where_the_only_replica_is_dead(self, dead: ClusterDriver) -> None:
         alone = TopicPartition("alone", 0)
-        record = Record()
+        record = MemoryRecorder()
         async with dead.backend() as backend:
             (found,) = await backend.elect(False, [alone], record)
             assert (await state(backend, "alone")).offline
@@ -90,15 +90,15 @@ class WithADeadBroker:
         assert record.ends["1"]["applied"] == []
 
 
-class WithBrokenParts:
+class BrokenBrokerTests:
     """A broker that hangs, and one that has lost a disk."""
 
     @pytest.fixture
-    def whole(self, stage: Stage) -> Stage:
-        stage.bring_all_up()
-        return stage
+    def whole(self, driver: ClusterDriver) -> ClusterDriver:
+        driver.bring_all_up()
+        return driver
 
-    async def test_a_broker_that_hangs_costs_no_more_than_the_duration(self, whole: Stage) -> None:
+    async def test_a_broker_that_hangs_costs_no_more_than_the_duration(self, whole: ClusterDriver) -> None:
         whole.create_topic("hung", [[1, 2]])
         whole.produce("hung", 10)
         async with whole.backend() as backend:
@@ -116,7 +116,9 @@ class WithBrokenParts:
         contact = result.contact(2)
         assert contact is not None and contact.problem is not None
 
-    async def test_a_lost_disk_is_told_as_such_and_its_replicas_are_offline(self, whole: Stage) -> None:
+    async def test_a_lost_disk_is_told_as_such_and_its_replicas_are_offline(
+        self, whole: ClusterDriver
+    ) -> None:
         whole.create_topic("disks", [[3, 1]] * 6)
         async with whole.backend() as backend:
             before = (await backend.log_dirs([3]))[3]

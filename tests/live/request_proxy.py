@@ -28,7 +28,7 @@ class _Moment(NamedTuple):
     do: Callable[[], object]
 
 
-class Gate:
+class RequestProxy:
     """Listens on a loopback port of its own and passes everything on to ``target``, request by request.
 
     What it does at a moment runs in the gate's own thread, before that request is passed on.

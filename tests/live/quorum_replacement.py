@@ -21,7 +21,7 @@ from recovery.membership.preflight import LivenessLimits, VoterSetStrength, stre
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import MemberRole, MemberState, health
 from testbed.kafka import KafkaCluster, wait_until
-from tests.unit.cli.invoking import Ended, command_line, environment
+from tests.unit.cli.command_process import Ended, command_line, environment
 
 T = TypeVar("T")
 _STEP = re.compile(r"^(\d+)\. (.*)$")
@@ -29,7 +29,7 @@ _NODE = re.compile(r"controller (\d+)")
 SECONDS = 120.0
 
 
-class Hosts:
+class HostOperator:
     """Does what the steps say, each once; ``servers`` is whom the bootstrap servers are to name afterwards;
     empty: nobody changes them.
     """
@@ -61,7 +61,7 @@ class Hosts:
             broker.restart()
 
 
-class Watched:
+class QuorumWatcher:
     """The quorum as this process sees it through the controllers: cheap enough to be asked again and again."""
 
     def __init__(self, cluster: KafkaCluster) -> None:
@@ -141,7 +141,7 @@ class Watched:
         self.until(seen, f"node {node} to be a ghost")
 
 
-class Replacing:
+class ReplaceCommand:
     """The command in a process of its own; its steps are handed to ``hosts`` as they are printed.
 
     ``die`` is the request before which the tool is killed. ``resume`` shows no plan before its steps.
@@ -151,7 +151,7 @@ class Replacing:
         self._begun = words[0] == "resume"
         line = command_line("ktriage", *words)
         if die:
-            line = [sys.executable, "-m", "tests.live.dying", die, *words]
+            line = [sys.executable, "-m", "tests.live.killed_command", die, *words]
         self._hosts = hosts
         self.lines: list[str] = []
         self._errors: list[str] = []

@@ -14,8 +14,8 @@ from backends.live.client.settings import ClientSettings
 from backends.simulator.loop import SECOND
 from backends.simulator.served.api_versions import hidden
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
-from tests.contract.simulated import SimulatedStage
-from tests.contract.stage import SECONDS
+from tests.contract.cluster_driver import SECONDS
+from tests.contract.simulated_cluster_driver import SimulatedClusterDriver
 
 T = TypeVar("T")
 SPEED = 5.0
@@ -23,7 +23,7 @@ SPEED = 5.0
 PAUSE = 0.02
 
 
-class ServedStage(SimulatedStage):
+class ServedClusterDriver(SimulatedClusterDriver):
     """``without``: the calls that the brokers do not offer, as on the command line."""
 
     def __init__(self, without: str = "") -> None:

@@ -11,13 +11,13 @@ from backends.simulator.scenario.files import read
 from backends.simulator.served.api_versions import hidden
 from backends.simulator.served.served_cluster import ServedClusterOptions
 from recovery.model import EpochSpan, TopicPartition
-from tests.unit.cli.invoking import command_line, environment
-from tests.wire.hosted import Hosted
+from tests.unit.cli.command_process import command_line, environment
+from tests.wire.cluster_thread import ClusterThread
 
 RECOVER = ("--all-offline-partitions", "--automated-recovery", "--output", "json")
 
 
-class End(NamedTuple):
+class RecoveryOutcome(NamedTuple):
     """The leader, and each broker's log once all are in sync again."""
 
     leader: int
@@ -25,10 +25,12 @@ class End(NamedTuple):
     logs: dict[int, tuple[EpochSpan, ...]]
 
 
-def recovered(without: str, home: Path) -> End:
+def recover_stale_long_tail(without: str, home: Path) -> RecoveryOutcome:
     """By ``kafka-unclean-recovery`` against the served simulator; then the third broker comes back."""
     tp = TopicPartition("payments", 0)
-    with Hosted(read("stale-long-tail"), ServedClusterOptions(speed=3.0, without=hidden(without))) as served:
+    with ClusterThread(
+        read("stale-long-tail"), ServedClusterOptions(speed=3.0, without=hidden(without))
+    ) as served:
         argv = command_line("kafka-unclean-recovery", *RECOVER, "--bootstrap-server", served.bootstrap)
         done = subprocess.run(
             argv, env=environment(home), capture_output=True, text=True, timeout=60, check=True
@@ -45,4 +47,4 @@ def recovered(without: str, home: Path) -> End:
             lambda world: len({disk.logs[tp].spans for disk in world.disks.values()}) == 1, "equal logs"
         )
         held = served.partition(*tp)
-        return End(held.leader, held.replicas, logs())
+        return RecoveryOutcome(held.leader, held.replicas, logs())

@@ -10,11 +10,11 @@ from backends.live.adapter import LiveBackend
 from backends.live.client.settings import ClientSettings
 from recovery.model import TopicPartition
 from testbed.kafka import KafkaCluster
-from tests.live.adapter import Record, Running
-from tests.live.gate import Gate
+from tests.live.live_backend import MemoryRecorder, NeverStopped
+from tests.live.request_proxy import RequestProxy
 
 
-class At(Record):
+class ActionAt(MemoryRecorder):
     """Does something once, when ``action`` is recorded: right before its request goes out."""
 
     def __init__(self, action: str, do: Callable[[], None]) -> None:
@@ -33,12 +33,14 @@ class At(Record):
 
 
 async def elect(
-    backend: LiveBackend, recorder: Record, *rows: Designation, attempts: int = 0
+    backend: LiveBackend, recorder: MemoryRecorder, *rows: Designation, attempts: int = 0
 ) -> list[Election]:
-    return list(await backend.designate(rows, recorder, attempts=attempts, stop=Running()))
+    return list(await backend.designate(rows, recorder, attempts=attempts, stop=NeverStopped()))
 
 
-def shows(cluster: KafkaCluster, tp: TopicPartition, leader: int, replicas: tuple[int, ...]) -> None:
+def wait_leader_and_order(
+    cluster: KafkaCluster, tp: TopicPartition, leader: int, replicas: tuple[int, ...]
+) -> None:
     """The cluster itself comes to show that leader and that assignment order."""
     cluster.metadata.wait_partition(
         tp.topic,
@@ -56,10 +58,12 @@ def log_of(
 
 
 @asynccontextmanager
-async def through_gates(cluster: KafkaCluster) -> AsyncIterator[tuple[LiveBackend, dict[int, Gate]]]:
+async def through_proxies(
+    cluster: KafkaCluster,
+) -> AsyncIterator[tuple[LiveBackend, dict[int, RequestProxy]]]:
     """The tool reaches the brokers only through gates."""
     with ExitStack() as stack:
-        gates = {id: stack.enter_context(Gate(node.port)) for id, node in cluster.brokers.items()}
+        gates = {id: stack.enter_context(RequestProxy(node.port)) for id, node in cluster.brokers.items()}
         addresses = {id: gate.address for id, gate in gates.items()}
         backend = LiveBackend(ClientSettings((addresses[1], addresses[2])), addresses)
         try:

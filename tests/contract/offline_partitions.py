@@ -9,32 +9,40 @@ import pytest
 from backends.base.answers import Outcome
 from backends.base.errors import NotAllowed
 from recovery.model import TopicPartition
-from tests.contract.asking import Record, choice, choices, designate, state, states, survey
-from tests.contract.stage import Stage
+from tests.contract.backend_requests import (
+    MemoryRecorder,
+    aggressive_choice,
+    choices,
+    designate,
+    state,
+    states,
+    survey,
+)
+from tests.contract.cluster_driver import ClusterDriver
 
 TOPICS = ("chosen", "fenced", "stale", "unrecorded", "stopped", "denied", "unclean", "many")
 REPLICAS = (1, 2, 3)
 
 
-class Offline:
+class OfflinePartitionTests:
     """Every topic is offline: 3, the only ELR member, is dead; 1 and 2 are alive, 2 with the longer log."""
 
     @pytest.fixture(scope="class")
     @classmethod
-    def incident(cls, stage: Stage) -> Stage:
-        stage.bring_all_up()
+    def incident(cls, driver: ClusterDriver) -> ClusterDriver:
+        driver.bring_all_up()
         for topic in TOPICS:
-            stage.create_topic(topic, [REPLICAS] * (4 if topic == "many" else 1))
-            stage.produce(topic, 10)
-        stage.kill(1)
+            driver.create_topic(topic, [REPLICAS] * (4 if topic == "many" else 1))
+            driver.produce(topic, 10)
+        driver.kill(1)
         for topic in TOPICS:
-            stage.produce(topic, 10)
-        stage.kill(2)
-        stage.kill(3)
-        stage.start(1, 2)
-        return stage
+            driver.produce(topic, 10)
+        driver.kill(2)
+        driver.kill(3)
+        driver.start(1, 2)
+        return driver
 
-    async def test_what_is_offline_says_who_could_lead_it_again(self, incident: Stage) -> None:
+    async def test_what_is_offline_says_who_could_lead_it_again(self, incident: ClusterDriver) -> None:
         async with incident.backend() as backend:
             found = await incident.until(
                 lambda: state(backend, "stopped"), lambda now: now.offline_replicas == (3,), "1 and 2 alive"
@@ -47,11 +55,11 @@ class Offline:
         assert surveyed.log(3) is None
 
     async def test_the_designated_leader_is_elected_and_the_order_stands_as_before(
-        self, incident: Stage
+        self, incident: ClusterDriver
     ) -> None:
-        record = Record()
+        record = MemoryRecorder()
         async with incident.backend() as backend:
-            row = await choice(backend, "chosen")
+            row = await aggressive_choice(backend, "chosen")
             (found,) = await designate(backend, [row], record)
             now = await incident.until(
                 lambda: state(backend, "chosen"), lambda now: now.replicas == REPLICAS, "the order as before"
@@ -65,7 +73,7 @@ class Offline:
             str(number) for number in range(1, len(record.actions) + 1)
         }
 
-    async def test_each_row_ends_for_itself_in_the_order_given(self, incident: Stage) -> None:
+    async def test_each_row_ends_for_itself_in_the_order_given(self, incident: ClusterDriver) -> None:
         """Partition 0 is right, of 1 the epoch has moved on, of 2 the log, 3 is to be led by a dead broker."""
         async with incident.backend() as backend:
             rows = await choices(backend, "many")
@@ -88,10 +96,10 @@ class Offline:
         assert [one.leader for one in now] == [2, -1, -1, -1]
         assert "3" in found[0].detail
 
-    async def test_what_has_changed_since_is_stale_and_nothing_is_sent(self, incident: Stage) -> None:
-        record = Record()
+    async def test_what_has_changed_since_is_stale_and_nothing_is_sent(self, incident: ClusterDriver) -> None:
+        record = MemoryRecorder()
         async with incident.backend() as backend:
-            row = await choice(backend, "stale")
+            row = await aggressive_choice(backend, "stale")
             for changed in (
                 replace(row, leader_epoch=row.leader_epoch - 1),
                 replace(row, topic_id="x" * 22),
@@ -104,51 +112,53 @@ class Offline:
             assert (await state(backend, "stale")).offline
         assert record.actions == []
 
-    async def test_a_dead_broker_is_not_elected_and_nobody_else_in_its_place(self, incident: Stage) -> None:
-        record = Record()
+    async def test_a_dead_broker_is_not_elected_and_nobody_else_in_its_place(
+        self, incident: ClusterDriver
+    ) -> None:
+        record = MemoryRecorder()
         async with incident.backend() as backend:
-            (found,) = await designate(backend, [await choice(backend, "fenced", 3)], record)
+            (found,) = await designate(backend, [await aggressive_choice(backend, "fenced", 3)], record)
             assert (await state(backend, "fenced")).offline
         assert found.outcome is Outcome.FAILED and found.restored
         assert record.actions == []
 
-    async def test_what_cannot_be_recorded_is_not_sent(self, incident: Stage) -> None:
+    async def test_what_cannot_be_recorded_is_not_sent(self, incident: ClusterDriver) -> None:
         async with incident.backend() as backend:
-            row = await choice(backend, "unrecorded")
-            (found,) = await designate(backend, [row], Record(full=True))
+            row = await aggressive_choice(backend, "unrecorded")
+            (found,) = await designate(backend, [row], MemoryRecorder(full=True))
             with pytest.raises(OSError, match="no space"):
-                await backend.elect(False, [row.tp], Record(full=True))
+                await backend.elect(False, [row.tp], MemoryRecorder(full=True))
             assert (await state(backend, "unrecorded")).offline
         assert found.outcome is Outcome.FAILED
         assert "no space left on device" in found.detail
 
-    async def test_a_stop_leaves_the_rest_unattempted(self, incident: Stage) -> None:
-        record = Record()
+    async def test_a_stop_leaves_the_rest_unattempted(self, incident: ClusterDriver) -> None:
+        record = MemoryRecorder()
         async with incident.backend() as backend:
-            row = await choice(backend, "stopped")
+            row = await aggressive_choice(backend, "stopped")
             (found,) = await designate(backend, [row], record, stopped=True)
             assert (await state(backend, "stopped")).offline
         assert found.outcome is Outcome.NOT_ATTEMPTED
         assert record.actions == []
 
     async def test_without_the_permission_nothing_is_elected_and_the_order_stands(
-        self, incident: Stage
+        self, incident: ClusterDriver
     ) -> None:
         async with incident.backend() as backend:
-            row = await choice(backend, "denied")
+            row = await aggressive_choice(backend, "denied")
         async with incident.backend("ALTER cluster", "CLUSTER_ACTION cluster") as backend:
             (found,) = await designate(backend, [row])
             with pytest.raises(NotAllowed, match="ALTER"):
-                await backend.elect(False, [row.tp], Record())
+                await backend.elect(False, [row.tp], MemoryRecorder())
             now = await state(backend, "denied")
         assert found.outcome in (Outcome.FAILED, Outcome.STALE) and found.restored
         assert (now.leader, now.replicas) == (-1, REPLICAS)
 
     async def test_an_unclean_election_takes_the_first_live_replica_in_assignment_order(
-        self, incident: Stage
+        self, incident: ClusterDriver
     ) -> None:
         unclean = TopicPartition("unclean", 0)
-        record = Record()
+        record = MemoryRecorder()
         async with incident.backend() as backend:
             (found,) = await backend.elect(False, [unclean], record)
             (again,) = await backend.elect(False, [unclean], record)

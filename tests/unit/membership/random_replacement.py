@@ -37,7 +37,7 @@ from recovery.membership.replacement import (
     StepKind,
 )
 from recovery.membership.replacement_state import StepSituation
-from tests.unit.membership.auditing import Audited, Rehearsed
+from tests.unit.membership.audited_quorum import Audited, Rehearsed
 
 HEADER = ReplacementHeader("plan", "2026-01-01T00:00:00+00:00", "somebody", "0")
 PATIENCE = 120.0

@@ -16,7 +16,9 @@ Orders = Mapping[TopicPartition, Sequence[tuple[int, ...]]]
 """Every order that a partition's assignment has stood in, the first one included."""
 
 
-def untrue(directory: Path, seen: Orders, statuses: Mapping[int, int], *, settled: bool) -> Iterator[str]:
+def journal_problems(
+    directory: Path, seen: Orders, statuses: Mapping[int, int], *, settled: bool
+) -> Iterator[str]:
     """What is not so in the journals below ``directory``, in sentences.
 
     ``statuses`` are those that the runs ended with, by process id; ``settled``: nothing may be left open.

@@ -8,25 +8,25 @@ from backends.base.answers import Depth, Outcome, SurveyRequest
 from backends.base.errors import BackendError
 from recovery.loss import Witness
 from recovery.model import EpochSpan, Lineage, Standing, TopicPartition, Unknown, Why
-from tests.contract.asking import Record, choice, designate, state, survey
-from tests.contract.stage import BROKERS, Stage
+from tests.contract.backend_requests import MemoryRecorder, aggressive_choice, designate, state, survey
+from tests.contract.cluster_driver import BROKERS, ClusterDriver
 
 MIN_ISR_2 = {"min.insync.replicas": "2"}
 DEEP = TopicPartition("deep", 0)
 
 
-class Healthy:
+class HealthyClusterTests:
     """Every broker runs."""
 
     @pytest.fixture(scope="class")
     @classmethod
-    def healthy(cls, stage: Stage) -> Stage:
-        stage.bring_all_up()
-        return stage
+    def healthy(cls, driver: ClusterDriver) -> ClusterDriver:
+        driver.bring_all_up()
+        return driver
 
     @pytest.fixture(scope="class")
     @classmethod
-    def deep(cls, healthy: Stage) -> Stage:
+    def deep(cls, healthy: ClusterDriver) -> ClusterDriver:
         """``deep``, whose logs have three epochs, the first of which is deleted in part."""
         healthy.create_topic("deep", [[2, 3]], {"min.insync.replicas": "1"})
         healthy.produce("deep", 40)
@@ -37,7 +37,7 @@ class Healthy:
         healthy.delete_records("deep", 10)
         return healthy
 
-    async def test_it_says_what_it_is_and_which_cluster(self, healthy: Stage) -> None:
+    async def test_it_says_what_it_is_and_which_cluster(self, healthy: ClusterDriver) -> None:
         async with healthy.backend() as backend:
             assert backend.title
             found = await backend.cluster()
@@ -49,14 +49,14 @@ class Healthy:
             assert found.cluster_id == (await backend.open()).cluster_id
             assert backend.simulated == found.cluster_id.startswith("simulated.")
 
-    async def test_it_may_be_closed_twice_and_then_nothing_is_asked(self, healthy: Stage) -> None:
+    async def test_it_may_be_closed_twice_and_then_nothing_is_asked(self, healthy: ClusterDriver) -> None:
         async with healthy.backend() as backend:
             await backend.close()
             await backend.close()
             with pytest.raises(BackendError):
                 await backend.cluster()
 
-    async def test_it_tells_how_logs_are_asked_for_and_elections_made(self, healthy: Stage) -> None:
+    async def test_it_tells_how_logs_are_asked_for_and_elections_made(self, healthy: ClusterDriver) -> None:
         async with healthy.backend() as backend:
             found = await backend.capabilities()
         assert found.features["eligible.leader.replicas.version"] == 1
@@ -68,7 +68,7 @@ class Healthy:
             assert not isinstance(versions, Unknown)
             assert versions[0] <= versions[1]
 
-    async def test_partitions_are_told_with_isr_elr_and_epochs(self, healthy: Stage) -> None:
+    async def test_partitions_are_told_with_isr_elr_and_epochs(self, healthy: ClusterDriver) -> None:
         healthy.create_topic("told", [[1, 2, 3], [3, 1, 2]], MIN_ISR_2)
         async with healthy.backend() as backend:
             named = await backend.partitions(["told"])
@@ -82,7 +82,9 @@ class Healthy:
         assert {one for one in everything.states if one.topic == "told"} == {first, second}
         assert everything.visible_only and everything.not_compared is None
 
-    async def test_a_topic_that_does_not_exist_is_unknown_and_hides_nothing(self, healthy: Stage) -> None:
+    async def test_a_topic_that_does_not_exist_is_unknown_and_hides_nothing(
+        self, healthy: ClusterDriver
+    ) -> None:
         healthy.create_topic("exists", [[1]])
         async with healthy.backend() as backend:
             found = await backend.partitions(["nobody", "exists"])
@@ -95,7 +97,7 @@ class Healthy:
         assert isinstance(missing, Unknown) and missing.why is Why.FAILED
         assert not isinstance(configs["exists"], Unknown)
 
-    async def test_configurations_are_the_effective_ones(self, healthy: Stage) -> None:
+    async def test_configurations_are_the_effective_ones(self, healthy: ClusterDriver) -> None:
         healthy.create_topic("own", [[1, 2]], MIN_ISR_2)
         healthy.create_topic("default", [[1, 2]])
         async with healthy.backend() as backend:
@@ -107,12 +109,12 @@ class Healthy:
         assert own["cleanup.policy"] == "delete"
         assert own["remote.storage.enable"] == own["unclean.leader.election.enable"] == "false"
 
-    async def test_no_reassignment_is_in_progress(self, healthy: Stage) -> None:
+    async def test_no_reassignment_is_in_progress(self, healthy: ClusterDriver) -> None:
         async with healthy.backend() as backend:
             assert await backend.reassignments() == ()
             assert await backend.reassignments([TopicPartition("told", 0)]) == ()
 
-    async def test_the_quorum_has_a_leader_that_is_a_voter(self, healthy: Stage) -> None:
+    async def test_the_quorum_has_a_leader_that_is_a_voter(self, healthy: ClusterDriver) -> None:
         async with healthy.backend() as backend:
             found = await backend.quorum()
         assert not isinstance(found, Unknown)
@@ -120,7 +122,7 @@ class Healthy:
         assert found.leader_epoch > 0 and found.high_watermark
         assert set(BROKERS) <= {held.key.id for held in found.observer_progress}
 
-    async def test_log_dirs_hold_each_replica_once(self, healthy: Stage) -> None:
+    async def test_log_dirs_hold_each_replica_once(self, healthy: ClusterDriver) -> None:
         healthy.create_topic("placed", [[1, 2], [2, 1]])
         healthy.produce("placed", 20)
         async with healthy.backend() as backend:
@@ -139,7 +141,9 @@ class Healthy:
             assert not any(one.future for one in held)
 
     @pytest.mark.parametrize("depth", Depth)
-    async def test_a_survey_tells_every_log_as_deep_as_it_was_asked(self, deep: Stage, depth: Depth) -> None:
+    async def test_a_survey_tells_every_log_as_deep_as_it_was_asked(
+        self, deep: ClusterDriver, depth: Depth
+    ) -> None:
         async with deep.backend() as backend:
             found = await survey(backend, "deep", depth)
             dirs = await backend.log_dirs()
@@ -162,7 +166,7 @@ class Healthy:
                 assert [(span.start, span.end) for span in rest] == [(40, 70), (70, 100)]
 
     async def test_of_a_led_partition_the_leader_alone_is_asked_where_that_is_wanted(
-        self, deep: Stage
+        self, deep: ClusterDriver
     ) -> None:
         async with deep.backend() as backend:
             states = (await backend.partitions(["deep"])).states
@@ -174,16 +178,16 @@ class Healthy:
         asked = result.contact(found.state.leader)
         assert asked is not None and asked.problem is None and asked.call
 
-    async def test_nothing_asked_is_nothing_told(self, healthy: Stage) -> None:
+    async def test_nothing_asked_is_nothing_told(self, healthy: ClusterDriver) -> None:
         async with healthy.backend() as backend:
             result = await backend.survey(SurveyRequest((), 5.0))
             assert (result.surveys, result.contacts) == ((), ())
             assert await designate(backend, []) == ()
-            assert await backend.restore_orders([], Record()) == ()
+            assert await backend.restore_orders([], MemoryRecorder()) == ()
             assert await backend.record_times([]) == {}
 
     async def test_records_have_the_time_of_their_batch_and_what_is_not_there_is_left_out(
-        self, deep: Stage
+        self, deep: ClusterDriver
     ) -> None:
         old, new, gone, beyond = (Witness(2, offset) for offset in (15, 99, 5, 100))
         async with deep.backend() as backend:
@@ -192,13 +196,13 @@ class Healthy:
         first, newest = found[DEEP, old]
         assert 0 < first <= newest < found[DEEP, new][0]
 
-    async def test_a_preferred_election_brings_the_first_replica_back(self, healthy: Stage) -> None:
+    async def test_a_preferred_election_brings_the_first_replica_back(self, healthy: ClusterDriver) -> None:
         healthy.create_topic("preferred", [[1, 2]])
         healthy.create_topic("in-place", [[2, 1]])
         healthy.shut_down(1)
         healthy.start(1)
         moved, still = TopicPartition("preferred", 0), TopicPartition("in-place", 0)
-        record = Record()
+        record = MemoryRecorder()
         async with healthy.backend() as backend:
             await healthy.until(
                 lambda: state(backend, "preferred"), lambda now: set(now.isr) == {1, 2}, "1 to be in sync"
@@ -210,25 +214,27 @@ class Healthy:
         assert record.actions == ["elect"]
         assert record.ends["1"]["applied"] == [moved]
 
-    async def test_an_election_of_all_names_only_those_that_were_held(self, healthy: Stage) -> None:
+    async def test_an_election_of_all_names_only_those_that_were_held(self, healthy: ClusterDriver) -> None:
         async with healthy.backend() as backend:
-            await backend.elect(True, None, Record())
-            assert await backend.elect(True, None, Record()) == ()
+            await backend.elect(True, None, MemoryRecorder())
+            assert await backend.elect(True, None, MemoryRecorder()) == ()
 
-    async def test_what_has_a_leader_is_not_elected_and_nothing_is_sent(self, healthy: Stage) -> None:
+    async def test_what_has_a_leader_is_not_elected_and_nothing_is_sent(self, healthy: ClusterDriver) -> None:
         healthy.create_topic("led", [[1, 2, 3]])
-        record = Record()
+        record = MemoryRecorder()
         async with healthy.backend() as backend:
-            (found,) = await designate(backend, [await choice(backend, "led", 2)], record)
+            (found,) = await designate(backend, [await aggressive_choice(backend, "led", 2)], record)
         assert (found.outcome, found.leader, found.restored) == (Outcome.ALREADY_ONLINE, 1, True)
         assert record.actions == []
 
-    async def test_an_order_of_ours_is_put_back_and_any_other_is_left_alone(self, healthy: Stage) -> None:
+    async def test_an_order_of_ours_is_put_back_and_any_other_is_left_alone(
+        self, healthy: ClusterDriver
+    ) -> None:
         for topic in ("ours", "theirs", "untouched"):
             healthy.create_topic(topic, [[1, 2, 3]])
-        record = Record()
+        record = MemoryRecorder()
         async with healthy.backend() as backend:
-            rows = [await choice(backend, topic, 2) for topic in ("ours", "theirs", "untouched")]
+            rows = [await aggressive_choice(backend, topic, 2) for topic in ("ours", "theirs", "untouched")]
             healthy.reassign("ours", 0, rows[0].order)
             healthy.reassign("theirs", 0, (3, 2, 1))
             found = await backend.restore_orders(rows, record)

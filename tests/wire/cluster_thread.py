@@ -18,7 +18,7 @@ T = TypeVar("T")
 WAIT = 60.0
 
 
-class Hosted:
+class ClusterThread:
     """``with Hosted(scenario) as served``: every access to the cluster happens in its thread, by :meth:`do`."""
 
     def __init__(self, scenario: Scenario, options: ServedClusterOptions | None = None) -> None:
@@ -45,7 +45,7 @@ class Hosted:
             self._ready.set()
             await self._ended.wait()
 
-    def __enter__(self) -> Hosted:
+    def __enter__(self) -> ClusterThread:
         self._thread.start()
         assert self._ready.wait(WAIT)
         if self._problem is not None:

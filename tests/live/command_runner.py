@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.unit.cli.invoking import ROOT, Ended, command_line, invoke, typing
+from tests.unit.cli.command_process import ROOT, Ended, command_line, invoke, typing
 
 
-class Console:
+class CommandRunner:
     """Runs commands on one cluster, with settings and records in ``home``.
 
     Before each, ``settle`` is called: an operator types slower than brokers hear of what was done before.
