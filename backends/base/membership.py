@@ -21,7 +21,7 @@ CHANGE_TIMEOUT = 30.0
 """Seconds that the leader may take for a change of the voters."""
 
 
-class NodeRole(StrEnum):
+class ProcessRole(StrEnum):
     """What a node of the cluster is."""
 
     BROKER = "broker"
@@ -78,7 +78,7 @@ class ClusterNode(NamedTuple):
     """A broker or controller that should be there, with who answers at its address."""
 
     id: int
-    role: NodeRole
+    role: ProcessRole
     address: str
     answer: NodeProbe | Unknown
 
@@ -182,10 +182,3 @@ class Membership(Protocol):
     ) -> ChangeAnswer:
         """UpdateFeatures, upgrades only. Recorded as ``upgrade-feature`` unless it is a dry run."""
         ...
-
-
-class HasMembership(Protocol):
-    """An adapter that has a quorum to offer."""
-
-    @property
-    def membership(self) -> Membership: ...

@@ -16,7 +16,7 @@ from backends.base.membership import (
     ClusterNode,
     Controller,
     NodeProbe,
-    NodeRole,
+    ProcessRole,
 )
 from backends.base.protocol import Recorder
 from backends.live.calls.describe_cluster import describe_cluster
@@ -90,7 +90,7 @@ class ThroughBrokers:
             answer = await asked(await self._fleet.connection(broker), broker, controller=False)
         except BackendError as error:
             answer = as_unknown(error)
-        return ClusterNode(broker, NodeRole.BROKER, str(at or "address not known"), answer)
+        return ClusterNode(broker, ProcessRole.BROKER, str(at or "address not known"), answer)
 
 
 class ThroughControllers:
@@ -179,7 +179,7 @@ class LiveMembership:
         known = self._controllers.known
         answers = await asyncio.gather(*(probe(self._settings, a, ids.get(a)) for a in known))
         found = [
-            ClusterNode(_node_id(answer, ids.get(address, -1)), NodeRole.CONTROLLER, str(address), answer)
+            ClusterNode(_node_id(answer, ids.get(address, -1)), ProcessRole.CONTROLLER, str(address), answer)
             for address, answer in zip(known, answers, strict=True)
         ]
         return tuple(sorted((*brokers, *_once(found)), key=lambda node: (node.role, node.id)))

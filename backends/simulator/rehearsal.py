@@ -59,7 +59,7 @@ class RehearsalResult(NamedTuple):
     electable: tuple[tuple[int, int], ...] = ()
 
 
-class _NullRecorder:
+class NullRecorder:
     """A recorder for what is not real."""
 
     def before(self, action: str, detail: Mapping[str, object]) -> str:  # noqa: ARG002
@@ -191,7 +191,7 @@ async def _recover(
         verdicts[decision.verdict.value] = verdicts.get(decision.verdict.value, 0) + 1
         if decision.verdict is DecisionKind.ELECT:
             rows.append(designation(survey, decision.order))
-    elections = await backend.designate(rows, _NullRecorder(), attempts=3, stop=False)
+    elections = await backend.designate(rows, NullRecorder(), attempts=3, stop=False)
     for election in elections:
         outcome: Outcome = election.outcome
         outcomes[outcome.value] = outcomes.get(outcome.value, 0) + 1

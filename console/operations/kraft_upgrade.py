@@ -12,7 +12,7 @@ from backends.base.membership import (
     ClusterNode,
     Membership,
     NodeProbe,
-    NodeRole,
+    ProcessRole,
 )
 from backends.base.protocol import Recorder
 from console.operations.elapsed_time import Waited
@@ -45,10 +45,12 @@ async def check_upgrade(membership: Membership) -> UpgradeCheck:
     refused = [fault for node in nodes if (fault := _fault(node)) is not None]
     found = strength(quorum, quorum.voters, LivenessLimits())
     refused += [f"voter {key} does not fetch, or is behind" for key in found.down]
-    missing = {key.id for key in quorum.voters.keys} - {n.id for n in nodes if n.role is not NodeRole.BROKER}
+    missing = {key.id for key in quorum.voters.keys} - {
+        n.id for n in nodes if n.role is not ProcessRole.BROKER
+    }
     refused += [f"voter {node} could not be asked: its address is not known" for node in sorted(missing)]
     warnings = []
-    if not any(node.role is not NodeRole.CONTROLLER for node in nodes):
+    if not any(node.role is not ProcessRole.CONTROLLER for node in nodes):
         warnings.append("the brokers were not asked here: the controller checks what they registered")
     if not refused:
         answer = await membership.upgrade_feature(KRAFT_VERSION, LEVEL, None, dry_run=True)

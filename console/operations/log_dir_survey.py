@@ -10,7 +10,7 @@ from typing import Any
 
 from backends.base.answers import ClusterInfo, LogDir, Partitions
 from backends.base.errors import BackendError
-from backends.base.membership import Membership, NodeRole
+from backends.base.membership import Membership, ProcessRole
 from backends.base.protocol import Backend
 from recovery.controller.rules import ControllerRules, shipped
 from recovery.disks.disk_swap import MovedReplica, moved
@@ -126,7 +126,7 @@ async def metadata_dirs(backend: object) -> Mapping[int, str]:
         nodes = await membership.nodes()
     except BackendError:
         return {}
-    found = {n.id: settings_of(n) for n in nodes if n.role is not NodeRole.CONTROLLER}
+    found = {n.id: settings_of(n) for n in nodes if n.role is not ProcessRole.CONTROLLER}
     return {broker: settings.metadata_log_dir for broker, settings in found.items() if settings is not None}
 
 

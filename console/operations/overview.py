@@ -19,7 +19,7 @@ from backends.base.answers import (
 from backends.base.protocol import Backend, Progress
 from console.operations.partition_picture import tasks
 from recovery.membership.preflight import LivenessLimits
-from recovery.membership.quorum import FetchProgress, Quorum
+from recovery.membership.quorum import Quorum, QuorumReplica
 from recovery.membership.quorum_health import MemberRole, QuorumHealth, QuorumMember, health
 from recovery.model import Broker, ReplicaLog, Survey, Unknown, Why
 
@@ -38,7 +38,7 @@ class BrokerView(NamedTuple):
 class QuorumView(NamedTuple):
     """A voter or observer beside the leader: offsets and ms behind it, None where either is not told."""
 
-    replica: FetchProgress
+    replica: QuorumReplica
     leads: bool
     lag: int | None
     behind_ms: int | None
@@ -122,7 +122,7 @@ def lagging_observers(quorum: Quorum) -> tuple[QuorumView, ...]:
     return tuple(sorted(behind, key=lambda view: -(view.lag or 0)))
 
 
-def _beside_leader(quorum: Quorum, replica: FetchProgress) -> QuorumView:
+def _beside_leader(quorum: Quorum, replica: QuorumReplica) -> QuorumView:
     leader = next((held for held in quorum.voter_progress if held.key == quorum.leader), None)
     if leader is None:
         return QuorumView(replica, False, None, None)

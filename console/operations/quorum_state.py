@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from backends.base.errors import BackendError, NoLeader
-from backends.base.membership import ClusterNode, Controller, Membership, NodeProbe, NodeRole
+from backends.base.membership import ClusterNode, Controller, Membership, NodeProbe, ProcessRole
 from recovery.membership.preflight import LivenessLimits, wedged
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import QuorumHealth, all_fetched, committing, health, with_change_known
@@ -105,7 +105,7 @@ async def lost(
     membership: Membership, cluster_id: str, kept: Mapping[str, Any] | None
 ) -> QuorumWithoutLeader:
     """What is left of a quorum without a leader; ``kept`` is what :func:`reading` made of the last healthy one."""
-    nodes = [node for node in await membership.nodes() if node.role is not NodeRole.BROKER]
+    nodes = [node for node in await membership.nodes() if node.role is not ProcessRole.BROKER]
     if kept is None:
         hosts = [_host(ReplicaKey(node.id), node.address, nodes, NOT_KNOWN) for node in nodes]
         return QuorumWithoutLeader(cluster_id, tuple(hosts), False, "")
@@ -155,7 +155,7 @@ async def _asked(membership: Membership, address: str) -> ClusterNode:
     host, _, port = address.rpartition(":")
     answer = await membership.probe(host, int(port))
     node = answer.node_id if isinstance(answer, NodeProbe) and isinstance(answer.node_id, int) else -1
-    return ClusterNode(node, NodeRole.CONTROLLER, address, answer)
+    return ClusterNode(node, ProcessRole.CONTROLLER, address, answer)
 
 
 def _host(key: ReplicaKey, address: str, nodes: Iterable[ClusterNode], held: int) -> VoterHost:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from backends.base.membership import ClusterNode, Membership, NodeProbe, NodeRole, NodeSettings
+from backends.base.membership import ClusterNode, Membership, NodeProbe, NodeSettings, ProcessRole
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import (
@@ -48,7 +48,7 @@ async def plan_replacement(
     cluster_id = await membership.open()
     quorum = await membership.describe()
     nodes = await membership.nodes()
-    brokers = {node.id for node in nodes if node.role is NodeRole.BROKER}
+    brokers = {node.id for node in nodes if node.role is ProcessRole.BROKER}
     if taken := sorted(brokers.intersection(choice.joining)):
         raise ReplacementError(f"node {taken[0]} is a broker: a controller needs a node id of its own")
     asked = wanted(choice, cluster_id, quorum, nodes, add_first=membership.rules.duplicate_ids)
@@ -87,13 +87,13 @@ def auto_join(nodes: Sequence[ClusterNode]) -> bool:
     return any(
         settings.auto_join
         for node in nodes
-        if node.role is not NodeRole.BROKER and (settings := settings_of(node)) is not None
+        if node.role is not ProcessRole.BROKER and (settings := settings_of(node)) is not None
     )
 
 
 def joins_of(nodes: Sequence[ClusterNode]) -> dict[int, bool]:
     """What each controller that tells it runs with as controller.quorum.auto.join.enable."""
-    told = {n.id: settings_of(n) for n in nodes if n.role is not NodeRole.BROKER}
+    told = {n.id: settings_of(n) for n in nodes if n.role is not ProcessRole.BROKER}
     return {node: bool(settings.auto_join) for node, settings in told.items() if settings is not None}
 
 
@@ -117,11 +117,11 @@ def servers_of(
     found: dict[str, tuple[str, ...] | None] = {}
     for node in nodes:
         stopped = isinstance(node.answer, Unknown) and node.id not in voters
-        if node.role is not NodeRole.BROKER and (node.id in gone or stopped):
+        if node.role is not ProcessRole.BROKER and (node.id in gone or stopped):
             continue
         settings = settings_of(node)
         found[f"{node.role} {node.id}"] = None if settings is None else settings.bootstrap_servers
-    if not any(node.role is not NodeRole.CONTROLLER for node in nodes):
+    if not any(node.role is not ProcessRole.CONTROLLER for node in nodes):
         found[BROKERS] = None
     return found
 

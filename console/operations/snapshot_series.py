@@ -15,7 +15,7 @@ from pipeline.snapshot.manifest import MISSED, Manifest, SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
 from pipeline.snapshot.survey_columns import batch_of
 from pipeline.storage import StoragePath
-from recovery.membership.quorum import NEVER, FetchProgress, Quorum
+from recovery.membership.quorum import NEVER, Quorum, QuorumReplica
 from recovery.model import PartitionState, Unknown
 from recovery.plan.marks import marks
 
@@ -207,7 +207,7 @@ def _quorum_row(quorum: Quorum | Unknown) -> dict[str, Any]:
     }
 
 
-def _node_row(held: FetchProgress) -> dict[str, Any]:
+def _node_row(held: QuorumReplica) -> dict[str, Any]:
     return {
         "id": held.key.id,
         "directory_id": held.key.directory_id or None,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from backends.base.answers import ClusterInfo, Contact
 from console.output.replica_table import membership
-from recovery.membership.quorum import NEVER, FetchProgress, Quorum
+from recovery.membership.quorum import NEVER, Quorum, QuorumReplica
 from recovery.model import Lineage, Replica, Survey, Unknown
 
 
@@ -106,7 +106,7 @@ def quorum_json(quorum: Quorum | Unknown) -> dict[str, object]:
     }
 
 
-def _quorum_replica(held: FetchProgress) -> dict[str, object]:
+def _quorum_replica(held: QuorumReplica) -> dict[str, object]:
     return {
         "id": held.key.id,
         "directoryId": held.key.directory_id or None,

@@ -14,7 +14,7 @@ from backends.base.errors import BackendError
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.events import Event, LogChanged, MetadataCommitted
 from backends.simulator.loop import SECOND
-from backends.simulator.rehearsal import designation
+from backends.simulator.rehearsal import NullRecorder, designation
 from backends.simulator.simulation import Simulation
 from backends.simulator.world import World
 from pipeline.drills.incident import END, SHAPES, scenario
@@ -114,29 +114,19 @@ async def _run(case: DrillCase) -> DrillRow:
     )
 
 
-class _NullRecorder:
-    """A recorder for what is not real."""
-
-    def before(self, action: str, detail: Mapping[str, object]) -> str:  # noqa: ARG002
-        return action
-
-    def after(self, entry: str, result: Mapping[str, object]) -> None:
-        """Nothing is kept."""
-
-
 async def _recover(backend: SimulatorBackend, way: ArmSetup) -> Mapping[str, int]:
     """What the operator does; how many decisions came to each verdict. Nothing to be asked is a decision too."""
     try:
         states = tuple(state for state in (await backend.partitions()).states if state.offline)
         if way.strategy is None or way.ranking is None:
-            await backend.elect(False, [state.tp for state in states], _NullRecorder())
+            await backend.elect(False, [state.tp for state in states], NullRecorder())
             return {DecisionKind.ELECT.value: len(states)}
         surveyed = await backend.survey(SurveyRequest(states, SURVEY_SECONDS))
         chosen = [(survey, decide(survey, way.ranking, way.strategy)) for survey in surveyed.surveys]
         rows = [
             designation(s, decision.order) for s, decision in chosen if decision.verdict is DecisionKind.ELECT
         ]
-        await backend.designate(rows, _NullRecorder(), attempts=1, stop=False)
+        await backend.designate(rows, NullRecorder(), attempts=1, stop=False)
     except BackendError:
         return {DecisionKind.NO_CANDIDATE.value: len(backend.simulation.offline())}
     verdicts: dict[str, int] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from recovery.controller.cluster_image import (
     BrokerRegistration,
@@ -77,14 +76,6 @@ def unclean_shutdown(image: ClusterImage, broker: int) -> Effect:
     """``broker`` was found to have shut down uncleanly: it leaves every ISR and ELR, and cannot lead."""
     touched = dict.fromkeys((*image.with_isr_member(broker), *image.with_elr_member(broker)))
     return apply(image, _decide(image, touched, removed=broker, unclean=frozenset((broker,))))
-
-
-def unregister(image: ClusterImage, broker: int) -> Effect:
-    """``broker`` is taken out of the cluster's list: it leaves every ISR. As shipped it stays in the ELR."""
-    touched = dict.fromkeys((*image.with_isr_member(broker), *image.with_elr_member(broker)))
-    effect = apply(image, _decide(image, touched, removed=broker))
-    remaining = {known: held for known, held in effect.image.brokers.items() if known != broker}
-    return Effect(replace(effect.image, brokers=remaining), effect.changes)
 
 
 def directories_offline(image: ClusterImage, broker: int, directories: Iterable[str]) -> Effect:

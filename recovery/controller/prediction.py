@@ -143,16 +143,6 @@ def if_fails(view: PartitionView, brokers: Iterable[int]) -> Prediction:
     return _prediction(partition, lossy, view)
 
 
-def elr_lost_by_min_isr_change(view: PartitionView) -> bool:
-    """Whether a change of ``min.insync.replicas`` would take away the only replicas a clean election can choose.
-
-    As shipped, any change of it empties the ELR, and LastKnownELR with it.
-    """
-    partition = view.partition
-    offline_on_elr = not partition.isr and bool(partition.elr or partition.last_known_elr)
-    return view.rules.elr and not view.rules.kip966_min_isr_change and offline_on_elr
-
-
 def _returns(view: PartitionView) -> LeaderWait:
     partition = view.partition
     absent = tuple(replica for replica in partition.replicas if replica not in view.acceptable)

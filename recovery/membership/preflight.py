@@ -134,16 +134,6 @@ def before_removing(
     return verdict._replace(warnings=(*warnings, perhaps))
 
 
-def before_replacing(quorum: Quorum, old: ReplicaKey, limits: LivenessLimits) -> PreflightResult:
-    """The verdict on giving node ``old.id`` another directory: remove first, then add, as shipped Kafka wants.
-
-    In between the set has one voter fewer; the verdict is on that set, and the add has its own afterwards.
-    """
-    verdict = before_removing(quorum, old, limits)
-    between = f"until the new {old.id} is added, the set is one voter short"
-    return verdict._replace(warnings=(*verdict.warnings, between))
-
-
 def explain_timeout(after: Quorum, key: ReplicaKey, *, adding: bool, reachable: bool = True) -> TimeoutCause:
     """The cause of a REQUEST_TIMED_OUT, from the quorum as it is described afterwards.
 

@@ -14,7 +14,7 @@ DEFAULT_LISTENER = "CONTROLLER"
 HOUR_MS = 3_600_000
 
 
-class FetchProgress(NamedTuple):
+class QuorumReplica(NamedTuple):
     """How far a voter or observer has come. Times are milliseconds of the leader's clock, -1 for never."""
 
     key: ReplicaKey
@@ -41,22 +41,22 @@ class Quorum:
     high_watermark: int | None
     log_end_offset: int
     now_ms: int
-    progress: tuple[FetchProgress, ...] = ()
+    progress: tuple[QuorumReplica, ...] = ()
     kraft_version: int = 1
     default_listener: str = DEFAULT_LISTENER
     voters_offset: int | None = None
     change_pending: bool | None = None
 
-    def progress_of(self, key: ReplicaKey) -> FetchProgress | None:
+    def progress_of(self, key: ReplicaKey) -> QuorumReplica | None:
         return next((held for held in self.progress if held.key == key), None)
 
     @property
-    def voter_progress(self) -> tuple[FetchProgress, ...]:
+    def voter_progress(self) -> tuple[QuorumReplica, ...]:
         """Every voter in its order; offsets and times are -1 where the leader told nothing of it."""
-        return tuple(self.progress_of(key) or FetchProgress(key, NEVER) for key in self.voters.keys)
+        return tuple(self.progress_of(key) or QuorumReplica(key, NEVER) for key in self.voters.keys)
 
     @property
-    def observer_progress(self) -> tuple[FetchProgress, ...]:
+    def observer_progress(self) -> tuple[QuorumReplica, ...]:
         """Every replica that fetches and is no voter: brokers, and controllers that have not joined."""
         voters = set(self.voters.keys)
         return tuple(held for held in self.progress if held.key not in voters)
@@ -120,7 +120,7 @@ class VoterChangeRefusal(NamedTuple):
 def described(
     cluster_id: str,
     voters: VoterSet,
-    progress: Sequence[FetchProgress],
+    progress: Sequence[QuorumReplica],
     *,
     leader_id: int,
     leader_epoch: int,
@@ -148,7 +148,7 @@ def timed_out(cause: TimeoutCause, detail: str = "") -> VoterChangeRefusal:
     return VoterChangeRefusal(RaftError.REQUEST_TIMED_OUT, f"{cause}{': ' if detail else ''}{detail}", cause)
 
 
-def caught_up(progress: FetchProgress | None, now_ms: int) -> bool:
+def caught_up(progress: QuorumReplica | None, now_ms: int) -> bool:
     """Whether the leader takes an observer for caught up: it once was, and fetched within the last hour.
 
     That is as shipped; KIP-853's text asks for the log end within the request's time limit.

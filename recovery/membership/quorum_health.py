@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.membership.preflight import LivenessLimits, VoterSetStrength, strength
-from recovery.membership.quorum import FetchProgress, Quorum
-from recovery.membership.voters import ReplicaKey, VoterEndpoint, high_watermark
+from recovery.membership.quorum import Quorum, QuorumReplica
+from recovery.membership.voters import ReplicaKey, VoterEndpoint
 
 GHOST_MS = 10_000
 """An observer that has not fetched for so long is gone, a broker dead; the leader lists it for minutes more."""
@@ -155,12 +155,7 @@ def all_fetched(earlier: Quorum, later: Quorum, newcomer: int | None = None) -> 
     return came and all(key == later.leader or key in since for key in later.voters.keys)
 
 
-def held_by_majority(quorum: Quorum) -> int:
-    """The offset below which a majority of the voters holds everything, as far as they have fetched."""
-    return high_watermark(quorum.voters, {held.key: held.log_end_offset for held in quorum.progress})
-
-
-def _unnamed(quorum: Quorum, held: FetchProgress) -> bool:
+def _unnamed(quorum: Quorum, held: QuorumReplica) -> bool:
     """Whether a row is what the leader knew of a static voter before its first fetch told its directory."""
     if held.key.directory_id or held.last_fetch_ms > 0 or held.key == quorum.leader:
         return False
@@ -169,7 +164,7 @@ def _unnamed(quorum: Quorum, held: FetchProgress) -> bool:
 
 def _member(
     quorum: Quorum,
-    held: FetchProgress,
+    held: QuorumReplica,
     limits: LivenessLimits,
     controllers: Collection[int] | None,
     twice: bool,
@@ -195,7 +190,7 @@ def _member(
 
 
 def _role(
-    quorum: Quorum, held: FetchProgress, votes: bool, controllers: Collection[int] | None
+    quorum: Quorum, held: QuorumReplica, votes: bool, controllers: Collection[int] | None
 ) -> MemberRole:
     if held.key == quorum.leader:
         return MemberRole.LEADER

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from recovery.membership import replacement_text as words
 from recovery.membership.preflight import LivenessLimits, before_removing, strength
-from recovery.membership.quorum import FetchProgress, Quorum
+from recovery.membership.quorum import Quorum, QuorumReplica
 from recovery.membership.quorum_health import BEHIND_MS
 from recovery.membership.replacement import ReplacementPlan, ReplacementRequest, ReplacementStep, StepKind
 from recovery.membership.replacement_safety import restart_stops
@@ -82,7 +82,7 @@ def situation(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPictu
     return look[step.kind]()
 
 
-def newcomer_of(plan: ReplacementPlan, node: int, quorum: Quorum) -> FetchProgress | None:
+def newcomer_of(plan: ReplacementPlan, node: int, quorum: Quorum) -> QuorumReplica | None:
     """The replica of ``node`` that joins: it fetches, with none of the directories that leave."""
     static = plan.wanted.static
     mine = [

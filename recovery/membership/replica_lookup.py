@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recovery.membership.quorum import FetchProgress, Quorum
+from recovery.membership.quorum import Quorum, QuorumReplica
 from recovery.membership.quorum_health import GHOST_MS
 from recovery.membership.voters import ReplicaKey
 
@@ -54,12 +54,12 @@ def voter_of(quorum: Quorum, node_id: int, directory_id: str | None) -> ReplicaK
     raise NotChosen(f"VOTER_NOT_FOUND: {named} is none of the voters {known}")
 
 
-def fetches(quorum: Quorum, held: FetchProgress) -> bool:
+def fetches(quorum: Quorum, held: QuorumReplica) -> bool:
     """Whether a replica has fetched lately enough to be running."""
     return held.last_fetch_ms > 0 and quorum.now_ms - held.last_fetch_ms <= GHOST_MS
 
 
-def _wrong_directory(quorum: Quorum, node_id: int, directory_id: str, mine: list[FetchProgress]) -> str:
+def _wrong_directory(quorum: Quorum, node_id: int, directory_id: str, mine: list[QuorumReplica]) -> str:
     if ReplicaKey(node_id, directory_id) in quorum.voters.keys:
         return f"{node_id} with directory {directory_id} is a voter already"
     seen = ", ".join(held.key.directory_id for held in mine)

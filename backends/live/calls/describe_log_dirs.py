@@ -10,7 +10,7 @@ from backends.base.answers import LogDir
 from backends.live.calls.log_dir_replicas import DirReplicas
 from backends.live.calls.partition_errors import by_topic
 from backends.live.calls.sizes import OneDir, Sizes
-from backends.live.codec.column_reader import ColumnReader, Columns, FastPathMiss, RowFormat
+from backends.live.codec.column_reader import ColumnReader, Columns, NeedsFullDecoder, RowFormat
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
 from recovery.model import TopicPartition
@@ -76,11 +76,11 @@ async def held_replicas(
 
 
 def read_log_dirs(version: int, data: bytes, at: int) -> _LogDirRows:
-    """An answer of ``version`` (4, 5) without errors, all its rows in their plain form. Raises FastPathMiss."""
+    """An answer of ``version`` (4, 5) without errors, all its rows in their plain form. Raises NeedsFullDecoder."""
     reader = ColumnReader(data, at)
     throttle, error = reader.fields("ih")
     if error:
-        raise FastPathMiss
+        raise NeedsFullDecoder
     dirs = [_dir(version, reader) for _ in range(reader.length())]
     reader.end()
     return _LogDirRows(throttle, dirs)
@@ -89,7 +89,7 @@ def read_log_dirs(version: int, data: bytes, at: int) -> _LogDirRows:
 def _dir(version: int, reader: ColumnReader) -> _LogDirRow:
     (error,) = reader.fields("h")
     if error:
-        raise FastPathMiss
+        raise NeedsFullDecoder
     path = reader.string()
     topics = []
     for _ in range(reader.length()):

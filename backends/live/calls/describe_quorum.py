@@ -10,7 +10,7 @@ from backends.base.errors import BackendError, NoLeader
 from backends.live.codec.ids import kafka_id
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
-from recovery.membership.quorum import FetchProgress, Quorum, described
+from recovery.membership.quorum import Quorum, QuorumReplica, described
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 
 DESCRIBE_QUORUM = 55
@@ -60,9 +60,9 @@ def _quorum(answer: Any, version: int, cluster_id: str) -> Quorum:
     )
 
 
-def _progress(state: Any, directories: bool) -> FetchProgress:
+def _progress(state: Any, directories: bool) -> QuorumReplica:
     directory = kafka_id(state.replica_directory_id) if directories else ""
-    return FetchProgress(
+    return QuorumReplica(
         ReplicaKey(state.replica_id, directory),
         state.log_end_offset,
         state.last_fetch_timestamp,

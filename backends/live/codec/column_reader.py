@@ -1,7 +1,7 @@
 """Fast path: the rows of one topic are unpacked together, into one tuple per field instead of one object per row.
 
 Only rows with the usual encoding (:class:`RowFormat`) are read this way. Anything else raises
-:class:`FastPathMiss`, and the caller uses kio's full decoder: this module changes only how long decoding takes.
+:class:`NeedsFullDecoder`, and the caller uses kio's full decoder: this module changes only how long decoding takes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _AT_A_STROKE = 64
 _FORMATS = 1_024
 
 
-class FastPathMiss(Exception):
+class NeedsFullDecoder(Exception):
     """The bytes are not in the form that the fast path reads; they may still be valid. Use the full decoder."""
 
 
@@ -42,7 +42,7 @@ def _format(code: str, rows: int) -> Struct:
 
 
 class ColumnReader:
-    """A place in the bytes of one answer (compact encodings of KIP-482). Every method raises FastPathMiss."""
+    """A place in the bytes of one answer (compact encodings of KIP-482). Every method raises NeedsFullDecoder."""
 
     __slots__ = ("_data", "at")
 
@@ -59,7 +59,7 @@ class ColumnReader:
         """Of an array or a string that may not be null."""
         value = self._varint()
         if not value:
-            raise FastPathMiss
+            raise NeedsFullDecoder
         return value - 1
 
     def take(self, size: int) -> bytes:
@@ -71,7 +71,7 @@ class ColumnReader:
         """One byte, 0 or 1."""
         value = self.take(1)
         if value not in (b"\0", b"\1"):
-            raise FastPathMiss
+            raise NeedsFullDecoder
         return value == b"\1"
 
     def string(self) -> str:
@@ -79,18 +79,18 @@ class ColumnReader:
         try:
             return self.take(self.length()).decode()
         except UnicodeDecodeError:
-            raise FastPathMiss from None
+            raise NeedsFullDecoder from None
 
     def no_tags(self) -> None:
         """The end of a message without tagged fields."""
         if self.take(1) != b"\0":
-            raise FastPathMiss
+            raise NeedsFullDecoder
 
     def end(self) -> None:
         """The end of the answer."""
         self.no_tags()
         if self.at != len(self._data):
-            raise FastPathMiss
+            raise NeedsFullDecoder
 
     def fits(self, form: RowFormat, rows: int) -> bool:
         """Whether so many rows of that form stand here."""
@@ -116,7 +116,7 @@ class ColumnReader:
                 found.append(form)
                 at += form.size
         except (IndexError, KeyError):
-            raise FastPathMiss from None
+            raise NeedsFullDecoder from None
         return [(form, len(list(run))) for form, run in groupby(found)]
 
     def lengths(self, offset: int, arrays: int, longest: int) -> tuple[int, ...]:
@@ -126,7 +126,7 @@ class ColumnReader:
         for _ in range(arrays):
             length = data[at] - 1 if at < len(data) else longest + 1
             if length > longest:
-                raise FastPathMiss
+                raise NeedsFullDecoder
             found.append(length)
             at += 1 + 4 * max(0, length)
         return tuple(found)
@@ -136,7 +136,7 @@ class ColumnReader:
         if not rows:
             return ((),) * form.width
         if not self.fits(form, rows):
-            raise FastPathMiss
+            raise NeedsFullDecoder
         at = self._take(form.size * rows)
         if rows > _AT_A_STROKE:
             one = _format(form.code, 1)
@@ -148,7 +148,7 @@ class ColumnReader:
     def _take(self, size: int) -> int:
         at = self.at
         if size > len(self._data) - at:
-            raise FastPathMiss
+            raise NeedsFullDecoder
         self.at = at + size
         return at
 
@@ -164,7 +164,7 @@ class ColumnReader:
             if byte < 0x80:  # the continuation bit
                 self.at = at
                 return value
-        raise FastPathMiss
+        raise NeedsFullDecoder
 
 
 def joined(parts: Sequence[Columns]) -> Columns:
@@ -177,18 +177,18 @@ def joined(parts: Sequence[Columns]) -> Columns:
 def aligned(asked: Sequence[int], columns: Columns) -> Columns:
     """The rows in the order of ``asked``, whose numbers the first column holds; rows nobody asked for are dropped.
 
-    Raises FastPathMiss where one is missing or comes twice.
+    Raises NeedsFullDecoder where one is missing or comes twice.
     """
     numbers = columns[0]
     if numbers == asked:
         return columns
     places: Mapping[int, int] = dict(zip(numbers, range(len(numbers)), strict=True))
     if len(places) != len(numbers):
-        raise FastPathMiss
+        raise NeedsFullDecoder
     try:
         wanted = [places[number] for number in asked]
     except KeyError:
-        raise FastPathMiss from None
+        raise NeedsFullDecoder from None
     if len(wanted) == 1:
         return tuple((column[wanted[0]],) for column in columns)
     return tuple(map(itemgetter(*wanted), columns))

@@ -1,7 +1,7 @@
 """The answers about replica logs as columns: ListOffsets v7, GetReplicaLogInfo v0 and Fetch v12.
 
 Each function reads an answer in which no row has an error and every row has the usual encoding. For any other
-answer it raises :class:`~backends.live.codec.column_reader.FastPathMiss`: use kio's decoder, row by row.
+answer it raises :class:`~backends.live.codec.column_reader.NeedsFullDecoder`: use kio's decoder, row by row.
 """
 
 from __future__ import annotations
@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from backends.live.codec.column_reader import ColumnReader, Columns, FastPathMiss, RowFormat, aligned, joined
+from backends.live.codec.column_reader import (
+    ColumnReader,
+    Columns,
+    NeedsFullDecoder,
+    RowFormat,
+    aligned,
+    joined,
+)
 
 K = TypeVar("K")
 Asked = Sequence[tuple[K, Sequence[int]]]
@@ -45,7 +52,7 @@ def read_log_info(asked: Asked[bytes], data: bytes, at: int) -> LogColumns:
     reader = ColumnReader(data, at)
     throttle, _epoch = reader.fields("iq")
     if reader.boolean():
-        raise FastPathMiss
+        raise NeedsFullDecoder
     topics = _topics(reader, lambda: reader.take(16), lambda rows: reader.columns(_LOG_INFO, rows))
     return LogColumns(throttle, _in_order(asked, topics))
 
@@ -66,7 +73,7 @@ def read_fetch(asked: Asked[str], data: bytes, at: int) -> LogColumns:
     reader = ColumnReader(data, at)
     throttle, error, _session = reader.fields("ihi")
     if error:
-        raise FastPathMiss
+        raise NeedsFullDecoder
     topics = _topics(reader, reader.string, lambda rows: _fetched(reader, rows))
     return LogColumns(throttle, _in_order(asked, topics))
 
@@ -76,7 +83,7 @@ def _fetched(reader: ColumnReader, rows: int) -> Columns:
     for form, several in reader.runs(_TAGS, _BY_TAGS, rows):
         columns = reader.columns(form, several)
         if not _OUT_OF_RANGE >= max(columns[1]) >= min(columns[1]) >= 0:
-            raise FastPathMiss
+            raise NeedsFullDecoder
         parts.append(columns if form is _DIVERGES else (*columns, *((_NOBODY,) * several,) * 2))
     return joined(parts) if parts else ((),) * _DIVERGES.width
 
@@ -98,4 +105,4 @@ def _in_order(asked: Asked[K], topics: Mapping[K, Sequence[Columns]]) -> list[Co
     try:
         return [aligned(numbers, joined(topics[name])) for name, numbers in asked]
     except KeyError:
-        raise FastPathMiss from None
+        raise NeedsFullDecoder from None

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from backends.live.codec.column_reader import ColumnReader, Columns, FastPathMiss, RowFormat, joined
+from backends.live.codec.column_reader import ColumnReader, Columns, NeedsFullDecoder, RowFormat, joined
 from backends.live.codec.ids import kafka_id_of
 
 _FIXED = 14
@@ -43,14 +43,14 @@ class Page(NamedTuple):
 
 
 def read_page(data: bytes, at: int) -> Page:
-    """The whole answer. Raises FastPathMiss."""
+    """The whole answer. Raises NeedsFullDecoder."""
     reader = ColumnReader(data, at)
     (throttle,) = reader.fields("i")
     topics = [_topic(reader) for _ in range(reader.length())]
     (more,) = reader.fields("b")
     following = None
     if more not in (_NULL, _PRESENT):
-        raise FastPathMiss
+        raise NeedsFullDecoder
     if more == _PRESENT:
         following = reader.string(), reader.fields("i")[0]
         reader.no_tags()
@@ -61,7 +61,7 @@ def read_page(data: bytes, at: int) -> Page:
 def _topic(reader: ColumnReader) -> TopicStates:
     (error,) = reader.fields("h")
     if error:
-        raise FastPathMiss
+        raise NeedsFullDecoder
     name = reader.string()
     topic_id = kafka_id_of(reader.take(16))
     reader.boolean()  # whether it is an internal one
@@ -77,7 +77,7 @@ def _partitions(reader: ColumnReader, rows: int) -> Columns:
     while rows:
         lengths = reader.lengths(_FIXED, _ARRAYS, _LONGEST)
         if any(lengths[array] < 0 for array in _NOT_NULLABLE):
-            raise FastPathMiss
+            raise NeedsFullDecoder
         form = _form(lengths)
         several = rows if rows == whole and reader.fits(form, rows) else 1
         while 2 * several <= rows and reader.fits(form, 2 * several):

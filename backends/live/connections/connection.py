@@ -17,7 +17,7 @@ from backends.live.client.addresses import Address, resolve
 from backends.live.client.secret import Secret
 from backends.live.client.settings import ClientSettings
 from backends.live.codec.aiokafka_requests import CarriedRequest, RawAnswer, Sendable
-from backends.live.codec.column_reader import FastPathMiss
+from backends.live.codec.column_reader import NeedsFullDecoder
 from backends.live.connections.api_versions import ApiVersionsAnswer, ApiVersionsRequest
 from backends.live.connections.transport import Transport, explain, protocol_hint
 from backends.live.errors import BrokerError, ConnectionProblem, one_line
@@ -166,10 +166,10 @@ class BrokerConnection:
         return await self._carry(request, timeout)
 
     def columns(self, raw: RawAnswer, read: Callable[[bytes, int], C]) -> C | None:
-        """The answer as ``read`` takes it; None where that raises FastPathMiss, so that it must be decoded."""
+        """The answer as ``read`` takes it; None where that raises NeedsFullDecoder, so that it must be decoded."""
         try:
             told = read(raw.data, raw.offset)
-        except FastPathMiss:
+        except NeedsFullDecoder:
             return None
         self._throttled(told.throttle_ms / 1000)
         return told

@@ -14,8 +14,8 @@ from backends.base.membership import (
     ClusterNode,
     Controller,
     NodeProbe,
-    NodeRole,
     NodeSettings,
+    ProcessRole,
 )
 from backends.base.protocol import Recorder
 from backends.simulator.loop import SECOND
@@ -164,12 +164,14 @@ class SimulatedMembership:
         for number in sorted(self._world.specs):
             host = _broker_host(number)
             found.append(
-                ClusterNode(number, NodeRole.BROKER, f"{host}:{BROKER_PORT}", self._probe(host, BROKER_PORT))
+                ClusterNode(
+                    number, ProcessRole.BROKER, f"{host}:{BROKER_PORT}", self._probe(host, BROKER_PORT)
+                )
             )
         for number in sorted(self._world.quorum.registered):
             at = self._world.quorum.context.hosts[number]
             answer = self._probe(at.host, at.port)
-            found.append(ClusterNode(number, NodeRole.CONTROLLER, f"{at.host}:{at.port}", answer))
+            found.append(ClusterNode(number, ProcessRole.CONTROLLER, f"{at.host}:{at.port}", answer))
         await self._backend.advance(0)
         return tuple(found)
 

@@ -6,7 +6,7 @@ from backends.simulator.quorum.fetch_progress import ReplicaProgress
 from backends.simulator.quorum.quorum_context import QuorumContext
 from backends.simulator.quorum.raft_leader import RaftLeader
 from backends.simulator.quorum.raft_state import RaftState
-from recovery.membership.quorum import FetchProgress, Quorum, described
+from recovery.membership.quorum import Quorum, QuorumReplica, described
 from recovery.membership.voters import ReplicaKey
 
 
@@ -17,7 +17,7 @@ def describe(state: RaftState, context: QuorumContext, leader: RaftLeader) -> Qu
     """
     now = context.now_ms()
     progress = [
-        FetchProgress(voter.key, state.log.end, now, now)
+        QuorumReplica(voter.key, state.log.end, now, now)
         if voter.matches(state.key)
         else _shown(voter.key, leader.progress.of(voter))
         for voter in state.voters.voters
@@ -34,10 +34,10 @@ def describe(state: RaftState, context: QuorumContext, leader: RaftLeader) -> Qu
     )
 
 
-def _shown(key: ReplicaKey, held: ReplicaProgress | None) -> FetchProgress:
+def _shown(key: ReplicaKey, held: ReplicaProgress | None) -> QuorumReplica:
     if held is None:
-        return FetchProgress(key, -1)
-    return FetchProgress(key, held.offset, _ms(held.fetched), _ms(held.caught_up))
+        return QuorumReplica(key, -1)
+    return QuorumReplica(key, held.offset, _ms(held.fetched), _ms(held.caught_up))
 
 
 def _ms(time: int | None) -> int:

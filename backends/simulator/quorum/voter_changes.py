@@ -22,7 +22,7 @@ from backends.simulator.quorum.raft_state import RaftState, RoleChanges
 from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.membership.pending_change import PendingChange, settle
-from recovery.membership.quorum import NEVER, FetchProgress, Quorum, TimeoutCause, VoterChangeRefusal
+from recovery.membership.quorum import NEVER, Quorum, QuorumReplica, TimeoutCause, VoterChangeRefusal
 from recovery.membership.voter_changes import (
     AddVoter,
     RemoveVoter,
@@ -83,11 +83,11 @@ class VoterChanges:
         """The quorum as this leader knows it."""
         state, leading = self._state, self._leader
         now = self._context.now_ms()
-        progress = [FetchProgress(state.key, state.log.end, now, now)]
+        progress = [QuorumReplica(state.key, state.log.end, now, now)]
         for key, held in leading.progress.everybody():
             fetched = NEVER if held.fetched is None else held.fetched // 1000
             caught_up = NEVER if held.caught_up is None else held.caught_up // 1000
-            progress.append(FetchProgress(key, held.offset, fetched, caught_up))
+            progress.append(QuorumReplica(key, held.offset, fetched, caught_up))
         return Quorum(
             self._context.cluster_id,
             state.key,

@@ -13,7 +13,7 @@ from backends.base.answers import (
 )
 from console.operations.overview import Overview, lagging_observers, not_asked, voters
 from console.output.overview_report import overview_document, overview_lines
-from recovery.membership.quorum import FetchProgress, Quorum, described
+from recovery.membership.quorum import Quorum, QuorumReplica, described
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why
 from tests.unit.recovery.surveys import NO_READ, SILENT, log, survey
@@ -22,14 +22,14 @@ WELL = log((0, 0, 10))
 BROKERS = tuple(Broker(i, f"kafka-{i}", 9092, None, False) for i in (1, 2, 3))
 
 
-def fetched(number: int, end: int, last_fetch_ms: int, caught_up_ms: int) -> FetchProgress:
-    return FetchProgress(ReplicaKey(number, f"d{number}"), end, last_fetch_ms, caught_up_ms)
+def fetched(number: int, end: int, last_fetch_ms: int, caught_up_ms: int) -> QuorumReplica:
+    return QuorumReplica(ReplicaKey(number, f"d{number}"), end, last_fetch_ms, caught_up_ms)
 
 
 LED = fetched(100, 500, 90_000, 90_000)
 
 
-def quorum(*others: FetchProgress, observers: tuple[FetchProgress, ...] = (), leader: int = 100) -> Quorum:
+def quorum(*others: QuorumReplica, observers: tuple[QuorumReplica, ...] = (), leader: int = 100) -> Quorum:
     voters = VoterSet(tuple(Voter(held.key) for held in (LED, *others)))
     progress = (LED, *others, *observers)
     return described("cluster-a", voters, progress, leader_id=leader, leader_epoch=7, high_watermark=499)

@@ -129,12 +129,6 @@ def test_a_replica_in_a_lost_directory_is_not_elected_though_its_broker_is_alive
     assert members(broker_changes.unfence(image, 1).image)[0] == NO_LEADER
 
 
-def test_an_unregistered_broker_leaves_the_isr_and_cannot_be_elected() -> None:
-    effect = broker_changes.unregister(foo(1, 2, 3), 1)
-    assert members(effect.image) == (2, (2, 3), (), ())
-    assert 1 not in effect.image.brokers
-
-
 def test_any_change_of_min_isr_takes_an_offline_partitions_elr_away_as_shipped() -> None:
     """Seen on Kafka 4.3.1: when all brokers were back, the partition stayed offline."""
     image = after_fencing(foo(1, 2, 3), 1, 2, 3)

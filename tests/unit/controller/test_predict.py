@@ -7,7 +7,6 @@ import pytest
 from recovery.controller.prediction import (
     LeaderWaitReason,
     PartitionView,
-    elr_lost_by_min_isr_change,
     if_back,
     if_fails,
     under_strategies,
@@ -170,12 +169,6 @@ def test_a_failure_that_would_cause_an_unclean_election_says_so() -> None:
     last = view(Registration((1, 2, 3), (1,), 1), 1, 2, rules=with_strategy(ControllerRules(), AGGRESSIVE))
     failed = if_fails(last, [1])
     assert (failed.partition.leader, failed.unclean) == (2, True)
-
-
-def test_a_change_of_min_isr_would_take_the_elr_of_an_offline_partition() -> None:
-    assert elr_lost_by_min_isr_change(view(ELR_3))
-    assert not elr_lost_by_min_isr_change(view(ELR_3, rules=KIP_966))
-    assert not elr_lost_by_min_isr_change(view(Registration((1, 2), (1, 2), 1), 1, 2))
 
 
 def survey(elr: tuple[int, ...] | None, min_isr: int | Unknown = 2) -> Survey:

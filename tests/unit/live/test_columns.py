@@ -23,7 +23,7 @@ from kio.serial import entity_writer
 from backends.live.calls.describe_log_dirs import read_log_dirs
 from backends.live.codec import recovery_tool_messages
 from backends.live.codec.aiokafka_requests import read
-from backends.live.codec.column_reader import FastPathMiss
+from backends.live.codec.column_reader import NeedsFullDecoder
 from backends.live.codec.log_columns import read_fetch, read_list_offsets, read_log_info
 
 INT32 = st.sampled_from([-1, 0, 1, 7, 2**31 - 1])
@@ -201,7 +201,7 @@ def taken(call: Call, asked: Any, data: bytes) -> Any:
     """The columns turned round to rows; None where they are left to kio."""
     try:
         told = call.reader(asked, data, 0)
-    except FastPathMiss:
+    except NeedsFullDecoder:
         return None
     return told.throttle_ms, [list(zip(*columns, strict=True)) for columns in told.topics]
 
@@ -291,7 +291,7 @@ def test_log_dirs_are_taken_as_kio_reads_them(schema: Any, data: st.DataObject) 
         written[data.draw(st.integers(0, len(written) - 1))] = data.draw(st.sampled_from([0, 1, 0x80, 0xFF]))
     try:
         told = read_log_dirs(5 if schema is log_dirs_v5 else 4, bytes(written), 0)
-    except FastPathMiss:
+    except NeedsFullDecoder:
         assert changed or any(one.error_code for one in answer.results)
         return
     answer, size = read(schema.DescribeLogDirsResponse, bytes(written), 0)

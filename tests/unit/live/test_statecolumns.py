@@ -16,7 +16,7 @@ from kio.serial import entity_writer
 
 from backends.live.calls.describe_partitions import _position, _StateCollector
 from backends.live.codec.aiokafka_requests import read
-from backends.live.codec.column_reader import FastPathMiss
+from backends.live.codec.column_reader import NeedsFullDecoder
 from backends.live.codec.field_lengths import LengthError
 from backends.live.codec.partition_columns import read_page
 
@@ -93,7 +93,7 @@ def test_a_page_is_taken_as_kio_reads_it_or_left_to_kio(
     page = bytes(wrong[:ends]) + data.draw(st.sampled_from([b"", b"", b"", b"\0"]))
     try:
         columns = read_page(page, 0)
-    except FastPathMiss:
+    except NeedsFullDecoder:
         return
     by_columns, by_kio = gathered(elr_offered=elr_offered), gathered(elr_offered=elr_offered)
     for states in columns.topics:
@@ -144,7 +144,7 @@ def test_an_array_that_may_not_be_null_is_left_to_the_full_decoder_which_refuses
     page[at] = 0
     with pytest.raises(LengthError):
         read(KIND, bytes(page), 0)
-    with pytest.raises(FastPathMiss):
+    with pytest.raises(NeedsFullDecoder):
         read_page(bytes(page), 0)
 
 
@@ -157,5 +157,5 @@ def test_a_page_without_an_error_is_taken(page: bytes) -> None:
     }
     try:
         read_page(page, 0)
-    except FastPathMiss:
+    except NeedsFullDecoder:
         assert codes - {ErrorCode.none}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from backends.base.membership import ClusterNode, Membership, NodeRole
+from backends.base.membership import ClusterNode, Membership, ProcessRole
 from backends.simulator.adapter import SimulatorBackend
 from console import quorum_backend
 from console.journal.journal import Journal
@@ -28,7 +28,7 @@ class Through:
 
     async def nodes(self) -> tuple[ClusterNode, ...]:
         found = await self._membership.nodes()
-        return tuple(node for node in found if node.role is not NodeRole.BROKER)
+        return tuple(node for node in found if node.role is not ProcessRole.BROKER)
 
 
 class Only:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from recovery.membership.quorum import FetchProgress, Quorum
+from recovery.membership.quorum import Quorum, QuorumReplica
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 
 NOW = 10_000_000
@@ -25,8 +25,8 @@ def voters(*nodes: int) -> VoterSet:
     return VoterSet(tuple(voter(node) for node in nodes))
 
 
-def progress(held: ReplicaKey, *, behind: int = 0, silent_ms: int = 0) -> FetchProgress:
-    return FetchProgress(held, END - behind, NOW - silent_ms, NOW - silent_ms)
+def progress(held: ReplicaKey, *, behind: int = 0, silent_ms: int = 0) -> QuorumReplica:
+    return QuorumReplica(held, END - behind, NOW - silent_ms, NOW - silent_ms)
 
 
 def quorum(

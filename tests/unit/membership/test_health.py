@@ -9,7 +9,7 @@ import pytest
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.membership.directory_ids import directory_id, directory_uuid
 from recovery.membership.preflight import LivenessLimits
-from recovery.membership.quorum import FetchProgress
+from recovery.membership.quorum import QuorumReplica
 from recovery.membership.quorum_health import MemberState, all_fetched, committing, health, with_change_known
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.membership.replica_lookup import NotChosen, newcomer, voter_of
@@ -154,9 +154,9 @@ def test_a_controller_on_a_new_disk_may_be_no_voter_though_enough_answer() -> No
 def test_static_voters_that_are_also_listed_without_a_directory_are_no_ghosts() -> None:
     """The leader lists a static voter by its id alone until the first fetch tells its directory, and after that."""
     of = quorum(1, 2, 3, kraft_version=0)
-    bare = tuple(FetchProgress(ReplicaKey(node), 0) for node in (2, 3))
+    bare = tuple(QuorumReplica(ReplicaKey(node), 0) for node in (2, 3))
     found = health(replace(of, progress=(*of.progress, *bare)), LivenessLimits(), {1, 2, 3})
     assert found.well
     assert (found.ghosts, found.duplicates) == ((), ())
-    removed = replace(of, voters=voters(1, 2), progress=(*of.progress, FetchProgress(ReplicaKey(9), 0)))
+    removed = replace(of, voters=voters(1, 2), progress=(*of.progress, QuorumReplica(ReplicaKey(9), 0)))
     assert [m.key.id for m in health(removed, LivenessLimits(), {1, 2, 3, 9}).ghosts] == [9]

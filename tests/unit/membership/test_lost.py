@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from backends.base.membership import ClusterNode, NodeProbe, NodeRole
+from backends.base.membership import ClusterNode, NodeProbe, ProcessRole
 from console.operations.quorum_state import UNLOADED, lost, reading
 from console.output.quorum_report import lost_lines
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
@@ -76,9 +76,9 @@ class Unloaded:
         told = Unknown(Why.NOT_OFFERED, f"UNSUPPORTED_VERSION: {UNLOADED}")
         loaded = NodeProbe("h1:9093", "c", 1, -1, (0, 1), 42, Unknown(Why.NOT_ALLOWED, ""))
         return (
-            ClusterNode(1, NodeRole.CONTROLLER, "h1:9093", loaded),
-            ClusterNode(2, NodeRole.CONTROLLER, "h2:9093", told),
-            ClusterNode(3, NodeRole.CONTROLLER, "h3:9093", Unknown(Why.NOT_ANSWERED, "")),
+            ClusterNode(1, ProcessRole.CONTROLLER, "h1:9093", loaded),
+            ClusterNode(2, ProcessRole.CONTROLLER, "h2:9093", told),
+            ClusterNode(3, ProcessRole.CONTROLLER, "h3:9093", Unknown(Why.NOT_ANSWERED, "")),
         )
 
 

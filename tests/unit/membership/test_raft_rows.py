@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from recovery.membership.pending_change import PendingChange, settle
-from recovery.membership.quorum import FetchProgress, MembershipRules, Quorum, RaftError, VoterChangeRefusal
+from recovery.membership.quorum import MembershipRules, Quorum, QuorumReplica, RaftError, VoterChangeRefusal
 from recovery.membership.voter_changes import (
     AddVoter,
     RemoveVoter,
@@ -110,7 +110,7 @@ VERSION_0 = replace(THREE, kraft_version=0)
 STRANGER = key(3, "another-disk")
 THREE_OF_FOUR = {key(node): END + 1 for node in (1, 2, 3)}
 LEADER_ALONE = {key(1): END + 1}
-NEVER_FETCHED = replace(THREE, progress=(FetchProgress(NEW, 0),))
+NEVER_FETCHED = replace(THREE, progress=(QuorumReplica(NEW, 0),))
 
 CASES: dict[str, Callable[[], Outcome]] = {
     "testAddVoter": lambda: written(add(), THREE_OF_FOUR),

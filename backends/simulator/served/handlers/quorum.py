@@ -10,7 +10,7 @@ from backends.simulator.network import controller
 from backends.simulator.operator_messages import DescribeQuorum
 from backends.simulator.served.entities import Values
 from backends.simulator.served.served_call import NodeSilent, ServedCall
-from recovery.membership.quorum import NEVER, FetchProgress, Quorum
+from recovery.membership.quorum import NEVER, Quorum, QuorumReplica
 
 TOPIC = "__cluster_metadata"
 
@@ -61,7 +61,7 @@ def _listener(call: ServedCall, voter: int) -> Values:
     return {"name": "CONTROLLER", "host": "127.0.0.1", "port": call.context.ports[controller(voter)]}
 
 
-def _replica(call: ServedCall, held: FetchProgress) -> dict[str, Any]:
+def _replica(call: ServedCall, held: QuorumReplica) -> dict[str, Any]:
     return {
         "replica_id": held.key.id,
         "replica_directory_id": held.key.directory_id or None,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from backends.base.errors import NoLeader, NotAllowed, Unreachable
-from backends.base.membership import ChangeEnd, HasMembership, Membership, NodeProbe
+from backends.base.membership import ChangeEnd, Membership, NodeProbe
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.network import OPERATOR, controller
 from backends.simulator.operate.membership import SimulatedMembership
@@ -25,7 +25,7 @@ async def opened(name: str, state: Path | None = None) -> tuple[SimulatorBackend
     return backend, backend.membership
 
 
-def offers(backend: HasMembership) -> Membership:
+def offers(backend: SimulatorBackend) -> Membership:
     return backend.membership
 
 
