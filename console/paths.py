@@ -6,10 +6,33 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
+STATE_DIR_VARIABLE = "KTRIAGE_STATE_DIR"
+"""The environment's name for a state directory that is shared: see :func:`records_dir`."""
+
+_named: list[Path] = []
+
 
 def state_dir() -> Path:
-    """Journals, saved plans and crash files: ``$XDG_STATE_HOME/ktriage``, by default ~/.local/state/ktriage."""
+    """What is one user's own, crash files say: ``$XDG_STATE_HOME/ktriage``, by default ~/.local/state/ktriage."""
     return _base("XDG_STATE_HOME", Path(".local/state")) / "ktriage"
+
+
+def records_dir() -> Path:
+    """Journals with their locks, and saved plans: the directory that was named, else :func:`state_dir`."""
+    return named_state_dir() or state_dir()
+
+
+def named_state_dir() -> Path | None:
+    """The state directory that was named: by --state-dir, by the cluster's profile, or in the environment."""
+    if _named:
+        return _named[0]
+    value = os.environ.get(STATE_DIR_VARIABLE, "")
+    return Path(value).absolute() if value else None
+
+
+def use_state_dir(path: Path | None) -> None:
+    """Decides for the rest of the process, which works on one cluster; None: the environment decides."""
+    _named[:] = [] if path is None else [path.absolute()]
 
 
 def config_dir() -> Path:

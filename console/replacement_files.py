@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 
 from console.journal.unfinished import REPLACE
-from console.paths import state_dir
+from console.paths import records_dir
 
 _START = 300
 
@@ -21,8 +21,8 @@ def is_replacement_file(file: Path) -> bool:
 
 
 def any_replacement() -> bool:
-    """Whether any journal of this host tells of a replacement, done or not."""
+    """Whether any journal in the state directory tells of a replacement, done or not."""
     needle = f'"{REPLACE}"'.encode()
     with contextlib.suppress(OSError):
-        return any(needle in path.read_bytes() for path in state_dir().glob("*/*.jsonl"))
+        return any(needle in path.read_bytes() for path in records_dir().glob("*/*.jsonl"))
     return False

@@ -6,6 +6,7 @@ clusters:
     command-config: ~/production.properties   # a Java client.properties file
     colour: red                                # of the console's frame
     read-only: true                            # nothing that changes this cluster is run
+    state-dir: /srv/ktriage                    # journal and lock, shared by all who operate it
     brokers:                                   # addresses that differ from the advertised ones
       3: 127.0.0.1:19093
 """
@@ -33,9 +34,10 @@ class Profile(BaseModel):
     command_config: Path | None = Field(default=None, alias="command-config")
     colour: Colour | None = None
     read_only: bool = Field(default=False, alias="read-only")
+    state_dir: Path | None = Field(default=None, alias="state-dir")
     brokers: dict[int, str] = Field(default_factory=dict)
 
-    @field_validator("command_config")
+    @field_validator("command_config", "state_dir")
     @classmethod
     def _expand(cls, value: Path | None) -> Path | None:
         return value.expanduser() if value is not None else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ class Target:
     ``addresses`` maps a broker's id to the address to use where its advertised
     address is not. ``read_only`` says why nothing may be changed, None where it may.
     ``seed`` and ``state`` (a file, None: the usual place) are a simulation's.
+    ``state_dir``: where journal, lock and saved plans are, None where it was not named.
     ``arguments`` are the options that name this cluster, for the next command that is printed.
     """
 
@@ -35,6 +36,7 @@ class Target:
     addresses: Mapping[int, Address] = field(default_factory=dict)
     read_only: str | None = None
     colour: str | None = None
+    state_dir: Path | None = None
     arguments: tuple[str, ...] = ()
 
     @property
@@ -56,6 +58,7 @@ def resolve(
     *,
     seed: int | None = None,
     state: Path | None = None,
+    state_dir: Path | None = None,
     bootstrap_controller: str | None = None,
     controllers: bool = False,
 ) -> Target:
@@ -80,27 +83,36 @@ def resolve(
     if simulate is not None:
         if command_config is not None or broker:
             raise InputError("--command-config and --broker are for a real cluster, not for --simulate")
-        return _simulated(simulate, seed, state)
+        return _with_state_dir(_simulated(simulate, seed, state), state_dir)
     if seed is not None or state is not None:
         raise InputError("--seed and --state are for --simulate, not for a real cluster")
     extra = _extra_arguments(command_config, broker)
     if cluster is not None:
-        return _from_profile(cluster, command_config, broker, extra)
+        return _with_state_dir(_from_profile(cluster, command_config, broker, extra), state_dir)
     if bootstrap_controller is not None:
-        return Target(
+        controllers_only = Target(
             "controllers",
             bootstrap=checked_bootstrap(bootstrap_controller, "--bootstrap-controller"),
             command_config=command_config,
             arguments=("--bootstrap-controller", bootstrap_controller, *extra),
         )
+        return _with_state_dir(controllers_only, state_dir)
     assert bootstrap_server is not None
-    return Target(
+    live = Target(
         "live",
         bootstrap=checked_bootstrap(bootstrap_server),
         command_config=command_config,
         addresses=addresses(broker),
         arguments=("--bootstrap-server", bootstrap_server, *extra),
     )
+    return _with_state_dir(live, state_dir)
+
+
+def _with_state_dir(target: Target, named: Path | None) -> Target:
+    """The target with the state directory that an option named, which wins over the profile's."""
+    if named is None:
+        return target
+    return replace(target, state_dir=named, arguments=(*target.arguments, "--state-dir", str(named)))
 
 
 def _simulated(scenario: str, seed: int | None, state: Path | None) -> Target:
@@ -127,6 +139,7 @@ def _from_profile(
         addresses={**overrides, **addresses(broker)},
         read_only=f"the profile {name!r} in {path} says read-only: true" if found.read_only else None,
         colour=found.colour,
+        state_dir=found.state_dir,
         arguments=("--cluster", name, *extra),
     )
 

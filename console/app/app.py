@@ -30,6 +30,7 @@ from console.app.session.session import Opening, Session
 from console.app.terminal import Terminal
 from console.crash import redact, write_crash
 from console.errors import InputError
+from console.journal.state_access import name_state_dir
 from console.operations.keys import KEYS
 from console.paths import state_dir
 from console.program import Program
@@ -168,6 +169,7 @@ class Console(App[int], inherit_bindings=False):
             return
         try:
             target = target_of(place)
+            name_state_dir(target.state_dir)
         except InputError as error:
             self.pick(str(error))
             return

@@ -20,11 +20,13 @@ from console.cli.commands.options import (
     Seed,
     Simulate,
     State,
+    StateDir,
 )
 from console.cli.commands.verbs import Verb, VerbGroup
 from console.cli.option_values import quicken
 from console.errors import InputError
 from console.exit_status import STATUS_HELP
+from console.journal.state_access import name_state_dir
 from console.operations.registry import ACTIONS, BY_NAME
 from console.target import resolve
 from console.version import version as installed
@@ -162,6 +164,7 @@ def _ktriage(
     state: State = None,
     command_config: CommandConfig = None,
     broker: BrokerAddress = None,
+    state_dir: StateDir = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="The console: it can never be armed.")
     ] = False,
@@ -177,7 +180,7 @@ def _ktriage(
     given = (bootstrap_server, cluster, simulate, seed, state, command_config, broker)
     named = any(value is not None for value in given)
     if ctx.invoked_subcommand is not None:
-        if named or read_only or guide or serve:
+        if named or state_dir is not None or read_only or guide or serve:
             raise InputError(
                 f"options of a cluster come after the command: ktriage {ctx.invoked_subcommand} …"
             )
@@ -190,10 +193,20 @@ def _ktriage(
         typer.echo(ctx.get_help())
         raise typer.Exit
     target = (
-        resolve(bootstrap_server, cluster, simulate, command_config, broker or (), seed=seed, state=state)
+        resolve(
+            bootstrap_server,
+            cluster,
+            simulate,
+            command_config,
+            broker or (),
+            seed=seed,
+            state=state,
+            state_dir=state_dir,
+        )
         if named
         else None
     )
+    name_state_dir(state_dir if target is None else target.state_dir)
     if serve:
         raise typer.Exit(begin_to_serve([word for word in ctx.obj.argv[1:] if word != "--serve"], port))
     raise typer.Exit(open_console(ctx.obj, target, read_only=read_only, guide=guide))

@@ -23,7 +23,8 @@ from console.journal.lines import (
     partition_list,
 )
 from console.journal.lock import Holder, Lock, holder
-from console.paths import cluster_name, state_dir
+from console.journal.state_access import PRIVATE, StateAccess, access_of, make_directory, make_file
+from console.paths import cluster_name, named_state_dir, records_dir
 from console.planfile import sync_directory
 from recovery.model import TopicPartition
 
@@ -64,13 +65,22 @@ class Journal:
 
     @classmethod
     def open(
-        cls, cluster_id: str, run: Run, clock: Callable[[], datetime], root: Path | None = None
+        cls,
+        cluster_id: str,
+        run: Run,
+        clock: Callable[[], datetime],
+        root: Path | None = None,
+        access: StateAccess | None = None,
     ) -> Journal:
-        """Takes the cluster's lock on this host and starts a file.
+        """Takes the cluster's lock and starts a file.
 
-        Raises JournalLocked where another run holds it, JournalError where nothing can be recorded.
+        ``root`` is the state directory, by default the one that this process uses (:mod:`console.paths`), and
+        ``access`` who may use it. Raises JournalLocked where another run holds the lock, JournalError where nothing
+        can be recorded.
         """
         directory = cluster_directory(cluster_id, root)
+        if access is None:
+            access = records_access() if root is None else PRIVATE
         about: dict[str, object] = {
             "run": run.run_id,
             "clusterId": cluster_id,
@@ -82,12 +92,12 @@ class Journal:
             "toolVersion": run.tool_version,
         }
         try:
-            _make_directories(directory)
+            make_directories(directory, access)
         except OSError as error:
             raise JournalError(f"{directory}: cannot be made: {error.strerror}") from None
-        lock = Lock.take(directory / LOCK, {"at": moment(clock()), **about})
+        lock = Lock.take(directory / LOCK, {"at": moment(clock()), **about}, access)
         try:
-            file = _LineFile(_next_file(directory, run.run_id))
+            file = _LineFile(_next_file(directory, run.run_id), access)
             journal = cls(run, clock, file, lock)
             file.append(encode("run", clock(), about))
         except BaseException:
@@ -174,14 +184,14 @@ class Journal:
 class _LineFile:
     """A file that only grows by whole lines, each on disk when :meth:`append` returns, but for ``sync`` False."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, access: StateAccess = PRIVATE) -> None:
         """Creates the file. Raises JournalError."""
         self.path = path
         self._size = 0
         self._torn = ""
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-            self._descriptor: int | None = os.open(path, flags, 0o600)
+            flags = os.O_WRONLY | os.O_EXCL | os.O_APPEND
+            self._descriptor: int | None = make_file(path, flags, access)
             sync_directory(path.parent)
         except OSError as error:
             raise JournalError(f"{path}: cannot be made: {error.strerror}") from None
@@ -240,23 +250,33 @@ class _LineFile:
 
 
 def cluster_directory(cluster_id: str, root: Path | None = None) -> Path:
-    """Where a cluster's journal lives, under ``root`` (default: the state directory)."""
+    """Where a cluster's journal lives, under ``root`` (default: the state directory that this process uses)."""
     name = cluster_name(cluster_id)
     if not name:
         raise JournalError("the cluster has no id: what is sent to it cannot be recorded")
-    return (root or state_dir()) / name
+    return (root or records_dir()) / name
 
 
 def running(cluster_id: str, root: Path | None = None) -> Holder | None:
-    """The run on this host that may be changing the cluster at this moment. Raises JournalError without an id."""
+    """The run that may be changing the cluster at this moment, as far as the state directory tells.
+
+    Raises JournalError without an id.
+    """
     return holder(cluster_directory(cluster_id, root) / LOCK)
 
 
-def _make_directories(path: Path) -> None:
+def records_access() -> StateAccess:
+    """Who may use the state directory of this process. Raises InputError where one was named that is not safe."""
+    named = named_state_dir()
+    return PRIVATE if named is None else access_of(named)
+
+
+def make_directories(path: Path, access: StateAccess) -> None:
+    """Makes what is missing of ``path``, on disk when this returns. Raises OSError."""
     missing = [part for part in (path, *path.parents) if not part.exists()]
     for part in reversed(missing):
         with contextlib.suppress(FileExistsError):
-            part.mkdir(mode=0o700)
+            make_directory(part, access)
         sync_directory(part.parent)
 
 

@@ -1,4 +1,11 @@
-"""One run at a time may change a cluster from this host: a lock on a file, let go by the kernel at the end."""
+"""One run at a time may change a cluster.
+
+Between runs on one host, of any users, a lock on a file (flock) decides: the kernel lets go of it however the run
+ends. Whether flock reaches other hosts depends on the mount (NFS 4 does it; others do not, or do not say). So in a
+state directory that several hosts may use there is a second file, made by whoever has the lock, and made only where
+it is not there, which every network file system does as one step. The run removes it at its end. What a run on
+another host left of it is never taken over: nobody here can know whether that run has ended.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +14,16 @@ import errno
 import fcntl
 import json
 import os
+import platform
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from console.journal.errors import JournalError, JournalLocked
+from console.journal.state_access import PRIVATE, StateAccess, make_file
 
+UNNAMED = "it has not said who it is"
 ATTEMPTS, BETWEEN = 5, 0.01
 """A reader that asks who holds the lock (:func:`holder`) has it for an instant itself; seconds between."""
 
@@ -26,59 +36,113 @@ class Holder(NamedTuple):
     user: str
     at: str
     command: str
+    host: str = ""
 
     def __str__(self) -> str:
-        return f"pid {self.pid} of {self.user} since {self.at}: {self.command}"
+        where = f" on {self.host}" if self.host else ""
+        return f"pid {self.pid} of {self.user}{where} since {self.at}: {self.command}"
+
+
+OWNER = "lock.owner"
+"""The file that keeps runs on other hosts out, beside the lock."""
 
 
 class Lock:
     """Held from :meth:`take` until :meth:`release`, or until the process ends however it ends."""
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    def __init__(self, path: Path, descriptor: int, owner: Path | None) -> None:
         self._path = path
         self._descriptor: int | None = descriptor
+        self._owner = owner
 
     @classmethod
-    def take(cls, path: Path, holder: Mapping[str, object]) -> Lock:
+    def take(cls, path: Path, holder: Mapping[str, object], access: StateAccess = PRIVATE) -> Lock:
         """Takes the lock, and writes who holds it. Raises JournalLocked, JournalError."""
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = make_file(path, os.O_RDWR, access)
         except OSError as error:
             raise JournalError(f"{path}: cannot be opened: {error.strerror}") from None
+        owner = path.with_name(OWNER) if access.other_hosts else None
         try:
             _lock(descriptor)
+            if owner is not None:
+                _own(owner, holder, access)
             os.truncate(descriptor, 0)
             os.write(descriptor, json.dumps(holder).encode())
+        except JournalLocked:
+            os.close(descriptor)
+            raise
         except OSError as error:
             locked = error.errno in (errno.EWOULDBLOCK, errno.EACCES)
-            seen = str(_holder(descriptor) or "it has not said who it is") if locked else ""
+            seen = str(_holder(descriptor) or UNNAMED) if locked else ""
             os.close(descriptor)
             if locked:
                 raise JournalLocked(
                     f"another run on this host may be changing this cluster: {seen}; nothing was sent"
                 ) from None
             raise JournalError(f"{path}: cannot be locked: {error.strerror}") from None
-        return cls(path, descriptor)
+        return cls(path, descriptor, owner)
 
     def release(self) -> None:
         """Lets go; may be called twice."""
         if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                if self._owner is not None:
+                    self._owner.unlink()
             with contextlib.suppress(OSError):
                 os.truncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None
 
 
-def holder(path: Path) -> Holder | None:
-    """The run that holds the lock at this moment. None: none does, or it has not said yet who it is."""
+def _own(path: Path, holder: Mapping[str, object], access: StateAccess) -> None:
+    """Makes the owner's file; whoever calls has the lock of this host. Raises JournalLocked, OSError."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = make_file(path, os.O_WRONLY | os.O_EXCL, access)
+    except FileExistsError:
+        left = _owner(path)
+        if left is None or left.host != holder["host"]:
+            raise JournalLocked(
+                f"a run on another host may be changing this cluster: {left or UNNAMED}; nothing was sent. Once you"
+                f" know that it has ended, remove {path}"
+            ) from None
+        # A run of this host that was killed: the kernel has let go of its lock, which we have now.
+        path.unlink()
+        descriptor = make_file(path, os.O_WRONLY | os.O_EXCL, access)
+    try:
+        os.write(descriptor, json.dumps(holder).encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def holder(path: Path) -> Holder | None:
+    """The run that holds the lock at this moment, as far as can be seen from this host. None: none does, or it has
+    not said yet who it is.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return None
     try:
         found = _holder(descriptor)
         # A run that was killed stays written down there, and the kernel has let go of its lock.
-        return found if found is not None and _is_held(descriptor) else None
+        if found is not None and _is_held(descriptor):
+            return found
+    finally:
+        os.close(descriptor)
+    owner = _owner(path.with_name(OWNER))
+    return owner if owner is not None and owner.host != platform.node() else None
+
+
+def _owner(path: Path) -> Holder | None:
+    """Who the owner's file names. None: it does not say, or cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        return _holder(descriptor)
     finally:
         os.close(descriptor)
 
@@ -104,7 +168,12 @@ def _holder(descriptor: int) -> Holder | None:
     try:
         told = json.loads(os.pread(descriptor, 1 << 16, 0))
         return Holder(
-            str(told.get("run", "")), told["pid"], told["user"], told["at"], " ".join(told["command"])
+            str(told.get("run", "")),
+            told["pid"],
+            told["user"],
+            told["at"],
+            " ".join(told["command"]),
+            str(told.get("host", "")),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -74,7 +74,7 @@ class RunRecord:
 
 
 def read_runs(cluster_id: str, root: Path | None = None) -> tuple[RunRecord, ...]:
-    """Every run recorded for the cluster on this host, oldest first. Raises JournalError."""
+    """Every run recorded for the cluster in the state directory, oldest first. Raises JournalError."""
     directory = cluster_directory(cluster_id, root)
     return tuple(read_run(path) for path in sorted(directory.glob("*.jsonl")))
 
@@ -108,6 +108,7 @@ def remember_settled(own: Path) -> None:
     new = own.parent / f"{SETTLED}.new"
     with contextlib.suppress(OSError):
         new.write_text(max(earlier) + "\n", encoding="utf-8")
+        new.chmod(own.stat().st_mode & 0o777)  # whoever may read the runs may read this
         new.replace(own.parent / SETTLED)
 
 

@@ -17,7 +17,7 @@ from console.operations.replacement_plan import Choice, plan_replacement
 from console.operations.replacement_steps import Course, Gone, Watcher, go_through
 from console.planfile import write_new
 from console.provenance import made_by, now
-from console.saved_plans import plans_directory
+from console.saved_plans import plans_directory, share_plan
 from console.signals import StopRequest
 from console.version import version
 from recovery.membership.replacement import ReplacementError, ReplacementHeader, ReplacementPlan
@@ -54,6 +54,9 @@ def save_replacement(plan: ReplacementPlan, file: Path | None = None) -> Path:
     if file is None:
         name = f"replace-{plan.wanted.kind}-{plan.header.plan_id[:8]}.json"
         file = plans_directory(plan.wanted.cluster_id) / name
+        write_new(file, to_json(plan))
+        share_plan(file)
+        return file
     write_new(file, to_json(plan))
     return file
 

@@ -22,7 +22,7 @@ def open_lines(found: Unfinished, running: Holder | None) -> Iterator[str]:
     if running is None:
         yield from unfinished_lines(found)
         return
-    yield printable(f"a run on this host is still going on, and may be changing this cluster: {running}")
+    yield printable(f"a run is still going on, and may be changing this cluster: {running}")
     yield from unfinished_lines(found.beside(running.run_id))
 
 
@@ -46,7 +46,7 @@ def settled_lines(settled: Settled) -> Iterator[str]:
     """Counts, then every partition that could not be put back."""
     counts = Counter(row.fate for row in settled.rows)
     if not settled.rows and not settled.entries:
-        yield "nothing is unfinished, as far as this host's journal tells (--plan FILE finishes another host's run)"
+        yield "nothing is unfinished, as far as this journal tells (--plan FILE finishes a run of another journal)"
         return
     if settled.rows:
         named = ", ".join(f"{counts[fate]:,} {fate}" for fate in Fate if counts[fate])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console.cli.base.run import Run
-from console.paths import cluster_name, state_dir
+from console.paths import cluster_name, records_dir
 
 
 def remind(run: Run, cluster_id: str) -> bool:
@@ -11,7 +11,7 @@ def remind(run: Run, cluster_id: str) -> bool:
 
     A run that is under way at this moment is named, and nothing is to be finished while it holds the lock.
     """
-    if not any((state_dir() / cluster_name(cluster_id)).glob("*.jsonl")):
+    if not any((records_dir() / cluster_name(cluster_id)).glob("*.jsonl")):
         return False
     # Most hosts never changed this cluster: they do not pay for reading a journal.
     from console.journal.journal import running  # noqa: PLC0415

@@ -11,8 +11,9 @@ from console.cli.commands.options import connected
 from console.exit_status import STATUS_HELP
 
 HELP = f"""\
-Shows what was sent to a cluster from this host: who, when, why, with which command, and how each part of it
-ended. The newest runs come last. Without a cluster: every cluster that has a journal here. Only what --cluster or
+Shows what was sent to a cluster from this host, or by all who share the --state-dir: who, when, why, with which
+command, and how each part of it ended. The newest runs come last. Without a cluster: every cluster that has a
+journal here. Only what --cluster or
 --bootstrap-server or --bootstrap-controller names is contacted, to learn its id; --cluster-id does without.
 
 \b

@@ -11,6 +11,7 @@ import typer
 
 from console.cli.base.run import Output, Run
 from console.errors import InputError
+from console.journal.state_access import name_state_dir
 from console.target import resolve
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -81,6 +82,15 @@ BrokerAddress = Annotated[
         "--broker",
         metavar="ID=HOST:PORT",
         help="Where to reach that broker from here, if not at its advertised address. May be repeated.",
+    ),
+]
+StateDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--state-dir",
+        metavar="DIR",
+        help="Where journal and lock are, to share them: with all operators of this host, or on a mount with"
+        " other hosts (docs/files.md). Also KTRIAGE_STATE_DIR, or state-dir in the profile.",
     ),
 ]
 OutputFormat = Annotated[
@@ -174,6 +184,7 @@ _CONNECTION: tuple[Option, ...] = (
     ("state", State, None),
     ("command_config", CommandConfig, None),
     ("broker", BrokerAddress, None),
+    ("state_dir", StateDir, None),
 )
 _CONTROLLERS: tuple[Option, ...] = (("bootstrap_controller", BootstrapController, None),)
 
@@ -193,9 +204,10 @@ def connected(
     def run_on(ctx: typer.Context, values: dict[str, Any]) -> int:
         connection = {name: values.pop(name) for name, _, _ in options}
         connection["broker"] = connection["broker"] or ()
-        named = needed or any(connection.values())
+        named = needed or any(value for name, value in connection.items() if name != "state_dir")
         json = (values["output"] if own_output else values.pop("output")) == Output.JSON
         target = resolve(**connection, controllers=controllers) if named else None
+        name_state_dir(connection["state_dir"] if target is None else target.state_dir)
         return function(Run(ctx.obj, target, json), **values)
 
     return with_options(function, options, () if own_output else (_OUTPUT,), run_on)

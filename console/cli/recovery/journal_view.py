@@ -13,7 +13,7 @@ from console.journal.reading import read_runs
 from console.journal.unfinished import left_open
 from console.output.journal_report import ClusterJournal, journal_document, journal_lines
 from console.output.resume_report import open_lines
-from console.paths import state_dir
+from console.paths import records_dir
 from console.signals import StopRequest
 
 
@@ -52,7 +52,7 @@ async def _cluster_id(backend: Backend, _stop: StopRequest) -> str:
 
 
 def _recorded() -> list[str]:
-    root = state_dir()
+    root = records_dir()
     if not root.is_dir():
         return []
     return sorted(unquote(path.name) for path in root.iterdir() if any(path.glob("*.jsonl")))

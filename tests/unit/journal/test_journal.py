@@ -87,7 +87,7 @@ def test_a_second_run_for_the_same_cluster_is_told_who_holds_it(tmp_path: Path) 
         with pytest.raises(JournalLocked) as caught:
             journal(tmp_path, "run-2")
         message = str(caught.value)
-        assert "pid 4711 of ann since 2026-01-31T12:00:01.000Z: ktriage apply plan.json" in message
+        assert "pid 4711 of ann on ops1 since 2026-01-31T12:00:01.000Z: ktriage apply plan.json" in message
         assert "nothing was sent" in message
         Journal.open("another cluster", run(), Clock(), tmp_path).close()
     journal(tmp_path, "run-3").close()

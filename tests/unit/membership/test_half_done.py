@@ -118,7 +118,7 @@ def test_a_replacement_that_somebody_is_at_is_not_called_an_earlier_run_s(
         journal.before(REPLACE, {"file": "plan.json", "planId": "x"})
         for words in looks:
             ended = call("ktriage", *words)
-            assert "pid 4711 of ann since 2026-01-31T12:00:01.000Z: ktriage resume" in ended.err
+            assert "pid 4711 of ann on ops1 since 2026-01-31T12:00:01.000Z: ktriage resume" in ended.err
             assert "still going on" in ended.err
             assert "is not done" not in ended.err
             assert "next: ktriage resume" not in ended.err

@@ -1,0 +1,78 @@
+"""Who may read and write a state directory: its owner alone, or a group of operators."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from console.errors import InputError
+from console.paths import named_state_dir, use_state_dir
+
+
+class StateAccess(NamedTuple):
+    """The modes of what is made in a state directory, whatever the umask.
+
+    ``other_hosts``: runs on other hosts may use the directory too, and are kept out by a file of their own
+    (:mod:`console.journal.lock`).
+    """
+
+    directory_mode: int
+    file_mode: int
+    other_hosts: bool
+
+
+PRIVATE = StateAccess(0o700, 0o600, other_hosts=False)
+OWN = StateAccess(0o700, 0o600, other_hosts=True)
+"""A directory that was named, for one user, on any number of hosts."""
+SHARED = StateAccess(0o2770, 0o660, other_hosts=True)
+"""For a group: the set-group-ID bit gives new files that group, whoever makes them."""
+
+
+def access_of(root: Path) -> StateAccess:
+    """How a state directory that was named is shared, by its mode. Raises InputError where it is not safe."""
+    try:
+        mode = stat.S_IMODE(root.stat().st_mode)
+    except OSError as error:
+        raise InputError(f"{root}: {error.strerror}; an administrator makes it: {_make(root)}") from None
+    if mode & stat.S_IWOTH:
+        raise InputError(f"{root}: everybody may write there (mode {mode:04o}): chmod o-rwx {root}")
+    if not mode & stat.S_IWGRP:
+        return OWN
+    if not mode & stat.S_ISGID:
+        raise InputError(
+            f"{root}: its group may write there, but what one makes the others could not read: chmod 2770 {root}"
+        )
+    return SHARED
+
+
+def name_state_dir(path: Path | None) -> None:
+    """Names the state directory of this process; None: the environment does, if anything. Raises InputError."""
+    use_state_dir(path)
+    named = named_state_dir()
+    if named is not None:
+        access_of(named)
+
+
+def _make(root: Path) -> str:
+    return f"install -d -m 2770 -g GROUP {root}"
+
+
+def make_file(path: Path, flags: int, access: StateAccess) -> int:
+    """Opens a file, made where it is not there, never through a symbolic link. Raises OSError."""
+    descriptor = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, access.file_mode)
+    try:
+        if access.file_mode & ~stat.S_IMODE(os.fstat(descriptor).st_mode):
+            os.fchmod(descriptor, access.file_mode)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def make_directory(path: Path, access: StateAccess) -> None:
+    """Makes one directory. Raises OSError, FileExistsError among them."""
+    path.mkdir(mode=0o700)
+    if access.directory_mode != 0o700:
+        path.chmod(access.directory_mode)

@@ -1,0 +1,115 @@
+"""A state directory that operators share: named by an option, a profile or the environment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console import paths
+from console.journal.journal import Journal
+from console.journal.state_access import SHARED
+from tests.unit.cli.invoking import Caller
+from tests.unit.cli.memory import CLUSTER_ID, MemoryBackend, cluster_of
+from tests.unit.cli.test_carrying_out import AGREED, ANY, planned, sent
+from tests.unit.journal.runs import Clock, row, run
+
+LOOK = ("ktriage", "journal", "--cluster-id", CLUSTER_ID, "--output", "json")
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    yield
+    paths.use_state_dir(None)
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    made = tmp_path / "srv"
+    made.mkdir()
+    made.chmod(0o2770)
+    return made
+
+
+def runs(call: Caller, *arguments: str) -> list[str]:
+    return [told["run"] for told in json.loads(call(*LOOK, *arguments).out)["runs"]]
+
+
+def applied(call: Caller, *arguments: str) -> MemoryBackend:
+    backend = cluster_of(1)
+    plan = planned(call, backend)
+    ended = call("ktriage", "apply", *arguments, plan, *AGREED)
+    assert ended.status == 0, ended
+    return backend
+
+
+def test_the_option_names_where_the_journal_is_and_the_next_command_has_it(
+    call: Caller, shared: Path
+) -> None:
+    backend = cluster_of(2)
+    plan = planned(call, backend)
+    ended = call("ktriage", "apply", *ANY, "--state-dir", str(shared), plan, *AGREED, "--first", "1")
+    assert ended.status == 0, ended
+    assert f"--state-dir {shared}" in ended.err
+    assert len(runs(call, "--state-dir", str(shared))) == 1
+    assert runs(call) == [], "another operator who shares nothing does not see it"
+
+
+def test_the_profile_names_it_and_the_option_wins(call: Caller, shared: Path, tmp_path: Path) -> None:
+    settings = call.home / "config" / "ktriage" / "clusters.yaml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f"clusters:\n  production:\n    bootstrap: kafka:9092\n    state-dir: {shared}\n")
+    applied(call, "--cluster", "production")
+    assert len(runs(call, "--state-dir", str(shared))) == 1
+    other = tmp_path / "other"
+    other.mkdir(mode=0o700)
+    (call.home / "plan.json").unlink()
+    applied(call, "--cluster", "production", "--state-dir", str(other))
+    assert len(runs(call, "--state-dir", str(shared))) == 1
+    assert len(runs(call, "--state-dir", str(other))) == 1
+
+
+def test_the_environment_names_it_too(call: Caller, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KTRIAGE_STATE_DIR", str(shared))
+    applied(call, *ANY)
+    assert len(runs(call)) == 1
+    assert any(shared.glob("*/*.jsonl"))
+
+
+def test_what_another_operator_left_open_is_found_and_another_run_keeps_out(
+    call: Caller, shared: Path
+) -> None:
+    backend = cluster_of(1)
+    plan = planned(call, backend)
+    theirs = Journal.open(CLUSTER_ID, run(), Clock(), shared, SHARED)
+    theirs.before("reorder", {"rows": (row(),)})
+    locked = call("ktriage", "apply", *ANY, "--state-dir", str(shared), plan, *AGREED)
+    assert locked.status == 1
+    assert "pid 4711 of ann on ops1" in locked.err
+    theirs._lock.release()
+    left = call("ktriage", "apply", *ANY, "--state-dir", str(shared), plan, *AGREED)
+    assert left.status == 1
+    assert "an earlier run is unfinished" in left.err
+    assert f"ktriage resume --bootstrap-server kafka:9092 --state-dir {shared}" in left.err
+    assert sent(backend) == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"), [(None, "install -d -m 2770"), (0o777, "everybody may write"), (0o770, "chmod 2770")]
+)
+def test_a_directory_that_cannot_be_shared_is_refused_in_one_line(
+    call: Caller, tmp_path: Path, mode: int | None, said: str
+) -> None:
+    directory = tmp_path / "srv"
+    if mode is not None:
+        directory.mkdir()
+        directory.chmod(mode)
+    backend = cluster_of(1)
+    plan = planned(call, backend)
+    ended = call("ktriage", "apply", *ANY, "--state-dir", str(directory), plan, *AGREED)
+    assert ended.status == 2
+    assert said in ended.err
+    assert len(ended.err.splitlines()) == 1
+    assert sent(backend) == 0
