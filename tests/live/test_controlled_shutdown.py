@@ -14,7 +14,7 @@ import pytest
 from backends.base.answers import Outcome
 from recovery.model import Standing, TopicPartition
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
-from tests.live.adapter import Record, Running, designation, live, survey
+from tests.live.live_backend import MemoryRecorder, NeverStopped, designation, open_backend, survey
 
 TOPIC, BUSY = "orders", "busy"
 CHOSEN, NEXT, DEAD, HUNG = 2, 1, 3, 4
@@ -49,7 +49,7 @@ def _leaders_of_busy(cluster: KafkaCluster) -> set[int]:
 
 async def test_the_next_is_elected_where_the_chosen_one_is_being_shut_down(offline: KafkaCluster) -> None:
     tp = TopicPartition(TOPIC, 0)
-    async with live(offline) as backend:
+    async with open_backend(offline) as backend:
         row = designation((await survey(backend, [TOPIC]))[tp])
         assert row.order[0] == CHOSEN
         offline.node(HUNG).pause()
@@ -59,7 +59,7 @@ async def test_the_next_is_elected_where_the_chosen_one_is_being_shut_down(offli
         wait_until(lambda: _leaders_of_busy(offline) == {NEXT}, "the controlled shutdown to begin")
         again = (await survey(backend, [TOPIC], duration=5.0))[tp]
         replica = again.replica(CHOSEN)
-        (ended,) = await backend.designate([row], Record(), attempts=0, stop=Running())
+        (ended,) = await backend.designate([row], MemoryRecorder(), attempts=0, stop=NeverStopped())
     assert offline.node(CHOSEN).is_running, "it is still in controlled shutdown"
     assert replica is not None
     assert replica.standing is Standing.ELECTABLE, "nothing that can be asked says otherwise"

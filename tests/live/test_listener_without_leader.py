@@ -11,7 +11,7 @@ from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from recovery.model import TopicPartition
 from testbed.kafka import ClusterSpec, KafkaCluster, Listener
-from tests.live.commanding import Console
+from tests.live.command_runner import CommandRunner
 
 MISSING = "OUTSIDE"
 CLUSTER = ClusterSpec(listeners=(Listener(), Listener(MISSING)))
@@ -55,7 +55,7 @@ async def test_what_it_leads_is_not_offline_and_the_listener_is_named(asked_outs
 
 
 def test_no_command_offers_it_for_election(asked_outside: KafkaCluster, tmp_path: Path) -> None:
-    outside = Console(tmp_path, asked_outside.bootstrap(MISSING), asked_outside.metadata.wait_caught_up)
+    outside = CommandRunner(tmp_path, asked_outside.bootstrap(MISSING), asked_outside.metadata.wait_caught_up)
     status, told = outside.json("plan", "--strategy", "aggressive", "plan.json")
     assert status == 1, "the broker of dark is dead, so that nobody can lead it"
     assert told["partitions"] == []
@@ -64,6 +64,6 @@ def test_no_command_offers_it_for_election(asked_outside: KafkaCluster, tmp_path
     named = outside("plan", "--topic", LED, "--partition", "0", "other.json")
     assert named.status == 2
     assert MISSING in named.err
-    inside = Console(tmp_path, asked_outside.bootstrap(), asked_outside.metadata.wait_caught_up)
+    inside = CommandRunner(tmp_path, asked_outside.bootstrap(), asked_outside.metadata.wait_caught_up)
     _, seen = inside.json("replicas", "--topic", LED)
     assert (seen["leadersNotTold"], seen["partitions"][0]["leader"]) == ([], WITHOUT)

@@ -11,8 +11,8 @@ import pytest
 from console import paths
 from console.journal.journal import Journal
 from console.journal.state_access import SHARED
-from tests.unit.cli.invoking import Caller
-from tests.unit.cli.memory import CLUSTER_ID, MemoryBackend, cluster_of
+from tests.unit.cli.command_process import Caller
+from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of
 from tests.unit.cli.test_carrying_out import AGREED, ANY, planned, sent
 from tests.unit.journal.runs import Clock, row, run
 
