@@ -166,13 +166,13 @@ def _ktriage(
     broker: BrokerAddress = None,
     state_dir: StateDir = None,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="The console: it can never be armed.")
+        bool, typer.Option("--read-only", help="Console: changes stay forbidden, it cannot be armed.")
     ] = False,
-    guide: Annotated[bool, typer.Option("--guide", help="The console: it says what to press next.")] = False,
+    guide: Annotated[bool, typer.Option("--guide", help="Console: it shows what to press next.")] = False,
     serve: Annotated[
-        bool, typer.Option("--serve", help="The console in a browser, on loopback; it can never be armed.")
+        bool, typer.Option("--serve", help="Serve the console to a browser on loopback; it cannot be armed.")
     ] = False,
-    port: Annotated[int, typer.Option("--port", metavar="N", help="With --serve: where.")] = 8000,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="With --serve: the port.")] = 8000,
 ) -> None:
     if version:
         typer.echo(f"ktriage {installed()}")

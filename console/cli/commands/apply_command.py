@@ -9,33 +9,14 @@ import typer
 from console.cli.base.run import Run
 from console.cli.commands.options import Attempts, DurationMs, PlanFile, Reason, Rows, Yes, connected, stated
 from console.errors import InputError
-from console.exit_status import STATUS_HELP
-
-HELP = f"""\
-Elects the leaders of a plan. Every fence of every row is looked at again first: the topic, the leader epoch, the
-assignment, and how far each candidate's log goes; what is stale is refused row by row, what is online already is
-reported as such, so that applying twice does no harm. A file that holds leaders only is asked afresh.
-
-Before anything is sent it asks: on a terminal the number of partitions that may lose something is typed,
-elsewhere --yes and --reason are needed. What was sent and read back is in the journal.
-
-\b
-Examples:
-  ktriage apply --bootstrap-server kafka-1:9092 recovery.json
-  ktriage apply --cluster production recovery.json --first 3 --stop-after 1
-  ktriage apply --cluster production recovery.json --reviewed-by ada --digest 3f1c…
-  ktriage apply --cluster production recovery.json --max-loss 0 --yes --reason "incident 4711"
-
-{STATUS_HELP}"""
-
 
 First = Annotated[
     int | None,
-    typer.Option("--first", metavar="N", min=1, help="The first N partitions of the plan only."),
+    typer.Option("--first", metavar="N", min=1, help="Apply only the first N partitions of the plan."),
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", metavar="TOPIC", help="Partitions of this topic only. May be repeated."),
+    typer.Option("--only", metavar="TOPIC", help="Apply only partitions of this topic. May be repeated."),
 ]
 MaxLoss = Annotated[
     int | None,
@@ -43,8 +24,8 @@ MaxLoss = Annotated[
         "--max-loss",
         metavar="N",
         min=0,
-        help="Only partitions that lose at most N offsets, also if the chosen leader drops out and the next one"
-        " is elected.",
+        help="Apply only partitions that lose at most N offsets, also if the chosen leader drops out and the next"
+        " one is elected. Default: no limit.",
     ),
 ]
 IgnoreSuccessorLoss = Annotated[
@@ -56,15 +37,24 @@ IgnoreSuccessorLoss = Annotated[
 ]
 StopAfter = Annotated[
     int | None,
-    typer.Option("--stop-after", metavar="K", min=1, help="Send nothing more once K elections have failed."),
+    typer.Option(
+        "--stop-after",
+        metavar="K",
+        min=1,
+        help="Send no more elections after K of them have failed. Default: all are sent.",
+    ),
 ]
 ReviewedBy = Annotated[
     str | None,
-    typer.Option("--reviewed-by", metavar="NAME", help="Who reviewed the plan; needs --digest."),
+    typer.Option("--reviewed-by", metavar="NAME", help="Who reviewed the plan. Needs --digest."),
 ]
 Digest = Annotated[
     str | None,
-    typer.Option("--digest", metavar="SHA256", help="The digest of the plan that was reviewed."),
+    typer.Option(
+        "--digest",
+        metavar="SHA256",
+        help="The digest of the reviewed plan, as ktriage review prints it. Another plan is refused.",
+    ),
 ]
 
 
@@ -85,6 +75,21 @@ def apply(
     recovery_election_attempts: Attempts = 3,
     rows: Rows = 20,
 ) -> int:
+    """Elects the leaders of a plan. Every precondition of every row is checked again first: the topic, the leader
+    epoch, the assignment, and how far each candidate's log goes. Rows that are stale are refused one by one.
+    Rows that are online already are reported as such, so applying twice does no harm. A file that names leaders
+    without preconditions is asked afresh and shown before anything is sent.
+
+    Before anything is sent, a person on a terminal types the number of partitions that may lose something;
+    without a terminal --yes and --reason are needed. The journal keeps what was sent and what was read back.
+
+    \b
+    Examples:
+      ktriage apply --bootstrap-server kafka-1:9092 recovery.json
+      ktriage apply --cluster production recovery.json --first 3 --stop-after 1
+      ktriage apply --cluster production recovery.json --reviewed-by ada --digest 3f1c…
+      ktriage apply --cluster production recovery.json --max-loss 0 --yes --reason "incident 4711"
+    """
     if (reviewed_by is None) != (digest is None):
         raise InputError("--reviewed-by and --digest need each other")
     if ignore_successor_loss and max_loss is None:
@@ -113,5 +118,4 @@ def apply(
     )
 
 
-apply.__doc__ = HELP
 command = connected(apply)

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from console.cli.base.run import Run
 from console.cli.commands.options import connected
-from console.exit_status import STATUS_HELP
-
-HELP = f"""\
-For peace time: which brokers can be reached from here at the addresses they advertise, which calls this cluster
-offers and what they are used for, and which permissions this caller has and lacks. Nothing is changed. The exit
-status is 0 only when every broker was reached and no permission is missing.
-
-\b
-Examples:
-  ktriage check --bootstrap-server kafka-1:9092
-  ktriage check --bootstrap-server kafka-1:9092 --command-config client.properties --broker 3=10.0.0.3:9092
-
-{STATUS_HELP}"""
 
 
 def check(run: Run) -> int:
+    """Checks a cluster before there is trouble: which brokers can be reached from here at their advertised
+    addresses, which calls the cluster offers and what they are used for, and which permissions this caller has
+    and lacks. Nothing is changed. The exit status is 0 only when every broker was reached and no permission is
+    missing.
+
+    \b
+    Examples:
+      ktriage check --bootstrap-server kafka-1:9092
+      ktriage check --bootstrap-server kafka-1:9092 --command-config client.properties --broker 3=10.0.0.3:9092
+    """
     from console.cli.recovery.cluster_check import check_cluster  # noqa: PLC0415  # not for --help
 
     return check_cluster(run)
 
 
-check.__doc__ = HELP
 command = connected(check)

@@ -18,28 +18,9 @@ from console.cli.commands.options import (
     connected,
 )
 from console.errors import InputError
-from console.exit_status import STATUS_HELP
 from recovery.model import TopicPartition
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
-
-HELP = f"""\
-Holds leader elections. preferred: the first replica of the assignment, where it does not lead. unclean: any live
-replica, where there is no leader. designated: the replica that the file names ("designatedLeader"), where there is
-no leader. longest-log: the replica whose log is best, as ktriage recover chooses it, where there is no leader.
-
-One of --path-to-json-file, --topic with --partition, and --all-topic-partitions is required; designated takes its
-leaders from the file. A file from ktriage plan is checked against the cluster row by row before anything is sent.
-A file that names designated leaders is refused for every other type.
-
-\b
-Examples:
-  kafka-elect-leaders --bootstrap-server kafka-1:9092 --election-type preferred --all-topic-partitions
-  kafka-elect-leaders --bootstrap-server kafka-1:9092 --election-type designated --path-to-json-file leaders.json
-  kafka-elect-leaders --bootstrap-server kafka-1:9092 --election-type longest-log --strategy balanced \\
-      --topic orders --partition 3
-
-{STATUS_HELP}"""
 
 
 class ElectionType(StrEnum):
@@ -58,20 +39,23 @@ class ElectionStrategy(StrEnum):
     BALANCED = "balanced"
 
 
-ElectionTypeOption = Annotated[ElectionType, typer.Option("--election-type", help="Which election to hold.")]
+ElectionTypeOption = Annotated[
+    ElectionType, typer.Option("--election-type", help="The type of election; see above.")
+]
 Topic = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="The topic of --partition.")]
 Partition = Annotated[
-    int | None, typer.Option("--partition", metavar="N", min=0, help="One partition of --topic.")
+    int | None, typer.Option("--partition", metavar="N", min=0, help="The partition of --topic.")
 ]
 AllTopicPartitions = Annotated[
-    bool, typer.Option("--all-topic-partitions", help="Every partition of the cluster.")
+    bool, typer.Option("--all-topic-partitions", help="All partitions of the cluster.")
 ]
 ElectionStrategyOption = Annotated[
     ElectionStrategy | None,
     typer.Option(
         "--strategy",
-        help="For longest-log. aggressive: the best of those that answered. balanced (if not given): never"
-        " while a member of ISR or ELR may come back, and only with all of LastKnownELR.",
+        help="For longest-log: when to elect. aggressive: at once, the best of those that answered. balanced: not"
+        " while a member of ISR or ELR may come back, and only when all of LastKnownELR answered. Default:"
+        " balanced.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before an unclean election of all partitions.")]
@@ -93,6 +77,26 @@ def elect(
     recovery_election_attempts: Attempts = 3,
     rows: Rows = 20,
 ) -> int:
+    """Holds leader elections, of the type that --election-type names:
+
+    \b
+      preferred    the first replica of the assignment, where it does not lead
+      unclean      any live replica, where there is no leader
+      designated   the replica that the file names ("designatedLeader"), where there is no leader
+      longest-log  the replica whose log is best, as ktriage recover chooses it, where there is no leader
+
+    One of --path-to-json-file, --topic with --partition, and --all-topic-partitions is required; designated
+    takes its leaders from the file. A file from ktriage plan is checked against the cluster row by row before
+    anything is sent. A file that names designated leaders is refused for every other type.
+
+    \b
+    Examples:
+      kafka-elect-leaders --bootstrap-server kafka-1:9092 --election-type preferred --all-topic-partitions
+      kafka-elect-leaders --bootstrap-server kafka-1:9092 --election-type designated \\
+          --path-to-json-file leaders.json
+      kafka-elect-leaders --bootstrap-server kafka-1:9092 --election-type longest-log --strategy balanced \\
+          --topic orders --partition 3
+    """
     ways = (path_to_json_file is not None, topic is not None or partition is not None, all_topic_partitions)
     if sum(ways) != 1:
         raise InputError(
@@ -122,5 +126,4 @@ def elect(
     return elect_as_asked(run, election_type.value, request)
 
 
-elect.__doc__ = HELP
 command = connected(elect)

@@ -8,37 +8,35 @@ import typer
 
 from console.cli.base.run import Run
 from console.cli.commands.options import connected
-from console.exit_status import STATUS_HELP
-
-HELP = f"""\
-Shows what was sent to a cluster from this host, or by all who share the --state-dir: who, when, why, with which
-command, and how each part of it ended. The newest runs come last. Without a cluster: every cluster that has a
-journal here. Only what --cluster or
---bootstrap-server or --bootstrap-controller names is contacted, to learn its id; --cluster-id does without.
-
-\b
-Examples:
-  ktriage journal
-  ktriage journal --bootstrap-server kafka-1:9092
-  ktriage journal --cluster-id 4L6g3nShT-eMCtK--X86sw --output json
-
-{STATUS_HELP}"""
 
 
 def journal(
     run: Run,
     *,
     cluster_id: Annotated[
-        str | None, typer.Option("--cluster-id", metavar="ID", help="The cluster, without contacting it.")
+        str | None, typer.Option("--cluster-id", metavar="ID", help="Only this cluster. Nobody is contacted.")
     ] = None,
     last: Annotated[
-        int, typer.Option("--last", metavar="N", min=1, help="How many runs of each cluster are shown.")
+        int,
+        typer.Option(
+            "--last", metavar="N", min=1, help="How many runs of each cluster are shown, the newest."
+        ),
     ] = 20,
 ) -> int:
+    """Shows what was sent to a cluster from this host, or by everybody who shares the --state-dir: who sent it,
+    when, why, with which command, and how each part ended. The newest run comes last. Without a cluster: every
+    cluster that has a journal here. A cluster that --bootstrap-server, --bootstrap-controller or --cluster names
+    is contacted only to learn its id; --cluster-id contacts nobody.
+
+    \b
+    Examples:
+      ktriage journal
+      ktriage journal --bootstrap-server kafka-1:9092
+      ktriage journal --cluster-id 4L6g3nShT-eMCtK--X86sw --output json
+    """
     from console.cli.recovery.journal_view import show  # noqa: PLC0415  # not for --help
 
     return show(run, cluster_id, last)
 
 
-journal.__doc__ = HELP
 command = connected(journal, needed=False, controllers=True)

@@ -9,25 +9,6 @@ import typer
 from console.cli.base.run import Run
 from console.cli.commands.options import Rows, connected
 from console.errors import InputError
-from console.exit_status import STATUS_HELP
-
-HELP = f"""\
-Shows every broker's log dirs: state, bytes used and free, replicas. Of a dir that failed: what was on it, what
-the controller did about it and what is left to do; partitions that lost their last copy stand first. Nothing is
-changed.
-
-With --if-fails: what would happen if a dir, or a whole broker, failed now: which partitions would change leader,
-and to whom, fall under min ISR, or go offline. With --swap: the steps to replace a disk, and the partitions that
-its broker could be elected to lead with an empty disk, which are recovered first; with --wait it then waits until
-every replica is back in the ISR.
-
-\b
-Examples:
-  ktriage log-dirs --bootstrap-server kafka-1:9092
-  ktriage log-dirs --bootstrap-server kafka-1:9092 --if-fails 1:/data/2 --if-fails 2
-  ktriage log-dirs --bootstrap-server kafka-1:9092 --swap 1:/data/2 --wait
-
-{STATUS_HELP}"""
 
 
 def log_dirs(
@@ -35,16 +16,36 @@ def log_dirs(
     *,
     if_fails: Annotated[
         list[str] | None,
-        typer.Option("--if-fails", metavar="BROKER[:DIR]", help="What its failure takes. May be repeated."),
+        typer.Option(
+            "--if-fails",
+            metavar="BROKER[:DIR]",
+            help="What the failure of this dir, or broker, would take. May be repeated: they fail at once.",
+        ),
     ] = None,
     swap: Annotated[
-        str | None, typer.Option("--swap", metavar="BROKER:DIR", help="The steps to replace that disk.")
+        str | None,
+        typer.Option("--swap", metavar="BROKER:DIR", help="The steps to replace the disk of this dir."),
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="With --swap: wait until its replicas are back in the ISR.")
+        bool, typer.Option("--wait", help="With --swap: wait until all its replicas are back in the ISR.")
     ] = False,
     rows: Rows = 20,
 ) -> int:
+    """Shows the log dirs of every broker: state, bytes used and free, replicas. For a dir that failed it shows
+    what was on it, what the controller did about it, and what is left to do; partitions that lost their last
+    copy come first. Nothing is changed.
+
+    --if-fails shows what would happen if a dir or a whole broker failed now: which partitions would get another
+    leader, and which, fall under min ISR, or go offline. --swap shows the steps to replace a disk, and the
+    partitions that its broker could be elected to lead with an empty disk, which must be recovered first. With
+    --wait it then waits until every replica is back in the ISR.
+
+    \b
+    Examples:
+      ktriage log-dirs --bootstrap-server kafka-1:9092
+      ktriage log-dirs --bootstrap-server kafka-1:9092 --if-fails 1:/data/2 --if-fails 2
+      ktriage log-dirs --bootstrap-server kafka-1:9092 --swap 1:/data/2 --wait
+    """
     if if_fails and swap:
         raise InputError("--if-fails and --swap exclude each other")
     if wait and not swap:
@@ -58,5 +59,4 @@ def log_dirs(
     return log_dir_views.show(run, rows)
 
 
-log_dirs.__doc__ = HELP
 command = connected(log_dirs)

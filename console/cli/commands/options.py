@@ -32,7 +32,9 @@ def _profiles(incomplete: str) -> list[str]:
 BootstrapServer = Annotated[
     str | None,
     typer.Option(
-        "--bootstrap-server", metavar="HOST:PORT[,…]", help="Brokers to ask for the rest of the cluster."
+        "--bootstrap-server",
+        metavar="HOST:PORT[,…]",
+        help="Brokers to contact first. They name all the others.",
     ),
 ]
 BootstrapController = Annotated[
@@ -40,7 +42,7 @@ BootstrapController = Annotated[
     typer.Option(
         "--bootstrap-controller",
         metavar="HOST:PORT[,…]",
-        help="Controllers to ask instead of brokers, which may be the ones that are down.",
+        help="Controllers to contact instead of brokers, for when brokers are down.",
     ),
 ]
 Cluster = Annotated[
@@ -48,24 +50,29 @@ Cluster = Annotated[
     typer.Option(
         "--cluster",
         metavar="PROFILE",
-        help="A profile of ~/.config/ktriage/clusters.yaml instead of --bootstrap-server.",
+        help="A profile of ~/.config/ktriage/clusters.yaml, instead of --bootstrap-server.",
         autocompletion=_profiles,
     ),
 ]
 Simulate = Annotated[
     str | None,
-    typer.Option("--simulate", metavar="SCENARIO", help="A simulated cluster instead of a real one."),
+    typer.Option(
+        "--simulate",
+        metavar="SCENARIO",
+        help="A simulated cluster instead of a real one (ktriage simulate list).",
+    ),
 ]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", metavar="N", min=0, help="With --simulate: the run's seed, 1 unless given."),
+    typer.Option("--seed", metavar="N", min=0, help="With --simulate: the seed of the run. Default: 1."),
 ]
 State = Annotated[
     Path | None,
     typer.Option(
         "--state",
         metavar="FILE",
-        help="With --simulate: where the simulation is kept from command to command.",
+        help="With --simulate: the file that keeps the simulation from command to command. Default: one in the"
+        " state directory for each scenario and seed.",
     ),
 ]
 CommandConfig = Annotated[
@@ -81,7 +88,7 @@ BrokerAddress = Annotated[
     typer.Option(
         "--broker",
         metavar="ID=HOST:PORT",
-        help="Where to reach that broker from here, if not at its advertised address. May be repeated.",
+        help="Reach this broker at another address than its advertised one. May be repeated.",
     ),
 ]
 StateDir = Annotated[
@@ -94,23 +101,24 @@ StateDir = Annotated[
     ),
 ]
 OutputFormat = Annotated[
-    Output, typer.Option("--output", help="table for people, json for programs (docs/output.md).")
+    Output,
+    typer.Option("--output", help="table for people; json for programs, as docs/output.md describes it."),
 ]
 RankingOption = Annotated[
     Ranking,
     typer.Option(
         "--ranking",
-        help="What makes a log the best: the epoch of its last record, then its length (last-record); or the"
-        " partition's leader epoch as its broker knows it, then its length (specification).",
+        help="Which log is the best. last-record: the highest epoch of the last record, then the longest log."
+        " specification: the highest leader epoch that the broker knows of the partition, then the longest log.",
     ),
 ]
 StrategyOption = Annotated[
     Strategy,
     typer.Option(
         "--strategy",
-        help="aggressive: the best of the replicas that answered. balanced: never while an ISR or ELR member may"
-        " come back, and only with all of LastKnownELR. complete: only when every replica answered. none:"
-        " report only.",
+        help="When to elect. aggressive: at once, the best of the replicas that answered. balanced: not while a"
+        " member of ISR or ELR may come back, and only when all of LastKnownELR answered. complete: only when"
+        " every replica answered. none: never, report only.",
     ),
 ]
 PathToJsonFile = Annotated[
@@ -118,7 +126,7 @@ PathToJsonFile = Annotated[
     typer.Option(
         "--path-to-json-file",
         metavar="FILE",
-        help='The partitions: {"partitions": [{"topic": "foo", "partitions": [0, 3]}]}.',
+        help='A file with the partitions: {"partitions": [{"topic": "foo", "partitions": [0, 3]}]}.',
     ),
 ]
 AllOffline = Annotated[
@@ -130,7 +138,8 @@ DurationMs = Annotated[
         "--recovery-duration-ms",
         min=1,
         metavar="MS",
-        help="A broker has to answer within this time to be considered. A limit, not a wait.",
+        help="How long a broker may take to answer, in milliseconds. Who answers later is not considered. Nobody"
+        " waits longer than the answers take.",
     ),
 ]
 Attempts = Annotated[
@@ -139,21 +148,25 @@ Attempts = Annotated[
         "--recovery-election-attempts",
         min=0,
         metavar="N",
-        help="How many times a passing failure of an election is tried again.",
+        help="How often an election is tried again after a failure that may pass.",
     ),
 ]
 Topics = Annotated[
     list[str] | None,
-    typer.Option("--topic", metavar="TOPIC", help="A topic; with --partition, one of its partitions."),
+    typer.Option(
+        "--topic",
+        metavar="TOPIC",
+        help="This topic. May be repeated. With --partition: only those of its partitions.",
+    ),
 ]
 Partitions = Annotated[
     list[int] | None,
-    typer.Option("--partition", metavar="N", min=0, help="A partition of the topic. May be repeated."),
+    typer.Option("--partition", metavar="N", min=0, help="A partition of the one --topic. May be repeated."),
 ]
 Rows = Annotated[
     int,
     typer.Option(
-        "--rows", metavar="N", min=0, help="How many partitions the table shows, worst first; 0: all."
+        "--rows", metavar="N", min=0, help="How many partitions the table shows, the worst first; 0: all."
     ),
 ]
 RowsIfMany = Annotated[
@@ -162,11 +175,13 @@ RowsIfMany = Annotated[
         "--rows",
         metavar="N",
         min=0,
-        help="How many partitions the table shows, worst first; 0: all. If not given: all that are named, else 20.",
+        help="How many partitions the table shows, the worst first; 0: all. Default: all that are named, else 20.",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needs --reason.")]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation. Needs --reason.")]
+Reason = Annotated[
+    str | None, typer.Option("--reason", metavar="TEXT", help="Why this is done. The journal keeps it.")
+]
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan file.", show_default=False)]
 
 Option = tuple[str, Any, Any]

@@ -6,26 +6,25 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind
 from console.cli.commands.options import DurationMs, Rows, connected
-from console.exit_status import STATUS_HELP, Status
+from console.exit_status import Status
 from console.paths import unused
-
-HELP = f"""\
-Shows the whole cluster on one screen: brokers that are fenced or cannot be reached from here, partitions that
-are offline, under min ISR or leaning on the ELR, the worst first, the metadata quorum, and failed log dirs.
-With --output json all of it: every partition with ISR, ELR and LastKnownELR, every replica's last epoch and log
-end, log dirs, quorum. Nothing is changed. What this caller may not see, or a broker that is said to be up did
-not tell, is named, and the exit status is then 1.
-
-\b
-Examples:
-  ktriage status --bootstrap-server kafka-1:9092
-  ktriage status --cluster production --rows 0
-  ktriage status --cluster production --output json | jq .counts
-
-{STATUS_HELP}"""
 
 
 def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 10) -> int:
+    """Shows the whole cluster on one screen: brokers that are fenced or cannot be reached from here; partitions
+    that are offline, under min ISR or in need of the ELR, the worst first; the metadata quorum; and failed log
+    dirs. Nothing is changed. With --output json all of it: every partition with ISR, ELR and LastKnownELR, the
+    last epoch and log end of every replica, log dirs, quorum.
+
+    What this caller may not see is named, and so is what a broker that should be up did not answer. The exit
+    status is then 1.
+
+    \b
+    Examples:
+      ktriage status --bootstrap-server kafka-1:9092
+      ktriage status --cluster production --rows 0
+      ktriage status --cluster production --output json | jq .counts
+    """
     from console.operations.overview import Overview, not_asked, overview  # noqa: PLC0415  # not for --help
     from console.output.overview_report import overview_document, overview_lines  # noqa: PLC0415
     from console.output.screen import printable  # noqa: PLC0415
@@ -43,5 +42,4 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
     return Status.PARTLY if missing else Status.DONE
 
 
-status.__doc__ = HELP
 command = connected(status)

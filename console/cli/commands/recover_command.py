@@ -20,31 +20,11 @@ from console.cli.commands.options import (
     connected,
 )
 from console.errors import InputError
-from console.exit_status import STATUS_HELP
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
-HELP = f"""\
-Recovers offline partitions whose ISR and ELR are gone: asks every surviving replica's broker how far its log
-goes, chooses a leader for each partition, and shows the logs, writes the choice to a file, or elects. A
-partition that came back by itself meanwhile counts as recovered. Whoever is elected, the other replicas
-truncate to its log: what that destroys is counted first.
-
-At least one of --show-replica-info, --manual-recovery-output-file, --automated-recovery and --dry-run is
-required, and one of --path-to-json-file and --all-offline-partitions.
-
-\b
-Examples:
-  kafka-unclean-recovery --bootstrap-server kafka-1:9092 --all-offline-partitions --show-replica-info
-  kafka-unclean-recovery --bootstrap-server kafka-1:9092 --path-to-json-file lost.json \\
-      --manual-recovery-output-file leaders.json
-  kafka-unclean-recovery --bootstrap-server kafka-1:9092 --all-offline-partitions --automated-recovery
-
-{STATUS_HELP}"""
-
-
 ShowReplicaInfo = Annotated[
-    bool, typer.Option("--show-replica-info", help="Print a table of every replica's log.")
+    bool, typer.Option("--show-replica-info", help="Show the log of every replica as a table.")
 ]
 OutputFile = Annotated[
     Path | None,
@@ -57,10 +37,14 @@ OutputFile = Annotated[
 ]
 Automated = Annotated[
     bool,
-    typer.Option("--automated-recovery", help="Elect the chosen leaders. The plan is saved first."),
+    typer.Option(
+        "--automated-recovery",
+        help="Elect the chosen leaders. The plan is saved to the state directory first.",
+    ),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Send nothing: write the file, and print the summary.")
+    bool,
+    typer.Option("--dry-run", help="Send nothing: write the file if one is named, and print the summary."),
 ]
 
 
@@ -79,6 +63,21 @@ def recover(
     strategy: StrategyOption = Strategy.AGGRESSIVE,
     rows: Rows = 20,
 ) -> int:
+    """Recovers offline partitions whose ISR and ELR are gone: asks the broker of every surviving replica how far
+    its log goes, chooses a leader for each partition, and then shows the logs, writes the choice to a file, or
+    elects. A partition that has a leader again meanwhile counts as recovered. Whoever is elected, the other
+    replicas truncate to its log: what that destroys is counted first.
+
+    At least one of --show-replica-info, --manual-recovery-output-file, --automated-recovery and --dry-run is
+    required, and one of --path-to-json-file and --all-offline-partitions.
+
+    \b
+    Examples:
+      kafka-unclean-recovery --bootstrap-server kafka-1:9092 --all-offline-partitions --show-replica-info
+      kafka-unclean-recovery --bootstrap-server kafka-1:9092 --path-to-json-file lost.json \\
+          --manual-recovery-output-file leaders.json
+      kafka-unclean-recovery --bootstrap-server kafka-1:9092 --all-offline-partitions --automated-recovery
+    """
     _refuse_wrong_mix(
         (show_replica_info, dry_run), manual_recovery_output_file is not None, automated_recovery, strategy
     )
@@ -125,5 +124,4 @@ def _refuse_wrong_mix(looks: tuple[bool, ...], writes: bool, elects: bool, strat
         raise InputError("--strategy none chooses nobody: use it with --show-replica-info or --dry-run only")
 
 
-recover.__doc__ = HELP
 command = connected(recover)

@@ -20,22 +20,8 @@ from console.cli.commands.options import (
     Topics,
     connected,
 )
-from console.exit_status import STATUS_HELP, Status
+from console.exit_status import Status
 from console.paths import unused
-
-HELP = f"""\
-Shows every replica's log as its own broker describes it, whether it leads or not and whether the partition is
-online or not: last epoch, log end, log start, the high watermark as last checkpointed, the epochs, the sets it
-is in, log dir and size, what the controller thinks of it, by which call it was learnt, and why not where it was
-not. Nothing is changed. Without a choice of partitions: all that this caller may see, the worst first.
-
-\b
-Examples:
-  ktriage replicas --bootstrap-server kafka-1:9092 --all-offline-partitions
-  ktriage replicas --cluster production --topic orders --partition 3 --depth full
-  ktriage replicas --cluster production --output json | jq -c '.partitions[] | select(.leader == -1)'
-
-{STATUS_HELP}"""
 
 
 def replicas(
@@ -47,19 +33,32 @@ def replicas(
     all_offline_partitions: AllOffline = False,
     under_min_isr: Annotated[
         bool,
-        typer.Option("--under-min-isr", help="Every partition with fewer replicas in sync than asked for."),
+        typer.Option(
+            "--under-min-isr", help="Every partition whose ISR is smaller than min.insync.replicas."
+        ),
     ] = False,
     depth: Annotated[
         Depth,
         typer.Option(
             "--depth",
-            help="How far down the epochs are asked for: the last record's, down to where the replicas agree,"
-            " or to the log's start.",
+            help="Which epochs of each log are asked for. last: that of the last record. divergence: back to"
+            " where the replicas agree. full: back to the start of the log.",
         ),
     ] = Depth.DIVERGENCE,
     recovery_duration_ms: DurationMs = 30_000,
     rows: RowsIfMany = None,
 ) -> int:
+    """Shows the log of every replica as its own broker describes it, also where the partition has no leader: last
+    epoch, log end, log start, high watermark as last checkpointed, epochs, log dir and size; whether it is in
+    ISR, ELR or LastKnownELR; what the controller thinks of it; and by which call this was learnt, or why not.
+    Nothing is changed. Without a choice of partitions: all that this caller may see, the worst first.
+
+    \b
+    Examples:
+      ktriage replicas --bootstrap-server kafka-1:9092 --all-offline-partitions
+      ktriage replicas --cluster production --topic orders --partition 3 --depth full
+      ktriage replicas --cluster production --output json | jq -c '.partitions[] | select(.leader == -1)'
+    """
     from console.operations.partition_picture import Depths, Picture, examine  # noqa: PLC0415  # not for --help
     from console.output.survey_report import picture_document, picture_lines  # noqa: PLC0415
 
@@ -80,5 +79,4 @@ def replicas(
     return Status.PARTLY if picture.unseen or (under_min_isr and picture.unsure) else Status.DONE
 
 
-replicas.__doc__ = HELP
 command = connected(replicas)

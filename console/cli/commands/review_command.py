@@ -9,20 +9,6 @@ import typer
 
 from console.cli.base.run import Run
 from console.cli.commands.options import PlanFile, Rows, connected
-from console.exit_status import STATUS_HELP
-
-HELP = f"""\
-Shows a plan before it is applied: counts and losses, every candidate and what electing it would destroy, who
-would lead if the chosen one dropped out, the requests that will be sent, and the digest that a second person can
-name when it is applied. Nothing is sent. No cluster is needed; where one is named, each row is compared with it.
-
-\b
-Examples:
-  ktriage review recovery.json
-  ktriage review recovery.json --bootstrap-server kafka-1:9092
-  ktriage review recovery.json --output markdown
-
-{STATUS_HELP}"""
 
 
 class ReviewOutput(StrEnum):
@@ -41,14 +27,25 @@ def review(
     output: Annotated[
         ReviewOutput,
         typer.Option(
-            "--output", help="table for people, json for programs, markdown for an incident channel."
+            "--output",
+            help="table for people; json for programs; markdown, at most 40 lines, for an incident channel.",
         ),
     ] = ReviewOutput.TABLE,
 ) -> int:
+    """Shows a plan before it is applied: counts and losses, every candidate and what its election would destroy,
+    who would lead if the chosen one dropped out, the requests that will be sent, and the digest by which a
+    second person can approve it. Nothing is sent. No cluster is needed; where one is named, each row is
+    compared with it.
+
+    \b
+    Examples:
+      ktriage review recovery.json
+      ktriage review recovery.json --bootstrap-server kafka-1:9092
+      ktriage review recovery.json --output markdown
+    """
     from console.cli.recovery.review_plan import review_file  # noqa: PLC0415  # not for --help
 
     return review_file(run, plan, rows, markdown_wanted=output is ReviewOutput.MARKDOWN)
 
 
-review.__doc__ = HELP
 command = connected(review, needed=False)

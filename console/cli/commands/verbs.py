@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from typer.core import TyperGroup
 
+from console.cli.option_values import quicken
 from console.errors import InputError
 
 _HELP = frozenset({"--help", "-h"})
@@ -24,6 +25,9 @@ class VerbGroup(TyperGroup):
     """``default``: the verb that is meant where options follow the command at once; "" where one must be given."""
 
     default = ""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return quicken(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         first = args[0] if args else ""

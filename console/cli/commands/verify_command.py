@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from console.cli.base.run import Run
 from console.cli.commands.options import DurationMs, PlanFile, Rows, connected
-from console.exit_status import STATUS_HELP
-
-HELP = f"""\
-Looks at the partitions of a plan after it was applied, and tells three things apart: led by the right leader,
-readable and writable (the ISR has reached min ISR), and fully replicated; and says what is still missing. Nothing
-is changed. The exit status is 0 only when every partition is all three.
-
-\b
-Examples:
-  ktriage verify --bootstrap-server kafka-1:9092 recovery.json
-  until ktriage verify --cluster production recovery.json; do sleep 5; done
-
-{STATUS_HELP}"""
 
 
 def verify(run: Run, *, plan: PlanFile, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 20) -> int:
+    """Looks at the partitions of a plan after it was applied, and tells three things apart: led by the right
+    leader, at min ISR (so that it takes writes with acks=all), and fully replicated. It says what is still
+    missing. Nothing is changed. The exit status is 0 only when every partition is all three.
+
+    \b
+    Examples:
+      ktriage verify --bootstrap-server kafka-1:9092 recovery.json
+      until ktriage verify --cluster production recovery.json; do sleep 5; done
+    """
     from console.cli.recovery.verify_plan import verify_file  # noqa: PLC0415  # not for --help
 
     return verify_file(run, plan, recovery_duration_ms / 1000, rows)
 
 
-verify.__doc__ = HELP
 command = connected(verify)

@@ -38,7 +38,18 @@ def loaded(home: Path, *arguments: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--help",), ("--version",), ("recover", "--help"), ("elect", "--help")]
+    "arguments",
+    [
+        ("--help",),
+        ("--version",),
+        ("recover", "--help"),
+        ("elect", "--help"),
+        ("plan", "--help"),
+        ("quorum", "add", "--help"),
+        ("simulate", "serve", "--help"),
+        ("snapshot", "--help"),
+        ("pipeline", "drill", "--help"),
+    ],
 )
 def test_help_loads_nothing_that_talks_to_a_cluster(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert loaded(tmp_path, *arguments).isdisjoint(SCREENS | HEAVY)
@@ -99,6 +110,11 @@ def test_completion_names_commands_options_and_profiles_without_contacting_anybo
         ("ktriage recover --recovery-", "--recovery-duration-ms"),
         ("ktriage recover --ranking ", "last-record"),
         ("ktriage replicas --cluster pro", "production"),
+        ("ktriage quorum up", "update-endpoint"),
+        ("ktriage quorum remove --cluster pro", "production"),
+        ("ktriage pipeline drill --min", "--min-isr"),
+        ("ktriage snapshot --ev", "--every"),
+        ("ktriage snapshot --out lake --ke", "--keep"),
         ("kafka-unclean-recovery --auto", "--automated-recovery"),
         ("kafka-elect-leaders --election-type des", "designated"),
     ):
