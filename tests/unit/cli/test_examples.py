@@ -11,7 +11,7 @@ import pytest
 
 from console.cli import command_tree
 from console.operations.registry import BY_NAME
-from tests.unit.cli.invoking import ENTRY_POINTS, ROOT, Caller
+from tests.unit.cli.command_process import ENTRY_POINTS, ROOT, Caller
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 LINE = re.compile(rf"(?:{'|'.join(ENTRY_POINTS)}) .+")
