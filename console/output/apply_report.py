@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from console.operations.plan_comparison import Applied, Prepared
 from console.output.json_document import document
@@ -25,6 +25,7 @@ from recovery.plan.review import summarise
 def prepared_lines(prepared: Prepared, limit: int) -> Iterator[str]:
     """How the plan stands against the cluster now, and what its elections would lose."""
     yield check_counts(prepared.checks)
+    yield from others_lines(prepared.checks)
     for check in prepared.checks[: limit or None]:
         for note in check.notes:
             yield f"note: {check.tp}: {printable(note)}"
@@ -43,6 +44,16 @@ def check_counts(checks: tuple[Judgement, ...]) -> str:
     return f"{counted_as(len(checks), 'partition')} of the plan: " + ", ".join(
         f"{count:,} {decision}" for decision, count in counts.items() if count
     )
+
+
+def others_lines(checks: Iterable[Judgement]) -> Iterator[str]:
+    """A warning where rows show that somebody else has changed their partitions since the plan was made."""
+    count = sum(check.others_at_work for check in checks)
+    if count:
+        yield (
+            f"{counted_as(count, 'partition')} changed since the plan was made: somebody else may be at work on"
+            " this cluster (ktriage journal shows the runs that share this state directory, and no others)"
+        )
 
 
 def check_table(checks: tuple[Judgement, ...]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from console.operations.plan_comparison import Prepared
-from console.output.apply_report import check_counts, check_json, check_table
+from console.output.apply_report import check_counts, check_json, check_table, others_lines
 from console.output.json_document import document
 from console.output.plan_json import loss_json, not_elected_json, plan_head, row_json, summary_json
 from console.output.plan_table import plan_lines, shown_rows
@@ -28,6 +28,7 @@ def review_lines(
     yield f"made {utc_text(header.made_at)} by {header.made_by}, ktriage {header.tool_version}"
     if prepared is not None:
         yield f"now: {check_counts(prepared.checks)}"
+        yield from others_lines(prepared.checks)
     yield from plan_lines(plan, limit)
     rows = shown_rows(plan, limit)
     if rows:

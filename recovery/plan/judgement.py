@@ -16,6 +16,7 @@ move means that somebody led in between, or that replicas were removed: every lo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from recovery.loss import count, loss
 from recovery.model import Lineage, PartitionState, Standing, Survey, TopicPartition, Unknown, Why
 from recovery.plan.make import standing_words
 from recovery.plan.planned_log import lost_of_planned_log
+from recovery.plan.review import candidate_harm
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
 
@@ -70,6 +72,18 @@ class Reason(StrEnum):
     LAST_KNOWN_LEADER = "blocked by the last-known leader"
 
 
+OTHERS_AT_WORK = frozenset(
+    (
+        Reason.REASSIGNMENT,
+        Reason.ASSIGNMENT,
+        Reason.OUR_ORDER,
+        Reason.LEADER_EPOCH,
+        Reason.UNPLANNED_LEADER,
+    )
+)
+"""What only the controller or another operator can have changed since the plan was made."""
+
+
 class Judgement(NamedTuple):
     """One row against the cluster as it is. ``notes`` change nothing.
 
@@ -87,6 +101,11 @@ class Judgement(NamedTuple):
     def holds(self) -> bool:
         """Whether the row may be applied."""
         return self.decision is RowDecision.SEND
+
+    @property
+    def others_at_work(self) -> bool:
+        """Whether the row shows the traces of somebody else, who may still be at work on the cluster."""
+        return self.reason in OTHERS_AT_WORK
 
     @property
     def interrupted(self) -> bool:
@@ -316,6 +335,7 @@ def _not_possible(row: PlanRow, now: Survey, means: ElectionMeans) -> Judgement 
     missing = [broker for broker, standing in standings.items() if standing is Standing.UNREGISTERED]
     if missing and needs_reorder(now.state.replicas, row.order, standings):
         detail = f"the assignment cannot be reordered: broker {missing[0]} is not registered"
+        detail += _first_electable(row, now.state.replicas, standings)
         return Judgement(row.tp, RowDecision.NOT_POSSIBLE, Reason.UNREGISTERED_BROKER, detail)
     member = blocked_by_last_known_leader(now.state, standings) if means.blocks_on_last_known else None
     if member is None:
@@ -325,6 +345,16 @@ def _not_possible(row: PlanRow, now: Survey, means: ElectionMeans) -> Judgement 
         f" bring {member} back, or upgrade the controllers"
     )
     return Judgement(row.tp, RowDecision.NOT_POSSIBLE, Reason.LAST_KNOWN_LEADER, detail)
+
+
+def _first_electable(row: PlanRow, replicas: tuple[int, ...], standings: Mapping[int, Standing]) -> str:
+    """Whom an election without another order elects, and what that loses, as the end of a sentence."""
+    first = next((broker for broker in replicas if standings.get(broker) is Standing.ELECTABLE), None)
+    if first is None:
+        return ""
+    candidate = row.candidate(first)
+    harm = "nobody knows what" if candidate is None else candidate_harm(candidate)
+    return f"; an unclean election elects {first}, which stands first and loses {harm}"
 
 
 def _notes(row: PlanRow, now: Survey) -> list[str]:

@@ -202,6 +202,8 @@ def request(frozen: Frozen, prepared: Prepared) -> ConfirmRequest:
     warnings += risk_lines(frozen.plan, WORST)
     if prepared.refused:
         warnings.append(f"{len(prepared.refused):,} rows of the plan do not hold any more and are left out")
+    if any(check.others_at_work for check in prepared.checks):
+        warnings.append("somebody else may be at work on this cluster: see the rows that changed")
     return ConfirmRequest(
         title=f"Apply the plan: elect {summary.elect:,} designated {leaders}?",
         target=tuple(target),

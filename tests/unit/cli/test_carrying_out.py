@@ -6,11 +6,14 @@ import errno
 import json
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from backends.base.answers import Partitions
+from backends.base.answers import Partitions, SurveyRequest, SurveyResult
+from backends.base.protocol import Progress
 from console.cli.base.run import Run as CliRun
 from console.journal.journal import _LineFile
 from console.operations import election_batches
@@ -314,3 +317,38 @@ def test_nothing_is_sent_when_nothing_can_be_recorded(call: Caller, tmp_path: Pa
     assert ended.status == 1
     assert sent(backend) == 0
     assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"leader_epoch": 9}, True),
+        ({"replicas": (3, 2, 1)}, True),
+        ({"leader": 3, "isr": (3,), "leader_epoch": 9}, True),
+        ({"topic_id": "another"}, False),
+    ],
+    ids=["led in between", "another order", "an unplanned leader", "made again"],
+)
+def test_traces_of_somebody_else_are_called_so(call: Caller, changed: dict[str, Any], said: bool) -> None:
+    backend = cluster_of(1)
+    plan = planned(call, backend)
+    backend.states[tp(0)] = backend.states[tp(0)]._replace(**changed)
+    ended = call("ktriage", "apply", *ANY, plan, *AGREED)
+    assert ended.status in (1, 4)
+    assert ("somebody else may be at work" in ended.out) is said
+    assert sent(backend) == 0
+
+
+def test_a_reassignment_in_progress_is_a_trace_of_somebody_else(call: Caller) -> None:
+    backend = cluster_of(1)
+    plan = planned(call, backend)
+
+    async def busy(request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
+        found = await survey(request, progress)
+        return replace(found, surveys=tuple(one._replace(reassigning=True) for one in found.surveys))
+
+    survey = backend.survey
+    backend.survey = busy  # type: ignore[method-assign]
+    ended = call("ktriage", "apply", *ANY, plan, *AGREED)
+    assert ended.status == 4
+    assert "somebody else may be at work" in ended.out
