@@ -13,12 +13,11 @@ from datetime import UTC
 from pathlib import Path
 from typing import TypeVar
 
-from backends.base.answers import Designation
 from console.errors import InputError
 from recovery.model import TopicPartition
 from recovery.plan.read import from_json
 from recovery.plan.target_partitions import targets
-from recovery.plan.values import BarePlan, Plan, PlanError, PlanRow
+from recovery.plan.values import BarePlan, Plan, PlanError
 
 T = TypeVar("T")
 
@@ -187,14 +186,3 @@ def default_name(plan: Plan) -> str:
 
 def _plain(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")[:40]
-
-
-def designation(row: PlanRow) -> Designation:
-    """The election of a plan's row, with its preconditions."""
-    logs = {c.broker: (c.last_epoch, c.log_end) for c in row.candidates}
-    return Designation(row.tp, row.topic_id, row.leader_epoch, row.replicas, row.order, logs)
-
-
-def designations(plan: Plan) -> tuple[Designation, ...]:
-    """The elections of a plan, in its order."""
-    return tuple(designation(row) for row in plan.rows)

@@ -6,29 +6,26 @@ Kafka's unclean election takes the first electable replica in assignment order w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple
 
-from recovery.model import PartitionState, Standing
+from recovery.model import PartitionState, Standing, TopicPartition
 
 
-class _Planned(Protocol):
+class WrittenOrder(NamedTuple):
+    """A partition's assignment, and the order of it that is written for a designated election.
+
+    ``replicas`` is the assignment as it must be put back; ``order`` holds the same replicas, the designated leader
+    first.
+    """
+
+    tp: TopicPartition
+    topic_id: str
+    replicas: tuple[int, ...]
+    order: tuple[int, ...]
+
     @property
-    def topic_id(self) -> str: ...
-    @property
-    def replicas(self) -> tuple[int, ...]: ...
-    @property
-    def leader_epoch(self) -> int: ...
-
-
-def state_changed(row: _Planned, state: PartitionState) -> str | None:
-    """Why the partition is no longer the one that was looked at, in one line; None while it is."""
-    if state.topic_id != row.topic_id:
-        return f"the topic was deleted and made again (id {state.topic_id}, was {row.topic_id})"
-    if state.replicas != row.replicas:
-        return f"the assignment is {list(state.replicas)}, was {list(row.replicas)}"
-    if state.leader_epoch != row.leader_epoch:
-        return f"the leader epoch is {state.leader_epoch}, was {row.leader_epoch}"
-    return None
+    def leader(self) -> int:
+        return self.order[0]
 
 
 def needs_reorder(

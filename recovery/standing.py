@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recovery.model import Broker, PartitionState, Standing
+from recovery.model import Broker, PartitionState, Replica, Standing
 
 
 def standing(state: PartitionState, broker: int, brokers: Mapping[int, Broker]) -> Standing:
@@ -25,3 +25,13 @@ def standing(state: PartitionState, broker: int, brokers: Mapping[int, Broker]) 
     if broker in state.offline_replicas:
         return Standing.OFFLINE_REPLICA
     return Standing.ELECTABLE
+
+
+def standing_later(replica: Replica, was_offline: bool, is_offline: bool) -> Standing:
+    """The standing after a later look at the state alone, whose ``offline_replicas`` show fenced brokers too.
+
+    ``was_offline`` and ``is_offline``: whether the replica was among them before, and is now.
+    """
+    if was_offline == is_offline or replica.standing is Standing.UNREGISTERED:
+        return replica.standing
+    return Standing.OFFLINE_REPLICA if is_offline else Standing.ELECTABLE

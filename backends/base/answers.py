@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why
+from recovery.plan.judgement import Reason
 
 RIGHTS_NOT_TOLD = Unknown(Why.NOT_ALLOWED, "not told without DESCRIBE on the cluster")
 """What the caller may do on the cluster, where brokers tell none of it (KIP-430)."""
@@ -118,7 +119,8 @@ class Election(NamedTuple):
     """The end of one partition's election. ``leader`` and ``leader_epoch`` as read back, -1 unknown.
 
     ``restored`` is False where the assignment order we wrote may still stand, or where somebody else has changed
-    the replica set meanwhile, which is left alone; ``detail`` says which.
+    the replica set meanwhile, which is left alone; ``detail`` says which. ``reason`` is the judgement's where the
+    row was judged so, before its election was sent or by the leader found.
     """
 
     tp: TopicPartition
@@ -127,27 +129,7 @@ class Election(NamedTuple):
     leader_epoch: int
     detail: str
     restored: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Designation:
-    """A designated election to be made, with everything that must still be true when it is sent (the fences).
-
-    ``order`` holds every replica, the chosen leader first, then by rank, those that did not answer last.
-    ``candidate_logs`` maps broker to (last epoch, log end offset) for every replica that answered;
-    ``last epoch`` is None where the lineage could not be had and the ranking did not need it.
-    """
-
-    tp: TopicPartition
-    topic_id: str
-    leader_epoch: int
-    replicas: tuple[int, ...]
-    order: tuple[int, ...]
-    candidate_logs: Mapping[int, tuple[int | None, int]]
-
-    @property
-    def leader(self) -> int:
-        return self.order[0]
+    reason: Reason | None = None
 
 
 class LogDirReplica(NamedTuple):

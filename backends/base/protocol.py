@@ -8,7 +8,6 @@ from typing import Protocol
 from backends.base.answers import (
     Capabilities,
     ClusterInfo,
-    Designation,
     Election,
     LogDir,
     Partitions,
@@ -16,9 +15,12 @@ from backends.base.answers import (
     SurveyRequest,
     SurveyResult,
 )
+from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
 from recovery.membership.quorum import Quorum
 from recovery.model import TopicPartition, Unknown
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
 
 Progress = Callable[[str, int, int], None]
 """Called with (what, done, of): what is being done, in a few words, and how far it is."""
@@ -122,21 +124,23 @@ class Backend(Protocol):
 
     async def designate(
         self,
-        rows: Sequence[Designation],
+        rows: Sequence[PlanRow],
+        ranking: Ranking,
         recorder: Recorder,
         *,
         attempts: int,
         stop: Stop,
         progress: Progress | None = None,
     ) -> tuple[Election, ...]:
-        """Elect exactly the designated leaders, each fence checked again right before it is sent.
+        """Elect exactly the designated leaders; each row is judged again right before it is sent, by ``ranking``
+        (:func:`recovery.plan.judgement.judge`).
 
         One result a row, in the order given. Never raises once something was sent: a row tells what happened
         to it. ``attempts`` counts retries of passing failures; a retry repeats every check.
         """
         ...
 
-    async def restore_orders(self, rows: Sequence[Designation], recorder: Recorder) -> tuple[Election, ...]:
+    async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         """Put back the assignment order of rows whose present order is ``order``, and of no other.
 
         Where the row's own order stands it is written once more: what a killed run had asked for may not be seen

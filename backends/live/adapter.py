@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeVar
 from backends.base.answers import (
     Capabilities,
     ClusterInfo,
-    Designation,
     Election,
     LogDir,
     Partitions,
@@ -34,11 +33,14 @@ from backends.live.errors import as_unknown
 from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.log_dir_listing import LogDirListing
 from backends.live.survey.log_ends import LogEnds
-from backends.live.survey.survey_answer import replicas, surveys
+from backends.live.survey.survey_answer import Replicas, replicas, surveys
 from backends.live.survey.survey_run import LiveSurvey
+from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
 from recovery.membership.quorum import Quorum
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
 
 if TYPE_CHECKING:
     from backends.live.check import CheckReport
@@ -67,7 +69,7 @@ class LiveBackend:
         self._settings = settings
         self._say = say
         self._fleet = BrokerFleet(settings, overrides)
-        self._election_api = LiveElectionApi(self._fleet)
+        self._election_api = LiveElectionApi(self._fleet, self._ask_logs)
         self._listing = LogDirListing(self._fleet)
         self._ends = LogEnds()
         self._membership: LiveMembership | None = None
@@ -143,17 +145,7 @@ class LiveBackend:
 
     async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
         """Ask every replica's broker; min ISR and reassignments are asked for meanwhile."""
-        cluster = await self.cluster()
-        beside = self._listing.note_dirs if request.log_dirs else _nothing_beside
-        run = LiveSurvey(
-            _Connections(self._fleet),
-            request,
-            cluster,
-            look_again=self.cluster,
-            beside=beside,
-            progress=progress,
-            ends=self._ends,
-        )
+        run = self._survey_run(request, await self.cluster(), progress)
         topics = list(dict.fromkeys(state.topic for state in request.partitions))
         configs, reassigning, _ = await asyncio.gather(
             _within(request.duration, self.topic_configs(topics)),
@@ -165,6 +157,25 @@ class LiveBackend:
         told = replicas(run, brokers, held)
         contacts = tuple(run.contacts[broker] for broker in sorted(run.contacts))
         return SurveyResult(surveys(request.partitions, told, configs, reassigning), contacts)
+
+    def _survey_run(
+        self, request: SurveyRequest, cluster: ClusterInfo, progress: Progress | None = None
+    ) -> LiveSurvey:
+        return LiveSurvey(
+            _Connections(self._fleet),
+            request,
+            cluster,
+            look_again=self.cluster,
+            beside=self._listing.note_dirs if request.log_dirs else _nothing_beside,
+            progress=progress,
+            ends=self._ends,
+        )
+
+    async def _ask_logs(self, request: SurveyRequest, cluster: ClusterInfo) -> Replicas:
+        """The replicas alone, without what else a survey tells."""
+        run = self._survey_run(request, cluster)
+        await run.run()
+        return replicas(run, {broker.id: broker for broker in cluster.brokers}, {})
 
     async def _reassigning(self, states: Sequence[PartitionState]) -> frozenset[TopicPartition] | Unknown:
         few = [state.tp for state in states] if len(states) <= LIST_REASSIGNMENTS_AT_ONCE else None
@@ -229,7 +240,8 @@ class LiveBackend:
 
     async def designate(
         self,
-        rows: Sequence[Designation],
+        rows: Sequence[PlanRow],
+        ranking: Ranking,
         recorder: Recorder,
         *,
         attempts: int,
@@ -238,10 +250,10 @@ class LiveBackend:
     ) -> tuple[Election, ...]:
         """By ElectLeaders v3 where it is offered; else by reorder, elect and restore."""
         return await designate(
-            self._election_api, rows, recorder, attempts=attempts, stop=stop, progress=progress
+            self._election_api, rows, ranking, recorder, attempts=attempts, stop=stop, progress=progress
         )
 
-    async def restore_orders(self, rows: Sequence[Designation], recorder: Recorder) -> tuple[Election, ...]:
+    async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         """Put back what an interrupted run left reordered."""
         return await restore_orders(self._election_api, rows, recorder)
 

@@ -11,7 +11,6 @@ from backends.base.answers import (
     RIGHTS_NOT_TOLD,
     Capabilities,
     ClusterInfo,
-    Designation,
     Election,
     LogDir,
     Offered,
@@ -48,9 +47,12 @@ from backends.simulator.operator_messages import (
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.simulation import Simulation
 from backends.simulator.topology import cluster_id
+from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
 from recovery.membership.quorum import Quorum
 from recovery.model import Broker, TopicPartition, Unknown, Why
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
 
 if TYPE_CHECKING:
     from backends.live.check import CheckReport
@@ -336,21 +338,22 @@ class SimulatorBackend:
 
     async def designate(
         self,
-        rows: Sequence[Designation],
+        rows: Sequence[PlanRow],
+        ranking: Ranking,
         recorder: Recorder,
         *,
         attempts: int,
         stop: Stop,
         progress: Progress | None = None,
     ) -> tuple[Election, ...]:
-        """ElectLeaders v3, after checking every fence."""
+        """ElectLeaders v3, after every row is judged again."""
         elections = Elections(self._asking, self._kept)
-        ended = elections.designate(
-            self._cluster, rows, recorder, attempts=attempts, stop=stop, progress=progress
+        ended = await elections.designate(
+            self._cluster, rows, ranking, recorder, attempts=attempts, stop=stop, progress=progress
         )
         return await self._done(ended)
 
-    async def restore_orders(self, rows: Sequence[Designation], recorder: Recorder) -> tuple[Election, ...]:
+    async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         """Put back orders that somebody wrote: this adapter itself writes none."""
         return await self._done(Elections(self._asking, self._kept).restore(rows, recorder))
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from backends.base.answers import Designation, Outcome, SurveyRequest
+from backends.base.answers import Outcome, SurveyRequest
 from backends.base.errors import BackendError
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.history import Line
@@ -18,7 +18,7 @@ from backends.simulator.scenario.build import Scenario, nodes
 from backends.simulator.scenario.faults import BrokerFault, Fault
 from backends.simulator.simulation import Simulation
 from recovery.controller.metrics import PartitionCounts, count, electable_leaders, views
-from recovery.model import Lineage, ReplicaLog, Survey
+from recovery.plan.make import plan_row
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
 
@@ -190,20 +190,8 @@ async def _recover(
         decision = decide(survey, ranking, strategy)
         verdicts[decision.verdict.value] = verdicts.get(decision.verdict.value, 0) + 1
         if decision.verdict is DecisionKind.ELECT:
-            rows.append(designation(survey, decision.order))
-    elections = await backend.designate(rows, NullRecorder(), attempts=3, stop=False)
+            rows.append(plan_row(survey, decision, ranking))
+    elections = await backend.designate(rows, ranking, NullRecorder(), attempts=3, stop=False)
     for election in elections:
         outcome: Outcome = election.outcome
         outcomes[outcome.value] = outcomes.get(outcome.value, 0) + 1
-
-
-def designation(survey: Survey, order: tuple[int, ...]) -> Designation:
-    """The election of ``order``'s first, with what was seen of the partition as its fences."""
-    logs: dict[int, tuple[int | None, int]] = {}
-    for replica in survey.replicas:
-        log = replica.log
-        if isinstance(log, ReplicaLog):
-            epoch = log.lineage.last_epoch if isinstance(log.lineage, Lineage) else None
-            logs[replica.broker] = (epoch, log.log_end_offset)
-    state = survey.state
-    return Designation(state.tp, state.topic_id, state.leader_epoch, state.replicas, order, logs)

@@ -15,11 +15,11 @@ from backends.base.answers import Outcome, SurveyRequest
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.invariants.checker import Checker
 from backends.simulator.loop import SECOND
-from backends.simulator.rehearsal import designation
 from backends.simulator.scenario.files import read
 from backends.simulator.scenario.spread import spread
 from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology
 from backends.simulator.world import World
+from recovery.plan.make import plan_row
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
 
@@ -122,8 +122,8 @@ def recovery(_: int) -> Figures:
         for one in surveyed.surveys:
             decision = decide(one, Ranking.LAST_RECORD, Strategy.AGGRESSIVE)
             if decision.verdict is DecisionKind.ELECT:
-                rows.append(designation(one, decision.order))
-        elections = await backend.designate(rows, _NoRecorder(), attempts=0, stop=False)
+                rows.append(plan_row(one, decision, Ranking.LAST_RECORD))
+        elections = await backend.designate(rows, Ranking.LAST_RECORD, _NoRecorder(), attempts=0, stop=False)
         if {one.outcome for one in elections} != {Outcome.ELECTED}:
             raise RuntimeError(f"not recovered: {elections}")
         for _ in range(60):

@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from backends.base.answers import Designation
 from console.crash import redact
 from console.journal.errors import JournalError
+from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 
 FORMAT_VERSION = 1
@@ -21,7 +21,7 @@ REDACTED = "[redacted]"
 
 _SECRET_KEY = re.compile(r"(?i)passw|passphrase|secret|token|jaas|credential|private.?key|assertion")
 
-REORDER, RESTORE = "reorder", "restore"
+REORDER, ELECT, RESTORE = "reorder", "elect", "restore"
 ROW_LISTS = ("applied", "refused", "unknown")
 """How the rows of an entry ended; a row in none of them is unknown."""
 
@@ -52,13 +52,13 @@ def command_line(arguments: Sequence[str]) -> list[str]:
 
 
 def before_members(entry: str, action: str, detail: Mapping[str, object]) -> dict[str, object]:
-    """An intention; Designation rows are kept exactly, so that they can be restored from it."""
+    """An intention; WrittenOrder rows are kept exactly, so that they can be restored from it."""
     rest = dict(detail)
     rows = rest.get("rows")
     members: dict[str, object] = {"entry": entry, "action": action}
-    if isinstance(rows, Sequence) and rows and all(isinstance(row, Designation) for row in rows):
+    if isinstance(rows, Sequence) and rows and all(isinstance(row, WrittenOrder) for row in rows):
         del rest["rows"]
-        members["rows"] = [designation_fields(row) for row in rows]
+        members["rows"] = [order_fields(row) for row in rows]
     return {**members, "detail": plain(rest)}
 
 
@@ -80,29 +80,25 @@ def partition_list(rows: Iterable[TopicPartition]) -> list[list[object]]:
     return [[*tp] for tp in rows]
 
 
-def designation_fields(row: Designation) -> dict[str, object]:
-    """A row as a line holds it; :func:`designation` reads it back."""
+def order_fields(row: WrittenOrder) -> dict[str, object]:
+    """A row as a line holds it; :func:`written_order` reads it back."""
     return {
         "topic": row.tp.topic,
         "partition": row.tp.partition,
         "topicId": row.topic_id,
-        "leaderEpoch": row.leader_epoch,
         "replicas": row.replicas,
         "order": row.order,
-        "logs": {str(broker): log for broker, log in row.candidate_logs.items()},
     }
 
 
-def designation(members: Mapping[str, Any]) -> Designation:
+def written_order(members: Mapping[str, Any]) -> WrittenOrder:
     """The row of a line. Raises JournalError where it is not one."""
     try:
-        row = Designation(
+        row = WrittenOrder(
             TopicPartition(members["topic"], members["partition"]),
             members["topicId"],
-            members["leaderEpoch"],
             tuple(members["replicas"]),
             tuple(members["order"]),
-            {int(broker): (epoch, end) for broker, (epoch, end) in members["logs"].items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise JournalError(f"a row that cannot be read ({error})") from None

@@ -10,10 +10,10 @@ from typing import Any
 
 import orjson
 
-from backends.base.answers import Designation
 from console.journal.errors import JournalError
 from console.journal.journal import cluster_directory
-from console.journal.lines import FORMAT_VERSION, ROW_LISTS, designation
+from console.journal.lines import FORMAT_VERSION, ROW_LISTS, written_order
+from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 
 
@@ -24,7 +24,7 @@ class Before:
     entry: str
     at: str
     action: str
-    rows: tuple[Designation, ...]
+    rows: tuple[WrittenOrder, ...]
     detail: Mapping[str, Any]
 
 
@@ -159,7 +159,7 @@ def _kind(line: Any) -> str:
 
 
 def _before(line: Mapping[str, Any]) -> Before:
-    rows = tuple(designation(row) for row in line.get("rows", ()))
+    rows = tuple(written_order(row) for row in line.get("rows", ()))
     return Before(line["entry"], line["at"], line["action"], rows, line.get("detail", {}))
 
 

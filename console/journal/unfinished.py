@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from backends.base.answers import Designation
-from console.journal.lines import REORDER, RESTORE
+from console.journal.lines import ELECT, REORDER, RESTORE
 from console.journal.reading import After, Before, RunRecord, Settled, read_unsettled_runs
 from console.planfile import without_collection
+from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 
 REPLACE = "replace-controller"
@@ -22,14 +23,16 @@ CONFIRM = "confirm-steps"
 class OpenOrder(NamedTuple):
     """An assignment that may still stand in the order written for an election.
 
-    ``applied``: whether the cluster said that it took the order; None: it is not known.
+    ``applied``: whether the cluster said that it took the order; None: it is not known. ``election_at``: since when
+    an election of the partition is in doubt (sent without an answer, it may still be carried out); None: none is.
     """
 
     run_id: str
     entry: str
     at: str
-    designation: Designation
+    written: WrittenOrder
     applied: bool | None
+    election_at: datetime | None = None
 
 
 class OpenEntry(NamedTuple):
@@ -97,14 +100,22 @@ class _Book:
     def __init__(self) -> None:
         self._orders: dict[TopicPartition, list[OpenOrder]] = {}
         self._entries: dict[str, OpenEntry] = {}
-        self._restoring: dict[str, tuple[Designation, ...]] = {}
+        self._restoring: dict[str, tuple[WrittenOrder, ...]] = {}
         self._confirmed: dict[str, frozenset[int]] = {}
+        self._electing: dict[str, Before] = {}
+        self._in_doubt: dict[TopicPartition, str] = {}
 
     def open(self) -> Unfinished:
-        orders = tuple(order for orders in self._orders.values() for order in orders)
+        for unanswered in self._electing.values():
+            self._in_doubt.update((row.tp, unanswered.at) for row in unanswered.rows)
+        orders = tuple(self._with_doubt(order) for orders in self._orders.values() for order in orders)
         entries = tuple(entry for entry in self._entries.values() if entry.action != REPLACE)
         half_done = tuple(entry for entry in self._entries.values() if entry.action == REPLACE)
         return Unfinished(orders, entries, half_done, self._confirmed)
+
+    def _with_doubt(self, order: OpenOrder) -> OpenOrder:
+        at = self._in_doubt.get(order.written.tp)
+        return order if at is None else order._replace(election_at=datetime.fromisoformat(at))
 
     def before(self, run_id: str, event: Before) -> None:
         if event.action == REORDER:
@@ -117,10 +128,14 @@ class _Book:
             plan, steps = str(event.detail.get("planId", "")), event.detail.get("steps", ())
             self._confirmed[plan] = self._confirmed.get(plan, frozenset()) | frozenset(steps)
         else:
+            if event.action == ELECT:
+                self._electing[event.entry] = event
             self._entries[event.entry] = OpenEntry(run_id, event.entry, event.at, event.action, event.detail)
 
     def after(self, event: After) -> None:
         self._entries.pop(event.entry, None)
+        if self._electing.pop(event.entry, None) is not None:
+            self._in_doubt.update(dict.fromkeys(event.unknown, event.at))
         for tp in event.refused:
             self._keep(tp, lambda order: order.entry != event.entry)
         for tp in event.applied:
@@ -138,10 +153,10 @@ class _Book:
         for tp in event.rows:
             self._orders.pop(tp, None)
 
-    def _restored(self, row: Designation) -> None:
+    def _restored(self, row: WrittenOrder) -> None:
         # A later run may have taken our order for the original: its restore does not undo ours.
         written = (row.order, row.replicas)
-        self._keep(row.tp, lambda order: (order.designation.order, order.designation.replicas) != written)
+        self._keep(row.tp, lambda order: (order.written.order, order.written.replicas) != written)
 
     def _keep(self, tp: TopicPartition, wanted: Callable[[OpenOrder], bool]) -> None:
         self._orders[tp] = [order for order in self._orders.get(tp, ()) if wanted(order)]

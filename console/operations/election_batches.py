@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from backends.base.answers import Depth, Designation, Election, Outcome, Partitions, SurveyRequest
+from backends.base.answers import Depth, Election, Outcome, Partitions, SurveyRequest
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress, Recorder
-from console.planfile import designations
 from console.signals import StopRequest
 from recovery.model import PartitionState, Survey, TopicPartition
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.verify import Leading, RowState, verify
+from recovery.ranking import Ranking
 
 SUCCESS = frozenset({Outcome.ELECTED, Outcome.ALREADY_ONLINE})
 LOOK_SECONDS = 10.0
@@ -24,7 +24,7 @@ SETTLING_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
 PART = 500
 """Rows elected and restored together: what a signal, or a power cut, finds in flight is small."""
 PARTS_AT_ONCE = 3
-"""While the controller works on one part, the fences of the next are checked."""
+"""While the controller works on one part, the rows of the next are judged."""
 
 
 class Result(NamedTuple):
@@ -80,12 +80,12 @@ async def carry_out(
     ``stop_after`` failures end it: no batch holds more rows than failures are left, so that number is never
     exceeded. Raises BackendError only where nothing at all was sent.
     """
-    job = _Job(backend, recorder, attempts, stop, progress)
+    job = _Job(backend, plan.header.ranking, recorder, attempts, stop, progress)
     with stop.in_flight():
         if stop_after is None:
             elections, unsent = await _in_parts(job, plan)
         else:
-            elections, unsent = await job.until(designations(plan), stop_after), frozenset()
+            elections, unsent = await job.until(plan.rows, stop_after), frozenset()
         states, not_seen = await _looked_at(job, plan, elections, unsent)
     results = tuple(
         Result(row, _as_seen(election, states.get(row.tp)), states.get(row.tp))
@@ -114,7 +114,7 @@ async def _in_parts(job: _Job, plan: Plan) -> tuple[tuple[Election, ...], frozen
     async def one(part: Plan) -> tuple[Election, ...]:
         nonlocal done
         async with turn:
-            elections = await job.all(designations(part), None if len(parts) > 1 else job.progress)
+            elections = await job.all(part.rows, None if len(parts) > 1 else job.progress)
             done += len(elections)
             if job.progress is not None and len(parts) > 1:
                 job.progress("electing", done, len(plan.rows))
@@ -155,17 +155,18 @@ async def _looked_at(
 
 class _Job(NamedTuple):
     backend: Backend
+    ranking: Ranking
     recorder: Recorder
     attempts: int
     stop: StopRequest
     progress: Progress | None
 
-    async def all(self, rows: Sequence[Designation], progress: Progress | None) -> tuple[Election, ...]:
+    async def all(self, rows: Sequence[PlanRow], progress: Progress | None) -> tuple[Election, ...]:
         return await self.backend.designate(
-            rows, self.recorder, attempts=self.attempts, stop=self.stop, progress=progress
+            rows, self.ranking, self.recorder, attempts=self.attempts, stop=self.stop, progress=progress
         )
 
-    async def until(self, rows: Sequence[Designation], most_failures: int) -> tuple[Election, ...]:
+    async def until(self, rows: Sequence[PlanRow], most_failures: int) -> tuple[Election, ...]:
         """As :meth:`all`, ended by so many failures: no batch is larger than what is left of them."""
         ended: list[Election] = []
         failed = 0

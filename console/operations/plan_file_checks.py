@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from backends.base.answers import Designation
 from console.errors import InputError
-from console.planfile import designations, read
+from console.planfile import read
+from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 from recovery.plan.select import first, max_loss, only
 from recovery.plan.values import BarePlan, Plan, PlanError
@@ -22,15 +22,18 @@ def refuse_other_cluster(plan: Plan | BarePlan, cluster_id: str, path: Path) -> 
         )
 
 
-def designations_for(path: Path) -> Callable[[str], Sequence[Designation]]:
-    """The elections of a plan file, once the cluster's id is known. Raises InputError: no fences in it."""
+def written_orders_of(path: Path) -> Callable[[str], Sequence[WrittenOrder]]:
+    """The orders that a plan file's elections write, once the cluster's id is known.
+
+    Raises InputError where the file holds leaders only.
+    """
     plan = read(path)
     if isinstance(plan, BarePlan):
         raise InputError(f"{path}: it holds leaders only, not what the assignments were; nothing was sent")
 
-    def checked(cluster_id: str) -> Sequence[Designation]:
+    def checked(cluster_id: str) -> Sequence[WrittenOrder]:
         refuse_other_cluster(plan, cluster_id, path)
-        return designations(plan)
+        return tuple(row.written_order for row in plan.rows)
 
     return checked
 

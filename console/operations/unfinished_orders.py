@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from backends.base.answers import Designation, Election, Partitions, Reassignment
+from backends.base.answers import Election, Partitions, Reassignment
 from backends.base.protocol import Backend
 from console.errors import NotDone
 from console.journal.journal import Journal
 from console.journal.reading import remember_settled
 from console.journal.unfinished import Unfinished
 from console.signals import StopRequest
+from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
 
@@ -91,7 +92,7 @@ async def settle(backend: Backend, found: Unfinished, journal: Journal) -> Settl
     Requests whose end was not known are closed: what they may have left is in the orders. Raises
     BackendError where nothing could be asked.
     """
-    settled = await restore(backend, [order.designation for order in found.orders], journal)
+    settled = await restore(backend, [order.written for order in found.orders], journal)
     journal.settle(
         "a later run looked at it",
         entries=[entry.entry for entry in found.entries],
@@ -100,7 +101,7 @@ async def settle(backend: Backend, found: Unfinished, journal: Journal) -> Settl
     return replace(settled, entries=len(found.entries))
 
 
-async def restore(backend: Backend, rows: Sequence[Designation], journal: Journal) -> Settled:
+async def restore(backend: Backend, rows: Sequence[WrittenOrder], journal: Journal) -> Settled:
     """Restores the orders of those rows that nobody else changed, and tells about the others.
 
     ``rows`` are oldest first. Where several runs reordered one partition, the newest is undone first.
@@ -114,9 +115,9 @@ async def restore(backend: Backend, rows: Sequence[Designation], journal: Journa
     return Settled(tuple(fates.values()))
 
 
-def _newest_first(rows: Sequence[Designation]) -> Iterator[list[Designation]]:
+def _newest_first(rows: Sequence[WrittenOrder]) -> Iterator[list[WrittenOrder]]:
     """The newest order of each partition, then the one before it where there is one, and so on."""
-    waiting: dict[TopicPartition, list[Designation]] = {}
+    waiting: dict[TopicPartition, list[WrittenOrder]] = {}
     for row in rows:
         waiting.setdefault(row.tp, []).append(row)
     while waiting:
@@ -124,7 +125,7 @@ def _newest_first(rows: Sequence[Designation]) -> Iterator[list[Designation]]:
         waiting = {tp: orders for tp, orders in waiting.items() if orders}
 
 
-async def _restore_once(backend: Backend, rows: Sequence[Designation], journal: Journal) -> tuple[Row, ...]:
+async def _restore_once(backend: Backend, rows: Sequence[WrittenOrder], journal: Journal) -> tuple[Row, ...]:
     found = await backend.partitions(tuple(dict.fromkeys(row.tp.topic for row in rows)))
     moving = await backend.reassignments([row.tp for row in rows])
     states = {state.tp: state for state in found.states}
@@ -147,7 +148,7 @@ _WEIGHT = {fate: weight for weight, fate in enumerate(Fate)}
 
 
 def _look(
-    row: Designation,
+    row: WrittenOrder,
     state: PartitionState | None,
     found: Partitions,
     moving: tuple[Reassignment, ...] | Unknown,
@@ -174,7 +175,7 @@ def _look(
     return _compared(row, state.replicas)
 
 
-def _compared(row: Designation, replicas: tuple[int, ...]) -> Row | None:
+def _compared(row: WrittenOrder, replicas: tuple[int, ...]) -> Row | None:
     if replicas in (row.order, row.replicas):
         return None
     now = list(replicas)

@@ -29,7 +29,7 @@ def open_lines(found: Unfinished, running: Holder | None) -> Iterator[str]:
 def unfinished_lines(found: Unfinished) -> Iterator[str]:
     """What an earlier run left, in a few lines."""
     if found.orders:
-        names = ", ".join(str(order.designation.tp) for order in found.orders[:SHOWN])
+        names = ", ".join(str(order.written.tp) for order in found.orders[:SHOWN])
         more = f" and {len(found.orders) - SHOWN:,} more" if len(found.orders) > SHOWN else ""
         yield (
             f"an earlier run ({found.orders[0].at}) may have left"

@@ -14,12 +14,13 @@ from backends.base.errors import BackendError
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.events import Event, LogChanged, MetadataCommitted
 from backends.simulator.loop import SECOND
-from backends.simulator.rehearsal import NullRecorder, designation
+from backends.simulator.rehearsal import NullRecorder
 from backends.simulator.simulation import Simulation
 from backends.simulator.world import World
 from pipeline.drills.incident import END, SHAPES, scenario
 from pipeline.drills.recovery_arms import Arm, ArmSetup, arm_setup
 from recovery.model import EpochSpan, TopicPartition
+from recovery.plan.make import plan_row
 from recovery.strategy import DecisionKind, decide
 
 SURVEY_SECONDS = 2.0
@@ -124,9 +125,11 @@ async def _recover(backend: SimulatorBackend, way: ArmSetup) -> Mapping[str, int
         surveyed = await backend.survey(SurveyRequest(states, SURVEY_SECONDS))
         chosen = [(survey, decide(survey, way.ranking, way.strategy)) for survey in surveyed.surveys]
         rows = [
-            designation(s, decision.order) for s, decision in chosen if decision.verdict is DecisionKind.ELECT
+            plan_row(survey, decision, way.ranking)
+            for survey, decision in chosen
+            if decision.verdict is DecisionKind.ELECT
         ]
-        await backend.designate(rows, NullRecorder(), attempts=1, stop=False)
+        await backend.designate(rows, way.ranking, NullRecorder(), attempts=1, stop=False)
     except BackendError:
         return {DecisionKind.NO_CANDIDATE.value: len(backend.simulation.offline())}
     verdicts: dict[str, int] = {}

@@ -127,6 +127,20 @@ class ElectionMeans(NamedTuple):
 NATIVE = ElectionMeans()
 
 
+def brokers_to_ask(row: PlanRow, state: PartitionState, standings: Mapping[int, Standing]) -> tuple[int, ...]:
+    """Whose logs a judgement needs: who can be elected now, or told its log when the plan was made.
+
+    Of a partition that has a leader, the leader's only.
+    """
+    if not state.offline:
+        return tuple(broker for broker in state.replicas if broker == state.leader)
+    return tuple(
+        broker
+        for broker in state.replicas
+        if standings[broker] is Standing.ELECTABLE or row.candidate(broker) is not None
+    )
+
+
 def judge(
     row: PlanRow,
     ranking: Ranking,

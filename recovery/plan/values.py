@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from recovery.assignment_order import WrittenOrder
 from recovery.loss import Loss
 from recovery.model import NO_LEADER, Standing, TopicPartition
 from recovery.plan.marks import Mark
@@ -176,6 +177,11 @@ class PlanRow(NamedTuple):
     def silent(self) -> tuple[int, ...]:
         """The replicas that did not answer, in assignment order."""
         return tuple(silent.broker for silent in self.unanswered)
+
+    @property
+    def written_order(self) -> WrittenOrder:
+        """What has to be put back where the order was written for the election."""
+        return WrittenOrder(self.tp, self.topic_id, self.replicas, self.order)
 
     def candidate(self, broker: int) -> PlanCandidate | None:
         """The candidate on ``broker``, or None where that broker has no replica or did not answer."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backends.base.answers import Designation
 from console.journal.lines import REORDER
 from console.journal.unfinished import unfinished
 from console.operations.change import open_journal
@@ -19,9 +18,8 @@ def leaves_an_order(robot: Robot) -> None:
     """Its journal as it stands then: the order was about to be written, and nothing says how that ended."""
     row = robot.session.draft.row(PAYMENTS)
     assert row is not None
-    order = Designation(PAYMENTS, row.topic_id, row.leader_epoch, row.replicas, row.order, {})
     with open_journal(program(), robot.session.view.cluster_id, "killed") as journal:
-        journal.before(REORDER, {"rows": (order,)})
+        journal.before(REORDER, {"rows": (row.written_order,)})
 
 
 async def applies_up_to_the_question(robot: Robot) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from backends.base.answers import Designation, Election, SurveyRequest, SurveyResult
+from backends.base.answers import Election, SurveyRequest, SurveyResult
 from backends.base.protocol import Backend, Progress, Recorder, Stop
 from backends.simulator.adapter import SimulatorBackend
 from console.app.controller_replacement.screen import WizardScreen
@@ -19,6 +19,8 @@ from console.app.session.view import Link
 from console.operations import election_batches
 from console.simulator_backend import scenario
 from console.target import Target, resolve
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
 from tests.console.faults import answers_again, hangs
 from tests.console.robot import Robot, console, records, reports
 from tests.console.test_wizard import SCENARIO, opens_the_wizard
@@ -42,7 +44,8 @@ class Slow(SimulatorBackend):
 
     async def designate(
         self,
-        rows: Sequence[Designation],
+        rows: Sequence[PlanRow],
+        ranking: Ranking,
         recorder: Recorder,
         *,
         attempts: int,
@@ -53,7 +56,9 @@ class Slow(SimulatorBackend):
         if self.sent >= self.waits_from:
             while not self.let.is_set():  # noqa: ASYNC110  # set by another thread
                 await asyncio.sleep(0.01)
-        return await super().designate(rows, recorder, attempts=attempts, stop=stop, progress=progress)
+        return await super().designate(
+            rows, ranking, recorder, attempts=attempts, stop=stop, progress=progress
+        )
 
     async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
         if self.surveys_hang:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from backends.base.answers import Depth, Designation, Election, SurveyRequest
+from backends.base.answers import Depth, Election, SurveyRequest
 from backends.base.protocol import Backend
-from backends.simulator.rehearsal import designation
 from recovery.model import PartitionState, Survey
+from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
+from tests.plan_rows import row_of
 
 
 class StopFlag:
@@ -61,8 +62,8 @@ async def survey(
     return found
 
 
-async def choices(backend: Backend, topic: str, leader: int | None = None) -> list[Designation]:
-    """The aggressive choice for each of the topic's partitions, or ``leader``, with its fences."""
+async def choices(backend: Backend, topic: str, leader: int | None = None) -> list[PlanRow]:
+    """The aggressive choice for each of the topic's partitions, or ``leader``, with its preconditions."""
     found = await backend.survey(SurveyRequest(await states(backend, topic), 20.0))
     rows = []
     for surveyed in found.surveys:
@@ -70,11 +71,11 @@ async def choices(backend: Backend, topic: str, leader: int | None = None) -> li
         order = decision.order or surveyed.state.replicas
         if leader is not None:
             order = (leader, *(broker for broker in order if broker != leader))
-        rows.append(designation(surveyed, order))
+        rows.append(row_of(surveyed, order))
     return rows
 
 
-async def aggressive_choice(backend: Backend, topic: str, leader: int | None = None) -> Designation:
+async def aggressive_choice(backend: Backend, topic: str, leader: int | None = None) -> PlanRow:
     """The choice for the topic's only partition."""
     (found,) = await choices(backend, topic, leader)
     return found
@@ -82,9 +83,11 @@ async def aggressive_choice(backend: Backend, topic: str, leader: int | None = N
 
 async def designate(
     backend: Backend,
-    rows: Sequence[Designation],
+    rows: Sequence[PlanRow],
     record: MemoryRecorder | None = None,
     *,
     stopped: bool = False,
 ) -> tuple[Election, ...]:
-    return await backend.designate(rows, record or MemoryRecorder(), attempts=0, stop=StopFlag(stopped))
+    return await backend.designate(
+        rows, Ranking.LAST_RECORD, record or MemoryRecorder(), attempts=0, stop=StopFlag(stopped)
+    )

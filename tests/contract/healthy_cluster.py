@@ -237,7 +237,7 @@ class HealthyClusterTests:
             rows = [await aggressive_choice(backend, topic, 2) for topic in ("ours", "theirs", "untouched")]
             healthy.reassign("ours", 0, rows[0].order)
             healthy.reassign("theirs", 0, (3, 2, 1))
-            found = await backend.restore_orders(rows, record)
+            found = await backend.restore_orders([row.written_order for row in rows], record)
             await healthy.until(
                 lambda: state(backend, "ours"), lambda now: now.replicas == (1, 2, 3), "1, 2, 3"
             )

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 
-from backends.base.answers import Designation, Election
+from backends.base.answers import Election
 from backends.live.adapter import LiveBackend
 from backends.live.client.settings import ClientSettings
 from recovery.model import TopicPartition
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
 from testbed.kafka import KafkaCluster
 from tests.live.live_backend import MemoryRecorder, NeverStopped
 from tests.live.request_proxy import RequestProxy
@@ -33,9 +35,11 @@ class ActionAt(MemoryRecorder):
 
 
 async def elect(
-    backend: LiveBackend, recorder: MemoryRecorder, *rows: Designation, attempts: int = 0
+    backend: LiveBackend, recorder: MemoryRecorder, *rows: PlanRow, attempts: int = 0
 ) -> list[Election]:
-    return list(await backend.designate(rows, recorder, attempts=attempts, stop=NeverStopped()))
+    return list(
+        await backend.designate(rows, Ranking.LAST_RECORD, recorder, attempts=attempts, stop=NeverStopped())
+    )
 
 
 def wait_leader_and_order(
@@ -48,13 +52,6 @@ def wait_leader_and_order(
         lambda state: (state.leader, state.replicas) == (leader, replicas),
         f"to be led by {leader} and assigned to {replicas}",
     )
-
-
-def log_of(
-    row: Designation, broker: int, epoch: int = 0, end: int = 0
-) -> Mapping[int, tuple[int | None, int]]:
-    was = row.candidate_logs[broker]
-    return {**row.candidate_logs, broker: ((was[0] or 0) + epoch, was[1] + end)}
 
 
 @asynccontextmanager

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from backends.base.answers import Depth, Designation, SurveyRequest
+from backends.base.answers import Depth, SurveyRequest
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
-from recovery.model import Lineage, Survey, TopicPartition
+from recovery.model import Survey, TopicPartition
+from recovery.plan.make import plan_row
+from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
-from recovery.strategy import DecisionKind, Strategy, decide
+from recovery.strategy import Strategy, decide
 from testbed.kafka import KafkaCluster
 
 
@@ -57,15 +59,6 @@ async def survey(
     return {row.tp: row for row in result.surveys}
 
 
-def designation(row: Survey, ranking: Ranking = Ranking.LAST_RECORD) -> Designation:
-    """The aggressive choice for one surveyed partition, with its fences."""
-    decision = decide(row, ranking, Strategy.AGGRESSIVE)
-    assert decision.verdict is DecisionKind.ELECT, decision
-    logs: dict[int, tuple[int | None, int]] = {}
-    for replica in row.replicas:
-        log = row.log(replica.broker)
-        if log is not None:
-            epoch = log.lineage.last_epoch if isinstance(log.lineage, Lineage) else None
-            logs[replica.broker] = (epoch, log.log_end_offset)
-    state = row.state
-    return Designation(state.tp, state.topic_id, state.leader_epoch, state.replicas, decision.order, logs)
+def designation(row: Survey, ranking: Ranking = Ranking.LAST_RECORD) -> PlanRow:
+    """The aggressive choice for one surveyed partition, with its preconditions."""
+    return plan_row(row, decide(row, ranking, Strategy.AGGRESSIVE), ranking)

@@ -13,6 +13,7 @@ import pytest
 
 from backends.base.answers import Outcome
 from recovery.model import Standing, TopicPartition
+from recovery.ranking import Ranking
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from tests.live.live_backend import MemoryRecorder, NeverStopped, designation, open_backend, survey
 
@@ -59,7 +60,9 @@ async def test_the_next_is_elected_where_the_chosen_one_is_being_shut_down(offli
         wait_until(lambda: _leaders_of_busy(offline) == {NEXT}, "the controlled shutdown to begin")
         again = (await survey(backend, [TOPIC], duration=5.0))[tp]
         replica = again.replica(CHOSEN)
-        (ended,) = await backend.designate([row], MemoryRecorder(), attempts=0, stop=NeverStopped())
+        (ended,) = await backend.designate(
+            [row], Ranking.LAST_RECORD, MemoryRecorder(), attempts=0, stop=NeverStopped()
+        )
     assert offline.node(CHOSEN).is_running, "it is still in controlled shutdown"
     assert replica is not None
     assert replica.standing is Standing.ELECTABLE, "nothing that can be asked says otherwise"

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import replace
 
 import pytest
 
-from backends.base.answers import Depth, Designation, Outcome
+from backends.base.answers import Depth, Outcome
 from backends.live.adapter import LiveBackend
 from recovery.loss import loss
 from recovery.membership.quorum import Quorum
 from recovery.model import EpochSpan, Lineage, TopicPartition, Unknown
+from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking, rank
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from tests.live import incident_steps
-from tests.live.designated_elections import ActionAt, elect, log_of, through_proxies, wait_leader_and_order
+from tests.live.designated_elections import ActionAt, elect, through_proxies, wait_leader_and_order
 from tests.live.live_backend import MemoryRecorder, designation, open_backend, survey
 from tests.live.request_proxy import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS, LIST_OFFSETS
+from tests.plan_rows import row as planned_row
+from tests.plan_rows import with_log
 
 CLUSTER = ClusterSpec()
 MIN_ISR_2 = {"min.insync.replicas": "2"}
@@ -50,7 +52,7 @@ async def backend(cluster: KafkaCluster) -> AsyncIterator[LiveBackend]:
 
 
 @pytest.fixture
-async def row(backend: LiveBackend, unused: Iterator[TopicPartition]) -> Designation:
+async def row(backend: LiveBackend, unused: Iterator[TopicPartition]) -> PlanRow:
     """An offline partition, assigned to [1, 2, 3], that no test has used; the right leader is 2."""
     tp = next(unused)
     chosen = designation((await survey(backend, [ROWS]))[tp])
@@ -123,7 +125,7 @@ async def test_the_chosen_leads_wherever_it_stood_and_every_order_is_restored(
 
 
 async def test_kafkas_own_elections_are_told_with_the_leader_that_came_of_them(
-    backend: LiveBackend, cluster: KafkaCluster, row: Designation
+    backend: LiveBackend, cluster: KafkaCluster, row: PlanRow
 ) -> None:
     """Unclean: the first live replica, whatever its log holds. Then preferred, after another assignment."""
     recorder = MemoryRecorder()
@@ -142,21 +144,21 @@ async def test_kafkas_own_elections_are_told_with_the_leader_that_came_of_them(
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda row: replace(row, leader_epoch=row.leader_epoch - 1), "the leader epoch is"),
-        (lambda row: replace(row, topic_id="AAAAAAAAAAAAAAAAAAAAAA"), "deleted and made again"),
-        (lambda row: replace(row, replicas=(1, 2, 4), order=(2, 1, 4)), "the assignment is"),
-        (lambda row: replace(row, replicas=(1, 3, 2)), "the assignment is"),
-        (lambda row: replace(row, candidate_logs=log_of(row, 2, end=-1)), "the log end on 2 is 13, was 12"),
-        (lambda row: replace(row, candidate_logs=log_of(row, 1, end=1)), "the log end on 1 is 15, was 16"),
-        (lambda row: replace(row, candidate_logs=log_of(row, 2, epoch=-2)), "the last record on 2 is not"),
-        (lambda row: replace(row, candidate_logs=log_of(row, 1, epoch=1)), "the last record on 1 is not"),
+        (lambda row: row._replace(leader_epoch=row.leader_epoch - 1), "the leader epoch is"),
+        (lambda row: row._replace(topic_id="AAAAAAAAAAAAAAAAAAAAAA"), "deleted and made again"),
+        (lambda row: row._replace(replicas=(1, 2, 4), order=(2, 1, 4)), "the assignment is"),
+        (lambda row: row._replace(replicas=(1, 3, 2)), "the assignment is"),
+        (lambda row: with_log(row, 2, end=-1), "broker 2 ended at 12, now at 13"),
+        (lambda row: with_log(row, 1, end=1), "broker 1 ended at 16, now at 15"),
+        (lambda row: with_log(row, 2, epoch=-2), "the last record's epoch on broker 2 was"),
+        (lambda row: with_log(row, 1, epoch=1), "the last record's epoch on broker 1 was"),
     ],
 )
 async def test_what_is_no_longer_as_it_was_planned_is_left_alone(
     backend: LiveBackend,
     cluster: KafkaCluster,
     promised: object,
-    change: Callable[[Designation], Designation],
+    change: Callable[[PlanRow], PlanRow],
     why: str,
 ) -> None:
     tp = TopicPartition(ROWS, len(ORDERS) + 24)
@@ -173,7 +175,7 @@ async def test_a_topic_made_again_under_the_plan_is_left_alone(
 ) -> None:
     cluster.client.create_topic("again", [[1, 2]])
     state = (await backend.partitions(["again"])).states[0]
-    planned = Designation(state.tp, state.topic_id, state.leader_epoch, (1, 2), (2, 1), {})
+    planned = planned_row(state, (2, 1), {2: (0, 0)})
     cluster.admin.delete_topics(["again"])["again"].result(incident_steps.ANSWER_SECONDS)
     wait_until(lambda: not cluster.metadata.partitions("again"), "the topic to be gone")
     recorder = MemoryRecorder()
@@ -187,7 +189,7 @@ async def test_a_topic_made_again_under_the_plan_is_left_alone(
 
 
 async def test_a_reassignment_in_progress_is_left_alone(
-    backend: LiveBackend, cluster: KafkaCluster, row: Designation
+    backend: LiveBackend, cluster: KafkaCluster, row: PlanRow
 ) -> None:
     incident_steps.assign(cluster, 1, *row.tp, (1, 2))
     recorder = MemoryRecorder()
@@ -197,7 +199,7 @@ async def test_a_reassignment_in_progress_is_left_alone(
 
 
 async def test_a_reorder_whose_answer_is_lost_is_undone_and_then_tried_again(
-    cluster: KafkaCluster, row: Designation
+    cluster: KafkaCluster, row: PlanRow
 ) -> None:
     async with through_proxies(cluster) as (backend, gates):
         for gate in gates.values():
@@ -215,7 +217,7 @@ async def test_a_reorder_whose_answer_is_lost_is_undone_and_then_tried_again(
         wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
 
 
-async def test_an_election_whose_answer_is_lost_is_read_back(cluster: KafkaCluster, row: Designation) -> None:
+async def test_an_election_whose_answer_is_lost_is_read_back(cluster: KafkaCluster, row: PlanRow) -> None:
     async with through_proxies(cluster) as (backend, gates):
         for gate in gates.values():
             gate.lose_answer(ELECT_LEADERS)
@@ -231,7 +233,7 @@ def fail() -> None:
 
 
 async def test_what_cannot_be_recorded_is_not_sent(
-    backend: LiveBackend, cluster: KafkaCluster, row: Designation
+    backend: LiveBackend, cluster: KafkaCluster, row: PlanRow
 ) -> None:
     for action, sent in (("reorder", ["reorder"]), ("elect", ["reorder", "elect", "restore"])):
         recorder = ActionAt(action, fail)
@@ -244,7 +246,7 @@ async def test_what_cannot_be_recorded_is_not_sent(
 
 
 async def test_an_order_that_an_interrupted_run_left_is_restored_and_no_other(
-    backend: LiveBackend, cluster: KafkaCluster, row: Designation, unused: Iterator[TopicPartition]
+    backend: LiveBackend, cluster: KafkaCluster, row: PlanRow, unused: Iterator[TopicPartition]
 ) -> None:
     [election] = await elect(backend, ActionAt("restore", fail), row)
     assert (election.outcome, election.restored) == (Outcome.ELECTED, False), election
@@ -253,16 +255,16 @@ async def test_an_order_that_an_interrupted_run_left_is_restored_and_no_other(
     incident_steps.assign(cluster, 1, *other.tp, (3, 2, 1))
     wait_leader_and_order(cluster, other.tp, -1, (3, 2, 1))
     recorder = MemoryRecorder()
-    ours, others = await backend.restore_orders([row, other], recorder)
+    ours, others = await backend.restore_orders([row.written_order, other.written_order], recorder)
     assert (ours.outcome, ours.leader, ours.restored) == (Outcome.ELECTED, 2, True)
     assert (others.restored, others.detail.split(",")[0]) == (False, "the assignment is now [3")
-    assert [detail["rows"] for detail in recorder.details] == [[row]]
+    assert [detail["rows"] for detail in recorder.details] == [[row.written_order]]
     wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
     wait_leader_and_order(cluster, other.tp, -1, (3, 2, 1))
 
 
 async def test_cancelled_between_reorder_and_election_the_order_is_restored(
-    cluster: KafkaCluster, row: Designation
+    cluster: KafkaCluster, row: PlanRow
 ) -> None:
     async with through_proxies(cluster) as (backend, gates):
         recorder = MemoryRecorder()
@@ -279,7 +281,7 @@ async def test_cancelled_between_reorder_and_election_the_order_is_restored(
 
 @pytest.mark.parametrize("moment", ["reorder", "elect", "restore"])
 async def test_cancelled_while_a_request_is_on_its_way_the_order_is_restored(
-    backend: LiveBackend, cluster: KafkaCluster, row: Designation, moment: str
+    backend: LiveBackend, cluster: KafkaCluster, row: PlanRow, moment: str
 ) -> None:
     job: asyncio.Task[object]
 
@@ -296,7 +298,7 @@ async def test_cancelled_while_a_request_is_on_its_way_the_order_is_restored(
 
 
 async def test_a_replica_set_that_somebody_else_changes_meanwhile_is_left_alone(
-    backend: LiveBackend, cluster: KafkaCluster, row: Designation
+    backend: LiveBackend, cluster: KafkaCluster, row: PlanRow
 ) -> None:
     """Restoring [1, 2, 3] would bring replica 3 back, from nothing or from its old log."""
     recorder = ActionAt("elect", lambda: incident_steps.assign(cluster, 1, *row.tp, (2, 1)))
@@ -308,7 +310,7 @@ async def test_a_replica_set_that_somebody_else_changes_meanwhile_is_left_alone(
 
 
 async def test_the_active_controller_dies_before_the_election(
-    backend: LiveBackend, cluster: KafkaCluster, row: Designation
+    backend: LiveBackend, cluster: KafkaCluster, row: PlanRow
 ) -> None:
     quorum = await backend.quorum()
     assert isinstance(quorum, Quorum)
@@ -322,19 +324,19 @@ async def test_the_active_controller_dies_before_the_election(
 
 
 async def test_the_chosen_broker_dies_before_the_election_and_the_next_by_rank_leads(
-    backend: LiveBackend, cluster: KafkaCluster, row: Designation
+    backend: LiveBackend, cluster: KafkaCluster, row: PlanRow
 ) -> None:
     try:
         [election] = await elect(backend, ActionAt("elect", lambda: incident_steps.kill(cluster, 2)), row)
         assert (election.outcome, election.leader) == (Outcome.OTHER_LEADER, 1), election
-        assert (election.detail, election.restored) == ("1 leads instead of 2", True)
+        assert (election.detail, election.restored) == ("1 leads, and not 2 as planned", True)
         wait_leader_and_order(cluster, row.tp, 1, (1, 2, 3))
     finally:
         incident_steps.start(cluster, 2)
 
 
 async def test_an_elr_member_that_comes_back_before_the_election_leads_and_that_is_a_success(
-    backend: LiveBackend, cluster: KafkaCluster, row: Designation, promised: dict[str, tuple[str, ...]]
+    backend: LiveBackend, cluster: KafkaCluster, row: PlanRow, promised: dict[str, tuple[str, ...]]
 ) -> None:
     """The last test here: with 3 every partition of this module is online again."""
     assert cluster.metadata.wait_caught_up().partition(*row.tp).elr == (3,)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -237,9 +236,9 @@ async def test_stopped_after_the_first_batch_of_three_thousand_every_order_is_as
     assert len(found) == PARTITIONS
     assert {log(row, broker).log_end_offset for row in found.values() for broker in (1, 2)} == {0}
     # The logs are empty and all alike: 2, which stands last, is as good as 1.
-    rows = [replace(designation(row), order=(2, 1, 4)) for row in found.values()]
+    rows = [designation(row)._replace(order=(2, 1, 4)) for row in found.values()]
     stopping = Stopping()
-    elections = await backend.designate(rows, stopping, attempts=3, stop=stopping)
+    elections = await backend.designate(rows, Ranking.LAST_RECORD, stopping, attempts=3, stop=stopping)
     assert [e.tp for e in elections] == [row.tp for row in rows]
     assert Counter((e.outcome, e.leader) for e in elections) == {
         (Outcome.ELECTED, 2): 1000,
@@ -256,7 +255,9 @@ async def test_stopped_after_the_first_batch_of_three_thousand_every_order_is_as
     )
     states = cluster.metadata.partitions(MANY)
     assert {number for number, state in states.items() if state.leader == 2} == led
-    again = await backend.designate(rows, MemoryRecorder(), attempts=0, stop=NeverStopped())
+    again = await backend.designate(
+        rows, Ranking.LAST_RECORD, MemoryRecorder(), attempts=0, stop=NeverStopped()
+    )
     assert Counter(e.outcome for e in again) == {Outcome.ALREADY_ONLINE: 1000, Outcome.ELECTED: 2000}
     cluster.metadata.wait_topic(
         MANY,
@@ -296,7 +297,9 @@ async def test_an_assignment_with_a_broker_that_is_not_registered_cannot_be_reor
     assert replica is not None and replica.standing is Standing.UNREGISTERED
     three, idle = (designation(found[TopicPartition(topic, 0)]) for topic in (THREE, IDLE))
     recorder = MemoryRecorder()
-    refused, elected = await backend.designate([three, idle], recorder, attempts=0, stop=NeverStopped())
+    refused, elected = await backend.designate(
+        [three, idle], Ranking.LAST_RECORD, recorder, attempts=0, stop=NeverStopped()
+    )
     assert refused.outcome is Outcome.FAILED and "broker 4 is not registered" in refused.detail
     assert (elected.outcome, elected.leader) == (Outcome.ELECTED, 1), elected
     assert recorder.actions == ["elect"], "1 stands first: nothing to reorder"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -181,8 +180,8 @@ async def test_a_fenced_broker_that_answers_is_listed_and_never_chosen_until_it_
         assert decide(found, Ranking.LAST_RECORD, Strategy.BALANCED).waits_for == (1,)
         row = designation(found)
         recorder = MemoryRecorder()
-        [refused] = await elect(backend, recorder, replace(row, order=(1, 3)))
-        assert (refused.outcome, refused.detail) == (Outcome.FAILED, "1 cannot be elected: fenced")
+        [refused] = await elect(backend, recorder, row._replace(order=(1, 3)))
+        assert (refused.outcome, refused.detail) == (Outcome.FAILED, "broker 1 is fenced")
         assert recorder.actions == []
 
         def come_back() -> None:
@@ -216,7 +215,8 @@ async def test_an_order_is_restored_by_way_of_a_broker_that_has_not_seen_it_yet(
         cluster.node(3).resume()
     cluster.metadata.wait_live([1, 3])
     incident_steps.wait_offline(cluster, [STALE])
-    row = replace(designation((await survey(backend, [STALE]))[TopicPartition(STALE, 0)]), order=(3, 1, 2))
+    found = (await survey(backend, [STALE]))[TopicPartition(STALE, 0)]
+    row = designation(found)._replace(order=(3, 1, 2))
     recorder = ActionAt("reorder", lambda: to_controller.hold(FETCH))
     try:
         [election] = await elect(backend, recorder, row)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from backends.base.answers import Designation, Outcome, SurveyRequest, SurveyResult
+from backends.base.answers import Outcome, SurveyRequest, SurveyResult
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.client_config import load_settings
 from recovery.model import Lineage, PartitionState, ReplicaLog, Unknown, Why
+from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking, rank
 from testbed.kafka import ClusterSpec, KafkaCluster, Listener
 from tests.live import incident_steps
@@ -84,7 +85,7 @@ async def survey_as(cluster: KafkaCluster, user: str) -> SurveyResult:
         return await backend.survey(SurveyRequest(offline, PATIENT))
 
 
-async def designation_of(cluster: KafkaCluster, topic: str) -> Designation:
+async def designation_of(cluster: KafkaCluster, topic: str) -> PlanRow:
     found = await survey_as(cluster, ALL_RIGHTS)
     return designation(next(row for row in found.surveys if row.state.topic == topic))
 
@@ -147,6 +148,7 @@ async def test_an_election_that_lacks_a_right_names_it_and_is_not_tried_again(
     async with as_user(cluster, user) as backend:
         [election] = await backend.designate(
             [row],
+            Ranking.LAST_RECORD,
             recorder,
             attempts=3,
             stop=NeverStopped(),

@@ -9,6 +9,7 @@ import yaml
 
 from backends.base.answers import Outcome
 from recovery.model import TopicPartition
+from recovery.ranking import Ranking
 from tests.contract.backend_requests import MemoryRecorder, StopFlag, choices
 from tests.side_by_side.both_clusters import MIN_ISR, Seen, Side, Simulated, States
 from tests.side_by_side.script import Script, Step, Strict
@@ -109,7 +110,9 @@ async def _elect(side: Side, step: Step) -> None:
         elif step.designate is not None:
             rows = await choices(backend, step.designate.topic, step.designate.leader)
             row = rows[step.designate.partition]
-            (found,) = await backend.designate([row], MemoryRecorder(), attempts=3, stop=StopFlag())
+            (found,) = await backend.designate(
+                [row], Ranking.LAST_RECORD, MemoryRecorder(), attempts=3, stop=StopFlag()
+            )
             assert found.outcome is Outcome.ELECTED, found
 
 

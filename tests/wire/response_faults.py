@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from struct import pack, unpack
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from backends.base.answers import Depth, Designation, SurveyRequest, SurveyResult
+from backends.base.answers import Depth, SurveyRequest, SurveyResult
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import Address, parse_addresses
 from backends.live.client.settings import ClientSettings
@@ -19,6 +19,8 @@ from backends.simulator.served.api_versions import Api, hidden
 from backends.simulator.served.frame_faults import Change, Hangup
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import PartitionState
+from recovery.plan.values import PlanRow
+from tests.plan_rows import row_of
 
 SCENARIO = Path(__file__).parent / "scenarios" / "one-dead-of-four.yaml"
 HIDDEN = "GetReplicaLogInfo,ElectLeaders:3"
@@ -182,16 +184,10 @@ def spoilt(spoil: Callable[[bytes], bytes]) -> Change:
     return change
 
 
-def designations(states: Iterable[PartitionState], result: SurveyResult, leader: int) -> list[Designation]:
-    """``leader`` for each partition, fenced by what was surveyed of it."""
+def designations(states: Iterable[PartitionState], result: SurveyResult, leader: int) -> list[PlanRow]:
+    """``leader`` for each partition, with what was surveyed of it as the preconditions."""
     rows = []
     for state, survey in zip(states, result.surveys, strict=True):
-        logs: dict[int, tuple[int | None, int]] = {}
-        for replica in survey.replicas:
-            log: Any = replica.log
-            if hasattr(log, "log_end_offset"):
-                lineage = log.lineage
-                logs[replica.broker] = (getattr(lineage, "last_epoch", None), log.log_end_offset)
         order = (leader, *(broker for broker in state.replicas if broker != leader))
-        rows.append(Designation(state.tp, state.topic_id, state.leader_epoch, state.replicas, order, logs))
+        rows.append(row_of(survey, order))
     return rows

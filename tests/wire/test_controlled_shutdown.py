@@ -15,6 +15,7 @@ from backends.simulator.served.api_versions import hidden
 from backends.simulator.served.served_cluster import ServedClusterOptions
 from backends.simulator.world import World
 from recovery.model import Standing
+from recovery.ranking import Ranking
 from tests.unit.cli.command_process import invoke
 from tests.wire.cluster_thread import ClusterThread
 from tests.wire.response_faults import (
@@ -60,11 +61,13 @@ async def test_kafka_elects_the_next_in_the_order_where_the_chosen_one_is_being_
         rows = designations(states, await on.survey(states), leader=2)
         begin_shutdown(on.served.world, 2)
         async with asyncio.timeout(EVER):
-            ended = await on.backend.designate(rows, MemoryRecorder(), attempts=0, stop=NeverStopped())
+            ended = await on.backend.designate(
+                rows, Ranking.LAST_RECORD, MemoryRecorder(), attempts=0, stop=NeverStopped()
+            )
         for state in states:
             assert on.served.world.image.partitions[state.tp].replicas == state.replicas
     assert {(row.outcome, row.leader, row.restored) for row in ended} == {(Outcome.OTHER_LEADER, 1, True)}
-    assert all("1 leads instead of 2" in row.detail for row in ended)
+    assert all("1 leads, and not 2 as planned" in row.detail for row in ended)
 
 
 async def test_a_cluster_that_elects_designated_leaders_elects_nobody_in_its_place() -> None:
@@ -73,7 +76,9 @@ async def test_a_cluster_that_elects_designated_leaders_elects_nobody_in_its_pla
         rows = designations(states, await on.survey(states), leader=2)
         begin_shutdown(on.served.world, 2)
         async with asyncio.timeout(EVER):
-            ended = await on.backend.designate(rows, MemoryRecorder(), attempts=0, stop=NeverStopped())
+            ended = await on.backend.designate(
+                rows, Ranking.LAST_RECORD, MemoryRecorder(), attempts=0, stop=NeverStopped()
+            )
         assert all(on.served.world.image.partitions[state.tp].leader == -1 for state in states)
     assert {row.outcome for row in ended} == {Outcome.FAILED}
     assert all("ELIGIBLE_LEADERS_NOT_AVAILABLE" in row.detail for row in ended)
@@ -92,4 +97,4 @@ def test_the_command_names_the_other_leader_and_ends_with_1(tmp_path: Path) -> N
     assert [(row["outcome"], row["leader"], row["designatedLeader"]) for row in rows] == [
         ("another leader", 1, 2)
     ] * 2
-    assert "1 leads instead of 2" in applied.err
+    assert "1 leads, and not 2 as planned" in applied.err

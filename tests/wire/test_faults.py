@@ -180,7 +180,11 @@ async def test_who_may_not_use_the_native_calls_gets_the_same_by_the_others() ->
         assert NATIVE not in {contact.call for contact in result.contacts}
         rows = response_faults.designations(states, result, leader=2)
         ended = await on.backend.designate(
-            rows, response_faults.MemoryRecorder(), attempts=1, stop=response_faults.NeverStopped()
+            rows,
+            Ranking.LAST_RECORD,
+            response_faults.MemoryRecorder(),
+            attempts=1,
+            stop=response_faults.NeverStopped(),
         )
         assert [(row.leader, row.restored) for row in ended] == [(2, True)] * 6
 
@@ -306,7 +310,11 @@ async def test_native_calls_that_are_promised_and_not_served_are_done_the_other_
             rows = response_faults.designations(states, result, leader=1)
             async with asyncio.timeout(response_faults.EVER):
                 ended = await on.backend.designate(
-                    rows, response_faults.MemoryRecorder(), attempts=2, stop=response_faults.NeverStopped()
+                    rows,
+                    Ranking.LAST_RECORD,
+                    response_faults.MemoryRecorder(),
+                    attempts=2,
+                    stop=response_faults.NeverStopped(),
                 )
             assert [(row.leader, row.restored) for row in ended] == [(1, True)] * 6
 
@@ -334,7 +342,9 @@ async def test_an_election_whose_answer_is_not_understood_is_looked_for_and_foun
         rows = response_faults.designations(states, result, leader=2)
         notes = response_faults.MemoryRecorder()
         async with asyncio.timeout(response_faults.EVER):
-            ended = await on.backend.designate(rows, notes, attempts=1, stop=response_faults.NeverStopped())
+            ended = await on.backend.designate(
+                rows, Ranking.LAST_RECORD, notes, attempts=1, stop=response_faults.NeverStopped()
+            )
         assert [(row.outcome, row.leader) for row in ended] == [(Outcome.ELECTED, 2)] * 6
         assert [name for name, _ in notes.told] == ["elect", "elect"]
 
@@ -348,7 +358,11 @@ async def test_an_election_that_hangs_is_told_and_every_order_is_put_back() -> N
         rows = response_faults.designations(states, result, leader=2)
         async with asyncio.timeout(response_faults.EVER):
             ended = await on.backend.designate(
-                rows, response_faults.MemoryRecorder(), attempts=0, stop=response_faults.NeverStopped()
+                rows,
+                Ranking.LAST_RECORD,
+                response_faults.MemoryRecorder(),
+                attempts=0,
+                stop=response_faults.NeverStopped(),
             )
         assert all(row.restored for row in ended)
         for state in states:

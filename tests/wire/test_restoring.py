@@ -9,6 +9,7 @@ import pytest
 from backends.base.answers import Outcome
 from backends.simulator.served.api_versions import Api
 from backends.simulator.served.frame_faults import Change
+from recovery.ranking import Ranking
 from tests.wire import response_faults
 from tests.wire.response_faults import HIDDEN, served_backend
 
@@ -43,7 +44,9 @@ async def test_an_order_that_is_seen_to_be_back_is_told_to_be(change: Change) ->
         rows = response_faults.designations(states, result, leader=2)
         notes = response_faults.MemoryRecorder()
         async with asyncio.timeout(response_faults.EVER):
-            ended = await on.backend.designate(rows, notes, attempts=0, stop=response_faults.NeverStopped())
+            ended = await on.backend.designate(
+                rows, Ranking.LAST_RECORD, notes, attempts=0, stop=response_faults.NeverStopped()
+            )
         assert {(row.outcome, row.leader, row.restored) for row in ended} == {(Outcome.ELECTED, 2, True)}
         for state in states:
             assert on.served.world.image.partitions[state.tp].replicas == state.replicas

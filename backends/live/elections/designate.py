@@ -1,7 +1,7 @@
 """Designated elections: the cluster's own where it has them (ElectLeaders v3), else reorder, elect, restore.
 
 ElectLeaders UNCLEAN takes the first live replica in assignment order, and the same replicas in another order
-are accepted on an offline partition at once (shared facts, "A designated election on today's clusters"). So
+are accepted on an offline partition at once. So
 the chosen replica is put first, the rest by rank, the election is held, and the order is put back.
 
 AlterPartitionReassignments compares nothing: had the replica set changed meanwhile, the old one would start a
@@ -15,13 +15,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from backends.base.answers import Designation, Election, Outcome
+from backends.base.answers import Election, Outcome
 from backends.base.errors import BackendError
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.live.elections.election_api import ElectionApi
-from backends.live.elections.election_batch import Batch
+from backends.live.elections.election_batch import ElectionBatch
 from backends.live.elections.order_restore import put_back
+from backends.live.elections.sent_elections import SentElections
+from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition, Unknown
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
 
 BATCH = 1_000
 """Partitions in one ElectLeaders request (the recovery tool's specification, "Designated Leader Elections")."""
@@ -32,7 +36,8 @@ BACKOFF = 1.0
 
 async def designate(
     api: ElectionApi,
-    rows: Sequence[Designation],
+    rows: Sequence[PlanRow],
+    ranking: Ranking,
     recorder: Recorder,
     *,
     attempts: int,
@@ -41,17 +46,17 @@ async def designate(
 ) -> tuple[Election, ...]:
     """Elect the designated leaders batch by batch; one result a row, in the order given.
 
-    ``attempts`` retries are made of rows that failed in passing; every one repeats all checks. Raises
+    ``attempts`` retries are made of rows that failed in passing; every one judges them again. Raises
     BackendError only where nothing at all was sent.
     """
     ended: dict[TopicPartition, Election] = {}
     waiting = list(rows)
     tell = None if progress is None else partial(progress, "electing")
-    job = Round(api, recorder, stop, tell, len(rows), {})
+    job = _Job(api, ranking, recorder, stop, tell, len(rows), SentElections())
     for attempt in range(attempts + 1):
         if attempt:
             await asyncio.sleep(BACKOFF)
-        waiting = await _round(job, waiting, ended)
+        waiting = await _attempt(job, waiting, ended)
         if not waiting or stop:
             break
     for row in waiting:
@@ -59,49 +64,52 @@ async def designate(
     return tuple(ended[row.tp] for row in rows)
 
 
-class Round(NamedTuple):
-    """What every attempt shares; ``tell`` is called with (rows ended, ``total`` rows), ``sent`` as Batch has it."""
+class _Job(NamedTuple):
+    """What every attempt shares; ``tell`` is called with (rows ended, ``total`` rows)."""
 
     api: ElectionApi
+    ranking: Ranking
     recorder: Recorder
     stop: Stop
     tell: Callable[[int, int], None] | None
     total: int
-    sent: dict[TopicPartition, PartitionState]
+    sent: SentElections
 
 
-async def _round(
-    job: Round, rows: Sequence[Designation], ended: dict[TopicPartition, Election]
-) -> list[Designation]:
+async def _attempt(
+    job: _Job, rows: Sequence[PlanRow], ended: dict[TopicPartition, Election]
+) -> list[PlanRow]:
     """One attempt at each row; returns those that may be tried again, with their last failure in ``ended``."""
-    again: list[Designation] = []
+    again: list[PlanRow] = []
     for first in range(0, len(rows), BATCH):
         if job.stop:
             return [*again, *rows[first:]]
-        batch = await _held(job, rows[first : first + BATCH], ended)
+        batch = await _run_batch(job, rows[first : first + BATCH], ended)
         again.extend(row for row in batch.rows if row.tp in batch.passing)
         if job.tell is not None:
             job.tell(len(ended) - len(again), job.total)
     return again
 
 
-async def _held(job: Round, rows: Sequence[Designation], ended: dict[TopicPartition, Election]) -> Batch:
+async def _run_batch(
+    job: _Job, rows: Sequence[PlanRow], ended: dict[TopicPartition, Election]
+) -> ElectionBatch:
     """One batch, by the cluster's own designated elections where it has them."""
     if await job.api.designates():
         from backends.live.elections.native_election import NativeBatch
 
-        native = NativeBatch(job.api, rows, job.recorder, job.sent)
+        native = NativeBatch(job.api, rows, job.ranking, job.recorder, job.sent)
         told = await native.run()
         if not native.unable:
             ended.update(told)
             return native
-    batch = Batch(job.api, rows, job.recorder, job.sent)
+    batch = ElectionBatch(job.api, rows, job.ranking, job.recorder, job.sent)
     ended.update(await batch.run())
     return batch
 
 
 async def restore_orders(
-    api: ElectionApi, rows: Sequence[Designation], recorder: Recorder
+    api: ElectionApi, rows: Sequence[WrittenOrder], recorder: Recorder
 ) -> tuple[Election, ...]:
     """Put back the assignment of rows whose order is the one written, or their own again, and of no other."""
     ended: dict[TopicPartition, Election] = {}
@@ -118,7 +126,7 @@ async def restore_orders(
     return tuple(ended[row.tp] for row in rows)
 
 
-def _restored(row: Designation, state: PartitionState | Unknown | None, problem: str | None) -> Election:
+def _restored(row: WrittenOrder, state: PartitionState | Unknown | None, problem: str | None) -> Election:
     detail = problem or "nothing of ours stands any more"
     if not isinstance(state, PartitionState):
         return Election(row.tp, Outcome.FAILED, -1, -1, detail, restored=problem is None)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from backends.base.answers import ClusterInfo
-from recovery.model import PartitionState, TopicPartition, Unknown
+from recovery.model import PartitionState, ReplicaLog, TopicPartition, Unknown
 
 
 class ElectionRefusal(Protocol):
@@ -50,13 +50,14 @@ class ElectionApi(Protocol):
         """Those with a reassignment in progress. Raises where that cannot be asked."""
         ...
 
-    async def changed_logs(
-        self, fences: Mapping[TopicPartition, Mapping[int, tuple[int | None, int]]]
-    ) -> Mapping[TopicPartition, Mapping[int, str | Unknown]]:
-        """Ask each replica again whether its log is still as the fence has it: (last epoch, log end) by broker.
+    async def logs(
+        self, states: Sequence[PartitionState], cluster: ClusterInfo
+    ) -> Mapping[TopicPartition, Mapping[int, ReplicaLog | Unknown]]:
+        """Ask every replica of ``states`` for its log end and its last record's epoch, all brokers at once."""
+        ...
 
-        Only what is not so is returned: a str says what changed, an Unknown why it could not be asked.
-        """
+    def connection(self, broker: int) -> object | None:
+        """The open connection over which that broker is asked for its logs, to be told from a later one."""
         ...
 
     async def write_orders(

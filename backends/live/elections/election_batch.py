@@ -1,20 +1,37 @@
-"""One batch of designated elections: checked, reordered, elected, read back, restored."""
+"""One batch of designated elections: judged, reordered, elected, read back, restored."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from backends.base.answers import Designation, Election, Outcome
+from backends.base.answers import Election, Outcome
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
 from backends.live.elections.election_api import ElectionApi, ElectionRefusal
-from backends.live.elections.journal_entries import answered, failed, may_pass, record, surely_not_done
+from backends.live.elections.journal_entries import (
+    answered,
+    failed,
+    may_pass,
+    not_sent,
+    record,
+    surely_not_done,
+)
 from backends.live.elections.order_restore import put_back
-from recovery.assignment_order import blocked_by_last_known_leader, needs_reorder, state_changed
-from recovery.model import PartitionState, Standing, TopicPartition, Unknown, Why
-from recovery.standing import standing
+from backends.live.elections.row_survey import RowSurvey, with_state
+from backends.live.elections.sent_elections import ELECTION_ALIVE_FOR, SentElections
+from recovery.assignment_order import needs_reorder
+from recovery.model import NO_LEADER, PartitionState, Survey, TopicPartition, Unknown
+from recovery.plan.judgement import (
+    ElectionMeans,
+    Judgement,
+    RowDecision,
+    judge,
+    judge_leader,
+)
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
 
 ORDER_SEEN_FOR = 3.0
 """Seconds in which a caught-up broker must show an order that the controller took."""
@@ -22,20 +39,12 @@ ORDER_SEEN_FOR = 3.0
 READ_BACK_FOR = 10.0
 """Seconds in which a caught-up broker must show the election; the controller needs some milliseconds."""
 
-
-class _Look(NamedTuple):
-    """One row as it was right before it was sent."""
-
-    state: PartitionState
-    standings: Mapping[int, Standing]
+CANCELLED_READ_BACK_FOR = 3.0
+"""The same for an election that was on its way when the batch was cancelled."""
 
 
-class Batch:
-    """At most 1,000 rows. ``passing`` are the rows whose failure may pass.
-
-    ``sent`` is shared by all attempts at the same rows: the state of each partition before anything was sent for
-    it, so that an election of ours is judged by whom it elected although only a later look sees the leader.
-    """
+class ElectionBatch:
+    """At most 1,000 rows. ``passing`` are the rows whose failure may pass."""
 
     native = False
     """Whether the cluster elects the designated leaders itself: then no order matters."""
@@ -43,234 +52,243 @@ class Batch:
     def __init__(
         self,
         api: ElectionApi,
-        rows: Sequence[Designation],
+        rows: Sequence[PlanRow],
+        ranking: Ranking,
         recorder: Recorder,
-        sent: dict[TopicPartition, PartitionState] | None = None,
+        sent: SentElections | None = None,
     ) -> None:
         self.rows = tuple(rows)
-        self._sent = {} if sent is None else sent
         self.passing: set[TopicPartition] = set()
+        self._sent = sent or SentElections()
         self._api = api
+        self._survey = RowSurvey(api)
+        self._ranking = ranking
         self._recorder = recorder
+        self._means = ElectionMeans(by_order=not self.native)
         self._ended: dict[TopicPartition, Election] = {}
-        self._looks: dict[TopicPartition, _Look] = {}
-        self._doubts: dict[TopicPartition, str] = {}
-        self._written: set[TopicPartition] = set()
+        self._seen: dict[TopicPartition, Survey] = {}
+        self._why_in_doubt: dict[TopicPartition, str] = {}
+        self._read_back_done = False
+        # What must be put back, by partition.
+        self._written = {row.tp: row for row in self.rows if row.tp in self._sent.standing}
 
     async def run(self) -> Mapping[TopicPartition, Election]:
-        """One result a row. Whatever happens on the way, every order that was written is put back.
+        """One result a row. Whatever happens on the way, every order that was written is put back, unless an
+        election of ours may still be carried out by it.
 
         Raises nothing but cancellation, and that only after restoring was tried; being cancelled once while
         restoring does not stop it.
         """
-        ready: list[Designation] = []
-        written: list[Designation] = []
         try:
-            ready = await self._checked(self.rows)
-            await self._reorder([row for row in ready if self._must_reorder(row)], written)
+            ready = await self._judged()
+            await self._reorder([row for row in ready if self._must_reorder(row)])
             await self._elect([row for row in ready if row.tp not in self._ended])
             await self._read_back([row for row in ready if row.tp not in self._ended])
         except BackendError as error:
             for row in self.rows:
                 self._fail(row, str(error), passing=may_pass(error))
         finally:
-            if written:
-                await _to_the_end(self._undo(written))
+            if self._written:
+                await _to_the_end(self._undo())
         return self._ended
 
-    # Fences.
+    # Judge.
 
-    async def _checked(self, rows: Sequence[Designation]) -> list[Designation]:
-        tps = [row.tp for row in rows]
-        cluster, states, reassigning, changed, blocks = await asyncio.gather(
-            self._api.cluster(),
-            self._api.states(tps),
-            self._api.reassigning(tps),
-            self._api.changed_logs({row.tp: row.candidate_logs for row in rows}),
-            self._api.blocks_on_dead_last_known_leader(),
+    async def _judged(self) -> list[PlanRow]:
+        """The rows whose elections may be sent; the others are ended."""
+        surveys, blocks = await asyncio.gather(
+            self._survey.of(self.rows), self._api.blocks_on_dead_last_known_leader()
         )
-        brokers = {broker.id: broker for broker in cluster.brokers}
-        for row in rows:
-            state = states.get(row.tp)
-            if state is None:
-                self._end(row, Outcome.STALE, "the partition does not exist any more")
-                continue
-            if isinstance(state, Unknown):
-                self._fail(row, f"its state cannot be had: {state}", passing=_may_change(state))
-                continue
-            look = _Look(state, {broker: standing(state, broker, brokers) for broker in state.replicas})
-            self._looks[row.tp] = look
-            self._judge(row, look, row.tp in reassigning, changed.get(row.tp, {}), blocks)
-        return [row for row in rows if row.tp not in self._ended]
+        self._means = self._means._replace(blocks_on_last_known=blocks)
+        for row in self.rows:
+            self._judge(row, surveys[row.tp], order_is_ours=row.tp in self._sent.standing)
+        return [row for row in self.rows if row.tp not in self._ended]
 
-    def _judge(
-        self,
-        row: Designation,
-        look: _Look,
-        reassigning: bool,
-        changed: Mapping[int, str | Unknown],
-        blocks: bool,
-    ) -> None:
-        """Ends a row whose election may not be sent."""
-        state = look.state
-        if not state.offline and state.topic_id == row.topic_id:
-            if row.tp in self._sent and state.leader_epoch > row.leader_epoch:
-                self._led(row, state)
-            else:
-                self._end(row, Outcome.ALREADY_ONLINE, f"led by {state.leader}", state)
+    def _judge(self, row: PlanRow, now: Survey | Unknown | None, *, order_is_ours: bool) -> None:
+        """Ends a row whose election may not be sent; keeps what was seen of the others."""
+        if isinstance(now, Survey):
+            self._seen[row.tp] = now
+        found = judge(row, self._ranking, now, self._means, order_is_ours=order_is_ours)
+        state = now.state if isinstance(now, Survey) else None
+        if found.decision is RowDecision.SEND:
             return
-        stale = state_changed(row, state)
-        stale = stale or ("a reassignment is in progress" if reassigning else None)
-        stale = stale or next((what for what in changed.values() if isinstance(what, str)), None)
-        if stale:
-            self._end(row, Outcome.STALE, stale, state)
-            return
-        chosen = look.standings[row.leader]
-        if chosen is not Standing.ELECTABLE:
-            self._fail(row, f"{row.leader} cannot be elected: {chosen}", passing=True)
-        elif row.leader not in row.candidate_logs:
-            self._fail(row, f"the log of {row.leader} was never looked at")
-        elif isinstance(silent := changed.get(row.leader), Unknown):
-            self._unanswered(row, silent)
-        elif self.native:
-            return
-        elif Standing.UNREGISTERED in look.standings.values() and self._must_reorder(row):
-            missing = [b for b, s in look.standings.items() if s is Standing.UNREGISTERED]
-            self._fail(row, f"the assignment cannot be reordered: broker {missing[0]} is not registered")
-        elif blocks and (member := blocked_by_last_known_leader(state, look.standings)) is not None:
-            self._fail(
-                row,
-                f"this release elects only {member}, the dead last-known leader (KAFKA-19522, mended in 4.1):"
-                f" bring {member} back, or upgrade the controllers",
-            )
+        if found.decision is RowDecision.STALE:
+            self._end(row, Outcome.STALE, found, state)
+        elif isinstance(now, Survey) and not now.state.offline:
+            self._led(row, now)
+        else:
+            self._end(row, Outcome.FAILED, found, None)
+            if found.decision is RowDecision.TRY_AGAIN:
+                self.passing.add(row.tp)
 
-    def _must_reorder(self, row: Designation) -> bool:
-        return not self.native and needs_reorder(row.replicas, row.order, self._looks[row.tp].standings)
+    def _must_reorder(self, row: PlanRow) -> bool:
+        seen = self._seen[row.tp]
+        standings = {replica.broker: replica.standing for replica in seen.replicas}
+        return not self.native and needs_reorder(seen.state.replicas, row.order, standings)
 
     # Reorder.
 
-    async def _reorder(self, rows: Sequence[Designation], written: list[Designation]) -> None:
-        """Writes the orders; ``written`` has every row that must be put back, also when this is cut off."""
+    async def _reorder(self, rows: Sequence[PlanRow]) -> None:
+        """Writes the orders; what must be put back is kept also when this is cut off."""
         if not rows:
             return
-        entry = record(self._recorder, "reorder", rows)
-        written.extend(rows)
+        entry = record(self._recorder, "reorder", [row.written_order for row in rows])
+        self._written.update((row.tp, row) for row in rows)
         try:
             answers = await self._api.write_orders({row.tp: row.order for row in rows})
         except BackendError as error:
             self._recorder.after(entry, failed(rows, error))
             if surely_not_done(error):
-                written.clear()
-            self._was_sent(written)
+                for row in rows:
+                    del self._written[row.tp]
+            else:
+                self._sent.asked.update(row.tp for row in rows)
             raise
-        answers = {row.tp: answers.get(row.tp) for row in rows}
-        self._recorder.after(entry, answered(answers))
+        told = {row.tp: answers.get(row.tp) for row in rows}
+        self._recorder.after(entry, answered(told))
         for row in rows:
-            answer = answers[row.tp]
+            answer = told[row.tp]
             if answer is not None:
                 if not answer.doubtful:
-                    written.remove(row)
+                    del self._written[row.tp]
                 self._fail(row, f"the assignment could not be reordered: {answer}", passing=answer.passing)
-        self._written = {row.tp for row in written}
-        self._was_sent(written)
-
-    def _was_sent(self, rows: Sequence[Designation]) -> None:
-        for row in rows:
-            self._sent.setdefault(row.tp, self._looks[row.tp].state)
+        self._sent.asked.update(self._written)
 
     # Elect.
 
-    async def _elect(self, rows: Sequence[Designation]) -> None:
-        """Looks at the orders and asks the chosen replicas once more, then holds the election."""
-        rows = await self._in_order(rows)
-        fences = {row.tp: {row.leader: row.candidate_logs[row.leader]} for row in rows}
-        changed = await self._api.changed_logs(fences) if rows else {}
-        for row in rows:
-            what = changed.get(row.tp, {}).get(row.leader)
-            if isinstance(what, str):
-                self._end(row, Outcome.STALE, what)
-            elif what is not None:
-                self._unanswered(row, what)
-        rows = [row for row in rows if row.tp not in self._ended]
+    async def _elect(self, rows: Sequence[PlanRow]) -> None:
+        """The journal's line first, then the last look at the state, and the election at once."""
         if not rows:
             return
-        entry = record(self._recorder, "elect", rows)
+        entry = record(self._recorder, "elect", [row.written_order for row in rows])
         try:
-            answers = await self._hold(rows)
-        except BackendError as error:
-            self._recorder.after(entry, failed(rows, error))
-            if surely_not_done(error):
-                raise
-            self._was_sent(rows)
-            self._doubts.update({row.tp: f" ({error})" for row in rows})
+            ready = await self._last_look(rows)
+        except BaseException as error:
+            self._recorder.after(entry, not_sent(rows, str(error) or "stopped"))
+            raise
+        left = [row for row in rows if row.tp in self._ended]
+        if not ready:
+            self._recorder.after(entry, not_sent(left, "see its end"))
             return
-        answers = {row.tp: answers.get(row.tp) for row in rows}
-        self._recorder.after(entry, answered(answers))
-        self._was_sent([row for row in rows if (answer := answers[row.tp]) is None or answer.doubtful])
-        for row in rows:
-            answer = answers[row.tp]
+        self._doubt(ready, "stopped before its answer")
+        try:
+            answers = await self._hold(ready)
+        except BackendError as error:
+            if surely_not_done(error):
+                self._no_doubt(ready)
+                self._recorder.after(entry, not_sent(rows, str(error)))
+                raise
+            self._recorder.after(entry, {**not_sent(left, "see its end"), **failed(ready, error)})
+            self._doubt(ready, str(error))
+            return
+        told = {row.tp: answers.get(row.tp) for row in ready}
+        self._recorder.after(entry, answered(told, [row.tp for row in left]))
+        for row in ready:
+            answer = told[row.tp]
             if answer is not None and answer.doubtful:
-                self._doubts[row.tp] = f" ({answer})"
-            elif answer is not None and not answer.not_needed:
+                self._doubt([row], str(answer))
+                continue
+            self._no_doubt([row])
+            if answer is None:
+                self._sent.asked.add(row.tp)
+            elif not answer.not_needed:
                 self._fail(row, f"not elected: {answer}", passing=answer.passing)
 
-    async def _in_order(self, rows: Sequence[Designation]) -> list[Designation]:
-        """Those whose assignment is as the election is to follow it: what this batch wrote somebody else's run may
-        have put back for its own, and without it Kafka would elect another.
+    def _doubt(self, rows: Sequence[PlanRow], why: str) -> None:
+        now = asyncio.get_running_loop().time()
+        for row in rows:
+            self._sent.asked.add(row.tp)
+            self._sent.in_doubt[row.tp] = now
+            self._why_in_doubt[row.tp] = why
+
+    def _no_doubt(self, rows: Sequence[PlanRow]) -> None:
+        """Of this attempt's election; one of an earlier attempt may still be in doubt."""
+        for row in rows:
+            if row.tp in self._why_in_doubt and row.tp not in self._sent.standing:
+                del self._sent.in_doubt[row.tp]
+            self._why_in_doubt.pop(row.tp, None)
+
+    async def _last_look(self, rows: Sequence[PlanRow]) -> list[PlanRow]:
+        """The rows that are still as they were judged, with the assignment as the election is to follow it.
+
+        The state of all of them is read once more, last of all; a log only where the connection that carried it is
+        gone, for then its broker may have been started again.
         """
-        written = [row for row in rows if row.tp in self._written]
-        waiting = await self._watched(written, ORDER_SEEN_FOR, self._shows_order)
+        rows = await self._asked_again(rows)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + ORDER_SEEN_FOR
+        pause = 0.02
+        while True:
+            rows = [row for row in rows if row.tp not in self._ended]
+            states = await self._api.states([row.tp for row in rows]) if rows else {}
+            waiting = [row for row in rows if self._awaits_order(row, states.get(row.tp))]
+            if not waiting or loop.time() >= deadline:
+                break
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, 0.5)
         for row in waiting:
             what = "the order that was written is not seen to stand: a broker is behind, or another run put it back"
             self._fail(row, what, passing=True)
+        for row in rows:
+            if self._survey.reconnected(row.leader):
+                self._fail(
+                    row,
+                    f"the connection to broker {row.leader} broke right before the election",
+                    passing=True,
+                )
         return [row for row in rows if row.tp not in self._ended]
 
-    def _shows_order(self, row: Designation, state: PartitionState | Unknown | None) -> bool:
-        """Whether there is nothing to wait for; ends a row that is not to be elected any more."""
-        if state is None:
-            self._end(row, Outcome.STALE, "the partition does not exist any more")
-        elif isinstance(state, Unknown):
-            return False
-        elif not state.offline and state.leader_epoch > row.leader_epoch:
-            self._led(row, state)
-        elif state.replicas not in (row.order, row.replicas):
-            self._end(row, Outcome.STALE, f"the assignment is now {list(state.replicas)}", state)
-        else:
-            return state.replicas == row.order
-        return True
+    async def _asked_again(self, rows: Sequence[PlanRow]) -> Sequence[PlanRow]:
+        changed = [row for row in rows if self._survey.reconnected(row.leader)]
+        if not changed:
+            return rows
+        found = await self._survey.of(changed)
+        for row in changed:
+            self._judge(row, found[row.tp], order_is_ours=row.tp in self._written)
+        return [row for row in rows if row.tp not in self._ended]
 
-    async def _hold(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, ElectionRefusal | None]:
+    def _awaits_order(self, row: PlanRow, state: PartitionState | Unknown | None) -> bool:
+        """Whether our order is still to be seen; ends a row that is not to be elected any more."""
+        if isinstance(state, Unknown):
+            return True
+        written = row.tp in self._written
+        now = None if state is None else with_state(self._seen[row.tp], state)
+        self._judge(row, now, order_is_ours=written)
+        return written and state is not None and row.tp not in self._ended and state.replicas != row.order
+
+    async def _hold(self, rows: Sequence[PlanRow]) -> Mapping[TopicPartition, ElectionRefusal | None]:
         return await self._api.elect([row.tp for row in rows], preferred=False)
 
-    async def _read_back(self, rows: Sequence[Designation]) -> None:
+    async def _read_back(self, rows: Sequence[PlanRow]) -> None:
         """Waits until a caught-up broker shows a leader under a newer epoch."""
         waiting = await self._watched(rows, READ_BACK_FOR, self._shows_leader)
+        self._read_back_done = True
         for row in waiting:
-            what = (
-                f"no leader was seen within {READ_BACK_FOR:g} s of the election{self._doubts.get(row.tp, '')}"
+            why = self._why_in_doubt.get(row.tp)
+            doubt = f" ({why})" if why else ""
+            self._fail(
+                row, f"no leader was seen within {READ_BACK_FOR:g} s of the election{doubt}", passing=True
             )
-            self._fail(row, what, passing=True)
 
-    def _shows_leader(self, row: Designation, state: PartitionState | Unknown | None) -> bool:
+    def _shows_leader(self, row: PlanRow, state: PartitionState | Unknown | None) -> bool:
         """Whether there is nothing to wait for, and then how the row ended."""
-        if state is None:
-            self._end(row, Outcome.STALE, "the partition does not exist any more")
-        elif isinstance(state, Unknown):
+        if isinstance(state, Unknown):
             return False
-        elif state.topic_id != row.topic_id:
-            self._end(row, Outcome.STALE, "the topic was deleted and made again", state)
-        elif state.offline or state.leader_epoch <= row.leader_epoch:
-            return False
-        else:
-            self._led(row, state)
+        if state is not None and state.topic_id == row.topic_id:
+            if state.offline or state.leader_epoch <= row.leader_epoch:
+                return False
+            self._led(row, with_state(self._seen[row.tp], state))
+            return True
+        self._sent.in_doubt.pop(row.tp, None)  # whatever is there now is no partition of ours
+        self._judge(row, None if state is None else with_state(self._seen[row.tp], state), order_is_ours=True)
         return True
 
     async def _watched(
         self,
-        rows: Sequence[Designation],
+        rows: Sequence[PlanRow],
         seconds: float,
-        settled: Callable[[Designation, PartitionState | Unknown | None], bool],
-    ) -> list[Designation]:
+        settled: Callable[[PlanRow, PartitionState | Unknown | None], bool],
+    ) -> list[PlanRow]:
         """Looks again and again at the rows that are not ``settled``; those that are not so within ``seconds``."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
@@ -284,52 +302,70 @@ class Batch:
             pause = min(pause * 2, 0.5)
         return waiting
 
-    def _led(self, row: Designation, state: PartitionState) -> None:
-        before = self._sent.get(row.tp, self._looks[row.tp].state)
-        if state.leader == row.leader:
-            self._end(row, Outcome.ELECTED, "", state)
-        elif state.leader in (*before.isr, *(before.elr or ())):
-            self._end(row, Outcome.ALREADY_ONLINE, f"{state.leader} came back and was elected cleanly", state)
+    def _led(self, row: PlanRow, now: Survey) -> None:
+        """The row has a leader, elected by us or by somebody else."""
+        self._sent.in_doubt.pop(row.tp, None)
+        state, found = now.state, judge_leader(row, now)
+        if found.decision is RowDecision.OTHER_LEADER:
+            self._end(row, Outcome.OTHER_LEADER, found, state)
+        elif state.leader == row.leader and row.tp in self._sent.asked:
+            self._end(row, Outcome.ELECTED, found._replace(detail=""), state)
         else:
-            self._end(row, Outcome.OTHER_LEADER, f"{state.leader} leads instead of {row.leader}", state)
+            self._end(row, Outcome.ALREADY_ONLINE, found, state)
 
     # Restore.
 
-    async def _undo(self, written: Sequence[Designation]) -> None:
-        """Puts back what this batch wrote; what stays is told in the row."""
-        problems = await put_back(self._api, written, self._recorder)
-        for row in written:
+    async def _undo(self) -> None:
+        """Puts back what this batch wrote, except where an election of ours may still be carried out; what stays is
+        told in the row.
+        """
+        alive = await self._elections_alive()
+        for row in alive:
+            self._sent.standing.add(row.tp)
+            self._leave_first(row)
+        rows = [row for row in self._written.values() if row not in alive]
+        problems = await put_back(self._api, [row.written_order for row in rows], self._recorder)
+        for row in rows:
+            self._sent.standing.discard(row.tp)
             if row.tp in problems:
-                self._not_restored(row, problems[row.tp])
+                self._not_restored(row, f"assignment order not restored: {problems[row.tp]}")
+                self.passing.discard(row.tp)
 
-    def _not_restored(self, row: Designation, problem: str) -> None:
-        ended = self._ended.get(row.tp) or Election(row.tp, Outcome.FAILED, -1, -1, "")
-        detail = "; ".join(filter(None, (ended.detail, f"assignment order not restored: {problem}")))
+    async def _elections_alive(self) -> list[PlanRow]:
+        """The rows whose partition has no leader while an election of ours may still be carried out."""
+        oldest = asyncio.get_running_loop().time() - ELECTION_ALIVE_FOR
+        rows = [row for row in self._written.values() if self._sent.in_doubt.get(row.tp, oldest) > oldest]
+        if not rows or self._read_back_done:
+            return rows
+        try:
+            return await self._watched(rows, CANCELLED_READ_BACK_FOR, self._shows_leader)
+        except BackendError:
+            return [row for row in rows if row.tp in self._sent.in_doubt]
+
+    def _leave_first(self, row: PlanRow) -> None:
+        what = (
+            "the election was not answered and may still be carried out for up to"
+            f" {ELECTION_ALIVE_FOR:g} s: broker {row.leader} stays first in the assignment until then"
+        )
+        self._not_restored(row, what)
+
+    def _not_restored(self, row: PlanRow, what: str) -> None:
+        ended = self._ended.get(row.tp) or Election(row.tp, Outcome.FAILED, NO_LEADER, -1, "")
+        detail = "; ".join(filter(None, (ended.detail, what)))
         self._ended[row.tp] = ended._replace(detail=detail, restored=False)
-        self.passing.discard(row.tp)
 
     # Ends of rows.
 
-    def _end(
-        self, row: Designation, outcome: Outcome, detail: str, state: PartitionState | None = None
-    ) -> None:
-        leader, epoch = (state.leader, state.leader_epoch) if state else (-1, -1)
-        self._ended[row.tp] = Election(row.tp, outcome, leader, epoch, detail)
+    def _end(self, row: PlanRow, outcome: Outcome, found: Judgement, state: PartitionState | None) -> None:
+        leader, epoch = (state.leader, state.leader_epoch) if state else (NO_LEADER, -1)
+        self._ended[row.tp] = Election(row.tp, outcome, leader, epoch, found.detail, reason=found.reason)
 
-    def _unanswered(self, row: Designation, why: Unknown) -> None:
-        detail = f"the log of {row.leader} could not be asked for again: {why}"
-        self._fail(row, detail, passing=_may_change(why))
-
-    def _fail(self, row: Designation, detail: str, *, passing: bool = False) -> None:
+    def _fail(self, row: PlanRow, detail: str, *, passing: bool = False) -> None:
         if row.tp in self._ended:
             return
-        self._ended[row.tp] = Election(row.tp, Outcome.FAILED, -1, -1, detail)
+        self._ended[row.tp] = Election(row.tp, Outcome.FAILED, NO_LEADER, -1, detail)
         if passing:
             self.passing.add(row.tp)
-
-
-def _may_change(why: Unknown) -> bool:
-    return why.why not in (Why.NOT_ALLOWED, Why.NOT_OFFERED)
 
 
 async def _to_the_end(undoing: Coroutine[Any, Any, None]) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from backends.base.answers import Designation
 from backends.base.errors import BackendError, NotAllowed, NotOffered
 from backends.base.protocol import Recorder
 from backends.live.elections.election_api import ElectionRefusal
+from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
+
+
+class _Named(Protocol):
+    @property
+    def tp(self) -> TopicPartition: ...
 
 
 class NotRecorded(BackendError):
@@ -18,7 +24,7 @@ class NotRecorded(BackendError):
 _UNSENT = {"reorder": "nothing was sent", "elect": "not elected", "restore": "not put back"}
 
 
-def record(recorder: Recorder, action: str, rows: Sequence[Designation]) -> str:
+def record(recorder: Recorder, action: str, rows: Sequence[WrittenOrder]) -> str:
     """The entry of what is about to be sent. Raises NotRecorded."""
     try:
         return recorder.before(action, {"rows": rows})
@@ -26,15 +32,22 @@ def record(recorder: Recorder, action: str, rows: Sequence[Designation]) -> str:
         raise NotRecorded(f"{_UNSENT[action]}: the journal could not be written ({error})") from error
 
 
-def failed(rows: Sequence[Designation], error: BackendError) -> Mapping[str, object]:
+def failed(rows: Sequence[_Named], error: BackendError) -> Mapping[str, object]:
     """What the journal is told of a request that failed as a whole."""
     how = "refused" if surely_not_done(error) else "unknown"
     return {how: {row.tp: str(error) for row in rows}}
 
 
-def answered(answers: Mapping[TopicPartition, ElectionRefusal | None]) -> Mapping[str, object]:
-    """What the journal is told of an answer partition by partition."""
-    refused = {
+def not_sent(rows: Sequence[_Named], why: str) -> Mapping[str, object]:
+    """What the journal is told of rows that were left out of a request, or of a request that was not sent."""
+    return {"refused": {row.tp: f"not sent: {why}" for row in rows}}
+
+
+def answered(
+    answers: Mapping[TopicPartition, ElectionRefusal | None], left_out: Sequence[TopicPartition] = ()
+) -> Mapping[str, object]:
+    """What the journal is told of an answer partition by partition; ``left_out`` were not asked for at last."""
+    refused = dict.fromkeys(left_out, "not sent") | {
         tp: str(answer) for tp, answer in answers.items() if answer is not None and not answer.doubtful
     }
     unknown = {tp: str(answer) for tp, answer in answers.items() if answer is not None and answer.doubtful}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-from backends.base.answers import ClusterInfo
+from backends.base.answers import ClusterInfo, Depth, SurveyRequest
 from backends.base.errors import BackendError
 from backends.live.calls.describe_cluster import ELR_FEATURE, cluster_info
 from backends.live.calls.describe_partitions import WHOLE_TOPIC, describe_some
@@ -18,26 +17,25 @@ from backends.live.calls.reassignments import (
 )
 from backends.live.codec.offered_versions import ELECT_DESIGNATED, ELECT_LEADERS
 from backends.live.connections.connection import BrokerConnection
-from backends.live.errors import BrokerError
 from backends.live.nodes.brokers import BrokerFleet
-from backends.live.survey import log_queries
-from backends.live.survey.log_queries import LogQueryError, ReplicaLogEnd
-from recovery.epoch_probe import OutOfRange
-from recovery.model import NO_EPOCH, PartitionState, TopicPartition, Unknown, Why
+from backends.live.survey.survey_answer import Replicas
+from recovery.model import PartitionState, ReplicaLog, TopicPartition, Unknown
 
-ASK_AGAIN_TIMEOUT = 3.0
-"""Seconds for a replica to confirm that its log is the one that was looked at."""
-
-LEFT_OUT = Unknown(Why.FAILED, "the broker left the partition out of its answer")
-
-Fences = Mapping[TopicPartition, Mapping[int, tuple[int | None, int]]]
+ASK_AGAIN_FOR = 3.0
+"""Seconds in which every replica has to tell its log right before an election."""
 
 
 class LiveElectionApi:
     """Implements :class:`backends.live.elections.election_api.ElectionApi`."""
 
-    def __init__(self, fleet: BrokerFleet) -> None:
+    def __init__(
+        self,
+        fleet: BrokerFleet,
+        ask_logs: Callable[[SurveyRequest, ClusterInfo], Awaitable[Replicas]],
+    ) -> None:
+        """``ask_logs`` runs a survey, the cluster as it is described a moment ago."""
         self._fleet = fleet
+        self._ask_logs = ask_logs
         self._emulates = False
 
     async def cluster(self) -> ClusterInfo:
@@ -115,51 +113,18 @@ class LiveElectionApi:
 
         return (await self._fleet.any(ask)).value
 
-    async def changed_logs(self, fences: Fences) -> Mapping[TopicPartition, Mapping[int, str | Unknown]]:
-        """Ask every replica of the fences again, all brokers at once; only what is not so is returned."""
-        by_broker: dict[int, dict[TopicPartition, tuple[int | None, int]]] = {}
-        for tp in sorted(fences):
-            for broker, fence in fences[tp].items():
-                by_broker.setdefault(broker, {})[tp] = fence
-        answers = await asyncio.gather(*(self._compare(broker, mine) for broker, mine in by_broker.items()))
-        changed: dict[TopicPartition, dict[int, str | Unknown]] = {}
-        for broker, found in zip(by_broker, answers, strict=True):
-            for tp, what in found.items():
-                changed.setdefault(tp, {})[broker] = what
-        return changed
+    async def logs(
+        self, states: Sequence[PartitionState], cluster: ClusterInfo
+    ) -> Mapping[TopicPartition, Mapping[int, ReplicaLog | Unknown]]:
+        """As a survey asks; a broker that does not answer in time is Unknown."""
+        told = await self._ask_logs(
+            SurveyRequest(tuple(states), ASK_AGAIN_FOR, Depth.LAST, log_dirs=False), cluster
+        )
+        return {
+            TopicPartition(*name): {replica.broker: replica.log for replica in replicas}
+            for name, replicas in told.items()
+        }
 
-    async def _compare(
-        self, broker: int, fences: Mapping[TopicPartition, tuple[int | None, int]]
-    ) -> Mapping[TopicPartition, str | Unknown]:
-        try:
-            connection = await self._fleet.connection(broker)
-            return await _compare(connection, broker, fences)
-        except BrokerError as error:
-            return dict.fromkeys(fences, error.unknown)
-
-
-async def _compare(
-    connection: BrokerConnection, broker: int, fences: Mapping[TopicPartition, tuple[int | None, int]]
-) -> Mapping[TopicPartition, str | Unknown]:
-    changed: dict[TopicPartition, str | Unknown] = {}
-    questions: dict[TopicPartition, tuple[int, int]] = {}
-    ends = await log_queries.log_ends(connection, fences, ASK_AGAIN_TIMEOUT)
-    for tp, (epoch, log_end) in fences.items():
-        end = ends.get(tp)
-        if isinstance(end, ReplicaLogEnd):
-            if end.offset != log_end:
-                changed[tp] = f"the log end on {broker} is {end.offset}, was {log_end}"
-            elif epoch is not None and epoch != NO_EPOCH:
-                questions[tp] = (log_end, epoch)
-        else:
-            changed[tp] = LEFT_OUT if end is None else end.unknown
-    answers = await log_queries.probe_epochs(connection, questions, ASK_AGAIN_TIMEOUT) if questions else {}
-    for tp in questions:
-        answer = answers.get(tp)
-        if answer is None:
-            changed[tp] = LEFT_OUT
-        elif isinstance(answer, LogQueryError):
-            changed[tp] = answer.unknown
-        elif answer is OutOfRange.ANSWER or answer.diverging is not None:
-            changed[tp] = f"the last record on {broker} is not of epoch {questions[tp][1]} any more"
-    return changed
+    def connection(self, broker: int) -> object | None:
+        """The one that surveys use too."""
+        return self._fleet.own_connection(broker)

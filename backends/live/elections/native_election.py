@@ -10,21 +10,21 @@ from typing import cast
 
 from kio.static.primitive import i8, i32, i32Timedelta
 
-from backends.base.answers import Designation
 from backends.base.errors import NotAllowed, NotOffered
 from backends.live.calls.partition_errors import LEFT_OUT, PartitionRefusal, by_topic, refusal
 from backends.live.codec.offered_versions import ELECT_DESIGNATED, ELECT_LEADERS
 from backends.live.connections.connection import BrokerConnection
 from backends.live.elections.election_api import ElectionRefusal
-from backends.live.elections.election_batch import Batch
+from backends.live.elections.election_batch import ElectionBatch
 from backends.live.errors import BrokerError, ConnectionProblem, check, on_cluster
 from recovery.model import TopicPartition
+from recovery.plan.values import PlanRow
 
 CALL = "ElectLeaders v3"
 
 
-class NativeBatch(Batch):
-    """As :class:`backends.live.elections.election_batch.Batch`: the same fences, the same reading back.
+class NativeBatch(ElectionBatch):
+    """As :class:`backends.live.elections.election_batch.ElectionBatch`: the same judgement, the same reading back.
 
     ``unable`` is set where nothing was sent because the cluster does not offer the call, or not to this caller;
     the rows are then for an ordinary batch.
@@ -33,7 +33,7 @@ class NativeBatch(Batch):
     native = True
     unable = False
 
-    async def _hold(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, ElectionRefusal | None]:
+    async def _hold(self, rows: Sequence[PlanRow]) -> Mapping[TopicPartition, ElectionRefusal | None]:
         try:
             return await self._api.designate({row.tp: row.leader for row in rows})
         except (NotAllowed, NotOffered):

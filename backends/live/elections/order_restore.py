@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from backends.base.answers import Designation
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
 from backends.live.elections.election_api import ElectionApi
 from backends.live.elections.journal_entries import failed, may_pass, record, surely_not_done
+from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition, Unknown
 
 RESTORE_FOR = 15.0
@@ -20,7 +20,7 @@ SEEN_FOR = 3.0
 
 
 async def put_back(
-    api: ElectionApi, rows: Sequence[Designation], recorder: Recorder
+    api: ElectionApi, rows: Sequence[WrittenOrder], recorder: Recorder
 ) -> Mapping[TopicPartition, str]:
     """Writes each row's own order where nobody else changed it; why not, for each row in which it is not back.
 
@@ -33,7 +33,7 @@ class _Doubt(NamedTuple):
     """A write of these rows that may have been carried out."""
 
     entry: str
-    rows: Sequence[Designation]
+    rows: Sequence[WrittenOrder]
     error: BackendError
 
 
@@ -46,7 +46,7 @@ class _Restoring:
         # When a row of it was first, and last, seen in its own order after it.
         self._seen: dict[TopicPartition, tuple[float, float]] = {}
 
-    async def run(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, str]:
+    async def run(self, rows: Sequence[WrittenOrder]) -> Mapping[TopicPartition, str]:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + RESTORE_FOR
         pause = 0.1
@@ -62,7 +62,7 @@ class _Restoring:
         finally:
             self._told()
 
-    async def _once(self, rows: Sequence[Designation], now: float) -> dict[TopicPartition, str]:
+    async def _once(self, rows: Sequence[WrittenOrder], now: float) -> dict[TopicPartition, str]:
         """Writes the original order where the present one is ours; says why not for each other row.
 
         Where the original order stands it is written too: a broker that is a moment behind the controller does not
@@ -72,7 +72,7 @@ class _Restoring:
         """
         tps = [row.tp for row in rows]
         states, reassigning = await asyncio.gather(self._api.states(tps), self._api.reassigning(tps))
-        ours: list[Designation] = []
+        ours: list[WrittenOrder] = []
         problems: dict[TopicPartition, str] = {}
         for row in rows:
             state = states.get(row.tp)
@@ -102,7 +102,7 @@ class _Restoring:
         unknown = {row.tp: str(error) for row in doubtful if row.tp not in back}
         self._recorder.after(entry, {"applied": back, "unknown": unknown})
 
-    def _was_seen(self, row: Designation, replicas: tuple[int, ...], now: float) -> bool:
+    def _was_seen(self, row: WrittenOrder, replicas: tuple[int, ...], now: float) -> bool:
         """Whether the own order has stood for long enough after a write whose answer told nothing."""
         if replicas != row.replicas:
             self._seen.pop(row.tp, None)
@@ -115,7 +115,7 @@ class _Restoring:
         first, last = self._seen.get(tp, (0.0, 0.0))
         return last - first >= SEEN_FOR
 
-    async def _write(self, rows: Sequence[Designation]) -> Mapping[TopicPartition, str]:
+    async def _write(self, rows: Sequence[WrittenOrder]) -> Mapping[TopicPartition, str]:
         entry = record(self._recorder, "restore", rows)
         try:
             answers = await self._api.write_orders({row.tp: row.replicas for row in rows})

@@ -111,6 +111,10 @@ class BrokerFleet:
         pools = (self._own, self._common, self._forwarding)
         return next((conn for pool in pools if (conn := pool.current(broker)) is not None), None)
 
+    def own_connection(self, broker: int) -> BrokerConnection | None:
+        """As :meth:`connection` where it is open already; opens none."""
+        return self._own.current(broker)
+
     async def connection(self, broker: int) -> BrokerConnection:
         """That broker's own connection, opened if need be and its identity checked. Raises BrokerError."""
         return await self._own.get(broker)

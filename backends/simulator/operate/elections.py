@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from backends.base.answers import ClusterInfo, Designation, Election, Outcome
-from backends.base.errors import BackendError, Unreachable
+from backends.base.answers import ClusterInfo, Depth, Election, Outcome, SurveyRequest
+from backends.base.errors import BackendError, NotAllowed, Unreachable
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import (
@@ -19,24 +19,36 @@ from backends.simulator.network import broker as node
 from backends.simulator.operate.calls import NATIVE_ELECTIONS
 from backends.simulator.operate.operator_client import OperatorClient, check
 from backends.simulator.operate.session_store import SessionStore
+from backends.simulator.operate.survey import NOT_ASKED, SimulatedSurvey
 from backends.simulator.operator_messages import (
-    GetReplicaLogInfo,
-    LineageRead,
     ListReassignments,
-    ReadLineage,
     ReassignmentsListed,
-    ReplicaLogInfos,
 )
-from recovery.assignment_order import state_changed
+from recovery.assignment_order import WrittenOrder
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.controller.transition_targets import ElectionKind as Kind
-from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
+from recovery.model import (
+    NO_LEADER,
+    Broker,
+    PartitionState,
+    Replica,
+    ReplicaLog,
+    Survey,
+    TopicPartition,
+    Unknown,
+    Why,
+)
+from recovery.plan.judgement import RowDecision, brokers_to_ask, judge, judge_leader
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
 from recovery.standing import standing
 
 BATCH = 1000
 BACKOFF = SECOND
 READ_BACK_FOR = 10 * SECOND
 READ_BACK_PAUSE = 20 * MILLISECOND
+LOGS_WITHIN = 3.0
+"""Seconds of virtual time in which every replica has to tell its log right before an election."""
 
 Ended = dict[TopicPartition, Election]
 
@@ -109,27 +121,28 @@ class Elections:
 
     # Designated elections.
 
-    def designate(
+    async def designate(
         self,
         look: Callable[[], ClusterInfo],
-        rows: Sequence[Designation],
+        rows: Sequence[PlanRow],
+        ranking: Ranking,
         recorder: Recorder,
         *,
         attempts: int,
         stop: Stop,
         progress: Progress | None,
     ) -> tuple[Election, ...]:
-        """One result a row, in the order given; a retry repeats every check."""
+        """One result a row, in the order given; every attempt judges the rows again."""
         ended: Ended = {}
         waiting = list(rows)
         for attempt in range(attempts + 1):
             if attempt:
                 self._asking.wait(BACKOFF)
-            again: list[Designation] = []
+            again: list[PlanRow] = []
             for first in range(0, len(waiting), BATCH):
                 if stop:
                     break
-                again += self._batch(look, waiting[first : first + BATCH], recorder, ended)
+                again += await self._batch(look, waiting[first : first + BATCH], ranking, recorder, ended)
                 if progress is not None:
                     progress("electing", len(ended) - len(again), len(rows))
             waiting = again
@@ -140,17 +153,18 @@ class Elections:
             for row in rows
         )
 
-    def _batch(
+    async def _batch(
         self,
         look: Callable[[], ClusterInfo],
-        rows: Sequence[Designation],
+        rows: Sequence[PlanRow],
+        ranking: Ranking,
         recorder: Recorder,
         ended: Ended,
-    ) -> list[Designation]:
+    ) -> list[PlanRow]:
         """Ends each row, for now or for good; returns those that may be tried again."""
-        again: list[Designation] = []
+        again: list[PlanRow] = []
         try:
-            ready = self._checked(look(), rows, ended, again)
+            ready = await self._judged(look, rows, ranking, ended, again)
         except BackendError as error:
             for row in rows:
                 ended[row.tp] = Election(row.tp, Outcome.FAILED, -1, -1, f"{error}; nothing was sent")
@@ -179,57 +193,54 @@ class Elections:
             ended[row.tp] = _ended(row, refused.get(row.tp), states.get(row.tp))
         return again
 
-    def _checked(
-        self, cluster: ClusterInfo, rows: Sequence[Designation], ended: Ended, again: list[Designation]
-    ) -> list[Designation]:
-        """The rows whose fences all hold; the others are ended."""
-        states = self._states([row.tp for row in rows])
-        logs = self._logs(rows)
-        brokers = {broker.id: broker for broker in cluster.brokers}
+    async def _judged(
+        self,
+        look: Callable[[], ClusterInfo],
+        rows: Sequence[PlanRow],
+        ranking: Ranking,
+        ended: Ended,
+        again: list[PlanRow],
+    ) -> list[PlanRow]:
+        """The rows whose elections may be sent; the others are ended. The state is read last."""
+        tps = [row.tp for row in rows]
+        logs = await self._logs(look(), rows, self._states(tps))
+        busy = self._busy(tps)
+        brokers = {broker.id: broker for broker in look().brokers}
+        states = self._states(tps)
         ready = []
         for row in rows:
             state = states.get(row.tp)
-            if state is None:
-                ended[row.tp] = Election(
-                    row.tp, Outcome.STALE, -1, -1, "the partition does not exist any more"
-                )
-                continue
-            leader, epoch = state.leader, state.leader_epoch
-            if not state.offline:
-                outcome, detail = Outcome.ALREADY_ONLINE, f"led by {leader}"
-            elif stale := _stale(row, state, logs):
-                outcome, detail = Outcome.STALE, stale
-            elif (held := standing(state, row.leader, brokers)) is not Standing.ELECTABLE:
-                outcome, detail = Outcome.FAILED, f"{row.leader} cannot be elected: {held}"
-                again.append(row)
-            else:
+            now = None if state is None else _survey(state, logs.get(row.tp, {}), brokers, busy)
+            found = judge(row, ranking, now)
+            if found.decision is RowDecision.SEND:
                 ready.append(row)
                 continue
-            ended[row.tp] = Election(row.tp, outcome, leader, epoch, detail)
+            leader, epoch = (state.leader, state.leader_epoch) if state else (NO_LEADER, -1)
+            outcome = _OUTCOMES.get(found.decision, Outcome.FAILED)
+            ended[row.tp] = Election(row.tp, outcome, leader, epoch, found.detail, reason=found.reason)
+            if found.decision is RowDecision.TRY_AGAIN:
+                again.append(row)
         return ready
 
-    def _logs(self, rows: Sequence[Designation]) -> dict[tuple[TopicPartition, int], tuple[int | None, int]]:
-        """(epoch of the last record or None, log end) of every candidate that answers now."""
-        wanted: dict[int, list[TopicPartition]] = {}
+    async def _logs(
+        self, cluster: ClusterInfo, rows: Sequence[PlanRow], states: Mapping[TopicPartition, PartitionState]
+    ) -> Mapping[TopicPartition, Mapping[int, ReplicaLog | Unknown]]:
+        """The log of every replica that could be elected now, or was asked when the plan was made."""
+        brokers = {broker.id: broker for broker in cluster.brokers}
+        asked = []
         for row in rows:
-            for candidate in row.candidate_logs:
-                wanted.setdefault(candidate, []).append(row.tp)
-        brokers = sorted(wanted)
-        infos = self._asking.all([(node(b), GetReplicaLogInfo(tuple(wanted[b]))) for b in brokers])
-        epochs = self._asking.all([(node(b), ReadLineage(tuple(wanted[b]))) for b in brokers])
-        found: dict[tuple[TopicPartition, int], tuple[int | None, int]] = {}
-        for candidate, told, read in zip(brokers, infos, epochs, strict=True):
-            lineages = {row.tp: row.told for row in read.logs} if isinstance(read, LineageRead) else {}
-            for info in told.infos if isinstance(told, ReplicaLogInfos) else ():
-                read_log = lineages.get(info.tp)
-                if info.error is None:
-                    last = None if read_log is None else read_log.lineage.last_epoch
-                    found[info.tp, candidate] = (last, info.log_end_offset)
-        return found
+            if (state := states.get(row.tp)) is not None:
+                standings = {broker: standing(state, broker, brokers) for broker in state.replicas}
+                asked.append(state._replace(replicas=brokers_to_ask(row, state, standings)))
+        request = SurveyRequest(tuple(asked), LOGS_WITHIN, Depth.LAST)
+        run = SimulatedSurvey(self._asking, request, cluster.brokers)
+        await run.run(None)
+        told = run.result(dict.fromkeys([state.topic for state in asked], NOT_ASKED), frozenset()).surveys
+        return {one.tp: {replica.broker: replica.log for replica in one.replicas} for one in told}
 
     # Orders.
 
-    def restore(self, rows: Sequence[Designation], recorder: Recorder) -> tuple[Election, ...]:
+    def restore(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         """Put back the assignment of rows whose order is ``order``, or their own again, and of no other."""
         if not rows:
             return ()
@@ -259,10 +270,18 @@ class Elections:
         if isinstance(told, ReassignmentsListed) and told.error is not None:
             check(told.error, "DESCRIBE", "list reassignments")
         if not isinstance(told, ReassignmentsListed):
-            raise Unreachable("whether a reassignment is in progress could not be asked: nothing is restored")
+            raise Unreachable("whether a reassignment is in progress could not be asked")
         return frozenset(row[0] for row in told.rows)
 
-    def _restore(self, rows: Sequence[Designation], recorder: Recorder) -> dict[TopicPartition, str]:
+    def _busy(self, tps: Sequence[TopicPartition]) -> frozenset[TopicPartition] | Unknown:
+        try:
+            return self._reassigning(tps)
+        except Unreachable as error:
+            return Unknown(Why.NOT_ANSWERED, str(error))
+        except NotAllowed as error:
+            return Unknown(Why.NOT_ALLOWED, str(error))
+
+    def _restore(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> dict[TopicPartition, str]:
         entry = recorder.before("restore", {"rows": list(rows)})
         body = Reassign(tuple((row.tp, row.replicas) for row in rows), False)
         try:
@@ -276,39 +295,39 @@ class Elections:
         return refused
 
 
-def _stale(
-    row: Designation,
+_OUTCOMES = {
+    RowDecision.STALE: Outcome.STALE,
+    RowDecision.ALREADY_ONLINE: Outcome.ALREADY_ONLINE,
+    RowDecision.OTHER_LEADER: Outcome.OTHER_LEADER,
+}
+
+
+def _survey(
     state: PartitionState,
-    logs: Mapping[tuple[TopicPartition, int], tuple[int | None, int]],
-) -> str | None:
-    changed = state_changed(row, state)
-    if changed is not None:
-        return changed
-    for candidate, (epoch, end) in row.candidate_logs.items():
-        now = logs.get((row.tp, candidate))
-        if now is None:
-            if candidate == row.leader:
-                return f"the log of {candidate} could not be had again"
-            continue
-        if now[1] != end or (epoch is not None and now[0] is not None and now[0] != epoch):
-            return f"the log of {candidate} ends at {now[1]} in epoch {now[0]}, was {end} in {epoch}"
-    return None
+    logs: Mapping[int, ReplicaLog | Unknown],
+    brokers: Mapping[int, Broker],
+    busy: frozenset[TopicPartition] | Unknown,
+) -> Survey:
+    replicas = tuple(
+        Replica(broker, standing(state, broker, brokers), logs.get(broker, NOT_ASKED))
+        for broker in state.replicas
+    )
+    return Survey(state, replicas, NOT_ASKED, busy if isinstance(busy, Unknown) else state.tp in busy)
 
 
-def _ended(row: Designation, refusal: ControllerRefusal | None, state: PartitionState | None) -> Election:
+def _ended(row: PlanRow, refusal: ControllerRefusal | None, state: PartitionState | None) -> Election:
     leader, epoch = (state.leader, state.leader_epoch) if state else (NO_LEADER, -1)
-    if refusal is not None:
-        needless = refusal.error is ControllerError.ELECTION_NOT_NEEDED
-        return Election(
-            row.tp, Outcome.ALREADY_ONLINE if needless else Outcome.FAILED, leader, epoch, str(refusal)
-        )
-    if leader == row.leader:
+    needless = refusal is not None and refusal.error is ControllerError.ELECTION_NOT_NEEDED
+    if state is None or state.offline or (refusal is not None and not needless):
+        detail = f"{row.leader} was elected, and nobody leads now" if refusal is None else str(refusal)
+        return Election(row.tp, Outcome.FAILED, leader, epoch, detail)
+    if refusal is None and leader == row.leader:
         return Election(row.tp, Outcome.ELECTED, leader, epoch, NATIVE_ELECTIONS)
-    outcome = Outcome.FAILED if leader == NO_LEADER else Outcome.OTHER_LEADER
-    return Election(row.tp, outcome, leader, epoch, f"{row.leader} was elected, and {leader} leads now")
+    found = judge_leader(row, _survey(state, {}, {}, frozenset()))
+    return Election(row.tp, _OUTCOMES[found.decision], leader, epoch, found.detail, reason=found.reason)
 
 
-def _restored(row: Designation, state: PartitionState | None, problem: str | None) -> Election:
+def _restored(row: WrittenOrder, state: PartitionState | None, problem: str | None) -> Election:
     leader, epoch = (state.leader, state.leader_epoch) if state else (NO_LEADER, -1)
     right = leader == row.leader
     outcome = Outcome.ELECTED if right else Outcome.OTHER_LEADER if leader >= 0 else Outcome.FAILED

@@ -227,7 +227,7 @@ def go_on(run: Run, file: Path | None, wanted: Wanted) -> int | None:
 
 def _ordered(found: Unfinished) -> str:
     """The partitions that may stand in the order of an election."""
-    return ", ".join(sorted({str(order.designation.tp) for order in found.orders}))
+    return ", ".join(sorted({str(order.written.tp) for order in found.orders}))
 
 
 def _plan_of(run: Run, path: Path) -> ReplacementPlan:

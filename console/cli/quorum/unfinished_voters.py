@@ -47,5 +47,5 @@ def settle_voters(run: Run) -> tuple[Settled, bool]:
 
 def _left(found: Unfinished, closed: int) -> Settled:
     """Orders of partitions stay open here: no controller takes them back."""
-    orders = dict.fromkeys(order.designation.tp for order in found.orders)
+    orders = dict.fromkeys(order.written.tp for order in found.orders)
     return Settled(tuple(Row(tp, Fate.LEFT, BROKERS) for tp in orders), closed)

@@ -12,7 +12,7 @@ from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.journal.unfinished import unfinished
 from console.operations.change import open_journal
-from console.operations.plan_file_checks import designations_for
+from console.operations.plan_file_checks import written_orders_of
 from console.operations.unfinished_orders import Fate, Settled, restore, settle
 from console.output.resume_report import settled_document, settled_lines, unfinished_lines
 from console.replacement_files import any_replacement, is_replacement_file
@@ -85,7 +85,7 @@ def _orders_first(run: Run, plan: Path | None) -> Settled | None:
 
 
 def _elections(run: Run, plan: Path | None) -> int:
-    rows_of = designations_for(plan) if plan is not None else None
+    rows_of = written_orders_of(plan) if plan is not None else None
 
     async def job(backend: Backend, stop: StopRequest) -> Settled:
         cluster = await backend.open()

@@ -15,7 +15,6 @@ from backends.base.answers import (
     Capabilities,
     ClusterInfo,
     Contact,
-    Designation,
     Election,
     LogDir,
     Outcome,
@@ -25,6 +24,7 @@ from backends.base.answers import (
     SurveyResult,
 )
 from backends.base.protocol import Progress, Recorder, Stop
+from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
 from recovery.membership.quorum import Quorum
 from recovery.model import (
@@ -40,6 +40,8 @@ from recovery.model import (
     Unknown,
     Why,
 )
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
 
 CLUSTER_ID = "memory-cluster"
 ALL = (1, 2, 3)
@@ -72,8 +74,8 @@ class MemoryBackend:
     moving: tuple[Reassignment, ...] | Unknown = ()
     before_designate: Callable[[], Awaitable[None]] = nothing
     in_survey: Callable[[], Awaitable[None]] = nothing
-    designated: list[tuple[Designation, ...]] = field(default_factory=list)
-    restored: list[Designation] = field(default_factory=list)
+    designated: list[tuple[PlanRow, ...]] = field(default_factory=list)
+    restored: list[WrittenOrder] = field(default_factory=list)
     closed: int = 0
 
     title = "in memory"
@@ -144,21 +146,22 @@ class MemoryBackend:
 
     async def designate(
         self,
-        rows: Sequence[Designation],
+        rows: Sequence[PlanRow],
+        ranking: Ranking,
         recorder: Recorder,
         *,
         attempts: int,
         stop: Stop,
         progress: Progress | None = None,
     ) -> tuple[Election, ...]:
-        entry = recorder.before("reorder", {"rows": tuple(rows)})
+        entry = recorder.before("reorder", {"rows": [row.written_order for row in rows]})
         self.designated.append(tuple(rows))
         await self.before_designate()
         ended = tuple(self._elect(row, stop) for row in rows)
         recorder.after(entry, {"refused": {row.tp: "never written" for row in rows}})
         return ended
 
-    def _elect(self, row: Designation, stop: Stop) -> Election:
+    def _elect(self, row: PlanRow, stop: Stop) -> Election:
         if stop:
             return Election(row.tp, Outcome.NOT_ATTEMPTED, -1, -1, "stopped before its turn")
         if row.tp in self.fails:
@@ -167,7 +170,7 @@ class MemoryBackend:
         self.states[row.tp] = state._replace(leader=row.leader, leader_epoch=5, isr=ALL)
         return Election(row.tp, Outcome.ELECTED, row.leader, 5, "")
 
-    async def restore_orders(self, rows: Sequence[Designation], recorder: Recorder) -> tuple[Election, ...]:
+    async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         entry = recorder.before("restore", {"rows": tuple(rows)})
         for row in rows:
             self.restored.append(row)

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from backends.base.answers import Designation, Reassignment
+from backends.base.answers import Reassignment
 from console.journal.journal import Journal, Run
 from console.journal.unfinished import unfinished
+from recovery.assignment_order import WrittenOrder
 from recovery.model import Unknown, Why
 from tests.unit.cli.command_process import Caller, typing
 from tests.unit.cli.memory_backend import CLUSTER_ID, cluster_of, offline
 from tests.unit.cli.test_carrying_out import AGREED, ANY, planned, sent, tp
 
 
-def interrupted(rows: tuple[Designation, ...]) -> None:
+def interrupted(rows: tuple[WrittenOrder, ...]) -> None:
     """What a run that was killed between reorder and restore leaves in the journal."""
     run = Run("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
     with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)) as journal:
@@ -26,8 +27,8 @@ def interrupted(rows: tuple[Designation, ...]) -> None:
         journal.after(entry, {"applied": [row.tp for row in rows]})
 
 
-def reordered(partition: int) -> Designation:
-    return Designation(tp(partition), "orders-id", 4, (1, 2, 3), (2, 1, 3), {2: (2, 100)})
+def reordered(partition: int) -> WrittenOrder:
+    return WrittenOrder(tp(partition), "orders-id", (1, 2, 3), (2, 1, 3))
 
 
 def test_an_unfinished_run_holds_the_next_one_back_until_it_is_finished(call: Caller) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from backends.base.answers import Designation
 from console.journal.journal import Journal, Run
+from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -31,7 +31,6 @@ def journal(root: Path, run_id: str = "run-1") -> Journal:
     return Journal.open(CLUSTER, run(run_id), Clock(), root)
 
 
-def row(partition: int = 0, topic: str = "orders") -> Designation:
+def row(partition: int = 0, topic: str = "orders") -> WrittenOrder:
     """Replicas [1, 2, 3] that are to be elected in the order [2, 1, 3]."""
-    logs: dict[int, tuple[int | None, int]] = {1: (0, 1500), 2: (2, 1300), 3: (None, 7)}
-    return Designation(TopicPartition(topic, partition), "topic-id", 4, (1, 2, 3), (2, 1, 3), logs)
+    return WrittenOrder(TopicPartition(topic, partition), "topic-id", (1, 2, 3), (2, 1, 3))

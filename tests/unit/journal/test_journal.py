@@ -291,7 +291,7 @@ def test_a_broken_line_in_the_middle_is_not_passed_over(tmp_path: Path) -> None:
         ('"order":[2,1,3]', '"order":[]'),
         ('"replicas":[1,2,3],"order":[2,1,3]', '"replicas":[],"order":[]'),
         ('"topicId":"topic-id",', ""),
-        ('"logs":{', '"logs":["no"],"x":{'),
+        ('"replicas":[1,2,3],"order"', '"replicas":7,"order"'),
     ],
 )
 def test_a_row_that_cannot_be_restored_from_is_an_error_with_its_line(

@@ -9,10 +9,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.base.answers import Designation
 from console.journal.journal import Journal
 from console.journal.reading import SETTLED, Before, read_runs, read_unsettled_runs, remember_settled
 from console.journal.unfinished import OpenOrder, Unfinished, unfinished
+from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 from tests.unit.journal.killed_process import killed_at
 from tests.unit.journal.runs import CLUSTER, journal, row
@@ -25,16 +25,16 @@ def found(root: Path) -> Unfinished:
     return unfinished(CLUSTER, root)
 
 
-def reorder(to: Journal, rows: tuple[Designation, ...] = ROWS) -> None:
+def reorder(to: Journal, rows: tuple[WrittenOrder, ...] = ROWS) -> None:
     to.after(to.before("reorder", {"rows": rows}), {"applied": [r.tp for r in rows]})
 
 
-def restore(to: Journal, rows: tuple[Designation, ...] = ROWS) -> None:
+def restore(to: Journal, rows: tuple[WrittenOrder, ...] = ROWS) -> None:
     to.after(to.before("restore", {"rows": rows}), {"applied": [r.tp for r in rows]})
 
 
-def open_rows(root: Path) -> list[Designation]:
-    return [order.designation for order in found(root).orders]
+def open_rows(root: Path) -> list[WrittenOrder]:
+    return [order.written for order in found(root).orders]
 
 
 def test_nothing_was_ever_done_here(tmp_path: Path) -> None:
@@ -52,9 +52,9 @@ def test_a_run_that_put_everything_back_left_nothing_open(tmp_path: Path) -> Non
 def test_an_order_is_open_from_the_moment_it_may_have_been_sent(tmp_path: Path) -> None:
     with journal(tmp_path) as run:
         entry = run.before("reorder", {"rows": ROWS})
-        assert [(o.designation, o.applied) for o in found(tmp_path).orders] == [(r, None) for r in ROWS]
+        assert [(o.written, o.applied) for o in found(tmp_path).orders] == [(r, None) for r in ROWS]
         run.after(entry, {"applied": [TPS[0]], "unknown": {TPS[1]: "timed out"}})
-        assert [(o.designation, o.applied) for o in found(tmp_path).orders] == [
+        assert [(o.written, o.applied) for o in found(tmp_path).orders] == [
             (ROWS[0], True),
             (ROWS[1], None),
         ]
@@ -90,7 +90,7 @@ def test_another_run_finishes_what_an_earlier_one_left(tmp_path: Path) -> None:
     with journal(tmp_path, "two") as run:
         restore(run, ROWS[:1])
     (left,) = found(tmp_path).orders
-    assert (left.run_id, left.entry, left.designation) == ("one", "one/1", ROWS[1])
+    assert (left.run_id, left.entry, left.written) == ("one", "one/1", ROWS[1])
     with journal(tmp_path, "three") as run:
         run.settle("the order stands as it was", rows=[TPS[1]])
     assert found(tmp_path).nothing
@@ -113,7 +113,7 @@ def test_an_election_with_no_end_is_open_until_somebody_has_looked(tmp_path: Pat
 
 def test_a_run_that_took_our_order_for_the_original_does_not_undo_it(tmp_path: Path) -> None:
     """A plan made while our order [2, 1, 3] stood puts that back, not [1, 2, 3]: ours is still open."""
-    later = Designation(TPS[0], "topic-id", 5, (2, 1, 3), (3, 2, 1), {})
+    later = WrittenOrder(TPS[0], "topic-id", (2, 1, 3), (3, 2, 1))
     with journal(tmp_path, "one") as run:
         reorder(run, ROWS[:1])
     with journal(tmp_path, "two") as run:
@@ -134,23 +134,20 @@ _brokers = st.lists(st.integers(0, 1 << 31), min_size=1, max_size=4, unique=True
 
 
 @st.composite
-def designations(draw: st.DrawFn) -> Designation:
+def written_orders(draw: st.DrawFn) -> WrittenOrder:
     replicas = draw(_brokers)
-    logs = {b: (draw(st.none() | st.integers(-1, 1 << 31)), draw(st.integers(0, 1 << 62))) for b in replicas}
     topic = draw(st.sampled_from(["orders", "password=x", "a.secret.token", "__consumer_offsets"]))
-    return Designation(
+    return WrittenOrder(
         TopicPartition(topic, draw(st.integers(0, 1 << 31))),
         draw(st.sampled_from(["AAAAAAAAAAAAAAAAAAAAAQ", "token=abc"])),
-        draw(st.integers(-1, 1 << 31)),
         tuple(replicas),
         tuple(draw(st.permutations(replicas))),
-        logs,
     )
 
 
-@given(st.lists(designations(), min_size=1, max_size=3, unique_by=lambda d: d.tp))
+@given(st.lists(written_orders(), min_size=1, max_size=3, unique_by=lambda d: d.tp))
 def test_any_row_comes_back_exactly_also_one_that_looks_like_a_secret(
-    tmp_path_factory: object, rows: list[Designation]
+    tmp_path_factory: object, rows: list[WrittenOrder]
 ) -> None:
     root = tmp_path_factory.mktemp("state")  # type: ignore[attr-defined]  # pytest.TempPathFactory
     with journal(root) as run:
@@ -168,7 +165,7 @@ class Cluster:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def send(self, action: str, rows: tuple[Designation, ...]) -> None:
+    def send(self, action: str, rows: tuple[WrittenOrder, ...]) -> None:
         # Not through the calls that are counted: the cluster is not the process that dies.
         with self._path.open("a") as file:
             file.write(json.dumps([action, [r.tp.partition for r in rows]]) + "\n")
@@ -217,12 +214,12 @@ def test_killed_at_any_step_the_next_run_knows_everything_that_was_sent(tmp_path
         assert [tuple(one) for one in sent] == recorded[: len(sent)]
         assert len(recorded) - len(sent) in (0, 1)
         left = found(root)
-        open_partitions = {order.designation.tp.partition for order in left.orders}
+        open_partitions = {order.written.tp.partition for order in left.orders}
         assert cluster.reordered() <= open_partitions
         assert alive <= left.nothing
         seen.add(len(open_partitions))
         with journal(root, "resume") as run:
-            restore(run, tuple(order.designation for order in left.orders))
+            restore(run, tuple(order.written for order in left.orders))
             run.settle("looked at", entries=[entry.entry for entry in left.entries])
         assert found(root).nothing
     assert seen == {0, 1, 2}

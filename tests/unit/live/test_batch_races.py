@@ -1,169 +1,188 @@
-"""What happens to the cluster between two questions of a designated election.
-
-The controller is stood in for by a few lines that follow Kafka's rule (the first live replica in the order): a
-real one cannot be made to change at exactly that moment. What it decides is tested on Kafka (tests/live).
-"""
-
-# ruff: noqa: ARG002  # the signatures are the protocol's
+"""What happens to the cluster between two questions of a designated election."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-
 import pytest
 
-from backends.base.answers import ClusterInfo, Designation, Election, Outcome
+from backends.base.answers import Outcome
 from backends.base.errors import BackendError
-from backends.live.calls.partition_errors import LEFT_OUT, PartitionRefusal
-from backends.live.elections import designate as rounds
+from backends.live.calls.partition_errors import LEFT_OUT
+from backends.live.elections import designate as attempts_module
 from backends.live.elections import election_batch as module
-from recovery.model import Broker, PartitionState, TopicPartition
-
-TP = TopicPartition("orders", 0)
-NEWEST, BEHIND, STALE = (4, 1500), (4, 1400), (2, 900)
-Happens = Callable[[], PartitionRefusal | None]
-
-
-class Cluster:
-    """One partition, offline. ``at`` (call, which time) something happens, before the call has its effect."""
-
-    def __init__(self, replicas: tuple[int, ...], live: Iterable[int]) -> None:
-        self.replicas = self.own = replicas
-        self.live = set(live)
-        self.leader, self.epoch = -1, 5
-        self.calls: list[str] = []
-        self.at: dict[tuple[str, int], Happens] = {}
-
-    def _called(self, name: str) -> PartitionRefusal | None:
-        self.calls.append(name)
-        happens = self.at.get((name, self.calls.count(name)))
-        return happens() if happens else None
-
-    async def cluster(self) -> ClusterInfo:
-        brokers = tuple(Broker(b, "", 0, None, b not in self.live) for b in sorted(self.own))
-        return ClusterInfo("id", brokers, 1, True)
-
-    async def states(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
-        self._called("states")
-        dead = tuple(broker for broker in self.replicas if broker not in self.live)
-        state = PartitionState(*TP, "id", self.leader, self.epoch, self.replicas, (), (), (), dead)
-        return dict.fromkeys(partitions, state)
-
-    async def reassigning(self, partitions: object) -> frozenset[TopicPartition]:
-        return frozenset()
-
-    async def changed_logs(self, fences: object) -> Mapping[TopicPartition, Mapping[int, str]]:
-        self._called("changed_logs")
-        return {}
-
-    async def write_orders(
-        self, orders: Mapping[TopicPartition, tuple[int, ...]]
-    ) -> Mapping[TopicPartition, PartitionRefusal | None]:
-        told = self._called("write_orders")
-        self.replicas = orders[TP]
-        return {TP: told}
-
-    async def elect(self, partitions: object, *, preferred: bool) -> Mapping[TopicPartition, None]:
-        self._called("elect")
-        if self.leader < 0:
-            self.leader = next(broker for broker in self.replicas if broker in self.live)
-            self.epoch += 1
-        return {TP: None}
-
-    async def designates(self) -> bool:
-        return False
-
-    async def designate(self, leaders: object) -> Mapping[TopicPartition, None]:
-        raise AssertionError("not offered")
-
-    async def blocks_on_dead_last_known_leader(self) -> bool:
-        return False
-
-
-class Journal:
-    """What was recorded, by action."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[str, Mapping[str, object]]] = []
-
-    def before(self, action: str, detail: object) -> str:
-        return action
-
-    def after(self, entry: str, told: Mapping[str, object]) -> None:
-        self.told.append((entry, told))
+from recovery.plan.judgement import Reason
+from tests.unit.live.one_partition import BEHIND, NEWEST, STALE, TP, Cluster, Journal, elect, planned
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the pauses between attempts, and with a short wait for an order that never shows."""
-    monkeypatch.setattr(rounds, "BACKOFF", 0.0)
+    """Without the pauses between attempts, and with a short wait for what never shows."""
+    monkeypatch.setattr(attempts_module, "BACKOFF", 0.0)
     monkeypatch.setattr(module, "ORDER_SEEN_FOR", 0.05)
+    monkeypatch.setattr(module, "READ_BACK_FOR", 0.05)
 
 
-def elected(cluster: Cluster, order: tuple[int, ...], journal: Journal | None = None) -> Election:
-    logs = {order[0]: NEWEST, order[1]: BEHIND, order[2]: STALE}
-    row = Designation(TP, "id", 5, cluster.own, order, logs)
-    (election,) = asyncio.run(
-        rounds.designate(cluster, [row], journal or Journal(), attempts=1, stop=Stop(), progress=None)
-    )
-    return election
-
-
-class Stop:
-    def __bool__(self) -> bool:
-        return False
+def three(replicas: tuple[int, ...], order: tuple[int, ...], live: tuple[int, ...] = (1, 2, 3)) -> Cluster:
+    """The logs are best in ``order``."""
+    return Cluster(replicas, live, dict(zip(order, (NEWEST, BEHIND, STALE), strict=True)))
 
 
 def test_a_stale_replica_that_is_unfenced_right_before_the_election_does_not_lead() -> None:
-    cluster = Cluster((1, 2, 3), live=(2, 3))
+    cluster = three((1, 2, 3), (2, 3, 1), live=(2, 3))
     cluster.at["elect", 1] = lambda: cluster.live.add(1)
-    election = elected(cluster, (2, 3, 1))
+    election = elect(cluster, planned(cluster, (2, 3, 1)))
     assert (election.outcome, cluster.leader, cluster.replicas) == (Outcome.ELECTED, 2, (1, 2, 3))
 
 
 def test_another_leader_of_our_own_election_is_none_that_was_there_already() -> None:
-    cluster = Cluster((3, 1, 2), live=(1, 2, 3))
+    cluster = three((3, 1, 2), (2, 1, 3))
 
     def fails() -> None:
         raise BackendError("connection reset")
 
     cluster.at["elect", 1] = lambda: cluster.live.discard(2)
     cluster.at["states", 3] = fails  # the look for the leader
-    election = elected(cluster, (2, 1, 3))
+    election = elect(cluster, planned(cluster, (2, 1, 3)))
     assert cluster.calls.count("elect") == 1
-    assert (election.outcome, election.leader, election.detail) == (
-        Outcome.OTHER_LEADER,
-        1,
-        "1 leads instead of 2",
-    )
+    assert (election.outcome, election.leader) == (Outcome.OTHER_LEADER, 1)
+    assert "1 leads, and not 2 as planned" in election.detail
 
 
-def test_a_leader_that_came_while_nothing_was_sent_was_there_already() -> None:
-    cluster = Cluster((3, 1, 2), live=(1, 2, 3))
+def test_an_elr_member_that_was_elected_while_nothing_was_sent_was_there_already() -> None:
+    cluster = three((3, 1, 2), (2, 1, 3))
+    cluster.elr = (1,)
+    row = planned(cluster, (2, 1, 3))
     cluster.leader, cluster.epoch = 1, 6
-    assert elected(cluster, (2, 1, 3)).outcome is Outcome.ALREADY_ONLINE
+    election = elect(cluster, row)
+    assert (election.outcome, election.reason) == (Outcome.ALREADY_ONLINE, Reason.CLEAN_LEADER)
     assert "write_orders" not in cluster.calls
 
 
+@pytest.mark.parametrize("native", [False, True])
+def test_a_leader_that_somebody_else_elected_is_named_with_what_it_lost(native: bool) -> None:
+    """Nothing of ours was sent: a plan designates 2, another hand elected 1, which lacks 100 offsets."""
+    cluster = three((3, 1, 2), (2, 1, 3))
+    cluster.native = native
+    row = planned(cluster, (2, 1, 3))
+    cluster.leader, cluster.epoch = 1, 6
+    election = elect(cluster, row)
+    assert (election.outcome, election.leader) == (Outcome.OTHER_LEADER, 1)
+    assert election.reason is Reason.UNPLANNED_LEADER
+    assert election.detail == "1 leads, and not 2 as planned; the planned log loses at least 100 offsets"
+    assert not {"write_orders", "elect"} & set(cluster.calls)
+
+
 def test_an_order_whose_answer_leaves_the_partition_out_is_put_back_and_told_as_unknown() -> None:
-    cluster, journal = Cluster((1, 2, 3), live=(1, 2, 3)), Journal()
+    cluster, journal = three((1, 2, 3), (2, 3, 1)), Journal()
     cluster.at["write_orders", 1] = lambda: LEFT_OUT
-    election = elected(cluster, (2, 3, 1), journal)
+    election = elect(cluster, planned(cluster, (2, 3, 1)), journal)
     assert journal.told[0] == ("reorder", {"applied": [], "refused": {}, "unknown": {TP: str(LEFT_OUT)}})
     assert journal.told[1] == ("restore", {"applied": [TP], "refused": {}})
     assert (election.outcome, election.leader, cluster.replicas) == (Outcome.ELECTED, 2, (1, 2, 3))
 
 
 def test_an_order_that_another_run_puts_back_is_not_elected_by() -> None:
-    cluster = Cluster((1, 2, 3), live=(1, 2, 3))
+    cluster = three((1, 2, 3), (2, 3, 1))
 
     def another_run_restores() -> None:
         cluster.replicas = cluster.own
 
     for look in range(2, 30):
         cluster.at["states", look] = another_run_restores
-    election = elected(cluster, (2, 3, 1))
+    election = elect(cluster, planned(cluster, (2, 3, 1)))
     assert (election.outcome, cluster.leader) == (Outcome.FAILED, -1)
     assert "another run put it back" in election.detail
     assert "elect" not in cluster.calls
+
+
+# What was silent or fenced when the plan was made.
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_better_log_that_was_silent_and_is_back_makes_the_row_stale(native: bool) -> None:
+    cluster = Cluster((1, 2, 3), (1, 2), {1: STALE, 2: BEHIND}, native=native)
+    row = planned(cluster, (2, 1, 3))
+    cluster.live.add(3)
+    cluster.logs_now[3] = NEWEST
+    election = elect(cluster, row)
+    assert (election.outcome, election.reason) == (Outcome.STALE, Reason.BETTER_LOG)
+    assert not {"write_orders", "elect"} & set(cluster.calls)
+    assert cluster.asked[-1][TP] == (1, 2, 3)
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_one_that_comes_back_after_the_logs_were_asked_is_asked_before_anything_is_elected(
+    native: bool,
+) -> None:
+    """It is unfenced between the question and the election: only the last look at the state shows it."""
+    cluster = Cluster((2, 1, 3), (1, 2), {1: STALE, 2: BEHIND}, native=native)
+    row = planned(cluster, (2, 1, 3))
+
+    def returns() -> None:
+        cluster.live.add(3)
+        cluster.logs_now[3] = NEWEST
+
+    cluster.at["states", 2] = returns
+    election = elect(cluster, row)
+    assert (election.outcome, election.reason) == (Outcome.STALE, Reason.BETTER_LOG)
+    assert "elect" not in cluster.calls
+
+
+def test_one_that_is_dead_and_was_silent_is_not_waited_for() -> None:
+    cluster = Cluster((1, 2, 3), (1, 2), {1: STALE, 2: BEHIND})
+    assert elect(cluster, planned(cluster, (2, 1, 3))).outcome is Outcome.ELECTED
+    assert cluster.asked == [{TP: (1, 2)}]
+
+
+# The state is read last.
+
+
+def test_a_change_while_the_journals_line_is_written_is_seen_before_the_election() -> None:
+    cluster = three((2, 1, 3), (2, 1, 3))
+
+    def somebody_else_leads() -> None:
+        cluster.leader, cluster.epoch = 3, 6
+
+    election = elect(cluster, planned(cluster, (2, 1, 3)), Journal({"elect": somebody_else_leads}))
+    assert (election.outcome, election.leader) == (Outcome.OTHER_LEADER, 3)
+    assert "elect" not in cluster.calls
+
+
+def test_an_order_that_is_changed_while_the_journals_line_is_written_is_not_elected_by() -> None:
+    cluster = three((1, 2, 3), (2, 1, 3))
+
+    def somebody_reassigns() -> None:
+        cluster.replicas = (3, 1, 2)
+
+    journal = Journal({"elect": somebody_reassigns})
+    election = elect(cluster, planned(cluster, (2, 1, 3)), journal)
+    assert (election.outcome, election.reason) == (Outcome.STALE, Reason.ASSIGNMENT)
+    assert (cluster.leader, cluster.replicas, election.restored) == (-1, (3, 1, 2), False)
+    assert "elect" not in cluster.calls
+    assert journal.told[1][0] == "elect" and "applied" not in journal.told[1][1]
+
+
+def test_the_state_is_the_last_thing_that_is_read() -> None:
+    cluster = three((1, 2, 3), (2, 1, 3))
+    elect(cluster, planned(cluster, (2, 1, 3)), Journal({"elect": lambda: cluster.calls.append("journal")}))
+    assert cluster.calls[: cluster.calls.index("elect") + 1] == [
+        "states",
+        "logs",
+        "write_orders",
+        "journal",
+        "states",
+        "elect",
+    ]
+
+
+def test_where_the_connection_to_the_chosen_one_is_another_its_log_is_asked_again() -> None:
+    """Its broker may have been started again, and come back with a shorter log."""
+    cluster = three((1, 2, 3), (2, 1, 3))
+
+    def restarts() -> None:
+        cluster.connections[2] = object()
+        cluster.logs_now[2] = BEHIND
+
+    cluster.at["write_orders", 1] = restarts
+    election = elect(cluster, planned(cluster, (2, 1, 3)))
+    assert (election.outcome, election.reason) == (Outcome.STALE, Reason.CANDIDATE_LOG)
+    assert (cluster.leader, cluster.replicas, election.restored) == (-1, (1, 2, 3), True)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from backends.base.answers import Designation
 from console.journal.journal import Journal
 from console.journal.unfinished import REPLACE, unfinished
+from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 from tests.unit.cli.command_process import Caller
 from tests.unit.journal.runs import Clock, run
 
 DISK = ("--simulate", "controller-disk-failure")
-ROW = Designation(TopicPartition("gone", 0), "topic-id", 4, (1, 2, 3), (2, 1, 3), {})
+ROW = WrittenOrder(TopicPartition("gone", 0), "topic-id", (1, 2, 3), (2, 1, 3))
 
 
 @pytest.fixture

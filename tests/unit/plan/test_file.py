@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from console.errors import InputError
-from console.planfile import default_name, designation, designations, read, read_targets, write_new
-from recovery.model import TopicPartition
+from console.planfile import default_name, read, read_targets, write_new
 from recovery.plan.values import BarePlan, Plan
 from recovery.plan.write import to_json
 from tests.unit.journal.killed_process import killed_at, listened
@@ -164,12 +163,3 @@ def test_the_proposed_name_tells_cluster_and_time_and_is_a_file_name() -> None:
     assert "/" not in name
     assert len(name) < 100
     assert name.endswith("-01234567.json")
-
-
-def test_what_is_sent_is_the_row_with_its_fences() -> None:
-    row = story().rows[0]
-    sent = designation(row)
-    assert (sent.tp, sent.leader, sent.order) == (TopicPartition("orders", 0), 2, (2, 3, 1, 4))
-    assert (sent.topic_id, sent.leader_epoch, sent.replicas) == ("id", 4, (1, 2, 3, 4))
-    assert sent.candidate_logs == {1: (0, 1500), 2: (2, 1300), 3: (2, 1300)}
-    assert designations(story()) == tuple(designation(row) for row in story().rows)

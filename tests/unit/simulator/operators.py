@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from backends.base.answers import Designation, Election, SurveyRequest, SurveyResult
+from backends.base.answers import Election, SurveyRequest, SurveyResult
 from backends.simulator.adapter import SimulatorBackend
-from backends.simulator.rehearsal import designation
 from backends.simulator.scenario.files import read
+from recovery.plan.make import plan_row
+from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
 
@@ -45,17 +46,17 @@ def chosen(
     surveyed: SurveyResult,
     strategy: Strategy = Strategy.AGGRESSIVE,
     ranking: Ranking = Ranking.LAST_RECORD,
-) -> list[Designation]:
+) -> list[PlanRow]:
     """What the strategy would elect."""
     rows = []
     for one in surveyed.surveys:
         decision = decide(one, ranking, strategy)
         if decision.verdict is DecisionKind.ELECT:
-            rows.append(designation(one, decision.order))
+            rows.append(plan_row(one, decision, ranking))
     return rows
 
 
 async def elect(
-    cluster: SimulatorBackend, rows: list[Designation], record: Record | None = None
+    cluster: SimulatorBackend, rows: list[PlanRow], record: Record | None = None
 ) -> tuple[Election, ...]:
-    return await cluster.designate(rows, record or Record(), attempts=0, stop=False)
+    return await cluster.designate(rows, Ranking.LAST_RECORD, record or Record(), attempts=0, stop=False)

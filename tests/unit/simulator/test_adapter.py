@@ -17,7 +17,9 @@ from backends.simulator.operate.state_file import StateError
 from backends.simulator.scenario.files import BUILT_IN, parse, read
 from console.simulator_backend import state_file
 from recovery.model import Lineage, ReplicaLog, Standing, TopicPartition, Unknown, Why
+from recovery.plan.judgement import Reason
 from recovery.ranking import Ranking
+from tests.plan_rows import with_log
 from tests.unit.simulator.operators import Record, backend, chosen, elect, survey
 
 FOO = TopicPartition("payments", 0)
@@ -192,14 +194,12 @@ async def test_a_row_whose_log_has_changed_since_is_stale_and_nothing_is_sent() 
     cluster = backend("stale-long-tail")
     await cluster.open()
     (row,) = chosen(await survey(cluster))
-    from dataclasses import replace
-
     record = Record()
     for changed in (
-        replace(row, leader_epoch=row.leader_epoch - 1),
-        replace(row, topic_id="x" * 22),
-        replace(row, replicas=row.replicas[::-1]),
-        replace(row, candidate_logs={**row.candidate_logs, 2: (2, 1299)}),
+        row._replace(leader_epoch=row.leader_epoch - 1),
+        row._replace(topic_id="x" * 22),
+        row._replace(replicas=row.replicas[::-1]),
+        with_log(row, 2, end=-1),
     ):
         (election,) = await elect(cluster, [changed], record)
         assert election.outcome is Outcome.STALE, election
@@ -220,7 +220,7 @@ async def test_a_stop_leaves_the_rest_unattempted() -> None:
     cluster = backend("stale-long-tail")
     await cluster.open()
     rows = chosen(await survey(cluster))
-    (election,) = await cluster.designate(rows, Record(), attempts=0, stop=True)
+    (election,) = await cluster.designate(rows, Ranking.LAST_RECORD, Record(), attempts=0, stop=True)
     assert election.outcome is Outcome.NOT_ATTEMPTED
 
 
@@ -272,7 +272,7 @@ async def test_without_cluster_action_neither_logs_nor_elections_are_had() -> No
     assert isinstance(log, Unknown)
     assert log.why is Why.NOT_ALLOWED
     (election,) = await elect(cluster, rows)
-    assert election.outcome in (Outcome.FAILED, Outcome.STALE)
+    assert (election.outcome, election.reason) == (Outcome.FAILED, Reason.NOT_ALLOWED)
     with pytest.raises(NotAllowed):
         await cluster.elect(False, [FOO], Record())
 

@@ -1,0 +1,76 @@
+"""What is seen of a plan's rows right before their elections are sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from backends.live.elections.election_api import ElectionApi
+from recovery.model import PartitionState, Replica, Survey, TopicPartition, Unknown, Why
+from recovery.plan.judgement import brokers_to_ask
+from recovery.plan.values import PlanRow
+from recovery.standing import standing, standing_later
+
+NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
+
+
+class RowSurvey:
+    """Surveys of rows, and over which connections their logs were told."""
+
+    def __init__(self, api: ElectionApi) -> None:
+        self._api = api
+        self._carried: dict[int, object | None] = {}
+
+    async def of(self, rows: Sequence[PlanRow]) -> Mapping[TopicPartition, Survey | Unknown | None]:
+        """Every replica that could be elected now, or was asked when the plan was made, is asked for its log."""
+        tps = [row.tp for row in rows]
+        cluster, found, reassigning = await asyncio.gather(
+            self._api.cluster(), self._api.states(tps), self._api.reassigning(tps)
+        )
+        brokers = {broker.id: broker for broker in cluster.brokers}
+        standings = {
+            tp: {broker: standing(state, broker, brokers) for broker in state.replicas}
+            for tp, state in found.items()
+            if isinstance(state, PartitionState)
+        }
+        asked: list[PartitionState] = []
+        for row in rows:
+            state = found.get(row.tp)
+            if isinstance(state, PartitionState):
+                wanted = brokers_to_ask(row, state, standings[row.tp])
+                if wanted:
+                    asked.append(state if wanted == state.replicas else state._replace(replicas=wanted))
+        before = {broker: self._api.connection(broker) for state in asked for broker in state.replicas}
+        logs = await self._api.logs(asked, cluster)
+        for broker, connection in before.items():
+            after = self._api.connection(broker)
+            self._carried[broker] = after if connection in (None, after) else None
+        surveys: dict[TopicPartition, Survey | Unknown | None] = {}
+        for row in rows:
+            state = found.get(row.tp)
+            if not isinstance(state, PartitionState):
+                surveys[row.tp] = state
+                continue
+            told = logs.get(row.tp, {})
+            replicas = tuple(
+                Replica(broker, how, told.get(broker, NOT_ASKED)) for broker, how in standings[row.tp].items()
+            )
+            surveys[row.tp] = Survey(state, replicas, NOT_ASKED, row.tp in reassigning)
+        return surveys
+
+    def reconnected(self, broker: int) -> bool:
+        """Whether the connection that carried that broker's answer is gone: it may have been started again."""
+        carried = self._carried.get(broker)
+        return carried is None or self._api.connection(broker) is not carried
+
+
+def with_state(seen: Survey, state: PartitionState) -> Survey:
+    """What was seen, with a state that was read later: who could be elected is told by it alone."""
+    if state.offline_replicas == seen.state.offline_replicas:
+        return seen._replace(state=state)
+    before, after = seen.state.offline_replicas, state.offline_replicas
+    replicas = tuple(
+        replica._replace(standing=standing_later(replica, replica.broker in before, replica.broker in after))
+        for replica in seen.replicas
+    )
+    return seen._replace(state=state, replicas=replicas)
