@@ -31,10 +31,10 @@ def words_of(text: str) -> list[str]:
     return words
 
 
-def examples(text: str) -> Iterator[list[str]]:
-    """The command lines of indented lines, a backslash at their end joined."""
+def examples(text: str, indent: int) -> Iterator[list[str]]:
+    """The command lines of lines indented by at least that much, a backslash at their end joined."""
     for line in text.replace("\\\n", " ").splitlines():
-        found = re.fullmatch(rf"\s+{BEFORE}({LINE.pattern})", line)
+        found = re.fullmatch(rf" {{{indent},}}{BEFORE}({LINE.pattern})", line)
         if found:
             yield words_of(found[1])
 
@@ -44,7 +44,7 @@ def documented() -> list[list[str]]:
     found: list[list[str]] = []
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        found += examples(text)
+        found += examples(text, 4)
         found += [words_of(cell) for cell in CELL.findall(text)]
     return found
 
@@ -87,7 +87,7 @@ def test_every_example_of_a_help_text_is_taken(call: Caller, parsed: list[Any], 
     commands = [command, *getattr(command, "commands", {}).values(), *getattr(command, "forms", {}).values()]
     for one in commands:
         assert one.help is not None
-        found = list(examples(one.help.replace("\b", "")))
+        found = list(examples(one.help.replace("\b", ""), 2))
         assert found or "Example" not in one.help, one.name
         for words in found:
             takes(call, parsed, words)
