@@ -118,7 +118,7 @@ class RandomKeys:
             (network.cut if cut else network.heal)([OPERATOR], nodes)
 
         try:
-            await session.run(job)
+            await session._elsewhere.run(job)
         except Exception as error:  # the session may be closed by now
             self.pressed.append(f"({type(error).__name__})")
 

@@ -1,28 +1,226 @@
 """One change of a cluster, from the lock to the end of its journal: what the screens and the commands both run."""
 
+# ruff: noqa: ARG002  # what a change does not need it does not say
+
 from __future__ import annotations
 
 import os
 import platform
 import uuid
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from console.exit_status import status_of
+from backends.base.protocol import Backend, Progress
+from console.errors import NotDone
+from console.exit_status import Status, status_of
 from console.journal.errors import JournalError, JournalLocked
 from console.journal.journal import Journal, Run
+from console.journal.unfinished import Unfinished, unfinished
+from console.operations.access import Access
+from console.operations.unfinished_orders import Settled, refuse_open, settle_first
 from console.provenance import now, user
 from console.saved_plans import OTHER_PLACE
-from console.signals import Supervisor, status_of_signal
+from console.signals import StopRequest, Supervisor, status_of_signal
 from console.version import version
+
+C = TypeVar("C")
+P = TypeVar("P")
+R = TypeVar("R")
+P_contra = TypeVar("P_contra", contravariant=True)
 
 
 class Invocation(Protocol):
-    """The process that changes something: ``argv`` is what the journal says was run."""
+    """The process that changes something: ``argv`` is what the journal says was run.
+
+    ``resume`` is the command that finishes what is in flight, empty while nothing is.
+    """
 
     argv: tuple[str, ...]
     supervisor: Supervisor
+    resume: str
+
+
+class Question(NamedTuple):
+    """What a person is asked before anything is sent. One of ``answers`` must be typed.
+
+    ``warnings`` are shown first. ``otherwise`` is told where something else is typed.
+    """
+
+    text: str
+    answers: tuple[str, ...]
+    otherwise: str = "not confirmed"
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def number(cls, text: str, number: int, warnings: tuple[str, ...] = ()) -> Question:
+        """One that is answered by a number, which has to be read for it."""
+        return cls(text, (str(number),), f"not confirmed (the number is {number})", warnings)
+
+    def accept(self, typed: str) -> str:
+        """The answer. Raises NotDone where it is none of those asked for."""
+        if typed not in self.answers:
+            raise NotDone(f"{self.otherwise}; nothing was sent")
+        return typed
+
+
+class Operator(Protocol[P_contra]):
+    """Who is asked and told: a person at a terminal, or at a screen."""
+
+    @property
+    def progress(self) -> Progress | None: ...
+
+    def says(self, *lines: str) -> None:
+        """Something to know beside the result."""
+        ...
+
+    def finds(self, found: Unfinished) -> None:
+        """What earlier runs left unfinished."""
+        ...
+
+    async def restores_first(self, found: Unfinished) -> bool:
+        """Whether the assignment orders that an earlier run left are to be restored first."""
+        ...
+
+    def restored(self, settled: Settled) -> None:
+        """What became of them."""
+        ...
+
+    def shows(self, prepared: P_contra) -> None:
+        """What would be changed, before it is asked for."""
+        ...
+
+    async def answers(self, question: Question, prepared: P_contra) -> str | None:
+        """The answer; None where nobody is asked, because it was agreed to before. Raises NotDone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRun(Generic[P_contra]):
+    """What a change runs in, once the lock is held."""
+
+    cluster_id: str
+    journal: Journal
+    operator: Operator[P_contra]
+    stop: StopRequest
+    resume_command: str
+
+
+class Conclusion(NamedTuple):
+    """How a change ended: the exit status, how many rows ended how, and the words of the command that comes next.
+
+    ``unfinished``: something was left that ``ktriage resume`` finishes.
+    """
+
+    status: Status
+    counts: Mapping[str, int] = {}
+    next_command: tuple[str, ...] = ()
+    unfinished: bool = False
+
+
+class Change(ABC, Generic[C, P, R]):
+    """A change described: what is prepared, asked for, compared again and sent. ``C`` is the cluster or its quorum,
+    ``P`` what was prepared, ``R`` what came of it.
+    """
+
+    reason: str
+
+    def without_lock(self, cluster_id: str) -> R | None:
+        """The result where there is nothing to do, before the lock is taken; None: it is taken.
+
+        Raises InputError where the change is for another cluster.
+        """
+        return None
+
+    async def settle(self, access: Access[C], run: ChangeRun[P]) -> None:
+        """Finishes what earlier runs left. Raises NotDone where it is unfinished and stays so."""
+
+    @abstractmethod
+    async def prepare(self, cluster: C, cluster_id: str, operator: Operator[P]) -> P:
+        """Reads and judges. Raises ConsoleError and BackendError."""
+
+    @abstractmethod
+    def unsent(self, prepared: P) -> R | None:
+        """The result where nothing is to be sent; None: it is asked for, and sent."""
+
+    def question(self, prepared: P) -> Question | None:
+        """None where nothing has to be asked."""
+        return None
+
+    async def compare_again(
+        self,
+        cluster: C,
+        prepared: P,
+        answer: str,
+        operator: Operator[P],
+    ) -> P:
+        """After the answer, which may have taken long: what moved meanwhile is refused."""
+        return prepared
+
+    @abstractmethod
+    async def carry_out(self, cluster: C, prepared: P, run: ChangeRun[P]) -> R:
+        """Sends it, and looks at what came of it."""
+
+    @abstractmethod
+    def conclusion(self, result: R) -> Conclusion: ...
+
+
+async def run_change(
+    change: Change[C, P, R],
+    access: Access[C],
+    cluster_id: str,
+    operator: Operator[P],
+    *,
+    invocation: Invocation,
+    stop: StopRequest,
+    resume_command: str,
+) -> R:
+    """Lock, journal, settle, prepare, ask, compare again, carry out, conclude.
+
+    Raises JournalLocked while another run on this host may change the same cluster, ConsoleError and BackendError.
+    """
+    access.refuse()
+    nothing_to_do = change.without_lock(cluster_id)
+    if nothing_to_do is not None:
+        return nothing_to_do
+    with open_journal(invocation, cluster_id, change.reason, operator.says) as journal:
+        run = ChangeRun(cluster_id, journal, operator, stop, resume_command)
+        invocation.resume = resume_command
+        await change.settle(access, run)
+        prepared = await change.prepare(access.reading, cluster_id, operator)
+        operator.shows(prepared)
+        result = change.unsent(prepared)
+        if result is None:
+            question = change.question(prepared)
+            answer = None if question is None else await operator.answers(question, prepared)
+            if answer is not None:
+                prepared = await change.compare_again(access.reading, prepared, answer, operator)
+                result = change.unsent(prepared)
+        if result is None:
+            result = await change.carry_out(access.changing(), prepared, run)
+        conclusion = change.conclusion(result)
+        if not conclusion.unfinished:
+            invocation.resume = ""
+        journal.conclude(conclusion.status, conclusion.counts)
+        return result
+
+
+async def settle_orders(access: Access[Backend], run: ChangeRun[P]) -> None:
+    """Before an election: assignment orders that an earlier run left are restored, if a person says so.
+
+    Raises HalfDone where they are not to be restored, NotDone where they could not be, and BackendError.
+    """
+    found, operator = unfinished(run.cluster_id), run.operator
+    operator.finds(found)
+    restore = bool(found.orders) and await operator.restores_first(found)
+    settled = await settle_first(
+        access.changing(), found, run.journal, run.stop, put_back=restore, resume=run.resume_command
+    )
+    if found.orders:
+        operator.restored(settled)
+    refuse_open(settled)
 
 
 @contextmanager

@@ -65,6 +65,21 @@ class Elected:
         return tuple(result for result in self.results if not result.election.restored)
 
 
+def failure_text(result: Result) -> str:
+    """Why this row is not a success, in one line."""
+    election, state = result.election, result.state
+    parts = [f"{election.outcome}"]
+    if election.leader >= 0:
+        parts.append(f"led by {election.leader}")
+    if election.detail:
+        parts.append(election.detail)
+    if result.lost_offsets and state is not None:
+        parts.append(f"{state.gap} offsets below the planned log end were overwritten")
+    if not election.restored:
+        parts.append("its assignment order is not restored: run ktriage resume")
+    return "; ".join(parts)
+
+
 async def carry_out(
     backend: Backend,
     plan: Plan,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from backends.base.answers import Partitions
@@ -52,6 +52,10 @@ class Selected:
     visible_only: bool = False
     not_compared: Unknown | None = None
     leaders_not_told: Mapping[TopicPartition, Unknown] = field(default_factory=dict)
+
+    def without(self, partitions: Container[TopicPartition]) -> Selected:
+        """As it is, without those partitions."""
+        return replace(self, states=tuple(state for state in self.states if state.tp not in partitions))
 
 
 async def select(backend: Backend, selection: Selection) -> Selected:

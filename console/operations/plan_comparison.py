@@ -9,16 +9,21 @@ from dataclasses import dataclass, replace
 from backends.base.answers import ClusterInfo, Partitions
 from backends.base.errors import NotAllowed
 from backends.base.protocol import Backend, Progress
-from console.operations.election_batches import Elected, described, surveyed
+from console.operations.change import Question
+from console.operations.election_batches import described, surveyed
 from console.operations.partition_picture import Depths, examine
 from console.operations.partition_selection import Selection
-from console.operations.recovery_result import failure_text
 from recovery.model import TopicPartition, Why
 from recovery.plan.compare import compare
 from recovery.plan.judgement import Judgement, Reason, RowDecision
 from recovery.plan.make import plan_of_bare
+from recovery.plan.review import summarise
+from recovery.plan.successors import risk_lines
 from recovery.plan.values import BarePlan, Header, Plan
 from recovery.strategy import DecisionKind
+
+WORST_SUCCESSORS = 5
+"""Partitions named in a confirmation whose successor loses more than the chosen leader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +51,15 @@ class Prepared:
         )
 
     @property
+    def not_holding(self) -> tuple[Judgement, ...]:
+        """The rows that are not applied, those that are online among them."""
+        return tuple(check for check in self.checks if not check.holds)
+
+    @property
     def stale(self) -> bool:
         """Nothing can be applied, because preconditions do not hold any more: a new plan is wanted."""
         moved = any(check.decision is RowDecision.STALE for check in self.refused)
         return not self.holding.rows and moved and len(self.refused) == len(self.checks)
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What was refused and what was elected; ``elected`` is None where nothing was to be sent."""
-
-    prepared: Prepared
-    elected: Elected | None
-
-    @property
-    def failures(self) -> tuple[tuple[TopicPartition, str], ...]:
-        """Every row that is not recovered, with the reason in one line."""
-        refused = tuple((check.tp, f"{check.decision}: {check.detail}") for check in self.prepared.refused)
-        failed = self.elected.failures if self.elected is not None else ()
-        return (*refused, *((result.row.tp, failure_text(result)) for result in failed))
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """How many rows ended how, those for which nothing was sent too."""
-        found = Counter(str(check.decision) for check in self.prepared.checks if not check.holds)
-        elected = self.elected.counts if self.elected is not None else {}
-        found.update({str(outcome): count for outcome, count in elected.items()})
-        return found
 
 
 async def prepare(
@@ -155,3 +142,14 @@ def checked_just_now(plan: Plan) -> Prepared:
 def refused_rows(plan: Plan) -> Sequence[tuple[TopicPartition, str]]:
     """The rows of a bare file that cannot be elected as they ask, with the reason."""
     return [(r.tp, r.reason) for r in plan.not_elected if r.verdict is not DecisionKind.ALREADY_ONLINE]
+
+
+def loss_question(plan: Plan, title: str) -> Question:
+    """The number that has to be read for it is typed: a plan that loses nothing is confirmed by 0."""
+    summary = summarise(plan)
+    elections = "1 election" if summary.elect == 1 else f"{summary.elect:,} elections"
+    text = (
+        f"{elections} will be held on cluster {plan.header.cluster_id} ({title}). To go on, type the number of"
+        " partitions that may lose something:"
+    )
+    return Question.number(text, summary.may_lose, tuple(risk_lines(plan, WORST_SUCCESSORS)))

@@ -2,40 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.errors import InputError
 from console.planfile import read
-from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 from recovery.plan.select import first, max_loss, only
 from recovery.plan.values import BarePlan, Plan, PlanError
 from recovery.plan.write import bare_json, digest, text_digest
 
 
-def refuse_other_cluster(plan: Plan | BarePlan, cluster_id: str, path: Path) -> None:
+@dataclass(frozen=True, slots=True)
+class PlanPart:
+    """The part of a plan for a canary: the ``topics``, of them what loses ``most`` at most, of these the ``first``.
+
+    ``successors``: the limit is also for who may be elected instead of the chosen leader.
+    """
+
+    first: int | None = None
+    topics: tuple[str, ...] = ()
+    most: int | None = None
+    successors: bool = True
+
+    def of(self, plan: Plan) -> Plan:
+        """That part. Raises InputError where nothing is left."""
+        try:
+            if self.topics:
+                plan = only(plan, self.topics)
+            if self.most is not None:
+                plan = max_loss(plan, self.most, successors=self.successors)
+            if self.first is not None:
+                plan = first(plan, self.first)
+        except PlanError as error:
+            raise InputError(f"{error}; nothing was sent") from None
+        if not plan.rows:
+            raise InputError("no partition of the plan is left to elect; nothing was sent")
+        return plan
+
+
+WHOLE = PlanPart()
+"""All of a plan."""
+
+
+def refuse_other_cluster(plan: Plan | BarePlan, cluster_id: str, path: Path | None = None) -> None:
     """Raises InputError where the plan was made for another cluster."""
     if isinstance(plan, Plan) and plan.header.cluster_id != cluster_id:
+        where = "" if path is None else f"{path}: "
         raise InputError(
-            f"{path}: the plan is for cluster {plan.header.cluster_id}, and this is {cluster_id}; nothing was sent"
+            f"{where}the plan is for cluster {plan.header.cluster_id}, and this is {cluster_id}; nothing was sent"
         )
-
-
-def written_orders_of(path: Path) -> Callable[[str], Sequence[WrittenOrder]]:
-    """The orders that a plan file's elections write, once the cluster's id is known.
-
-    Raises InputError where the file holds leaders only.
-    """
-    plan = read(path)
-    if isinstance(plan, BarePlan):
-        raise InputError(f"{path}: it holds leaders only, not what the assignments were; nothing was sent")
-
-    def checked(cluster_id: str) -> Sequence[WrittenOrder]:
-        refuse_other_cluster(plan, cluster_id, path)
-        return tuple(row.written_order for row in plan.rows)
-
-    return checked
 
 
 def refuse_other_digest(plan: Plan | BarePlan, path: Path, wanted: str) -> None:
@@ -45,31 +61,20 @@ def refuse_other_digest(plan: Plan | BarePlan, path: Path, wanted: str) -> None:
         raise InputError(f"{path}: its digest is {found}, not the reviewed one; nothing was sent")
 
 
+def read_part(path: Path, part: PlanPart = WHOLE, digest: str | None = None) -> Plan | BarePlan:
+    """The plan of a file, or the part of it that is applied; of leaders only all of them, which are surveyed first.
+
+    Raises InputError: unreadable, nothing left of it, or not the file with the reviewed ``digest``.
+    """
+    plan = read(path)
+    if digest is not None:
+        refuse_other_digest(plan, path, digest)
+    return part.of(plan) if isinstance(plan, Plan) else plan
+
+
 def plan_digest(plan: Plan | BarePlan) -> str:
     """SHA-256 of the plan as it is written."""
     return digest(plan) if isinstance(plan, Plan) else text_digest(bare_json(plan))
-
-
-def narrowed(
-    plan: Plan, count: int | None, topics: Sequence[str], most: int | None, *, successors: bool = True
-) -> Plan:
-    """The part of the plan for a canary: those topics, that lose so much at most, the first so many of these.
-
-    ``successors``: the limit is also for who may be elected instead of the chosen leader. Raises InputError where
-    nothing is left.
-    """
-    try:
-        if topics:
-            plan = only(plan, topics)
-        if most is not None:
-            plan = max_loss(plan, most, successors=successors)
-        if count is not None:
-            plan = first(plan, count)
-    except PlanError as error:
-        raise InputError(f"{error}; nothing was sent") from None
-    if not plan.rows:
-        raise InputError("no partition of the plan is left to elect; nothing was sent")
-    return plan
 
 
 def partitions_of(plan: Plan | BarePlan) -> tuple[TopicPartition, ...]:

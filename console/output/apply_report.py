@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from console.operations.plan_comparison import Applied, Prepared
+from console.operations.apply_plan import Applied
+from console.operations.plan_comparison import Prepared
 from console.output.json_document import document
 from console.output.plan_json import (
     elected_json,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from console.operations.leader_choice import Choices
-from console.operations.recovery_result import Recovery
+from console.operations.recover_partitions import Recovery
 from console.output.json_document import document
 from console.output.plan_json import (
     elected_json,

@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 
 async def passes(robot: Robot, seconds: float) -> None:
     """Virtual time passes, with what the scenario has in store."""
-    await robot.session.run(partial(_advance, seconds=seconds))
+    await robot.session._elsewhere.run(partial(_advance, seconds=seconds))
 
 
 async def _advance(backend: Backend, seconds: float) -> None:
@@ -32,7 +32,7 @@ async def happens(robot: Robot, what: Callable[[SimulatorBackend], None]) -> Non
         assert isinstance(backend, SimulatorBackend)
         what(backend)
 
-    await robot.session.run(job)
+    await robot.session._elsewhere.run(job)
 
 
 async def hangs(robot: Robot, *brokers: int) -> None:

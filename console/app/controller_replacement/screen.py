@@ -15,6 +15,7 @@ from console.app.controller_replacement import wizard
 from console.app.controller_replacement.wizard import Bridge, Told
 from console.app.halt import Halt
 from console.errors import ConsoleError
+from console.operations.access import Access
 from console.operations.replacement_run import Planned
 from console.operations.replacement_steps import Course, Gone
 from recovery.membership.replacement import ReplacementStep as PlannedStep
@@ -177,7 +178,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         with self._desk.tasks.sending() as halt:
             self._halt = halt
 
-            async def job(backend: Backend) -> Gone:
+            async def job(access: Access[Backend]) -> Gone:
                 self._bridge = Bridge(
                     lambda told: session.from_thread(self._show, told),
                     halt,
@@ -185,10 +186,10 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
                     self.planned.confirmed,
                     lambda: not self._why_not(),
                 )
-                return await wizard.run(backend, program, self.planned, halt, self._bridge)
+                return await wizard.run(access, program, self.planned, halt, self._bridge)
 
             try:
-                gone = await session.send(job, halt)
+                gone = await session.change(job, halt)
             except (ConsoleError, BackendError) as error:
                 self._say(str(error), Tone.BAD)
             else:

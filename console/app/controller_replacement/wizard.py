@@ -13,6 +13,7 @@ from backends.base.protocol import Backend
 from console.errors import NotDone
 from console.journal.replacing import open_replacement
 from console.journal.unfinished import unfinished
+from console.operations.access import Access
 from console.operations.change import open_journal
 from console.operations.replacement_consent import Consent
 from console.operations.replacement_plan import Choice
@@ -170,7 +171,9 @@ def half_done(cluster_id: str) -> Planned | None:
     return Planned.of(plan, Path(found.file), found.confirmed)
 
 
-async def run(backend: Backend, program: Program, wanted: Planned, stop: StopRequest, bridge: Bridge) -> Gone:
+async def run(
+    access: Access[Backend], program: Program, wanted: Planned, stop: StopRequest, bridge: Bridge
+) -> Gone:
     """Goes through the plan from where the cluster is. Raises NotDone, JournalError and BackendError."""
     with open_journal(program, wanted.cluster_id, "in the console") as journal:
         other = open_replacement(unfinished(wanted.cluster_id))
@@ -179,4 +182,5 @@ async def run(backend: Backend, program: Program, wanted: Planned, stop: StopReq
                 f"another replacement is half done ({other.file}): go on with that one first, or give it up:"
                 " ktriage resume --give-up"
             )
-        return await replace_controller(await membership_of(backend), wanted, journal, bridge, stop)
+        membership = await membership_of(access.changing())
+        return await replace_controller(membership, wanted, journal, bridge, stop)

@@ -14,7 +14,8 @@ from console.app.plan.confirmation import Frozen, freeze, refuse_changed, refuse
 from console.app.plan.progress import Batches
 from console.app.session import draft
 from console.errors import NotDone
-from console.operations.plan_comparison import Applied, Prepared
+from console.operations.apply_plan import Applied
+from console.operations.plan_comparison import Prepared, prepare
 from console.operations.unfinished_orders import HalfDone
 from console.output.resume_report import unfinished_lines
 from console.saved_plans import save_plan
@@ -110,7 +111,7 @@ class Applier:
     async def _checked(self, plan: Plan) -> Prepared:
         session = self._desk.session
         cluster_id, progress = session.view.cluster_id, self.progress("checking every fence")
-        prepared = await session.run(lambda b: apply_plan.checked(b, plan, cluster_id, progress))
+        prepared = await session.run(lambda b: prepare(b, plan, cluster_id, progress))
         session.plan_is(draft.compared(session.draft, prepared.checks))
         return prepared
 
@@ -124,16 +125,21 @@ class Applier:
         desk, session = self._desk, self._desk.session
         program = desk.owner.program
         with desk.tasks.sending() as halt:
-            job = apply_plan.Job(
-                program, frozen, reason, halt, self.progress("electing"), self._unrecorded.append
-            )
+            operator = apply_plan.Confirmed(self.progress("electing"), self._unrecorded.append)
+
+            async def send(restore: bool) -> Applied:
+                who = operator._replace(restore=restore)
+                return await session.change(
+                    lambda access: apply_plan.apply(access, program, frozen, reason, operator=who, stop=halt),
+                    halt,
+                )
+
             try:
                 try:
-                    return await session.send(lambda backend: apply_plan.apply(backend, job), halt)
+                    return await send(restore=False)
                 except HalfDone as half:
                     await self._ask_to_put_back(half, whole)
-                    again = job._replace(put_back=True)
-                    return await session.send(lambda backend: apply_plan.apply(backend, again), halt)
+                    return await send(restore=True)
             finally:
                 self.batches = None
                 if not halt:

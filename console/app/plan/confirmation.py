@@ -65,9 +65,7 @@ def refuse_unconfirmed(frozen: Frozen, typed: str, reason: str) -> None:
 
 def refuse_changed(frozen: Frozen, plan: Plan | None, cluster_id: str, safety: Safety) -> None:
     """The second look, when it is confirmed. Raises NotDone where anything is not as it was."""
-    if not safety.armed:
-        why = safety.lapsed or safety.forbidden or "it is not armed"
-        raise NotDone(f"the console is read-only ({why}); nothing was sent")
+    safety.refuse()
     if cluster_id != frozen.cluster_id:
         raise NotDone(
             f"the plan was confirmed for cluster {frozen.cluster_id}, and this is {cluster_id}; nothing was sent"

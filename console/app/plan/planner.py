@@ -17,7 +17,7 @@ from console.app.session import draft
 from console.app.session.view import Choosing
 from console.errors import NotDone
 from console.operations.keys import PLAN, REPLICAS
-from console.operations.plan_comparison import ask_afresh
+from console.operations.plan_comparison import ask_afresh, prepare
 from console.paths import unused
 from console.planfile import write_new
 from recovery.model import Survey, TopicPartition
@@ -233,7 +233,7 @@ class Planner:
         assert plan is not None
         cluster_id = session.view.cluster_id
         progress = self._applier.progress("comparing")
-        prepared = await session.run(lambda b: apply_plan.checked(b, plan, cluster_id, progress))
+        prepared = await session.run(lambda b: prepare(b, plan, cluster_id, progress))
         self._desk.tasks.plan_is(draft.compared(session.draft, prepared.checks))
         counts = ", ".join(f"{count:,} {now}" for now, count in prepared.counts.items())
         self._desk.say(f"beside the cluster of now: {counts}", Tone.WARN if prepared.refused else Tone.GOOD)

@@ -42,6 +42,12 @@ class Safety:
             return _BRIEF.get(self.forbidden, "by its profile")
         return self.lapsed
 
+    def refuse(self) -> None:
+        """Raises NotDone while it is read-only."""
+        if not self.armed:
+            why = self.lapsed or self.forbidden or "it is not armed"
+            raise NotDone(f"the console is read-only ({why}); nothing was sent")
+
     def arm(self, now: float) -> Safety:
         """Raises NotDone where it is forbidden."""
         if self.forbidden is not None:

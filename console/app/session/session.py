@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
+from backends.base.read_only import ReadOnlyBackend
 from console.app.halt import Halt
 from console.app.session.draft import Draft
 from console.app.session.elsewhere import Elsewhere
@@ -21,6 +22,7 @@ from console.app.session.rows import Rows, shaped
 from console.app.session.safety import Safety
 from console.app.session.view import Choosing, Link, View, Wanted
 from console.errors import ConsoleError
+from console.operations.access import Access, backend_access
 from console.provenance import plan_header
 from console.target import Target
 from recovery.plan.values import Header
@@ -166,17 +168,26 @@ class Session:
         await self._elsewhere.close()
 
     async def run(self, job: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
-        """A job on the backend's thread. Raises what it raises, and Unreachable once the session is closed."""
-        return await self._elsewhere.run(job)
+        """A job on the backend's thread, with a cluster that it cannot change.
 
-    async def send(self, job: Callable[[Backend], Coroutine[Any, Any, T]], halt: Halt) -> T:
-        """As :meth:`run`, for a job that changes the cluster: ``halt`` stops it between two steps."""
+        Raises what it raises, and Unreachable once the session is closed.
+        """
+        return await self._elsewhere.run(lambda backend: job(ReadOnlyBackend(backend)))
+
+    async def change(self, job: Callable[[Access[Backend]], Coroutine[Any, Any, T]], halt: Halt) -> T:
+        """As :meth:`run`, for a job that changes the cluster, as long as the console is armed.
+
+        ``halt`` stops it between two steps.
+        """
+
+        def refuse() -> None:
+            self.safety.refuse()  # as it is then
 
         async def halted(backend: Backend) -> T:
             halt.begun()
-            return await job(backend)
+            return await job(backend_access(backend, refuse))
 
-        return await self.run(halted)
+        return await self._elsewhere.run(halted)
 
     def halt(self, halt: Halt) -> None:
         """Stops what was sent with it."""
@@ -272,7 +283,7 @@ class Session:
             passed, last = self.clock() - last, self.clock()
             # What keeps time from moving is told by the next look, which cannot move it either.
             with contextlib.suppress(BackendError, ConsoleError):
-                await self.run(partial(_advance, seconds=passed))
+                await self._elsewhere.run(partial(_advance, seconds=passed))
             took = self.clock() - last
             if took > BEAT_SECONDS / 10:
                 await asyncio.sleep(min(took * 10, 60.0))

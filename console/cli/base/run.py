@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from backends.base.protocol import Backend
 from console.errors import InputError, NotDone
-from console.output.screen import Screen, printable
+from console.output.screen import Screen
 from console.program import Program
 from console.signals import StopRequest
 from console.target import Target
 
 if TYPE_CHECKING:
-    from recovery.plan.values import Plan
+    from console.operations.change import Change, Operator
 
 T = TypeVar("T")
-
-WORST_SUCCESSORS = 5
-"""Partitions named in a confirmation whose successor loses more than the chosen leader."""
+P = TypeVar("P")
+R = TypeVar("R")
 
 
 class Output(StrEnum):
@@ -53,8 +52,34 @@ class Run:
         if self.target.read_only:
             raise InputError(f"this would change the cluster, and {self.target.read_only}; nothing was sent")
 
-    def work(self, job: Callable[[Backend, StopRequest], Awaitable[T]]) -> T:
-        """Runs ``job`` on the cluster and lets go of it. Raises what the job raises, and Stopped."""
+    def read(self, job: Callable[[Backend, StopRequest], Awaitable[T]]) -> T:
+        """Runs ``job`` on the cluster, which it cannot change. Raises what the job raises, and Stopped."""
+        from backends.base.read_only import ReadOnlyBackend  # noqa: PLC0415  # not before a cluster is asked
+
+        return self._on_cluster(lambda cluster, stop: job(ReadOnlyBackend(cluster), stop))
+
+    def change(self, change: Change[Backend, P, R], operator: Operator[P]) -> R:
+        """Carries the change out. Raises what it raises, and Stopped."""
+        from console.operations.access import backend_access  # noqa: PLC0415  # for changes only
+        from console.operations.change import run_change  # noqa: PLC0415
+
+        self.refuse_if_read_only()
+
+        async def job(cluster: Backend, stop: StopRequest) -> R:
+            return await run_change(
+                change,
+                backend_access(cluster, self.refuse_if_read_only),
+                (await cluster.open()).cluster_id,
+                operator,
+                invocation=self.program,
+                stop=stop,
+                resume_command=self.target.command("resume"),
+            )
+
+        return self._on_cluster(job)
+
+    def _on_cluster(self, job: Callable[[Backend, StopRequest], Awaitable[T]]) -> T:
+        """Runs ``job`` on the cluster and lets go of it."""
         from console.backends import backend  # noqa: PLC0415  # not before a cluster is asked
 
         cluster = backend(self.target, self.screen.say)
@@ -71,30 +96,10 @@ class Run:
         """Prints the command that comes next, on stderr, ready to be copied."""
         self.screen.say(f"next: {self.target.command(*words)}")
 
-    def finished(self, *, unrestored: bool) -> None:
-        """What was sent has ended: a signal from now on leaves nothing to resume, unless an order still stands."""
-        if not unrestored:
-            self.program.resume = ""
-
     def refuse_unless_interactive(self, instead: str) -> None:
         """Raises InputError where nobody can be asked, and the option that says so is missing."""
         if not self.screen.interactive:
             raise InputError(f"nobody can be asked here: give {instead}; nothing was sent")
-
-    async def confirm_loss(self, plan: Plan) -> None:
-        """The number that has to be read for it is typed: a plan that loses nothing is confirmed by 0."""
-        from console.output.plurals import counted_as  # noqa: PLC0415  # where somebody is asked only
-        from recovery.plan.review import summarise  # noqa: PLC0415
-        from recovery.plan.successors import risk_lines  # noqa: PLC0415
-
-        summary = summarise(plan)
-        self.screen.say(*risk_lines(plan, WORST_SUCCESSORS))
-        where = printable(f"on cluster {plan.header.cluster_id} ({self.target.title})")
-        question = (
-            f"{counted_as(summary.elect, 'election')} will be held {where}. To go on, type the number of partitions"
-            " that may lose something:"
-        )
-        await self.confirm_number(question, summary.may_lose)
 
     async def confirm_number(self, question: str, number: int) -> None:
         """Raises NotDone unless exactly that number is typed."""

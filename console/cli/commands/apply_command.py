@@ -95,27 +95,23 @@ def apply(
     if ignore_successor_loss and max_loss is None:
         raise InputError("--ignore-successor-loss is for --max-loss, which is not given")
     why = stated(reason, asked=not yes)
-    from console.cli.recovery.apply_plan import Request, apply_file  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.apply_plan import apply_file  # noqa: PLC0415  # not for --help
+    from console.operations.apply_plan import ApplyPlan  # noqa: PLC0415
+    from console.operations.plan_file_checks import PlanPart, read_part  # noqa: PLC0415
 
-    return apply_file(
-        run,
-        Request(
-            "apply",
-            plan,
-            first=first,
-            only=tuple(only or ()),
-            max_loss=max_loss,
-            ignore_successor_loss=ignore_successor_loss,
-            stop_after=stop_after,
-            reviewed_by=reviewed_by,
-            digest=digest,
-            ask=not yes,
-            reason=why,
-            seconds=recovery_duration_ms / 1000,
-            attempts=recovery_election_attempts,
-            rows=rows,
-        ),
+    part = PlanPart(first, tuple(only or ()), max_loss, successors=not ignore_successor_loss)
+    review = f"reviewed by {reviewed_by}, digest {digest}" if reviewed_by else ""
+    change = ApplyPlan(
+        read_part(plan, part, digest),
+        "; ".join(filter(None, (why, review))),
+        run.target.title,
+        plan,
+        part,
+        attempts=recovery_election_attempts,
+        stop_after=stop_after,
+        seconds=recovery_duration_ms / 1000,
     )
+    return apply_file(run, change, command="apply", ask=not yes, rows=rows)
 
 
 command = connected(apply)

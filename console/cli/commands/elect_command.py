@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from console.cli.base.partition_options import selection, words
 from console.cli.base.run import Run
 from console.cli.commands.options import (
     Attempts,
@@ -18,7 +20,6 @@ from console.cli.commands.options import (
     connected,
 )
 from console.errors import InputError
-from recovery.model import TopicPartition
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -108,22 +109,65 @@ def elect(
         raise InputError("--strategy is for --election-type longest-log only")
     if election_type is ElectionType.DESIGNATED and path_to_json_file is None:
         raise InputError("--election-type designated takes its leaders from --path-to-json-file")
-    from console.cli.recovery.elections import Request, elect_as_asked  # noqa: PLC0415  # not for --help
-
+    why, seconds = reason or "", recovery_duration_ms / 1000
     unclean = election_type in (ElectionType.UNCLEAN, ElectionType.LONGEST_LOG)
-    request = Request(
-        path=path_to_json_file,
-        partition=TopicPartition(topic, partition) if topic is not None and partition is not None else None,
-        every=all_topic_partitions,
-        strategy=Strategy(strategy or ElectionStrategy.BALANCED),
-        ranking=ranking,
-        ask=unclean and all_topic_partitions and not yes,
-        reason=reason or "",
-        seconds=recovery_duration_ms / 1000,
-        attempts=recovery_election_attempts,
-        rows=rows,
+    ask = unclean and all_topic_partitions and not yes
+    if election_type is ElectionType.DESIGNATED:
+        assert path_to_json_file is not None
+        return _designated(
+            run,
+            path_to_json_file,
+            reason=why,
+            seconds=seconds,
+            attempts=recovery_election_attempts,
+            ranking=ranking,
+            rows=rows,
+        )
+    topics = [] if topic is None else [topic]
+    partitions = [] if partition is None else [partition]
+    # Raises InputError for a file that designates leaders: these elections would not elect them.
+    chosen = selection(
+        topics,
+        partitions,
+        path_to_json_file,
+        offline=unclean and all_topic_partitions,
+        leaders_refused=True,
     )
-    return elect_as_asked(run, election_type.value, request)
+    if election_type is ElectionType.LONGEST_LOG:
+        from console.cli.recovery.recover_partitions import Report, recover  # noqa: PLC0415  # not for --help
+        from console.operations.recover_partitions import ChoiceOptions, RecoverPartitions  # noqa: PLC0415
+
+        how = Strategy(strategy or ElectionStrategy.BALANCED)
+        change = RecoverPartitions(
+            ChoiceOptions(chosen, ranking, how, seconds), why, run.target.title, recovery_election_attempts
+        )
+        report = Report("elect", words(topics, partitions, path_to_json_file), rows=rows)
+        return recover(run, change, report, ask=ask)
+    from console.cli.recovery.elections import hold_elections  # noqa: PLC0415
+    from console.operations.kafka_elections import KafkaElection  # noqa: PLC0415
+
+    preferred = election_type is ElectionType.PREFERRED
+    election = KafkaElection(chosen, preferred, every=all_topic_partitions, reason=why)
+    return hold_elections(run, election, ask=ask, rows=rows)
+
+
+def _designated(
+    run: Run, file: Path, *, reason: str, seconds: float, attempts: int, ranking: Ranking, rows: int
+) -> int:
+    from console.cli.recovery.apply_plan import apply_file  # noqa: PLC0415  # not for --help
+    from console.operations.apply_plan import ApplyPlan  # noqa: PLC0415
+    from console.operations.plan_file_checks import read_part  # noqa: PLC0415
+
+    change = ApplyPlan(
+        read_part(file),
+        reason,
+        run.target.title,
+        file,
+        attempts=attempts,
+        seconds=seconds,
+        ranking=ranking,
+    )
+    return apply_file(run, change, command="elect", ask=False, rows=rows)
 
 
 command = connected(elect)

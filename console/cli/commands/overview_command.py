@@ -32,7 +32,7 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
     async def job(backend: Backend, _stop: object) -> Overview:
         return await overview(backend, recovery_duration_ms / 1000, run.screen.progress)
 
-    view = run.work(job)
+    view = run.read(job)
     run.screen.out(overview_document(view) if run.json else overview_lines(view, rows))
     missing = not_asked(view)
     for line in missing:

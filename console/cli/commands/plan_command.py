@@ -62,21 +62,12 @@ def plan(
         raise InputError("--all-offline-partitions excludes --topic and --path-to-json-file")
     # Without a choice every offline partition is meant; a topic alone means its offline ones.
     chosen = selection(topic, partition, path_to_json_file, offline=not (partition or path_to_json_file))
-    from console.cli.recovery.recover_partitions import Request, recover  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.recover_partitions import Report, choose_leaders  # noqa: PLC0415  # not for --help
+    from console.operations.recover_partitions import ChoiceOptions  # noqa: PLC0415
 
-    return recover(
-        run,
-        Request(
-            "plan",
-            chosen,
-            ranking,
-            strategy,
-            seconds=recovery_duration_ms / 1000,
-            file=file,
-            rows=rows,
-            words=words(topic, partition, path_to_json_file),
-        ),
-    )
+    options = ChoiceOptions(chosen, ranking, strategy, recovery_duration_ms / 1000)
+    report = Report("plan", words(topic, partition, path_to_json_file), rows=rows)
+    return choose_leaders(run, options, report, file=file)
 
 
 def plan_from_result(

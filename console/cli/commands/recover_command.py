@@ -90,25 +90,16 @@ def recover(
         if path_to_json_file
         else ("--all-offline-partitions",)
     )
-    from console.cli.recovery.recover_partitions import Request  # noqa: PLC0415  # not for --help
-    from console.cli.recovery.recover_partitions import recover as carry_on  # noqa: PLC0415
+    from console.cli.recovery import recover_partitions  # noqa: PLC0415  # not for --help
+    from console.operations.recover_partitions import ChoiceOptions, RecoverPartitions  # noqa: PLC0415
 
-    return carry_on(
-        run,
-        Request(
-            "recover",
-            chosen,
-            ranking,
-            strategy,
-            seconds=recovery_duration_ms / 1000,
-            attempts=recovery_election_attempts,
-            show=show_replica_info,
-            file=manual_recovery_output_file,
-            send=automated_recovery and not dry_run,
-            dry_run=dry_run,
-            rows=rows,
-            words=words,
-        ),
+    options = ChoiceOptions(chosen, ranking, strategy, recovery_duration_ms / 1000)
+    report = recover_partitions.Report("recover", words, show_replica_info, rows)
+    if automated_recovery and not dry_run:
+        change = RecoverPartitions(options, "", run.target.title, recovery_election_attempts)
+        return recover_partitions.recover(run, change, report, ask=False)
+    return recover_partitions.choose_leaders(
+        run, options, report, file=manual_recovery_output_file, dry_run=dry_run
     )
 
 

@@ -71,7 +71,7 @@ def replicas(
         asked = Depths(recovery_duration_ms / 1000, depth)
         return await examine(backend, cluster, chosen, asked, run.screen.progress, quorum=True)
 
-    picture = run.work(job)
+    picture = run.read(job)
     limit = (0 if chosen.named else 20) if rows is None else rows
     run.screen.out(picture_document(picture) if run.json else picture_lines(picture, limit))
     if not remind(run, picture.cluster.cluster_id) and any(s.state.offline for s in picture.surveys):

@@ -37,7 +37,7 @@ def course(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
         with stop.in_flight():
             return found, await _wait(run, backend, where, found.held, stop)
 
-    found, disks = run.work(job)
+    found, disks = run.read(job)
     left = waiting(disks.partitions.states, where, found.held)
     if run.json:
         run.screen.out(swap_document(found, disks))

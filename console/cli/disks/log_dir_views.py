@@ -30,7 +30,7 @@ def show(run: Run, rows: int) -> int:
         disks = await looked(backend)
         return disks, await failures(backend, disks)
 
-    disks, failed = run.work(job)
+    disks, failed = run.read(job)
     run.screen.out(dirs_document(disks, failed) if run.json else dirs_lines(disks, failed, rows))
     for broker, why in disks.not_told:
         run.screen.say(f"not told: broker {broker}: {why}")
@@ -57,7 +57,7 @@ def predict(run: Run, places: list[LogDirPlace], rows: int) -> int:
         except DiskError as error:
             raise InputError(str(error)) from None
 
-    found = run.work(job)
+    found = run.read(job)
     run.screen.out(fails_document(found) if run.json else fails_lines(found, rows))
     return Status.DONE
 

@@ -63,7 +63,7 @@ def take(
             return [taken(await series.full(run.screen.progress))]
         return await _take_series(run, backend, series, stop, interval=interval, count=count, taken=taken)
 
-    manifests = run.work(job)
+    manifests = run.read(job)
     if interval is None:
         _report(run.program, manifests, json=run.json)
     silent = sorted({broker for manifest in manifests for broker in manifest.silent})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable
 
 from backends.base.protocol import Backend
 from backends.live.check import CheckReport
@@ -13,25 +13,17 @@ from console.output.check_report import checked_document, checked_lines, problem
 from console.signals import StopRequest
 
 
-@runtime_checkable
-class Checkable(Protocol):
-    """A backend that can say what is reachable, offered and allowed, beside what it is asked to do."""
-
-    async def check(self) -> CheckReport:
-        """Reachability, calls and permissions. Raises BackendError where no broker can be asked."""
-        ...
-
-
 def check_cluster(run: Run) -> int:
     """Checks and prints; returns the exit status."""
 
     async def job(backend: Backend, _stop: StopRequest) -> CheckReport:
-        if not isinstance(backend, Checkable):
+        check: Callable[[], Awaitable[CheckReport]] | None = getattr(backend, "check", None)
+        if check is None:
             raise InputError("this cluster cannot be checked")
         await backend.open()
-        return await backend.check()
+        return await check()
 
-    checked = run.work(job)
+    checked = run.read(job)
     run.screen.out(checked_document(checked) if run.json else checked_lines(checked))
     found = problems(checked)
     for problem in found:

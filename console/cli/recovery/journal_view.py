@@ -20,7 +20,7 @@ from console.signals import StopRequest
 def show(run: Run, cluster_id: str | None, last: int) -> int:
     """Prints the journal; returns the exit status."""
     if cluster_id is None and run.named is not None:
-        cluster_id = _through_controllers(run) if run.named.kind == "controllers" else run.work(_cluster_id)
+        cluster_id = _through_controllers(run) if run.named.kind == "controllers" else run.read(_cluster_id)
     ids = [cluster_id] if cluster_id is not None else _recorded()
     journals = []
     for known in ids:

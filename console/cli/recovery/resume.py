@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.base.protocol import Backend
 from console.cli.base.run import Run
+from console.cli.base.terminal_operator import Terminal
 from console.errors import InputError, NotDone
 from console.exit_status import Status
-from console.journal.unfinished import unfinished
-from console.operations.change import open_journal
-from console.operations.plan_file_checks import written_orders_of
-from console.operations.unfinished_orders import Fate, Settled, restore, settle
+from console.operations.restore_orders import RestoreOrders, with_preconditions
+from console.operations.unfinished_orders import Fate, Settled
 from console.output.resume_report import settled_document, settled_lines, unfinished_lines
+from console.planfile import read
 from console.replacement_files import any_replacement, is_replacement_file
-from console.signals import StopRequest
 
 
 class Wanted(NamedTuple):
@@ -49,8 +46,8 @@ def finish(run: Run, plan: Path | None, wanted: Wanted = Wanted()) -> int:  # no
     run.refuse_if_read_only()
     controllers = run.target.kind == "controllers"
     if _may_replace(plan):
-        first = None if controllers or wanted.give_up else _orders_first(run, plan)
-        status = Status.DONE if first is None else _told(run, first, aside=run.json)
+        first = Settled() if controllers or wanted.give_up else _orders_first(run, plan)
+        status = _told(run, first, aside=run.json) if first.rows else Status.DONE
         replaced = _replacement(run, plan, wanted)
         if replaced is not None:
             return max(status, replaced)
@@ -61,49 +58,21 @@ def finish(run: Run, plan: Path | None, wanted: Wanted = Wanted()) -> int:  # no
     return _elections(run, plan)
 
 
-def _orders_first(run: Run, plan: Path | None) -> Settled | None:
-    """The orders that stand where a replacement is half done too; None where there are none, or no replacement.
+def _orders_first(run: Run, replacement: Path | None) -> Settled:
+    """The orders that stand where a replacement is half done too; empty where there are none, or no replacement.
 
     Raises BackendError.
     """
-
-    async def job(backend: Backend, stop: StopRequest) -> Settled | None:
-        cluster = await backend.open()
-        found = unfinished(cluster.cluster_id)
-        if not found.orders or (plan is None and not found.replacements):
-            return None
-        run.program.resume = run.target.command("resume")
-        with open_journal(run.program, cluster.cluster_id, "resume") as journal, stop.in_flight():
-            # What was sent to the voters is looked at by the replacement.
-            found = replace(unfinished(cluster.cluster_id), entries=())
-            run.screen.say(*unfinished_lines(found))
-            settled = await settle(backend, found, journal)
-            journal.conclude(_status(settled))
-            return settled
-
-    return run.work(job)
+    return run.change(
+        RestoreOrders(file=replacement, before_replacement=True), Terminal(run, unfinished_lines)
+    )
 
 
-def _elections(run: Run, plan: Path | None) -> int:
-    rows_of = written_orders_of(plan) if plan is not None else None
-
-    async def job(backend: Backend, stop: StopRequest) -> Settled:
-        cluster = await backend.open()
-        run.program.resume = run.target.command("resume")
-        rows = rows_of(cluster.cluster_id) if rows_of is not None else ()
-        with open_journal(run.program, cluster.cluster_id, "resume") as journal, stop.in_flight():
-            found = unfinished(cluster.cluster_id)
-            run.screen.say(*unfinished_lines(found))
-            settled = await settle(backend, found, journal)
-            known = {row.tp for row in settled.rows}
-            others = await restore(backend, [row for row in rows if row.tp not in known], journal)
-            settled = Settled((*settled.rows, *others.rows), settled.entries)
-            journal.conclude(_status(settled))
-            return settled
-
-    status = _told(run, run.work(job))
-    if plan is not None:
-        run.next("apply", str(plan))
+def _elections(run: Run, file: Path | None) -> int:
+    plan = None if file is None else with_preconditions(read(file), file)
+    status = _told(run, run.change(RestoreOrders(plan, file), Terminal(run, unfinished_lines)))
+    if file is not None:
+        run.next("apply", str(file))
     else:
         run.next("status")
     return status

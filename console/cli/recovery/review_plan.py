@@ -56,7 +56,7 @@ def _compare(run: Run, plan: Plan, path: Path) -> tuple[Prepared, bool]:
         prepared = await prepare(backend, plan, cluster.cluster_id, run.screen.progress)
         return prepared, (await backend.capabilities()).native_elections
 
-    return run.work(job)
+    return run.read(job)
 
 
 def _next_command(run: Run, path: Path, simulated: tuple[str, ...] | None) -> str:

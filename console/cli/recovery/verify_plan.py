@@ -24,7 +24,7 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int) -> int:
         refuse_other_cluster(plan, cluster.cluster_id, path)
         return verify(plan, await survey_rows(backend, partitions_of(plan), run.screen.progress, seconds))
 
-    states = run.work(job)
+    states = run.read(job)
     run.screen.out(verified_document(states) if run.json else verified_lines(states, rows))
     _next(run, states, path)
     return Status.DONE if all(state.complete for state in states) else Status.PARTLY

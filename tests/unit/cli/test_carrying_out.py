@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ import pytest
 
 from backends.base.answers import Partitions, SurveyRequest, SurveyResult
 from backends.base.protocol import Progress
-from console.cli.base.run import Run as CliRun
 from console.journal.journal import _LineFile
 from console.operations import election_batches
 from recovery.model import TopicPartition, Unknown, Why
@@ -247,33 +246,6 @@ def test_an_error_that_should_not_happen_leaves_a_report_without_secrets(call: C
     assert "in break_down" in report
     assert "hunter2" not in report
     assert backend.closed == 1
-
-
-@pytest.fixture
-def slow_person(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
-    """Somebody who agrees, but only after what is put here has happened."""
-    meanwhile: list[Callable[[], None]] = []
-
-    async def agrees(_run: CliRun, _plan: object) -> None:
-        for happens in meanwhile:
-            happens()
-
-    monkeypatch.setattr(CliRun, "confirm_loss", agrees)
-    monkeypatch.setattr(CliRun, "refuse_unless_interactive", lambda _run, _instead: None)
-    return meanwhile
-
-
-def test_what_moved_while_the_question_stood_is_not_applied(
-    call: Caller, slow_person: list[Callable[[], None]]
-) -> None:
-    backend = cluster_of(3)
-    plan = planned(call, backend)
-    moved = backend.states[tp(1)]._replace(leader_epoch=9)
-    slow_person.append(lambda: backend.states.update({tp(1): moved}))
-    ended = call("ktriage", "apply", *ANY, plan)
-    assert ended.status == 1
-    assert [row.tp.partition for rows in backend.designated for row in rows] == [0, 2]
-    assert "not recovered: orders-1: stale: the leader epoch is 9" in ended.err
 
 
 def test_an_unclean_election_of_all_is_held_for_exactly_those_that_were_counted(tmp_path: Path) -> None:

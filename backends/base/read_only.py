@@ -1,0 +1,195 @@
+"""A cluster that can be asked and not changed: whoever holds one of these cannot send a change, whatever it does.
+
+Only the questions of the protocols are passed on. A change is refused here, before anything is recorded or sent.
+"""
+
+# ruff: noqa: ARG002  # the signatures are the protocols'
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from backends.base.answers import (
+    Capabilities,
+    ClusterInfo,
+    Election,
+    LogDir,
+    Partitions,
+    Reassignment,
+    SurveyRequest,
+    SurveyResult,
+)
+from backends.base.errors import Refused
+from backends.base.membership import (
+    CHANGE_TIMEOUT,
+    ChangeAnswer,
+    ClusterNode,
+    Controller,
+    Membership,
+    NodeProbe,
+)
+from backends.base.protocol import Backend, Progress, Recorder, Stop
+from recovery.assignment_order import WrittenOrder
+from recovery.loss import Witness
+from recovery.membership.quorum import MembershipRules, Quorum
+from recovery.membership.voters import ReplicaKey, Voter
+from recovery.model import TopicPartition, Unknown
+from recovery.plan.values import PlanRow
+from recovery.ranking import Ranking
+
+READ_ONLY = "the cluster is only read here; nothing was sent"
+
+
+def refuse_change() -> NoReturn:
+    """Raises Refused."""
+    raise Refused(READ_ONLY)
+
+
+class ReadOnlyMembership:
+    """A quorum that can be described; implements :class:`backends.base.membership.Membership`."""
+
+    def __init__(self, membership: Membership) -> None:
+        self._membership = membership
+
+    @property
+    def title(self) -> str:
+        return self._membership.title
+
+    @property
+    def simulated(self) -> bool:
+        return self._membership.simulated
+
+    @property
+    def rules(self) -> MembershipRules:
+        return self._membership.rules
+
+    async def open(self) -> str:
+        return await self._membership.open()
+
+    async def close(self) -> None:
+        await self._membership.close()
+
+    async def pause(self, seconds: float) -> None:
+        await self._membership.pause(seconds)
+
+    async def describe(self) -> Quorum:
+        return await self._membership.describe()
+
+    async def controllers(self) -> tuple[Controller, ...] | Unknown:
+        return await self._membership.controllers()
+
+    async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:
+        return await self._membership.probe(host, port, node_id)
+
+    async def nodes(self) -> tuple[ClusterNode, ...]:
+        return await self._membership.nodes()
+
+    async def add_voter(
+        self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
+    ) -> ChangeAnswer:
+        refuse_change()
+
+    async def remove_voter(
+        self, key: ReplicaKey, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
+    ) -> ChangeAnswer:
+        refuse_change()
+
+    async def upgrade_feature(
+        self, feature: str, level: int, recorder: Recorder | None, *, dry_run: bool
+    ) -> ChangeAnswer:
+        """A dry run only: the controller validates it, and writes nothing."""
+        if not dry_run:
+            refuse_change()
+        return await self._membership.upgrade_feature(feature, level, None, dry_run=True)
+
+
+class ReadOnlyBackend:
+    """A cluster that can be asked; implements :class:`backends.base.protocol.Backend`.
+
+    ``membership`` is there where the adapter has one.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    @property
+    def title(self) -> str:
+        return self._backend.title
+
+    @property
+    def simulated(self) -> bool:
+        return self._backend.simulated
+
+    @property
+    def membership(self) -> ReadOnlyMembership:
+        """Raises AttributeError where the adapter has no quorum to offer."""
+        membership: Membership | None = getattr(self._backend, "membership", None)
+        if membership is None:
+            raise AttributeError("membership")
+        return ReadOnlyMembership(membership)
+
+    @property
+    def check(self) -> Callable[[], Awaitable[Any]]:
+        """What is reachable, offered and allowed. Raises AttributeError where the adapter does not offer it."""
+        found: Callable[[], Awaitable[Any]] = getattr(self._backend, "check")  # noqa: B009  # no part of the protocol
+        return found
+
+    async def open(self) -> ClusterInfo:
+        return await self._backend.open()
+
+    async def close(self) -> None:
+        await self._backend.close()
+
+    async def cluster(self) -> ClusterInfo:
+        return await self._backend.cluster()
+
+    async def capabilities(self) -> Capabilities:
+        return await self._backend.capabilities()
+
+    async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
+        return await self._backend.partitions(topics)
+
+    async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
+        return await self._backend.topic_configs(topics)
+
+    async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
+        return await self._backend.survey(request, progress)
+
+    async def record_times(
+        self, records: Sequence[tuple[TopicPartition, Witness]]
+    ) -> Mapping[tuple[TopicPartition, Witness], tuple[int, int]]:
+        return await self._backend.record_times(records)
+
+    async def log_dirs(
+        self, brokers: Sequence[int] | None = None
+    ) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
+        return await self._backend.log_dirs(brokers)
+
+    async def quorum(self) -> Quorum | Unknown:
+        return await self._backend.quorum()
+
+    async def reassignments(
+        self, partitions: Sequence[TopicPartition] | None = None
+    ) -> tuple[Reassignment, ...] | Unknown:
+        return await self._backend.reassignments(partitions)
+
+    async def elect(
+        self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
+    ) -> tuple[Election, ...]:
+        refuse_change()
+
+    async def designate(
+        self,
+        rows: Sequence[PlanRow],
+        ranking: Ranking,
+        recorder: Recorder,
+        *,
+        attempts: int,
+        stop: Stop,
+        progress: Progress | None = None,
+    ) -> tuple[Election, ...]:
+        refuse_change()
+
+    async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
+        refuse_change()

@@ -1,0 +1,63 @@
+"""A person at a terminal: asked on stderr, answering by a line on standard input."""
+
+# ruff: noqa: ARG002  # the signatures are the operator's
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from backends.base.protocol import Progress
+from console.cli.base.run import Run
+from console.journal.unfinished import Unfinished
+from console.operations.change import Question
+from console.operations.unfinished_orders import Settled
+from console.output.resume_report import settled_lines, unfinished_lines
+from console.output.screen import printable
+
+P = TypeVar("P")
+
+
+class Terminal(Generic[P]):
+    """Implements :class:`console.operations.change.Operator`. ``ask``: False where --yes was given.
+
+    ``lines`` show what would be changed: as results, or on stderr where JSON is the result.
+    """
+
+    def __init__(
+        self, run: Run, lines: Callable[[P], Iterable[str]] | None = None, *, ask: bool = True
+    ) -> None:
+        self._run = run
+        self._lines = lines
+        self._ask = ask
+
+    @property
+    def progress(self) -> Progress:
+        return self._run.screen.progress
+
+    def says(self, *lines: str) -> None:
+        self._run.screen.say(*lines)
+
+    def finds(self, found: Unfinished) -> None:
+        self._run.screen.say(*unfinished_lines(found))
+
+    async def restores_first(self, found: Unfinished) -> bool:
+        question = "put them back now? Type yes:"
+        return self._run.screen.interactive and await self._run.ask(question) == "yes"
+
+    def restored(self, settled: Settled) -> None:
+        self._run.screen.say(*settled_lines(settled))
+
+    def shows(self, prepared: P) -> None:
+        if self._lines is None:
+            return
+        if self._run.json:
+            self._run.screen.say(*self._lines(prepared))
+        else:
+            self._run.screen.out(self._lines(prepared))
+
+    async def answers(self, question: Question, prepared: P) -> str | None:
+        if not self._ask:
+            return None
+        self._run.screen.say(*(printable(line) for line in question.warnings))
+        return question.accept(await self._run.ask(printable(question.text)))

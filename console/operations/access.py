@@ -1,0 +1,41 @@
+"""Who may change a cluster: everybody reads it, and only what is armed is handed a cluster that can be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from backends.base.membership import Membership
+from backends.base.protocol import Backend
+from backends.base.read_only import ReadOnlyBackend, ReadOnlyMembership
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, slots=True)
+class Access(Generic[C]):
+    """A cluster, or its quorum. ``reading`` cannot send a change.
+
+    ``refuse`` raises a ConsoleError while nothing may be changed: it is called each time that a cluster is to be
+    changed, and says why.
+    """
+
+    reading: C
+    _cluster: C
+    refuse: Callable[[], None]
+
+    def changing(self) -> C:
+        """The cluster as it can be changed. Raises what ``refuse`` raises."""
+        self.refuse()
+        return self._cluster
+
+
+def backend_access(backend: Backend, refuse: Callable[[], None]) -> Access[Backend]:
+    """Access to a whole cluster."""
+    return Access(ReadOnlyBackend(backend), backend, refuse)
+
+
+def membership_access(membership: Membership, refuse: Callable[[], None]) -> Access[Membership]:
+    """Access to a metadata quorum."""
+    return Access(ReadOnlyMembership(membership), membership, refuse)

@@ -1,0 +1,129 @@
+"""Applying a plan: what moved is refused row by row, what holds is elected."""
+
+# ruff: noqa: ARG002  # the signatures are the change's
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from backends.base.protocol import Backend
+from console.errors import InputError
+from console.exit_status import Status
+from console.operations.access import Access
+from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
+from console.operations.election_batches import Elected, carry_out, failure_text
+from console.operations.plan_comparison import (
+    Prepared,
+    ask_afresh,
+    checked_just_now,
+    loss_question,
+    prepare,
+    refused_rows,
+    still_holding,
+)
+from console.operations.plan_file_checks import WHOLE, PlanPart, refuse_other_cluster
+from console.provenance import plan_header
+from recovery.model import TopicPartition
+from recovery.plan.values import BarePlan, Plan
+from recovery.ranking import Ranking
+from recovery.strategy import Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What was refused and what was elected; ``elected`` is None where nothing was to be sent."""
+
+    prepared: Prepared
+    elected: Elected | None
+
+    @property
+    def failures(self) -> tuple[tuple[TopicPartition, str], ...]:
+        """Every row that is not recovered, with the reason in one line."""
+        refused = tuple((check.tp, f"{check.decision}: {check.detail}") for check in self.prepared.refused)
+        failed = self.elected.failures if self.elected is not None else ()
+        return (*refused, *((result.row.tp, failure_text(result)) for result in failed))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many rows ended how, those for which nothing was sent too."""
+        found = Counter(str(check.decision) for check in self.prepared.checks if not check.holds)
+        elected = self.elected.counts if self.elected is not None else {}
+        found.update({str(outcome): count for outcome, count in elected.items()})
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyPlan(Change[Backend, Prepared, Applied]):
+    """Elects the leaders of a plan.
+
+    ``file`` is where it was read from, for messages; ``title`` names the cluster in the question. A plan of leaders
+    only is surveyed first: ``ranking``, ``seconds`` and ``part``, the part of it that is applied, are for it.
+    """
+
+    plan: Plan | BarePlan
+    reason: str
+    title: str
+    file: Path | None = None
+    part: PlanPart = WHOLE
+    attempts: int = 3
+    stop_after: int | None = None
+    seconds: float = 30.0
+    ranking: Ranking = Ranking.LAST_RECORD
+
+    def without_lock(self, cluster_id: str) -> None:
+        refuse_other_cluster(self.plan, cluster_id, self.file)
+
+    async def settle(self, access: Access[Backend], run: ChangeRun[Prepared]) -> None:
+        await settle_orders(access, run)
+
+    async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Prepared]) -> Prepared:
+        if isinstance(self.plan, Plan):
+            return await prepare(cluster, self.plan, cluster_id, operator.progress)
+        header = plan_header(cluster_id, self.ranking, Strategy.AGGRESSIVE)
+        info = await cluster.cluster()
+        plan = await ask_afresh(
+            cluster, info, self.plan, header, seconds=self.seconds, progress=operator.progress
+        )
+        refused = refused_rows(plan)
+        if refused:
+            more = f" (and {len(refused) - 1:,} more)" if len(refused) > 1 else ""
+            raise InputError(f"{self.file}: {refused[0][0]}: {refused[0][1]}{more}; nothing was sent")
+        return checked_just_now(self.part.of(plan) if plan.rows else plan)
+
+    def unsent(self, prepared: Prepared) -> Applied | None:
+        return None if prepared.holding.rows else Applied(prepared, None)
+
+    def question(self, prepared: Prepared) -> Question:
+        return loss_question(prepared.holding, self.title)
+
+    async def compare_again(
+        self, cluster: Backend, prepared: Prepared, answer: str, operator: Operator[Prepared]
+    ) -> Prepared:
+        return await still_holding(cluster, prepared, operator.progress)
+
+    async def carry_out(self, cluster: Backend, prepared: Prepared, run: ChangeRun[Prepared]) -> Applied:
+        if run.stop:
+            return Applied(prepared, None)
+        elected = await carry_out(
+            cluster,
+            prepared.holding,
+            run.journal,
+            attempts=self.attempts,
+            stop=run.stop,
+            progress=run.operator.progress,
+            stop_after=self.stop_after,
+        )
+        return Applied(prepared, elected)
+
+    def conclusion(self, result: Applied) -> Conclusion:
+        unrestored = result.elected is not None and bool(result.elected.unrestored)
+        if result.prepared.stale:
+            status = Status.STALE
+        else:
+            # Stopped before anything was sent: the rows that hold are left.
+            stopped = result.elected is None and bool(result.prepared.holding.rows)
+            status = Status.PARTLY if result.failures or stopped else Status.DONE
+        return Conclusion(status, result.counts, unfinished=unrestored)
