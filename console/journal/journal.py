@@ -110,6 +110,10 @@ class Journal:
         """The run's own file."""
         return self._file.path
 
+    def now(self) -> datetime:
+        """The time by the clock that its lines are written with."""
+        return self._clock()
+
     def before(self, action: str, detail: Mapping[str, object]) -> str:
         """Records an intention and returns the entry's id once it is on disk.
 

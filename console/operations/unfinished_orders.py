@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from backends.base.answers import Election, Partitions, Reassignment
+from backends.base.answers import ELECTION_ALIVE_FOR, Election, Partitions, Reassignment
 from backends.base.protocol import Backend
 from console.errors import NotDone
 from console.journal.journal import Journal
@@ -16,6 +17,8 @@ from console.journal.unfinished import Unfinished
 from console.signals import StopRequest
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
+
+_NO_DOUBT: Mapping[TopicPartition, datetime] = {}
 
 
 class Fate(StrEnum):
@@ -92,7 +95,10 @@ async def settle(backend: Backend, found: Unfinished, journal: Journal) -> Settl
     Requests whose end was not known are closed: what they may have left is in the orders. Raises
     BackendError where nothing could be asked.
     """
-    settled = await restore(backend, [order.written for order in found.orders], journal)
+    in_doubt = {
+        order.written.tp: order.election_at for order in found.orders if order.election_at is not None
+    }
+    settled = await restore(backend, [order.written for order in found.orders], journal, in_doubt)
     journal.settle(
         "a later run looked at it",
         entries=[entry.entry for entry in found.entries],
@@ -101,14 +107,23 @@ async def settle(backend: Backend, found: Unfinished, journal: Journal) -> Settl
     return replace(settled, entries=len(found.entries))
 
 
-async def restore(backend: Backend, rows: Sequence[WrittenOrder], journal: Journal) -> Settled:
+async def restore(
+    backend: Backend,
+    rows: Sequence[WrittenOrder],
+    journal: Journal,
+    in_doubt: Mapping[TopicPartition, datetime] = _NO_DOUBT,
+) -> Settled:
     """Restores the orders of those rows that nobody else changed, and tells about the others.
 
-    ``rows`` are oldest first. Where several runs reordered one partition, the newest is undone first.
+    ``rows`` are oldest first. Where several runs reordered one partition, the newest is undone first. ``in_doubt``:
+    since when an election of a partition may still be carried out, although nobody answered it. While it may be and
+    nobody leads, the order stays: another one would let it elect somebody else.
     """
+    alive_since = journal.now() - timedelta(seconds=ELECTION_ALIVE_FOR)
+    alive = {tp: at for tp, at in in_doubt.items() if at > alive_since}
     fates: dict[TopicPartition, Row] = {}
     for together in _newest_first(rows):
-        for row in await _restore_once(backend, together, journal):
+        for row in await _restore_once(backend, together, journal, alive):
             known = fates.get(row.tp)
             if known is None or _WEIGHT[row.fate] < _WEIGHT[known.fate]:
                 fates[row.tp] = row
@@ -125,11 +140,20 @@ def _newest_first(rows: Sequence[WrittenOrder]) -> Iterator[list[WrittenOrder]]:
         waiting = {tp: orders for tp, orders in waiting.items() if orders}
 
 
-async def _restore_once(backend: Backend, rows: Sequence[WrittenOrder], journal: Journal) -> tuple[Row, ...]:
+async def _restore_once(
+    backend: Backend,
+    rows: Sequence[WrittenOrder],
+    journal: Journal,
+    alive: Mapping[TopicPartition, datetime],
+) -> tuple[Row, ...]:
     found = await backend.partitions(tuple(dict.fromkeys(row.tp.topic for row in rows)))
     moving = await backend.reassignments([row.tp for row in rows])
     states = {state.tp: state for state in found.states}
     looks = {row.tp: _look(row, states.get(row.tp), found, moving) for row in rows}
+    for row in rows:
+        state = states.get(row.tp)
+        if row.tp in alive and state is not None and looks[row.tp] is None:
+            looks[row.tp] = _election_alive(row, state, alive[row.tp])
     ours = [row for row in rows if looks[row.tp] is None]
     elections = await backend.restore_orders(ours, journal) if ours else ()
     own = {row.tp for row in ours if states[row.tp].replicas == row.replicas}
@@ -173,6 +197,18 @@ def _look(
         )
         return Row(row.tp, Fate.FOREIGN, why)
     return _compared(row, state.replicas)
+
+
+def _election_alive(row: WrittenOrder, state: PartitionState, sent_at: datetime) -> Row | None:
+    """Why the order stays although it could be put back; None: it may be put back."""
+    if not state.offline or state.replicas != row.order:
+        return None
+    until = sent_at + timedelta(seconds=ELECTION_ALIVE_FOR)
+    why = (
+        f"nobody leads, and an election that was sent without an answer may be carried out until"
+        f" {until:%H:%M:%S} UTC; broker {row.leader} stays first until then. Run this again afterwards"
+    )
+    return Row(row.tp, Fate.LEFT, why)
 
 
 def _compared(row: WrittenOrder, replicas: tuple[int, ...]) -> Row | None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from backends.base.answers import Election, Outcome
+from backends.base.answers import ELECTION_ALIVE_FOR, Election, Outcome
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
 from backends.live.elections.election_api import ElectionApi, ElectionRefusal
@@ -20,7 +20,7 @@ from backends.live.elections.journal_entries import (
 )
 from backends.live.elections.order_restore import put_back
 from backends.live.elections.row_survey import RowSurvey, with_state
-from backends.live.elections.sent_elections import ELECTION_ALIVE_FOR, SentElections
+from backends.live.elections.sent_elections import SentElections
 from recovery.assignment_order import needs_reorder
 from recovery.model import NO_LEADER, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.judgement import (

@@ -6,11 +6,6 @@ from dataclasses import dataclass, field
 
 from recovery.model import TopicPartition
 
-ELECTION_ALIVE_FOR = 120.0
-"""Seconds after which a request without an answer is certainly dead: a broker holds a forwarded request for up to
-60 s and sends it again after a disconnect, and the controller may work on it until the request's own timeout.
-"""
-
 
 @dataclass
 class SentElections:

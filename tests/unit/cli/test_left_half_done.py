@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -102,6 +102,56 @@ def test_somebody_elses_reassignment_is_left_alone_and_stops_no_other_recovery(c
     assert backend.restored == []
     recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
     assert call(*recover).status == 0
+
+
+def left_in_doubt(seconds_ago: float, **ended: object) -> None:
+    """A run that wrote an order, sent an election and had no answer, so many seconds ago."""
+    at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+    run = Run("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    rows = (reordered(0),)
+    with Journal.open(CLUSTER_ID, run, lambda: at) as journal:
+        journal.after(journal.before("reorder", {"rows": rows}), {"applied": [tp(0)]})
+        entry = journal.before("elect", {"rows": rows})
+        if ended:
+            journal.after(entry, ended)
+
+
+@pytest.mark.parametrize("ended", [{}, {"unknown": {tp(0): "no answer"}}])
+def test_while_an_election_may_still_be_carried_out_the_chosen_one_stays_first(
+    call: Caller, ended: dict[str, object]
+) -> None:
+    backend = cluster_of(1)
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+    left_in_doubt(30, **ended)
+    held = call.on(backend)("ktriage", "resume", *ANY)
+    assert held.status == 1
+    assert "may be carried out until" in held.err and "broker 2 stays first until then" in held.err
+    assert backend.restored == []
+    recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
+    assert call(*recover).status == 1, "nothing else is sent meanwhile"
+    assert sent(backend) == 0
+
+
+def test_once_it_leads_the_order_is_put_back(call: Caller) -> None:
+    backend = cluster_of(1)
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))._replace(leader=2, leader_epoch=5)
+    left_in_doubt(30)
+    assert call.on(backend)("ktriage", "resume", *ANY).status == 0
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("seconds_ago", "ended"),
+    [(600, {}), (600, {"unknown": {tp(0): "no answer"}}), (30, {"refused": {tp(0): "not sent"}})],
+)
+def test_once_it_is_certainly_dead_the_order_is_put_back(
+    call: Caller, seconds_ago: float, ended: dict[str, object]
+) -> None:
+    backend = cluster_of(1)
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+    left_in_doubt(seconds_ago, **ended)
+    assert call.on(backend)("ktriage", "resume", *ANY).status == 0
+    assert backend.states[tp(0)].replicas == (1, 2, 3)
 
 
 def test_another_host_is_finished_by_its_plan(call: Caller) -> None:

@@ -63,7 +63,7 @@ def test_while_it_may_be_carried_out_the_chosen_one_stays_first() -> None:
     cluster, journal = Slow(), Journal()
     election = elect(cluster, planned(cluster, (2, 3, 1)), journal, attempts=0)
     assert (election.outcome, election.restored) == (Outcome.FAILED, False)
-    assert "may still be carried out for up to 120 s: broker 2 stays first" in election.detail
+    assert "may still be carried out for up to 150 s: broker 2 stays first" in election.detail
     assert [action for action, _ in journal.told] == ["reorder", "elect"]
     assert journal.told[1][1]["unknown"] == {TP: "no answer within 30 s"}
     cluster.elects()
