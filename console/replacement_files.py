@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from console.journal.unfinished import REPLACE
+from console.journal.unfinished_entries import REPLACE
 from console.paths import records_dir
 
 _START = 300

@@ -1,1 +1,1 @@
-"""The journal: what was about to be sent and how it ended, on disk before it goes out (design: "The journal")."""
+"""The journal: what was about to be sent and how it ended, on disk before it goes out."""

@@ -12,8 +12,9 @@ from types import TracebackType
 from urllib.parse import quote
 
 from console.crash import redact
+from console.journal.cluster_lock import ClusterLock, LockHolder, holder
 from console.journal.errors import JournalError
-from console.journal.lines import (
+from console.journal.journal_lines import (
     REORDER,
     after_members,
     before_members,
@@ -22,7 +23,6 @@ from console.journal.lines import (
     moment,
     partition_list,
 )
-from console.journal.lock import Holder, Lock, holder
 from console.journal.state_access import PRIVATE, StateAccess, access_of, make_directory, make_file
 from console.paths import cluster_name, named_state_dir, records_dir
 from console.planfile import sync_directory
@@ -30,7 +30,7 @@ from recovery.model import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class JournalRun:
     """Who runs what, and why; ``reason`` is what the operator typed, empty where none was asked."""
 
     run_id: str
@@ -53,7 +53,9 @@ back's, of several parts at once.
 class Journal:
     """One run's file, and the lock on its cluster; a :class:`backends.base.protocol.Recorder`."""
 
-    def __init__(self, run: Run, clock: Callable[[], datetime], file: _LineFile, lock: Lock) -> None:
+    def __init__(
+        self, run: JournalRun, clock: Callable[[], datetime], file: _LineFile, lock: ClusterLock
+    ) -> None:
         self._run = run
         self._clock = clock
         self._file = file
@@ -67,7 +69,7 @@ class Journal:
     def open(
         cls,
         cluster_id: str,
-        run: Run,
+        run: JournalRun,
         clock: Callable[[], datetime],
         root: Path | None = None,
         access: StateAccess | None = None,
@@ -95,7 +97,7 @@ class Journal:
             make_directories(directory, access)
         except OSError as error:
             raise JournalError(f"{directory}: cannot be made: {error.strerror}") from None
-        lock = Lock.take(directory / LOCK, {"at": moment(clock()), **about}, access)
+        lock = ClusterLock.take(directory / LOCK, {"at": moment(clock()), **about}, access)
         try:
             file = _LineFile(_next_file(directory, run.run_id), access)
             journal = cls(run, clock, file, lock)
@@ -261,7 +263,7 @@ def cluster_directory(cluster_id: str, root: Path | None = None) -> Path:
     return (root or records_dir()) / name
 
 
-def running(cluster_id: str, root: Path | None = None) -> Holder | None:
+def running(cluster_id: str, root: Path | None = None) -> LockHolder | None:
     """The run that may be changing the cluster at this moment, as far as the state directory tells.
 
     Raises JournalError without an id.

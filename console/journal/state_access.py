@@ -15,7 +15,7 @@ class StateAccess(NamedTuple):
     """The modes of what is made in a state directory, whatever the umask.
 
     ``other_hosts``: runs on other hosts may use the directory too, and are kept out by a file of their own
-    (:mod:`console.journal.lock`).
+    (:mod:`console.journal.cluster_lock`).
     """
 
     directory_mode: int

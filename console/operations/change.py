@@ -17,8 +17,8 @@ from backends.base.protocol import Backend, Progress
 from console.errors import NotDone
 from console.exit_status import Status, status_of
 from console.journal.errors import JournalError, JournalLocked
-from console.journal.journal import Journal, Run
-from console.journal.unfinished import Unfinished, unfinished
+from console.journal.journal import Journal, JournalRun
+from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.access import Access
 from console.operations.unfinished_orders import Settled, refuse_open, settle_first
 from console.provenance import now, user
@@ -254,7 +254,7 @@ def _signalled(invocation: Invocation) -> int | None:
 
 
 def _opened(invocation: Invocation, cluster_id: str, reason: str) -> Journal:
-    run = Run(
+    run = JournalRun(
         run_id=str(uuid.uuid4()),
         command=invocation.argv,
         user=user(),

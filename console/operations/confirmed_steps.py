@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
-from console.journal.unfinished import CONFIRM
+from console.journal.unfinished_entries import CONFIRM
 from console.operations.replacement_steps import Watcher
 from console.operations.voter_change import Changed, Prepared
 from recovery.membership.replacement import ReplacementStep

@@ -13,7 +13,7 @@ from console.operations.partition_selection import Selection, Which, select
 from recovery.membership.quorum import Quorum
 from recovery.min_isr import effective_min_isr
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
-from recovery.plan.marks import Mark, marks
+from recovery.plan.topic_marks import Mark, marks
 
 Configs = Mapping[str, Mapping[str, str] | Unknown]
 _NO_CONFIG = Unknown(Why.NOT_ANSWERED, "the topic's configuration")

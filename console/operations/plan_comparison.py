@@ -17,7 +17,7 @@ from recovery.model import TopicPartition, Why
 from recovery.plan.compare import compare
 from recovery.plan.judgement import Judgement, Reason, RowDecision
 from recovery.plan.make import plan_of_bare
-from recovery.plan.review import summarise
+from recovery.plan.plan_review import summarise
 from recovery.plan.successors import risk_lines
 from recovery.plan.values import BarePlan, Header, Plan
 from recovery.strategy import DecisionKind

@@ -8,7 +8,7 @@ from pathlib import Path
 from console.errors import InputError
 from console.planfile import read
 from recovery.model import TopicPartition
-from recovery.plan.select import first, max_loss, only
+from recovery.plan.plan_parts import first, max_loss, only
 from recovery.plan.values import BarePlan, Plan, PlanError
 from recovery.plan.write import bare_json, digest, text_digest
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from backends.base.protocol import Backend
 from recovery.loss import Loss, Witness, witnesses
 from recovery.model import Survey, TopicPartition
-from recovery.plan.review import worst
+from recovery.plan.plan_review import worst
 from recovery.plan.values import Plan, PlanRow
 
 # Each time is a request of its own: for the rows that a person looks at, not for thousands.

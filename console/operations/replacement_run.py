@@ -10,7 +10,7 @@ from backends.base.membership import Membership
 from console.errors import InputError
 from console.exit_status import Status
 from console.journal.journal import Journal
-from console.journal.unfinished import REPLACE, unfinished
+from console.journal.unfinished_entries import REPLACE, unfinished
 from console.operations.confirmed_steps import Keeping
 from console.operations.remembered_voters import remember_voters
 from console.operations.replacement_plan import Choice, plan_replacement

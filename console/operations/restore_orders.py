@@ -11,7 +11,7 @@ from pathlib import Path
 from backends.base.protocol import Backend
 from console.errors import InputError
 from console.exit_status import Status
-from console.journal.unfinished import Unfinished, unfinished
+from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.change import Change, ChangeRun, Conclusion, Operator
 from console.operations.plan_file_checks import refuse_other_cluster
 from console.operations.unfinished_orders import Fate, Settled, restore, settle

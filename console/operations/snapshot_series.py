@@ -17,7 +17,7 @@ from pipeline.snapshot.survey_columns import batch_of
 from pipeline.storage import StoragePath
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica
 from recovery.model import PartitionState, Unknown
-from recovery.plan.marks import marks
+from recovery.plan.topic_marks import marks
 
 BATCH = 10_000
 """Partitions that are asked about at once: what is in memory does not grow with the cluster."""

@@ -12,8 +12,8 @@ from backends.base.answers import ELECTION_ALIVE_FOR, Election, Partitions, Reas
 from backends.base.protocol import Backend
 from console.errors import NotDone
 from console.journal.journal import Journal
-from console.journal.reading import remember_settled
-from console.journal.unfinished import Unfinished
+from console.journal.run_records import remember_settled
+from console.journal.unfinished_entries import Unfinished
 from console.signals import StopRequest
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition, Unknown, Why

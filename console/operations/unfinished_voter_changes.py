@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from backends.base.membership import KRAFT_VERSION, Membership
-from console.journal.unfinished import OpenEntry
+from console.journal.unfinished_entries import OpenEntry
 from console.operations.quorum_state import settled_quorum
 from recovery.membership.quorum import Quorum
 from recovery.membership.voters import ReplicaKey

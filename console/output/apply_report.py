@@ -20,7 +20,7 @@ from console.output.plurals import counted_as
 from console.output.screen import printable
 from console.output.text_table import TextColumn, table
 from recovery.plan.judgement import Judgement, RowDecision
-from recovery.plan.review import summarise
+from recovery.plan.plan_review import summarise
 
 
 def prepared_lines(prepared: Prepared, limit: int) -> Iterator[str]:

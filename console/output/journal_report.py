@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from console.journal.reading import After, Before, RunRecord, Settled
+from console.journal.run_records import EntriesSettled, EntryBegun, EntryEnded, RunRecord
 from console.output.json_document import document
 from console.output.plurals import counted_as
 from console.output.screen import printable
@@ -56,11 +56,11 @@ def _end_text(run: RunRecord, *, going_on: bool) -> str:
     return f"ended with status {status}{f': {counts}' if counts else ''}"
 
 
-def _event_text(event: Before | After | Settled) -> str:
-    if isinstance(event, Before):
+def _event_text(event: EntryBegun | EntryEnded | EntriesSettled) -> str:
+    if isinstance(event, EntryBegun):
         count = f" of {counted_as(len(event.rows), 'partition')}" if event.rows else ""
         return f"{event.action}{count}{_about(event)}"
-    if isinstance(event, After):
+    if isinstance(event, EntryEnded):
         parts = (("applied", event.applied), ("refused", event.refused), ("not known", event.unknown))
         ended = str(event.result.get("answer", "")) or "done"
         return "  " + (", ".join(f"{len(rows):,} {name}" for name, rows in parts if rows) or ended)
@@ -69,7 +69,7 @@ def _event_text(event: Before | After | Settled) -> str:
     return f"settled: {event.why}{f' ({what})' if what else ''}"
 
 
-def _about(event: Before) -> str:
+def _about(event: EntryBegun) -> str:
     """What else an intention was about: a voter with its directory, a replacement's plan, a feature's level."""
     detail = event.detail
     if "voter" in detail:
@@ -99,12 +99,12 @@ def journal_document(journals: Iterable[ClusterJournal]) -> Iterator[str]:
     return document("journal", {"runs": runs})
 
 
-def _event_json(event: Before | After | Settled) -> dict[str, object]:
-    if isinstance(event, Before):
+def _event_json(event: EntryBegun | EntryEnded | EntriesSettled) -> dict[str, object]:
+    if isinstance(event, EntryBegun):
         rows = [[row.tp.topic, row.tp.partition] for row in event.rows]
         told = {"kind": "before", "at": event.at, "entry": event.entry, "action": event.action, "rows": rows}
         return {**told, "detail": dict(event.detail)}
-    if isinstance(event, After):
+    if isinstance(event, EntryEnded):
         return {
             "kind": "after",
             "at": event.at,

@@ -8,7 +8,7 @@ from console.operations.election_batches import Elected, Result
 from console.output.survey_json import unknown_json
 from recovery.loss import Loss
 from recovery.model import TopicPartition, Unknown
-from recovery.plan.review import Summary
+from recovery.plan.plan_review import Summary
 from recovery.plan.successors import worse_successor
 from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.verify import RowState

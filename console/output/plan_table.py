@@ -11,7 +11,7 @@ from console.output.replica_table import ids
 from console.output.screen import printable
 from console.output.text_table import TextColumn, table
 from recovery.model import Unknown
-from recovery.plan.review import Summary, candidate_harm, review_row, summarise, worst
+from recovery.plan.plan_review import Summary, candidate_harm, review_row, summarise, worst
 from recovery.plan.successors import at_risk, risk_text
 from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.verify import Leading, Order, RowState

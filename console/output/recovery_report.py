@@ -22,7 +22,7 @@ from console.output.plan_table import elected_lines, plan_lines
 from console.output.survey_json import cluster_json, contact_json, survey_json, unknown_json
 from console.output.survey_report import count_lines, counted, leaders_not_told_json, replica_lines
 from recovery.model import Survey
-from recovery.plan.review import summarise
+from recovery.plan.plan_review import summarise
 from recovery.strategy import clean_electors, return_words
 
 

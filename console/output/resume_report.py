@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from console.journal.lock import Holder
-from console.journal.unfinished import Unfinished
+from console.journal.cluster_lock import LockHolder
+from console.journal.unfinished_entries import Unfinished
 from console.operations.unfinished_orders import Fate, Settled
 from console.output.json_document import document
 from console.output.plan_json import tp_json
@@ -17,7 +17,7 @@ from console.output.text_table import TextColumn, table
 SHOWN = 5
 
 
-def open_lines(found: Unfinished, running: Holder | None) -> Iterator[str]:
+def open_lines(found: Unfinished, running: LockHolder | None) -> Iterator[str]:
     """The same to whoever only looks: what a run that is going on has open is no earlier run's."""
     if running is None:
         yield from unfinished_lines(found)

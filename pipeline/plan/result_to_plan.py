@@ -16,7 +16,7 @@ from pipeline.plan.row_checks import QUARANTINED
 from pipeline.results import JobResult
 from recovery.loss import Loss
 from recovery.model import EpochSpan, Standing, TopicPartition
-from recovery.plan.marks import Mark
+from recovery.plan.topic_marks import Mark
 from recovery.plan.values import Header, NotElected, Plan, PlanCandidate, PlanRow, Silent
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy

@@ -21,7 +21,7 @@ from recovery.model import (
     Unknown,
     Why,
 )
-from recovery.plan.marks import Mark
+from recovery.plan.topic_marks import Mark
 
 Marks = Mapping[str, tuple[Mark, ...]]
 

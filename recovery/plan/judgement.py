@@ -24,8 +24,8 @@ from recovery.assignment_order import blocked_by_last_known_leader, needs_reorde
 from recovery.loss import count, loss
 from recovery.model import Lineage, PartitionState, Standing, Survey, TopicPartition, Unknown, Why
 from recovery.plan.make import standing_words
+from recovery.plan.plan_review import candidate_harm
 from recovery.plan.planned_log import lost_of_planned_log
-from recovery.plan.review import candidate_harm
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
 

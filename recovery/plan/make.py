@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from recovery.loss import Loss, loss
 from recovery.model import NO_LEADER, Lineage, Replica, Standing, Survey, TopicPartition, Unknown
-from recovery.plan.marks import Mark
+from recovery.plan.topic_marks import Mark
 from recovery.plan.values import BarePlan, Header, NotElected, Plan, PlanCandidate, PlanError, PlanRow, Silent
 from recovery.ranking import Candidate, Ranking, rank
 from recovery.strategy import Decision, DecisionKind, Strategy, clean_electors, decide, election_order

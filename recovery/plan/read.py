@@ -31,7 +31,7 @@ from recovery.plan.json_fields import (
     topic_partition,
 )
 from recovery.plan.json_rows import read_document
-from recovery.plan.marks import Mark
+from recovery.plan.topic_marks import Mark
 from recovery.plan.values import (
     FORMAT_VERSION,
     BarePlan,

@@ -13,7 +13,7 @@ from heapq import nlargest
 
 from recovery.loss import Branch, Loss, branches
 from recovery.model import Standing
-from recovery.plan.review import candidate_harm, fixed_order_text, range_text, successor_harm
+from recovery.plan.plan_review import candidate_harm, fixed_order_text, range_text, successor_harm
 from recovery.plan.values import Plan, PlanRow, Successor
 
 Bounds = tuple[int, int | None]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from recovery.assignment_order import WrittenOrder
 from recovery.loss import Loss
 from recovery.model import NO_LEADER, Standing, TopicPartition
-from recovery.plan.marks import Mark
+from recovery.plan.topic_marks import Mark
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
 

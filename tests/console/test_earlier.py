@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from console.journal.lines import REORDER
-from console.journal.unfinished import unfinished
+from console.journal.journal_lines import REORDER
+from console.journal.unfinished_entries import unfinished
 from console.operations.change import open_journal
 from recovery.model import TopicPartition
 from tests.console.robot import Robot, console, program, records

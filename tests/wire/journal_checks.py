@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from console.journal.errors import JournalError
-from console.journal.lines import REORDER, RESTORE
-from console.journal.reading import After, Before, RunRecord, read_run
-from console.journal.unfinished import left_open
+from console.journal.journal_lines import REORDER, RESTORE
+from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_run
+from console.journal.unfinished_entries import left_open
 from recovery.model import TopicPartition
 
 Orders = Mapping[TopicPartition, Sequence[tuple[int, ...]]]
@@ -42,9 +42,9 @@ def journal_problems(
 def _written(runs: Iterable[RunRecord]) -> Iterator[tuple[TopicPartition, tuple[int, ...], bool | None]]:
     """Every order that was announced, and whether it is told to be applied; None: that is not known."""
     for run in runs:
-        ends = {event.entry: event for event in run.events if isinstance(event, After)}
+        ends = {event.entry: event for event in run.events if isinstance(event, EntryEnded)}
         for event in run.events:
-            if not isinstance(event, Before) or event.action not in (REORDER, RESTORE):
+            if not isinstance(event, EntryBegun) or event.action not in (REORDER, RESTORE):
                 continue
             end = ends.get(event.entry)
             for row in event.rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from recovery.model import Unknown
-from recovery.plan.review import harm_text
+from recovery.plan.plan_review import harm_text
 from recovery.strategy import DecisionKind
 from widgets.loss_text import loss_order, loss_tone, short_loss
 from widgets.partitions.partition_row import PartitionHealth, PartitionRow

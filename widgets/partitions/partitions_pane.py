@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textual.app import ComposeResult
 
 from recovery.model import TopicPartition
-from recovery.plan.review import harm_text
+from recovery.plan.plan_review import harm_text
 from recovery.strategy import DecisionKind, return_words
 from widgets.base_pane import Pane
 from widgets.lifecycle import when_ready

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from recovery.model import Standing
 from recovery.plan.edit import ranked
-from recovery.plan.review import candidate_harm, lost_ranges
+from recovery.plan.plan_review import candidate_harm, lost_ranges
 from recovery.plan.values import PlanCandidate, PlanRow
 from recovery.ranking import Ranking
 from widgets.loss_text import STANDING_WORDS, loss_tone

@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.message import Message
 
 from recovery.model import TopicPartition
-from recovery.plan.review import Summary, summarise
+from recovery.plan.plan_review import Summary, summarise
 from recovery.plan.values import NotElected, PlanRow
 from recovery.strategy import DecisionKind
 from widgets.base_pane import Pane

@@ -7,7 +7,7 @@ from itertools import islice
 
 from recovery.plan.election_requests import requests
 from recovery.plan.judgement import RowDecision
-from recovery.plan.review import Summary
+from recovery.plan.plan_review import Summary
 from recovery.plan.values import Plan, PlanRow
 from widgets.plan.candidate_choices import choice_lines, choices, in_plan
 from widgets.plan.plan_columns import PlannedRow, note, status

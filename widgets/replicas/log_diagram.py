@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from recovery.loss import Loss, divergence, loss
 from recovery.model import NO_EPOCH, Lineage, Replica, ReplicaLog, Survey, Unknown
-from recovery.plan.review import harm_text
+from recovery.plan.plan_review import harm_text
 from recovery.ranking import Ranking, rank
 from widgets.loss_text import STANDING_WORDS, last_epoch, loss_tone, short_loss
 from widgets.replicas.offset_axis import Axis, make_axis

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 
 from recovery.loss import loss
 from recovery.model import Broker, Survey, Unknown
-from recovery.plan.review import lost_ranges
+from recovery.plan.plan_review import lost_ranges
 from recovery.ranking import Ranking, rank
 from widgets.base_pane import Pane
 from widgets.lifecycle import when_ready

@@ -11,8 +11,8 @@ from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.errors import NotDone
-from console.journal.replacing import open_replacement
-from console.journal.unfinished import unfinished
+from console.journal.open_replacement import open_replacement
+from console.journal.unfinished_entries import unfinished
 from console.operations.access import Access
 from console.operations.change import open_journal
 from console.operations.replacement_consent import Consent

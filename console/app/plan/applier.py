@@ -20,7 +20,7 @@ from console.operations.unfinished_orders import HalfDone
 from console.output.resume_report import unfinished_lines
 from console.saved_plans import save_plan
 from recovery.model import Unknown
-from recovery.plan.review import candidate_harm, worst
+from recovery.plan.plan_review import candidate_harm, worst
 from recovery.plan.successors import risk_lines
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.verify import RowState

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from backends.base.protocol import Backend, Progress
 from console.app.plan.confirmation import Frozen
 from console.errors import NotDone
-from console.journal.unfinished import Unfinished
+from console.journal.unfinished_entries import Unfinished
 from console.operations.access import Access
 from console.operations.apply_plan import Applied, ApplyPlan
 from console.operations.change import Question, run_change

@@ -10,8 +10,8 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from console.journal.journal import running
-from console.journal.reading import read_runs
-from console.journal.unfinished import left_open
+from console.journal.run_records import read_runs
+from console.journal.unfinished_entries import left_open
 from console.output.journal_report import ClusterJournal, journal_lines
 from console.output.resume_report import open_lines
 from widgets.dialogs.dismiss_once import DismissOnce

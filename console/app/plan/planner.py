@@ -22,7 +22,7 @@ from console.paths import unused
 from console.planfile import write_new
 from recovery.model import Survey, TopicPartition
 from recovery.plan.make import make_plan
-from recovery.plan.review import candidate_harm
+from recovery.plan.plan_review import candidate_harm
 from recovery.plan.values import BarePlan, Header, Plan
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking

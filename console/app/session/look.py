@@ -20,7 +20,7 @@ from console.operations.remembered_voters import MEMORY
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
-from recovery.plan.marks import marks
+from recovery.plan.topic_marks import marks
 
 T = TypeVar("T")
 

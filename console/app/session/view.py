@@ -17,7 +17,7 @@ from backends.base.answers import (
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown
-from recovery.plan.marks import Mark
+from recovery.plan.topic_marks import Mark
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from backends.base.protocol import Progress
 from console.cli.base.run import Run
-from console.journal.unfinished import Unfinished
+from console.journal.unfinished_entries import Unfinished
 from console.operations.change import Question
 from console.operations.unfinished_orders import Settled
 from console.output.resume_report import settled_lines, unfinished_lines

@@ -15,7 +15,7 @@ def remind(run: Run, cluster_id: str) -> bool:
         return False
     # Most hosts never changed this cluster: they do not pay for reading a journal.
     from console.journal.journal import running  # noqa: PLC0415
-    from console.journal.unfinished import unfinished  # noqa: PLC0415
+    from console.journal.unfinished_entries import unfinished  # noqa: PLC0415
     from console.output.resume_report import open_lines  # noqa: PLC0415
 
     found = unfinished(cluster_id)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from console.cli.pipeline.job_options import JobOptions
 from console.cli.pipeline.spark_job import parsed_time, run_job, storage_paths
 from console.exit_status import Status
-from console.journal.reading import After, Before, RunRecord, read_runs
+from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_runs
 from console.output.pipeline_report import show_result
 from pipeline.errors import PipelineError
 from pipeline.history import history_job
@@ -94,10 +94,10 @@ def _actions(cluster_id: str) -> Iterator[tuple[Any, ...]]:
 
 def _actions_of_run(cluster_id: str, run: RunRecord) -> Iterator[tuple[Any, ...]]:
     who = f"{run.header.get('user', '?')}@{run.header.get('host', '?')}"
-    begun = {event.entry: event for event in run.events if isinstance(event, Before)}
+    begun = {event.entry: event for event in run.events if isinstance(event, EntryBegun)}
     for event in run.events:
-        before = begun.get(event.entry) if isinstance(event, After) else None
-        if not isinstance(event, After) or before is None or before.action == "restore":
+        before = begun.get(event.entry) if isinstance(event, EntryEnded) else None
+        if not isinstance(event, EntryEnded) or before is None or before.action == "restore":
             continue
         for tp in event.applied:
             yield (cluster_id, tp.topic, tp.partition, datetime.fromisoformat(event.at), who, before.action)

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from console.cli.base.run import Run
 from console.journal.journal import Journal
-from console.journal.replacing import open_replacement
-from console.journal.unfinished import unfinished
+from console.journal.open_replacement import open_replacement
+from console.journal.unfinished_entries import unfinished
 from console.operations.change import open_journal
 
 

@@ -15,8 +15,8 @@ from console.cli.quorum.voter_change import Request
 from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.journal.journal import Journal
-from console.journal.replacing import open_replacement
-from console.journal.unfinished import Unfinished, unfinished
+from console.journal.open_replacement import open_replacement
+from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.change import open_journal
 from console.operations.remembered_voters import leaderless
 from console.operations.replacement_plan import Choice

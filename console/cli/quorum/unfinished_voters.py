@@ -7,7 +7,7 @@ from backends.base.membership import Membership
 from console.cli.base.run import Run
 from console.cli.quorum.quorum_run import work
 from console.exit_status import Status
-from console.journal.unfinished import Unfinished, unfinished
+from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.change import open_journal
 from console.operations.remembered_voters import leaderless
 from console.operations.unfinished_orders import Fate, Row, Settled

@@ -9,8 +9,8 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.exit_status import Status
 from console.journal.journal import running
-from console.journal.reading import read_runs
-from console.journal.unfinished import left_open
+from console.journal.run_records import read_runs
+from console.journal.unfinished_entries import left_open
 from console.output.journal_report import ClusterJournal, journal_document, journal_lines
 from console.output.resume_report import open_lines
 from console.paths import records_dir

@@ -14,7 +14,7 @@ from console.operations.plan_file_checks import refuse_other_cluster
 from console.output.review_report import review_document, review_lines
 from console.planfile import read
 from console.signals import StopRequest
-from recovery.plan.markdown import markdown
+from recovery.plan.plan_markdown import markdown
 from recovery.plan.values import BarePlan, Plan
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from backends.base.answers import Reassignment
-from console.journal.journal import Journal, Run
-from console.journal.unfinished import unfinished
+from console.journal.journal import Journal, JournalRun
+from console.journal.unfinished_entries import unfinished
 from recovery.assignment_order import WrittenOrder
 from recovery.model import Unknown, Why
 from tests.unit.cli.command_process import Caller, typing
@@ -21,7 +21,7 @@ from tests.unit.cli.test_carrying_out import AGREED, ANY, planned, sent, tp
 
 def interrupted(rows: tuple[WrittenOrder, ...]) -> None:
     """What a run that was killed between reorder and restore leaves in the journal."""
-    run = Run("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    run = JournalRun("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
     with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)) as journal:
         entry = journal.before("reorder", {"rows": rows})
         journal.after(entry, {"applied": [row.tp for row in rows]})
@@ -107,7 +107,7 @@ def test_somebody_elses_reassignment_is_left_alone_and_stops_no_other_recovery(c
 def left_in_doubt(seconds_ago: float, **ended: object) -> None:
     """A run that wrote an order, sent an election and had no answer, so many seconds ago."""
     at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
-    run = Run("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    run = JournalRun("killed", ("ktriage", "apply"), "ada", "here", 1, "", "1")
     rows = (reordered(0),)
     with Journal.open(CLUSTER_ID, run, lambda: at) as journal:
         journal.after(journal.before("reorder", {"rows": rows}), {"applied": [tp(0)]})
@@ -169,7 +169,7 @@ def test_another_host_is_finished_by_its_plan(call: Caller) -> None:
 def test_a_run_in_progress_keeps_others_out(call: Caller) -> None:
     backend = cluster_of(1)
     plan = planned(call, backend)
-    run = Run("other", ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    run = JournalRun("other", ("ktriage", "apply"), "ada", "here", 1, "", "1")
     with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)):
         ended = call("ktriage", "apply", *ANY, plan, *AGREED)
     assert ended.status == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from console.journal.journal import Journal, Run
+from console.journal.journal import Journal, JournalRun
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 
@@ -23,8 +23,10 @@ class Clock:
         return self._now
 
 
-def run(run_id: str = "run-1", *command: str, reason: str = "INC-7") -> Run:
-    return Run(run_id, command or ("ktriage", "apply", "plan.json"), "ann", "ops1", 4711, reason, "0.1.0")
+def run(run_id: str = "run-1", *command: str, reason: str = "INC-7") -> JournalRun:
+    return JournalRun(
+        run_id, command or ("ktriage", "apply", "plan.json"), "ann", "ops1", 4711, reason, "0.1.0"
+    )
 
 
 def journal(root: Path, run_id: str = "run-1") -> Journal:

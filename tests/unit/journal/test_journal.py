@@ -16,7 +16,7 @@ import pytest
 from backends.base.answers import Election, Outcome
 from console.journal.errors import JournalError, JournalLocked
 from console.journal.journal import Journal, cluster_directory, running
-from console.journal.reading import After, Before, Settled, read_run, read_runs
+from console.journal.run_records import EntriesSettled, EntryBegun, EntryEnded, read_run, read_runs
 from recovery.model import TopicPartition
 from tests.unit.journal.killed_process import listened
 from tests.unit.journal.runs import CLUSTER, Clock, journal, row, run
@@ -33,13 +33,13 @@ def test_a_run_is_told_from_its_first_to_its_last_line(tmp_path: Path) -> None:
     assert told.header["command"] == ["ktriage", "apply", "plan.json"]
     assert {told.header[key] for key in ("user", "host", "reason")} == {"ann", "ops1", "INC-7"}
     before, after, settled = told.events
-    assert before == Before(
+    assert before == EntryBegun(
         "run-1/1", "2026-01-31T12:00:03.000Z", "reorder", (row(0), row(1)), {"attempt": 2}
     )
-    assert isinstance(after, After)
+    assert isinstance(after, EntryEnded)
     assert after.applied == {("orders", 0)}
     assert after.refused == {("orders", 1): "INVALID_REPLICA_ASSIGNMENT"}
-    assert isinstance(settled, Settled)
+    assert isinstance(settled, EntriesSettled)
     assert settled.entries == {"old/3"}
     assert settled.rows == {TopicPartition("x", 9)}
 
@@ -47,7 +47,9 @@ def test_a_run_is_told_from_its_first_to_its_last_line(tmp_path: Path) -> None:
 def test_an_intention_is_in_the_file_when_before_returns(tmp_path: Path) -> None:
     written = journal(tmp_path)
     entry = written.before("elect", {"rows": (row(),)})
-    assert [event.entry for event in read_run(written.path).events if isinstance(event, Before)] == [entry]
+    assert [event.entry for event in read_run(written.path).events if isinstance(event, EntryBegun)] == [
+        entry
+    ]
     written.close()
 
 
@@ -160,11 +162,11 @@ def test_on_a_full_disk_nothing_may_be_sent_and_the_file_stays_whole(tmp_path: P
         pytest.raises(JournalError, match="cannot be written: File too large"),
     ):
         written.before("restore", {"rows": (row(),)})
-    assert [type(event) for event in read_run(written.path).events] == [Before]
+    assert [type(event) for event in read_run(written.path).events] == [EntryBegun]
     again = written.before("restore", {"rows": (row(),)})
     assert again != entry
     written.close(0)
-    assert [type(event) for event in read_run(written.path).events] == [Before, Before]
+    assert [type(event) for event in read_run(written.path).events] == [EntryBegun, EntryBegun]
 
 
 @pytest.mark.parametrize("room", [0, 50])
@@ -176,9 +178,14 @@ def test_an_end_that_finds_the_disk_full_is_written_as_soon_as_there_is_room(
     with disk_full(written.path, room):
         written.after(entry, {"applied": [row().tp]})
         written.settle("gone", entries=["old/1"])
-        assert [type(event) for event in read_run(written.path).events] == [Before]
+        assert [type(event) for event in read_run(written.path).events] == [EntryBegun]
     written.before("restore", {"rows": (row(),)})
-    assert [type(event) for event in read_run(written.path).events] == [Before, After, Settled, Before]
+    assert [type(event) for event in read_run(written.path).events] == [
+        EntryBegun,
+        EntryEnded,
+        EntriesSettled,
+        EntryBegun,
+    ]
     written.close()
 
 
@@ -239,9 +246,9 @@ def test_results_of_the_backend_are_kept_as_they_are(tmp_path: Path) -> None:
         entry = written.before("remove voter", {"voter": 3, "directory": "dir-1", "none": None})
         written.after(entry, {"elections": (election,), "unknown": {row().tp: "timed out"}})
     before, after = read_runs(CLUSTER, tmp_path)[0].events
-    assert isinstance(before, Before)
+    assert isinstance(before, EntryBegun)
     assert before.detail == {"voter": 3, "directory": "dir-1", "none": None}
-    assert isinstance(after, After)
+    assert isinstance(after, EntryEnded)
     assert after.unknown == {("orders", 0): "timed out"}
     assert after.result["elections"][0]["outcome"] == "another leader"
 
@@ -340,5 +347,5 @@ def test_no_order_is_written_where_the_disk_has_no_room_for_its_way_back(
     monkeypatch.undo()
     written.close()
     assert not any(
-        isinstance(event, Before) and event.action == "reorder" for event in read_run(written.path).events
+        isinstance(event, EntryBegun) and event.action == "reorder" for event in read_run(written.path).events
     )

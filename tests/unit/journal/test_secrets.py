@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backends.live.client.secret import Secret
 from console.journal.journal import Journal
-from console.journal.lines import command_line
+from console.journal.journal_lines import command_line
 from tests.unit.journal.runs import CLUSTER, Clock, journal, run
 
 HIDDEN = "hunter2-Xk9"

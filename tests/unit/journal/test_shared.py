@@ -17,7 +17,7 @@ import pytest
 from console.errors import InputError
 from console.journal.errors import JournalError, JournalLocked
 from console.journal.journal import Journal, cluster_directory, running
-from console.journal.reading import read_runs, read_unsettled_runs, remember_settled
+from console.journal.run_records import read_runs, read_unsettled_runs, remember_settled
 from console.journal.state_access import SHARED, access_of
 from tests.unit.journal.runs import CLUSTER, Clock, row, run
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.journal.journal import Journal
-from console.journal.reading import SETTLED, Before, read_runs, read_unsettled_runs, remember_settled
-from console.journal.unfinished import OpenOrder, Unfinished, unfinished
+from console.journal.run_records import SETTLED, EntryBegun, read_runs, read_unsettled_runs, remember_settled
+from console.journal.unfinished_entries import OpenOrder, Unfinished, unfinished
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 from tests.unit.journal.killed_process import killed_at
@@ -208,7 +208,7 @@ def test_killed_at_any_step_the_next_run_knows_everything_that_was_sent(tmp_path
             (event.action, [r.tp.partition for r in event.rows])
             for told in read_runs(CLUSTER, root)
             for event in told.events
-            if isinstance(event, Before)
+            if isinstance(event, EntryBegun)
         ]
         sent = cluster.sent()
         assert [tuple(one) for one in sent] == recorded[: len(sent)]

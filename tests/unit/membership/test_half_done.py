@@ -11,8 +11,8 @@ import pytest
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.loop import SECOND
 from console.journal.journal import Journal
-from console.journal.replacing import open_replacement
-from console.journal.unfinished import REPLACE, unfinished
+from console.journal.open_replacement import open_replacement
+from console.journal.unfinished_entries import REPLACE, unfinished
 from console.operations import replacement_run
 from console.operations.replacement_plan import Choice, plan_replacement
 from console.operations.replacement_run import Planned, replace_controller, save_replacement

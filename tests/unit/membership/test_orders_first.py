@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from console.journal.journal import Journal
-from console.journal.unfinished import REPLACE, unfinished
+from console.journal.unfinished_entries import REPLACE, unfinished
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 from tests.unit.cli.command_process import Caller

@@ -25,7 +25,7 @@ from pipeline.snapshot.retention import compact, keep_newest, sweep
 from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
 from pipeline.snapshot.survey_columns import batch_of, survey_of
 from pipeline.storage import StoragePath, storage_path
-from recovery.plan.marks import Mark
+from recovery.plan.topic_marks import Mark
 from tests.pipeline.stories import Diary, partition
 from tests.pipeline.surveys import NOON, surveys, write
 

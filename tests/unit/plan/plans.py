@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recovery.loss import Loss
 from recovery.model import EpochSpan, Standing, Survey, TopicPartition
 from recovery.plan.make import make_plan
-from recovery.plan.marks import Mark
+from recovery.plan.topic_marks import Mark
 from recovery.plan.values import Header, NotElected, Plan, PlanCandidate, PlanRow, Silent
 from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, Strategy, decide

@@ -11,9 +11,9 @@ from recovery.loss import loss
 from recovery.model import Standing, TopicPartition, Unknown, Why
 from recovery.plan.edit import with_leader
 from recovery.plan.make import make_plan, plan_of_bare
-from recovery.plan.marks import Mark, marks
+from recovery.plan.plan_parts import first, max_loss, only
 from recovery.plan.read import from_json
-from recovery.plan.select import first, max_loss, only
+from recovery.plan.topic_marks import Mark, marks
 from recovery.plan.values import BarePlan, BareRow, Plan, PlanError
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking

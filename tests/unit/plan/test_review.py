@@ -14,9 +14,9 @@ from recovery.model import EpochSpan, Standing, TopicPartition
 from recovery.plan.edit import with_leader
 from recovery.plan.election_requests import PlannedRequest, requests
 from recovery.plan.make import make_plan
-from recovery.plan.markdown import markdown
-from recovery.plan.marks import Mark
-from recovery.plan.review import loss_text, lost_ranges, review_rows, summarise, worst
+from recovery.plan.plan_markdown import markdown
+from recovery.plan.plan_review import loss_text, lost_ranges, review_rows, summarise, worst
+from recovery.plan.topic_marks import Mark
 from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.write import digest
 from recovery.strategy import DecisionKind

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from recovery.model import ReplicaLog, Standing, Survey, Unknown
 from recovery.plan.edit import with_leader
-from recovery.plan.markdown import markdown
-from recovery.plan.review import review_row
-from recovery.plan.select import max_loss
+from recovery.plan.plan_markdown import markdown
+from recovery.plan.plan_parts import max_loss
+from recovery.plan.plan_review import review_row
 from recovery.plan.successors import at_risk, risk_lines, worse_successor
 from recovery.plan.values import Plan, PlanRow
 from tests.unit.plan.plans import RIGHT, equal_logs, named, plan_of

@@ -18,7 +18,7 @@ from recovery.model import (
     Why,
 )
 from recovery.plan.make import make_plan
-from recovery.plan.marks import Mark
+from recovery.plan.topic_marks import Mark
 from recovery.plan.values import Header, Plan
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide

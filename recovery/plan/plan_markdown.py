@@ -1,9 +1,9 @@
-"""A plan for an incident channel: at most 40 lines (design: "The plan file")."""
+"""A plan for an incident channel: at most 40 lines."""
 
 from __future__ import annotations
 
 from recovery.model import Standing
-from recovery.plan.review import Summary, candidate_harm, lost_ranges, successor_harm, summarise, worst
+from recovery.plan.plan_review import Summary, candidate_harm, lost_ranges, successor_harm, summarise, worst
 from recovery.plan.successors import Risk, at_risk, risk_text
 from recovery.plan.values import Plan, PlanRow, Successor
 from recovery.plan.write import digest, utc_text

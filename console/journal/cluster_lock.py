@@ -28,7 +28,7 @@ ATTEMPTS, BETWEEN = 5, 0.01
 """A reader that asks who holds the lock (:func:`holder`) has it for an instant itself; seconds between."""
 
 
-class Holder(NamedTuple):
+class LockHolder(NamedTuple):
     """The run that holds the lock of a cluster, as it wrote itself down."""
 
     run_id: str
@@ -47,7 +47,7 @@ OWNER = "lock.owner"
 """The file that keeps runs on other hosts out, beside the lock."""
 
 
-class Lock:
+class ClusterLock:
     """Held from :meth:`take` until :meth:`release`, or until the process ends however it ends."""
 
     def __init__(self, path: Path, descriptor: int, owner: Path | None) -> None:
@@ -56,7 +56,7 @@ class Lock:
         self._owner = owner
 
     @classmethod
-    def take(cls, path: Path, holder: Mapping[str, object], access: StateAccess = PRIVATE) -> Lock:
+    def take(cls, path: Path, holder: Mapping[str, object], access: StateAccess = PRIVATE) -> ClusterLock:
         """Takes the lock, and writes who holds it. Raises JournalLocked, JournalError."""
         try:
             descriptor = make_file(path, os.O_RDWR, access)
@@ -116,7 +116,7 @@ def _own(path: Path, holder: Mapping[str, object], access: StateAccess) -> None:
         os.close(descriptor)
 
 
-def holder(path: Path) -> Holder | None:
+def holder(path: Path) -> LockHolder | None:
     """The run that holds the lock at this moment, as far as can be seen from this host. None: none does, or it has
     not said yet who it is.
     """
@@ -135,7 +135,7 @@ def holder(path: Path) -> Holder | None:
     return owner if owner is not None and owner.host != platform.node() else None
 
 
-def _owner(path: Path) -> Holder | None:
+def _owner(path: Path) -> LockHolder | None:
     """Who the owner's file names. None: it does not say, or cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -164,10 +164,10 @@ def _is_held(descriptor: int) -> bool:
     return False
 
 
-def _holder(descriptor: int) -> Holder | None:
+def _holder(descriptor: int) -> LockHolder | None:
     try:
         told = json.loads(os.pread(descriptor, 1 << 16, 0))
-        return Holder(
+        return LockHolder(
             str(told.get("run", "")),
             told["pid"],
             told["user"],

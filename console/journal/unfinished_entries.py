@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from console.journal.lines import ELECT, REORDER, RESTORE
-from console.journal.reading import After, Before, RunRecord, Settled, read_unsettled_runs
+from console.journal.journal_lines import ELECT, REORDER, RESTORE
+from console.journal.run_records import EntriesSettled, EntryBegun, EntryEnded, RunRecord, read_unsettled_runs
 from console.planfile import without_collection
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
@@ -85,9 +85,9 @@ def left_open(runs: Iterable[RunRecord]) -> Unfinished:
     book = _Book()
     for run in runs:
         for event in run.events:
-            if isinstance(event, Before):
+            if isinstance(event, EntryBegun):
                 book.before(run.run_id, event)
-            elif isinstance(event, After):
+            elif isinstance(event, EntryEnded):
                 book.after(event)
             else:
                 book.settled(event)
@@ -102,7 +102,7 @@ class _Book:
         self._entries: dict[str, OpenEntry] = {}
         self._restoring: dict[str, tuple[WrittenOrder, ...]] = {}
         self._confirmed: dict[str, frozenset[int]] = {}
-        self._electing: dict[str, Before] = {}
+        self._electing: dict[str, EntryBegun] = {}
         self._in_doubt: dict[TopicPartition, str] = {}
 
     def open(self) -> Unfinished:
@@ -117,7 +117,7 @@ class _Book:
         at = self._in_doubt.get(order.written.tp)
         return order if at is None else order._replace(election_at=datetime.fromisoformat(at))
 
-    def before(self, run_id: str, event: Before) -> None:
+    def before(self, run_id: str, event: EntryBegun) -> None:
         if event.action == REORDER:
             for row in event.rows:
                 order = OpenOrder(run_id, event.entry, event.at, row, None)
@@ -132,7 +132,7 @@ class _Book:
                 self._electing[event.entry] = event
             self._entries[event.entry] = OpenEntry(run_id, event.entry, event.at, event.action, event.detail)
 
-    def after(self, event: After) -> None:
+    def after(self, event: EntryEnded) -> None:
         self._entries.pop(event.entry, None)
         if self._electing.pop(event.entry, None) is not None:
             self._in_doubt.update(dict.fromkeys(event.unknown, event.at))
@@ -147,7 +147,7 @@ class _Book:
             if row.tp in event.applied:
                 self._restored(row)
 
-    def settled(self, event: Settled) -> None:
+    def settled(self, event: EntriesSettled) -> None:
         for entry in event.entries:
             self._entries.pop(entry, None)
         for tp in event.rows:

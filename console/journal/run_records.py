@@ -12,13 +12,13 @@ import orjson
 
 from console.journal.errors import JournalError
 from console.journal.journal import cluster_directory
-from console.journal.lines import FORMAT_VERSION, ROW_LISTS, written_order
+from console.journal.journal_lines import FORMAT_VERSION, ROW_LISTS, written_order
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class EntryBegun:
     """Something that was about to be sent. ``rows`` are its designated elections, if it was about any."""
 
     entry: str
@@ -29,7 +29,7 @@ class Before:
 
 
 @dataclass(frozen=True, slots=True)
-class After:
+class EntryEnded:
     """How an entry ended."""
 
     entry: str
@@ -41,7 +41,7 @@ class After:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class EntriesSettled:
     """What a later run found done, or no longer ours."""
 
     at: str
@@ -50,7 +50,7 @@ class Settled:
     rows: frozenset[TopicPartition]
 
 
-Event = Before | After | Settled
+Event = EntryBegun | EntryEnded | EntriesSettled
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +158,14 @@ def _kind(line: Any) -> str:
     return str(line["kind"])
 
 
-def _before(line: Mapping[str, Any]) -> Before:
+def _before(line: Mapping[str, Any]) -> EntryBegun:
     rows = tuple(written_order(row) for row in line.get("rows", ()))
-    return Before(line["entry"], line["at"], line["action"], rows, line.get("detail", {}))
+    return EntryBegun(line["entry"], line["at"], line["action"], rows, line.get("detail", {}))
 
 
-def _after(line: Mapping[str, Any]) -> After:
+def _after(line: Mapping[str, Any]) -> EntryEnded:
     applied, refused, unknown = (line.get(key, ()) for key in ROW_LISTS)
-    return After(
+    return EntryEnded(
         line["entry"],
         line["at"],
         frozenset(TopicPartition(row[0], row[1]) for row in applied),
@@ -179,9 +179,9 @@ def _reasons(rows: Any) -> dict[TopicPartition, str]:
     return {TopicPartition(row[0], row[1]): str(row[2]) if len(row) > 2 else "" for row in rows}
 
 
-def _settled(line: Mapping[str, Any]) -> Settled:
+def _settled(line: Mapping[str, Any]) -> EntriesSettled:
     rows = frozenset(TopicPartition(row[0], row[1]) for row in line.get("rows", ()))
-    return Settled(line["at"], str(line.get("why", "")), frozenset(line.get("entries", ())), rows)
+    return EntriesSettled(line["at"], str(line.get("why", "")), frozenset(line.get("entries", ())), rows)
 
 
 _EVENTS: Mapping[str, Callable[[Mapping[str, Any]], Event]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from console.journal.unfinished import Unfinished
+from console.journal.unfinished_entries import Unfinished
 
 
 class OpenReplacement(NamedTuple):

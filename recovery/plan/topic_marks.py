@@ -1,4 +1,4 @@
-"""What an unclean election takes from a topic beside the offsets that are counted (design: "Rank and loss")."""
+"""What an unclean election takes from a topic beside the offsets that are counted."""
 
 from __future__ import annotations
 
