@@ -120,6 +120,7 @@ def state_json(state: RowState) -> dict[str, object]:
         "replicated": state.replicated,
         "order": state.order.value,
         "gap": _known(state.gap),
+        "lostOfPlan": None if state.lost is None else _known(state.lost),
         "good": state.good,
         "complete": state.complete,
         "missing": list(state.missing),

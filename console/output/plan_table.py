@@ -19,6 +19,7 @@ from recovery.strategy import DecisionKind
 
 LED_BY = {
     Leading.RIGHT: "the right leader",
+    Leading.CLEAN: "a member of ISR or ELR",
     Leading.OTHER: "another leader",
     Leading.OFFLINE: "nobody",
     Leading.NOT_SEEN: "not seen",

@@ -12,16 +12,22 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.model import NO_LEADER, ReplicaLog, Survey, TopicPartition, Unknown, Why
+from recovery.plan.judgement import lost_words
+from recovery.plan.planned_log import lost_of_planned_log
 from recovery.plan.values import BarePlan, BareRow, Plan, PlanCandidate, PlanRow
 
 
 class Leading(StrEnum):
-    """Who leads, measured against the plan."""
+    """Who leads, measured against the plan. CLEAN: a member of ISR or ELR when the plan was made."""
 
     RIGHT = "right"
+    CLEAN = "clean"
     OTHER = "other"
     OFFLINE = "offline"
     NOT_SEEN = "not seen"
+
+
+_AS_PLANNED = (Leading.RIGHT, Leading.CLEAN)
 
 
 class Order(StrEnum):
@@ -36,8 +42,9 @@ class Order(StrEnum):
 class RowState(NamedTuple):
     """What has become of one row.
 
-    ``usable``: ISR ≥ min ISR. ``gap`` counts the offsets below the fenced log end of whoever leads that are
-    gone from its log all the same; above 0 is a failure. ``missing`` says what is not as it should be.
+    ``usable``: ISR ≥ min ISR. ``gap`` counts the offsets below the planned log end of whoever leads that are
+    gone from its log all the same; above 0 is a failure. ``missing`` says what is not as it should be. ``lost``,
+    for another leader only: how many offsets of the planned log it does not hold, at least.
     """
 
     tp: TopicPartition
@@ -48,12 +55,13 @@ class RowState(NamedTuple):
     order: Order
     gap: int | Unknown
     missing: tuple[str, ...]
+    lost: int | Unknown | None = None
 
     @property
     def good(self) -> bool:
         """The election came out as planned: nothing of ours is left to do."""
         gone = self.gap if isinstance(self.gap, int) else 0
-        return self.leading is Leading.RIGHT and gone == 0 and self.order in (Order.RESTORED, Order.NOT_KNOWN)
+        return self.leading in _AS_PLANNED and gone == 0 and self.order in (Order.RESTORED, Order.NOT_KNOWN)
 
     @property
     def complete(self) -> bool:
@@ -76,7 +84,8 @@ def _row_state(row: PlanRow | BareRow, survey: Survey | None) -> RowState:
         what = "the partition is not to be seen" if survey is None else "the topic was deleted and made again"
         unseen = Unknown(Why.NOT_ANSWERED, what)
         return RowState(row.tp, NO_LEADER, Leading.NOT_SEEN, unseen, False, Order.NOT_KNOWN, unseen, (what,))
-    leading = _leading(row.leader, survey)
+    leading = _leading(row, survey)
+    lost = lost_of_planned_log(row, survey) if leading is Leading.OTHER and isinstance(row, PlanRow) else None
     usable = _usable(survey)
     order = _order(row, survey)
     gap = _gap(row, survey)
@@ -88,14 +97,18 @@ def _row_state(row: PlanRow | BareRow, survey: Survey | None) -> RowState:
         set(survey.state.isr) == set(survey.state.replicas),
         order,
         gap,
-        tuple(_missing(row, survey, leading, order, gap)),
+        (*_wrong_leader(row, survey, leading, lost), *_missing(row, survey, order, gap)),
+        lost,
     )
 
 
-def _leading(planned: int, survey: Survey) -> Leading:
+def _leading(row: PlanRow | BareRow, survey: Survey) -> Leading:
     if survey.state.offline:
         return Leading.OFFLINE
-    return Leading.RIGHT if survey.state.leader == planned else Leading.OTHER
+    if survey.state.leader == row.leader:
+        return Leading.RIGHT
+    clean = isinstance(row, PlanRow) and survey.state.leader in row.clean_electors
+    return Leading.CLEAN if clean else Leading.OTHER
 
 
 def _usable(survey: Survey) -> bool | Unknown:
@@ -142,14 +155,19 @@ def _shortfall(candidate: PlanCandidate, log: ReplicaLog, fenced_epoch: int) -> 
     return max(0, candidate.log_end - kept)
 
 
-def _missing(
-    row: PlanRow | BareRow, survey: Survey, leading: Leading, order: Order, gap: int | Unknown
+def _wrong_leader(
+    row: PlanRow | BareRow, survey: Survey, leading: Leading, lost: int | Unknown | None
 ) -> Iterable[str]:
-    state = survey.state
     if leading is Leading.OFFLINE:
         yield "no leader"
     elif leading is Leading.OTHER:
-        yield f"led by {state.leader}, not by {row.leader}"
+        yield f"led by {survey.state.leader}, not by {row.leader}"
+        if lost:
+            yield lost_words(lost)
+
+
+def _missing(row: PlanRow | BareRow, survey: Survey, order: Order, gap: int | Unknown) -> Iterable[str]:
+    state = survey.state
     if isinstance(gap, int) and gap:
         yield f"the log of leader {state.leader} lost {gap} offsets between the check and the election"
     elif isinstance(gap, Unknown) and isinstance(row, PlanRow):

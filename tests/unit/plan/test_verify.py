@@ -66,6 +66,20 @@ def test_another_leader_is_a_failure_that_is_named() -> None:
     row = look(after(leader=3))
     assert (row.leading, row.leader, row.good) == (Leading.OTHER, 3, False)
     assert row.missing[0] == "led by 3, not by 2"
+    assert row.lost == 0, "3 has all that 2 had"
+
+
+def test_another_leader_is_told_with_what_it_lost_of_the_planned_log() -> None:
+    """Replica 1 holds nothing of epoch 2: 300 offsets that were planned to stay are gone."""
+    row = look(after(leader=1, logs={1: log((0, 0, 1500), (5, 1500, 1510))}))
+    assert (row.leading, row.lost, row.good) == (Leading.OTHER, 300, False)
+    assert "the planned log loses at least 300 offsets" in row.missing
+
+
+def test_a_member_of_the_elr_that_came_back_is_as_good_as_the_planned_leader() -> None:
+    elr = stale_long_tail()._replace(state=stale_long_tail().state._replace(elr=(4,)))
+    (row,) = verify(plan_of(elr), [after(leader=4)])
+    assert (row.leading, row.good, row.lost) == (Leading.CLEAN, True, None)
 
 
 def test_an_order_not_put_back_is_told_from_one_that_somebody_else_made() -> None:
