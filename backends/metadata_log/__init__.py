@@ -1,0 +1,1 @@
+"""Where the cluster's metadata log is read from."""

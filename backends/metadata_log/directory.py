@@ -1,0 +1,151 @@
+"""The metadata log as it lies in a directory ``__cluster_metadata-0`` of a controller or a broker.
+
+Segments (``.log``) and snapshots (``.checkpoint``) are files of record batches (KIP-98, KIP-630). The node may be
+running: a batch that is not whole yet, or is damaged, ends what is read, and is told. Nothing is written.
+
+The high watermark is in no file: the newest records of a node's log may not be committed yet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from struct import Struct
+
+from aiokafka.errors import KafkaError
+from aiokafka.record.default_records import DefaultRecordBatch
+
+from recovery.metadata_log.history import LogRecord
+
+DIRECTORY = "__cluster_metadata-0"
+_SEGMENT = re.compile(r"(\d{20})\.log")
+_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_HEADER = Struct(">qiiB")
+"""Base offset, length, leader epoch, magic."""
+_LENGTH_BEFORE = 12
+"""Bytes of a batch that its length does not count."""
+_SMALLEST_BATCH = 61
+_MAGIC = 2
+
+
+class MetadataDirError(Exception):
+    """The directory holds no metadata log that can be read. The message is one line for a person."""
+
+
+@dataclass(slots=True)
+class DirectoryReading:
+    """What was read from a directory. Filled while :func:`read_directory` is iterated.
+
+    ``start_offset`` is the first offset of the log that was read, after the ``snapshot`` if there was one; ``end_offset``
+    is one beyond the last. ``problem`` is why the reading ended before the end of the files, None where it did not.
+    """
+
+    path: Path
+    snapshot: Path | None = None
+    start_offset: int = 0
+    end_offset: int = 0
+    bytes_read: int = 0
+    problem: str | None = None
+    segments: list[Path] = field(default_factory=list)
+
+
+def read_directory(reading: DirectoryReading) -> Iterator[LogRecord]:
+    """Data records of the newest log that goes back the furthest: the oldest snapshot that the log goes on from.
+
+    Raises MetadataDirError where there is no log, or a part of it is missing.
+    """
+    segments, snapshots = _files(reading.path)
+    first = segments[0][0] if segments else None
+    if first is None and not snapshots:
+        raise MetadataDirError(f"{reading.path}: holds no metadata log (no .log and no .checkpoint file)")
+    if first is None or first > 0:
+        reading.snapshot, after = _snapshot_before(reading.path, snapshots, first)
+        yield from _data_records(reading.snapshot, reading, is_snapshot=True)
+        if reading.problem is not None:
+            raise MetadataDirError(f"{reading.snapshot}: {reading.problem}")
+    else:
+        after = 0
+    reading.start_offset = reading.end_offset = after
+    for number, (base, path) in enumerate(segments):
+        if number + 1 < len(segments) and segments[number + 1][0] <= after:
+            continue  # all of it is in the snapshot
+        if base > reading.end_offset:
+            reading.problem = f"offsets {reading.end_offset} to {base - 1} are missing before {path.name}"
+        if reading.problem is not None:
+            return
+        reading.segments.append(path)
+        for record in _data_records(path, reading, is_snapshot=False):
+            if record.offset >= after:
+                yield record
+
+
+def _files(path: Path) -> tuple[list[tuple[int, Path]], list[tuple[int, Path]]]:
+    """Segments by first offset, and snapshots by the offset that the log goes on at."""
+    try:
+        names = sorted(path.iterdir())
+    except OSError as error:
+        raise MetadataDirError(f"{path}: cannot be read: {error.strerror}") from None
+    segments = [(int(m[1]), name) for name in names if (m := _SEGMENT.fullmatch(name.name))]
+    snapshots = [(int(m[1]), name) for name in names if (m := _SNAPSHOT.fullmatch(name.name))]
+    return segments, snapshots
+
+
+def _snapshot_before(path: Path, snapshots: list[tuple[int, Path]], first: int | None) -> tuple[Path, int]:
+    fitting = [(end, name) for end, name in snapshots if first is None or end >= first]
+    if not fitting:
+        raise MetadataDirError(f"{path}: the log begins at offset {first} and no snapshot leads up to it")
+    # Without a log the newest snapshot tells most; with one, the oldest leaves most of the log to be read.
+    end, name = fitting[-1] if first is None else fitting[0]
+    return name, end
+
+
+def _data_records(path: Path, reading: DirectoryReading, *, is_snapshot: bool) -> Iterator[LogRecord]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise MetadataDirError(f"{path}: cannot be read: {error.strerror}") from None
+    reading.bytes_read += len(data)
+    for batch in _batches(memoryview(data), path, reading):
+        # A snapshot counts its own records from 0; what it tells was true where the log goes on.
+        base = batch.base_offset
+        if not is_snapshot:
+            reading.end_offset = batch.next_offset
+        if batch.is_control_batch:
+            continue
+        if batch.compression_type != DefaultRecordBatch.CODEC_NONE:
+            reading.problem = f"{path.name}: the batch at offset {base} is compressed; a metadata log never is"
+            return
+        try:
+            records = [(record.offset, record.timestamp, record.value) for record in batch]
+        except (KafkaError, ValueError, OverflowError) as error:
+            reading.problem = f"{path.name}: the batch at offset {base} cannot be read: {type(error).__name__}"
+            return
+        for offset, time_ms, value in records:
+            if value is not None:
+                yield LogRecord(offset, time_ms, base, bytes(value))
+
+
+def _batches(data: memoryview, path: Path, reading: DirectoryReading) -> Iterator[DefaultRecordBatch]:
+    """Whole batches with a right checksum; the first that is not ends it, and is told as the problem."""
+    at = 0
+    while at < len(data):
+        left = len(data) - at
+        if left < _SMALLEST_BATCH:
+            reading.problem = f"{path.name}: {left} bytes at its end are no whole batch"
+            return
+        base, length, _, magic = _HEADER.unpack_from(data, at)
+        size = _LENGTH_BEFORE + length
+        if magic != _MAGIC or size < _SMALLEST_BATCH or base < 0:
+            reading.problem = f"{path.name}: byte {at} is not the beginning of a batch"
+            return
+        if size > left:
+            reading.problem = f"{path.name}: the batch at offset {base} is cut short ({left} of {size} bytes)"
+            return
+        batch = DefaultRecordBatch(bytes(data[at : at + size]))
+        if not batch.validate_crc():
+            reading.problem = f"{path.name}: the batch at offset {base} is damaged: its checksum is wrong"
+            return
+        yield batch
+        at += size

@@ -1,0 +1,316 @@
+"""The metadata log folded: what each partition, broker and configuration was, since when and until when.
+
+The fold keeps columns (offset, time, subject, change) and an index by subject. The state of one partition is put
+together when it is asked for, so that a million records cost no million states.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from recovery.controller.registration import PartitionChange, Registration, merge
+from recovery.metadata_log.field_reader import FieldReader, MalformedRecordError
+from recovery.metadata_log.records import (
+    FRAME_VERSION,
+    HIGHEST_VERSIONS,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RecordType,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveTopicRecord,
+    Skipped,
+    TopicRecord,
+    TransactionRecord,
+    UnregisterBrokerRecord,
+    decode,
+    read_partition_change,
+)
+
+
+class LogRecord(NamedTuple):
+    """One data record of the log. ``batch`` is its batch's first offset: one event of the controller is one batch."""
+
+    offset: int
+    time_ms: int
+    batch: int
+    value: bytes
+
+
+class PartitionSubject(NamedTuple):
+    """A partition by topic id: a topic that is made again under the same name is another."""
+
+    topic_id: str
+    partition: int
+
+
+class BrokerSubject(NamedTuple):
+    broker: int
+
+
+class ControllerSubject(NamedTuple):
+    controller: int
+
+
+class TopicSubject(NamedTuple):
+    topic_id: str
+
+
+class ConfigSubject(NamedTuple):
+    resource_type: int
+    resource: str
+    key: str
+
+
+class FeatureSubject(NamedTuple):
+    feature: str
+
+
+Subject: TypeAlias = (
+    PartitionSubject | BrokerSubject | ControllerSubject | TopicSubject | ConfigSubject | FeatureSubject
+)
+Change: TypeAlias = MetadataRecord | Registration | PartitionChange
+
+
+class Row(NamedTuple):
+    """One change of one subject, in the order of the log."""
+
+    offset: int
+    time_ms: int
+    batch: int
+    subject: Subject
+    change: Change
+
+
+class PartitionInterval(NamedTuple):
+    """What the controller held of a partition from ``since_ms`` (``offset``) until ``until_ms``; None: still."""
+
+    since_ms: int
+    until_ms: int | None
+    offset: int
+    registration: Registration
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What was read: data records, and those that tell less than they should.
+
+    ``unknown`` by (type, version): newer than this code. ``malformed``: damaged values. ``uncommitted``: records of
+    a transaction of the controller that has not ended. ``aborted``: records that an aborted one took back.
+    """
+
+    records: int
+    unknown: Mapping[tuple[int, int], int]
+    malformed: int
+    aborted: int
+    uncommitted: int
+
+
+class History:
+    """The folded log. Made by :func:`fold`; not changed afterwards."""
+
+    def __init__(self) -> None:
+        self._offsets = array("q")
+        self._times = array("q")
+        self._batches = array("q")
+        self._subjects: list[Subject] = []
+        self._changes: list[Change] = []
+        self._by_subject: dict[Subject, array[int]] = {}
+        self._topics: dict[str, str] = {}
+        self._partitions: dict[str, dict[PartitionSubject, None]] = {}
+        self.counts = Counts(0, {}, 0, 0, 0)
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    # What was folded
+
+    @property
+    def since_ms(self) -> int | None:
+        """The time of the oldest change; None for an empty log."""
+        return self._times[0] if self._times else None
+
+    @property
+    def end_offset(self) -> int:
+        """One beyond the newest change; 0 for an empty log."""
+        return self._offsets[-1] + 1 if self._offsets else 0
+
+    def topic_name(self, topic_id: str) -> str | None:
+        return self._topics.get(topic_id)
+
+    def topic_ids(self, name: str) -> tuple[str, ...]:
+        """Every topic that ever had the name, the oldest first."""
+        return tuple(topic_id for topic_id, known in self._topics.items() if known == name)
+
+    def partitions(self) -> Iterator[PartitionSubject]:
+        """Every partition that ever was."""
+        for subjects in self._partitions.values():
+            yield from subjects
+
+    def rows(self) -> Iterator[Row]:
+        """Every change in the order of the log."""
+        columns = (self._offsets, self._times, self._batches, self._subjects, self._changes)
+        for offset, time_ms, batch, subject, change in zip(*columns, strict=True):
+            yield Row(offset, time_ms, batch, subject, change)
+
+    def of(self, subject: Subject) -> Iterator[Row]:
+        """The changes of one subject, the oldest first."""
+        for at in self._by_subject.get(subject, ()):
+            yield Row(self._offsets[at], self._times[at], self._batches[at], subject, self._changes[at])
+
+    def intervals(self, subject: PartitionSubject) -> tuple[PartitionInterval, ...]:
+        """What the partition was, the oldest first. Empty where its beginning is not in the log.
+
+        The last interval has no end, unless the topic was deleted.
+        """
+        found: list[PartitionInterval] = []
+        now: Registration | None = None
+        for row in self.of(subject):
+            after = applied(now, row.change)
+            if now is not None and found and found[-1].until_ms is None:
+                if after == now:
+                    continue
+                found[-1] = found[-1]._replace(until_ms=row.time_ms)
+            if after is not None:
+                found.append(PartitionInterval(row.time_ms, None, row.offset, after))
+            now = after
+        return tuple(found)
+
+    # Folding
+
+    def _add(self, record: LogRecord, subject: Subject, change: Change) -> None:
+        at = len(self._offsets)
+        self._offsets.append(record.offset)
+        self._times.append(record.time_ms)
+        self._batches.append(record.batch)
+        self._subjects.append(subject)
+        self._changes.append(change)
+        rows = self._by_subject.get(subject)
+        if rows is None:
+            rows = self._by_subject[subject] = array("q")
+            if isinstance(subject, PartitionSubject):
+                self._partitions.setdefault(subject.topic_id, {})[subject] = None
+        rows.append(at)
+
+    def _apply(self, record: LogRecord, decoded: MetadataRecord) -> None:
+        match decoded:
+            case PartitionChangeRecord(topic_id, partition, change):
+                self._add(record, PartitionSubject(topic_id, partition), change)
+            case PartitionRecord(topic_id, partition, registration):
+                self._add(record, PartitionSubject(topic_id, partition), registration)
+            case TopicRecord(name, topic_id):
+                self._topics[topic_id] = name
+                self._add(record, TopicSubject(topic_id), decoded)
+            case RemoveTopicRecord(topic_id):
+                self._add(record, TopicSubject(topic_id), decoded)
+                for subject in self._partitions.get(topic_id, {}):
+                    self._add(record, subject, decoded)
+            case ClearElrRecord(topic):
+                for topic_id in self.topic_ids(topic) if topic else tuple(self._topics):
+                    for subject in self._partitions.get(topic_id, {}):
+                        self._add(record, subject, decoded)
+            case RegisterBrokerRecord() | UnregisterBrokerRecord() | BrokerRegistrationChangeRecord():
+                self._add(record, BrokerSubject(decoded.broker), decoded)
+            case RegisterControllerRecord(controller):
+                self._add(record, ControllerSubject(controller), decoded)
+            case ConfigRecord(resource_type, resource, key):
+                self._add(record, ConfigSubject(resource_type, resource, key), decoded)
+            case FeatureLevelRecord(feature):
+                self._add(record, FeatureSubject(feature), decoded)
+
+
+def applied(now: Registration | None, change: Change) -> Registration | None:
+    """A partition after one change; None: it is not there, or its beginning is not known."""
+    match change:
+        case Registration():
+            return change
+        case PartitionChange():
+            return None if now is None else merge(now, change)
+        case ClearElrRecord():
+            if now is None or not (now.elr or now.last_known_elr):
+                return now
+            return merge(now, PartitionChange(elr=(), last_known_elr=()))
+        case _:
+            return None
+
+
+_NO_OP = bytes((FRAME_VERSION, RecordType.NO_OP, 0, 0))
+_CHANGE = tuple(
+    bytes((FRAME_VERSION, RecordType.PARTITION_CHANGE, version))
+    for version in range(HIGHEST_VERSIONS[RecordType.PARTITION_CHANGE] + 1)
+)
+_SUBJECT_AT, _CHANGE_AT = 3, 23
+
+
+class _Decoder:
+    """Most records of a busy log change many partitions in the same way: equal bytes are decoded once."""
+
+    def __init__(self) -> None:
+        self._changes: dict[bytes, PartitionChange] = {}
+        self._subjects: dict[bytes, PartitionSubject] = {}
+
+    def __call__(self, value: bytes) -> MetadataRecord:
+        """As :func:`recovery.metadata_log.records.decode`."""
+        if value[:_SUBJECT_AT] not in _CHANGE:
+            return decode(value)
+        tail = value[2:3] + value[_CHANGE_AT:]
+        change = self._changes.get(tail)
+        if change is None:
+            reader = FieldReader(value, _CHANGE_AT)
+            change = read_partition_change(reader, value[2])
+            reader.end()
+            self._changes[tail] = change
+        where = value[_SUBJECT_AT:_CHANGE_AT]
+        subject = self._subjects.get(where)
+        if subject is None:
+            reader = FieldReader(where)
+            partition = reader.int32()
+            subject = self._subjects[where] = PartitionSubject(reader.uuid(), partition)
+        return PartitionChangeRecord(subject.topic_id, subject.partition, change)
+
+
+def fold(records: Iterable[LogRecord]) -> History:
+    """Folds data records that come in the order of the log; a snapshot's records may stand before them.
+
+    Raises nothing for a damaged record: it is counted, for one bad record must not hide a million good ones.
+    """
+    history, decoder = History(), _Decoder()
+    pending: list[tuple[LogRecord, MetadataRecord]] | None = None
+    unknown: dict[tuple[int, int], int] = {}
+    read = malformed = aborted = 0
+    for record in records:
+        read += 1
+        if record.value == _NO_OP:
+            continue
+        try:
+            decoded = decoder(record.value)
+        except MalformedRecordError:
+            malformed += 1
+            continue
+        match decoded:
+            case Skipped():
+                if not decoded.known:
+                    unknown[decoded] = unknown.get(decoded, 0) + 1
+            case TransactionRecord(RecordType.BEGIN_TRANSACTION):
+                pending = []
+            case TransactionRecord(RecordType.END_TRANSACTION):
+                for earlier, change in pending or ():
+                    history._apply(earlier, change)
+                pending = None
+            case TransactionRecord():
+                aborted += len(pending or ())
+                pending = None
+            case _ if pending is not None:
+                pending.append((record, decoded))
+            case _:
+                history._apply(record, decoded)
+    history.counts = Counts(read, unknown, malformed, aborted, len(pending or ()))
+    return history
