@@ -243,24 +243,22 @@ def applied(now: Registration | None, change: Change) -> Registration | None:
 
 
 _NO_OP = bytes((FRAME_VERSION, RecordType.NO_OP, 0, 0))
-_CHANGE = tuple(
+_CHANGE = frozenset(
     bytes((FRAME_VERSION, RecordType.PARTITION_CHANGE, version))
     for version in range(HIGHEST_VERSIONS[RecordType.PARTITION_CHANGE] + 1)
 )
 _SUBJECT_AT, _CHANGE_AT = 3, 23
 
 
-class _Decoder:
+class _PartitionChanges:
     """Most records of a busy log change many partitions in the same way: equal bytes are decoded once."""
 
     def __init__(self) -> None:
         self._changes: dict[bytes, PartitionChange] = {}
         self._subjects: dict[bytes, PartitionSubject] = {}
 
-    def __call__(self, value: bytes) -> MetadataRecord:
-        """As :func:`recovery.metadata_log.records.decode`."""
-        if value[:_SUBJECT_AT] not in _CHANGE:
-            return decode(value)
+    def decode(self, value: bytes) -> tuple[PartitionSubject, PartitionChange]:
+        """A PartitionChangeRecord's value. Raises MalformedRecordError."""
         tail = value[2:3] + value[_CHANGE_AT:]
         change = self._changes.get(tail)
         if change is None:
@@ -274,7 +272,7 @@ class _Decoder:
             reader = FieldReader(where)
             partition = reader.int32()
             subject = self._subjects[where] = PartitionSubject(reader.uuid(), partition)
-        return PartitionChangeRecord(subject.topic_id, subject.partition, change)
+        return subject, change
 
 
 def fold(records: Iterable[LogRecord]) -> History:
@@ -282,7 +280,7 @@ def fold(records: Iterable[LogRecord]) -> History:
 
     Raises nothing for a damaged record: it is counted, for one bad record must not hide a million good ones.
     """
-    history, decoder = History(), _Decoder()
+    history, changes = History(), _PartitionChanges()
     pending: list[tuple[LogRecord, MetadataRecord]] | None = None
     unknown: dict[tuple[int, int], int] = {}
     read = malformed = aborted = 0
@@ -291,7 +289,10 @@ def fold(records: Iterable[LogRecord]) -> History:
         if record.value == _NO_OP:
             continue
         try:
-            decoded = decoder(record.value)
+            if pending is None and record.value[:_SUBJECT_AT] in _CHANGE:
+                history._add(record, *changes.decode(record.value))
+                continue
+            decoded = decode(record.value)
         except MalformedRecordError:
             malformed += 1
             continue

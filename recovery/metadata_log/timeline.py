@@ -1,0 +1,226 @@
+"""What happened, from the metadata log: which event, which partitions it moved, and what caused it.
+
+One event of the controller is written as one batch, so a partition's change and the fencing of a broker in the same
+batch belong together where the change shows that broker (it left the ISR, or it lost or won the leadership).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import groupby
+from typing import NamedTuple
+
+from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
+from recovery.metadata_log.history import History, PartitionSubject, Row, applied
+from recovery.metadata_log.records import (
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from recovery.model import TopicPartition
+
+
+class EventKind(StrEnum):
+    """What happened. Those of partitions are in the order of how bad they are."""
+
+    OFFLINE = "offline"
+    UNCLEAN_ELECTION = "unclean election"
+    ONLINE = "online again"
+    LEADER_CHANGED = "leader changed"
+    ISR_SHRANK = "ISR shrank"
+    ISR_GREW = "ISR grew"
+    ELR_CHANGED = "ELR changed"
+    RECOVERY_ENDED = "recovery ended"
+    REASSIGNMENT = "reassignment"
+    REPLICA_ORDER = "replica order"
+    PARTITION_CREATED = "partition created"
+    PARTITION_DELETED = "partition deleted"
+    LOG_DIR_ASSIGNED = "log dir assigned"
+    BROKER_REGISTERED = "broker registered"
+    BROKER_UNREGISTERED = "broker unregistered"
+    BROKER_FENCED = "broker fenced"
+    BROKER_UNFENCED = "broker unfenced"
+    CONTROLLED_SHUTDOWN = "controlled shutdown"
+    LOG_DIRS_CHANGED = "log dirs changed"
+    CONTROLLER_REGISTERED = "controller registered"
+    TOPIC_CREATED = "topic created"
+    TOPIC_DELETED = "topic deleted"
+    CONFIG_CHANGED = "config changed"
+    FEATURE_CHANGED = "feature changed"
+
+
+class Move(NamedTuple):
+    """A partition before and after one change; None where it was not there. A topic without a name goes by its id."""
+
+    tp: TopicPartition
+    kind: EventKind
+    before: Registration | None
+    after: Registration | None
+
+
+class Event(NamedTuple):
+    """Something that happened at ``time_ms``, and the partitions that it moved in the same way.
+
+    ``row`` is the change of a broker, topic or configuration; None where partitions alone changed. ``cause`` is the
+    broker's change that explains why they did, None where the log does not tell.
+    """
+
+    time_ms: int
+    offset: int
+    kind: EventKind
+    row: Row | None
+    moves: tuple[Move, ...]
+    cause: Row | None
+
+    @property
+    def brokers(self) -> frozenset[int]:
+        """Every broker that the event is about."""
+        named = {row.change.broker for row in (self.row, self.cause) if row and isinstance(row.change, _BROKER)}
+        for move in self.moves:
+            for state in (move.before, move.after):
+                named.update(() if state is None else (*state.isr, *state.elr, state.leader))
+        return frozenset(named - {-1})
+
+    @property
+    def topics(self) -> frozenset[str]:
+        named = {move.tp.topic for move in self.moves}
+        change = None if self.row is None else self.row.change
+        if isinstance(change, TopicRecord):
+            named.add(change.name)
+        return frozenset(named)
+
+
+_BROKER = (RegisterBrokerRecord, UnregisterBrokerRecord, BrokerRegistrationChangeRecord)
+
+
+def events(history: History) -> Iterator[Event]:
+    """Everything that happened, in the order of the log."""
+    now: dict[PartitionSubject, Registration | None] = {}
+    for _, rows in groupby(history.rows(), key=lambda row: row.batch):
+        yield from _of_batch(history, list(rows), now)
+
+
+def _of_batch(
+    history: History, rows: list[Row], now: dict[PartitionSubject, Registration | None]
+) -> Iterator[Event]:
+    causes = [
+        row for row in rows if isinstance(row.change, (BrokerRegistrationChangeRecord, RegisterBrokerRecord))
+    ]
+    moved: dict[tuple[EventKind, Row | None], list[Move]] = {}
+    first: dict[tuple[EventKind, Row | None], Row] = {}
+    others: list[Event] = []
+    for row in rows:
+        if not isinstance(row.subject, PartitionSubject):
+            kind = _kind_of(row)
+            if kind is not None:
+                others.append(Event(row.time_ms, row.offset, kind, row, (), None))
+            continue
+        before = now.get(row.subject)
+        after = now[row.subject] = applied(before, row.change)
+        if before == after:
+            continue
+        name = history.topic_name(row.subject.topic_id) or row.subject.topic_id
+        move = Move(TopicPartition(name, row.subject.partition), kind_of_move(before, after), before, after)
+        group = (move.kind, _cause(move, causes))
+        moved.setdefault(group, []).append(move)
+        first.setdefault(group, row)
+    partitions = [
+        Event(first[group].time_ms, first[group].offset, group[0], None, tuple(moves), group[1])
+        for group, moves in moved.items()
+    ]
+    # The controller writes what a fencing does to the partitions before the fencing itself.
+    yield from sorted((*others, *partitions), key=lambda event: (event.row is None, event.offset))
+
+
+def kind_of_move(before: Registration | None, after: Registration | None) -> EventKind:
+    """What a change of a partition comes to, the worst first."""
+    if after is None:
+        return EventKind.PARTITION_DELETED
+    if before is None:
+        return EventKind.PARTITION_CREATED
+    if before.has_leader and not after.has_leader:
+        return EventKind.OFFLINE
+    if after.leader != before.leader and after.has_leader:
+        if is_unclean(before, after):
+            return EventKind.UNCLEAN_ELECTION
+        return EventKind.LEADER_CHANGED if before.has_leader else EventKind.ONLINE
+    if set(before.isr) - set(after.isr):
+        return EventKind.ISR_SHRANK
+    if set(after.isr) - set(before.isr):
+        return EventKind.ISR_GREW
+    if (before.adding, before.removing) != (after.adding, after.removing):
+        return EventKind.REASSIGNMENT
+    if before.replicas != after.replicas:
+        same = set(before.replicas) == set(after.replicas)
+        return EventKind.REPLICA_ORDER if same else EventKind.REASSIGNMENT
+    if (before.elr, before.last_known_elr) != (after.elr, after.last_known_elr):
+        return EventKind.ELR_CHANGED
+    if before.leader_recovery_state != after.leader_recovery_state:
+        return EventKind.RECOVERY_ENDED
+    if before.leader_epoch != after.leader_epoch:
+        return EventKind.LEADER_CHANGED
+    return EventKind.LOG_DIR_ASSIGNED
+
+
+def is_unclean(before: Registration, after: Registration) -> bool:
+    """Whether the leader of ``after`` was elected from outside ISR and ELR: acknowledged records may be gone."""
+    if after.leader_recovery_state is LeaderRecoveryState.RECOVERING:
+        return True
+    return after.has_leader and after.leader not in (*before.isr, *before.elr)
+
+
+def _cause(move: Move, causes: list[Row]) -> Row | None:
+    """The change of a broker in the same batch that this move shows."""
+    if move.before is None or move.after is None:
+        return None
+    left = (set(move.before.isr) - set(move.after.isr)) | (set(move.before.elr) - set(move.after.elr))
+    if move.before.leader != move.after.leader:
+        left.add(move.before.leader)
+    came = {move.after.leader} if move.after.leader != move.before.leader else set()
+    for row in causes:
+        change = row.change
+        if isinstance(change, RegisterBrokerRecord):
+            # Only an unclean shutdown takes a broker that registers again out of ISR and ELR (KIP-966).
+            explained = change.broker in left
+        elif isinstance(change, BrokerRegistrationChangeRecord):
+            explained = change.broker in (came if change.fenced is False else left)
+        else:
+            explained = False
+        if explained:
+            return row
+    return None
+
+
+def _kind_of(row: Row) -> EventKind | None:
+    match row.change:
+        case RegisterBrokerRecord():
+            return EventKind.BROKER_REGISTERED
+        case UnregisterBrokerRecord():
+            return EventKind.BROKER_UNREGISTERED
+        case BrokerRegistrationChangeRecord(fenced=True):
+            return EventKind.BROKER_FENCED
+        case BrokerRegistrationChangeRecord(fenced=False):
+            return EventKind.BROKER_UNFENCED
+        case BrokerRegistrationChangeRecord(in_controlled_shutdown=True):
+            return EventKind.CONTROLLED_SHUTDOWN
+        case BrokerRegistrationChangeRecord():
+            return EventKind.LOG_DIRS_CHANGED
+        case RegisterControllerRecord():
+            return EventKind.CONTROLLER_REGISTERED
+        case TopicRecord():
+            return EventKind.TOPIC_CREATED
+        case RemoveTopicRecord():
+            return EventKind.TOPIC_DELETED
+        case ConfigRecord():
+            return EventKind.CONFIG_CHANGED
+        case FeatureLevelRecord():
+            return EventKind.FEATURE_CHANGED
+        case ClearElrRecord() | PartitionChange() | _:
+            return None
