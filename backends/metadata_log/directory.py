@@ -38,8 +38,8 @@ class MetadataDirError(Exception):
 class DirectoryReading:
     """What was read from a directory. Filled while :func:`read_directory` is iterated.
 
-    ``start_offset`` is the first offset of the log that was read, after the ``snapshot`` if there was one; ``end_offset``
-    is one beyond the last. ``problem`` is why the reading ended before the end of the files, None where it did not.
+    ``start_offset`` is the first offset of the log that was read, after the ``snapshot`` if there was one, and
+    ``end_offset`` one beyond the last. ``problem`` is why the reading ended before the end of the files, or None.
     """
 
     path: Path
@@ -115,12 +115,16 @@ def _data_records(path: Path, reading: DirectoryReading, *, is_snapshot: bool) -
         if batch.is_control_batch:
             continue
         if batch.compression_type != DefaultRecordBatch.CODEC_NONE:
-            reading.problem = f"{path.name}: the batch at offset {base} is compressed; a metadata log never is"
+            reading.problem = (
+                f"{path.name}: the batch at offset {base} is compressed; a metadata log never is"
+            )
             return
         try:
             records = [(record.offset, record.timestamp, record.value) for record in batch]
         except (KafkaError, ValueError, OverflowError) as error:
-            reading.problem = f"{path.name}: the batch at offset {base} cannot be read: {type(error).__name__}"
+            reading.problem = (
+                f"{path.name}: the batch at offset {base} cannot be read: {type(error).__name__}"
+            )
             return
         for offset, time_ms, value in records:
             if value is not None:

@@ -71,7 +71,9 @@ class FieldReader:
 
     def raw(self, size: int) -> bytes:
         if size < 0 or size > self.remaining:
-            raise MalformedRecordError(f"{size} bytes wanted at byte {self.position}, {self.remaining} are left")
+            raise MalformedRecordError(
+                f"{size} bytes wanted at byte {self.position}, {self.remaining} are left"
+            )
         self.position += size
         return self._data[self.position - size : self.position]
 
@@ -106,7 +108,9 @@ class FieldReader:
         if count < 0:
             return None
         if count * item_size > self.remaining:
-            raise MalformedRecordError(f"{count} items wanted at byte {self.position}, {self.remaining} bytes are left")
+            raise MalformedRecordError(
+                f"{count} items wanted at byte {self.position}, {self.remaining} bytes are left"
+            )
         return tuple(item() for _ in range(count))
 
     def int32s(self) -> tuple[int, ...]:

@@ -37,7 +37,7 @@ from recovery.metadata_log.records import (
 
 
 class LogRecord(NamedTuple):
-    """One data record of the log. ``batch`` is its batch's first offset: one event of the controller is one batch."""
+    """One data record. ``batch`` is the first offset of its batch: one event of the controller is one batch."""
 
     offset: int
     time_ms: int

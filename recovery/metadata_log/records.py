@@ -85,13 +85,17 @@ class UnregisterBrokerRecord(NamedTuple):
 
 
 class BrokerRegistrationChangeRecord(NamedTuple):
-    """None: as before. FenceBroker and UnfenceBroker records of older clusters are told as this one."""
+    """None: as before. FenceBroker and UnfenceBroker records of older clusters are told as this one.
+
+    ``directories`` are the ids of the broker's online log dirs, ``cordoned`` of those that take no new replica.
+    """
 
     broker: int
     broker_epoch: int
     fenced: bool | None = None
     in_controlled_shutdown: bool | None = None
     directories: tuple[str, ...] | None = None
+    cordoned: tuple[str, ...] | None = None
 
 
 class RegisterControllerRecord(NamedTuple):
@@ -229,7 +233,7 @@ def _features(reader: FieldReader) -> None:
     reader.array(feature)
 
 
-def _unregister_broker(reader: FieldReader, version: int) -> UnregisterBrokerRecord:
+def _unregister_broker(reader: FieldReader, _version: int) -> UnregisterBrokerRecord:
     record = UnregisterBrokerRecord(reader.int32(), reader.int64())
     reader.skip_tags()
     return record
@@ -242,13 +246,15 @@ def _registration_change(reader: FieldReader, version: int) -> BrokerRegistratio
         known[1] = reader.int8
     if version >= 2:
         known[2] = reader.uuids
+    if version >= 3:
+        known[3] = lambda: reader.nullable_array(reader.uuid, 16)
     tags: dict[int, Any] = reader.tags(known)
     fenced = {1: True, -1: False}.get(tags.get(0, 0))
     shutting_down = True if tags.get(1, 0) == 1 else None
-    return BrokerRegistrationChangeRecord(broker, epoch, fenced, shutting_down, tags.get(2))
+    return BrokerRegistrationChangeRecord(broker, epoch, fenced, shutting_down, tags.get(2), tags.get(3))
 
 
-def _fence(reader: FieldReader, version: int) -> BrokerRegistrationChangeRecord:
+def _fence(reader: FieldReader, _version: int) -> BrokerRegistrationChangeRecord:
     record = BrokerRegistrationChangeRecord(reader.int32(), reader.int64(), fenced=True)
     reader.skip_tags()
     return record
@@ -258,7 +264,7 @@ def _unfence(reader: FieldReader, version: int) -> BrokerRegistrationChangeRecor
     return _fence(reader, version)._replace(fenced=False)
 
 
-def _register_controller(reader: FieldReader, version: int) -> RegisterControllerRecord:
+def _register_controller(reader: FieldReader, _version: int) -> RegisterControllerRecord:
     controller, incarnation = reader.int32(), reader.uuid()
     reader.boolean()  # ready for a migration from ZooKeeper
     record = RegisterControllerRecord(controller, incarnation, reader.array(lambda: _endpoint(reader)))
@@ -267,13 +273,13 @@ def _register_controller(reader: FieldReader, version: int) -> RegisterControlle
     return record
 
 
-def _topic(reader: FieldReader, version: int) -> TopicRecord:
+def _topic(reader: FieldReader, _version: int) -> TopicRecord:
     record = TopicRecord(reader.string(), reader.uuid())
     reader.skip_tags()
     return record
 
 
-def _remove_topic(reader: FieldReader, version: int) -> RemoveTopicRecord:
+def _remove_topic(reader: FieldReader, _version: int) -> RemoveTopicRecord:
     record = RemoveTopicRecord(reader.uuid())
     reader.skip_tags()
     return record
@@ -353,26 +359,26 @@ def read_partition_change(reader: FieldReader, version: int) -> PartitionChange:
     )
 
 
-def _config(reader: FieldReader, version: int) -> ConfigRecord:
+def _config(reader: FieldReader, _version: int) -> ConfigRecord:
     record = ConfigRecord(reader.int8(), reader.string(), reader.string(), reader.nullable_string())
     reader.skip_tags()
     return record
 
 
-def _feature_level(reader: FieldReader, version: int) -> FeatureLevelRecord:
+def _feature_level(reader: FieldReader, _version: int) -> FeatureLevelRecord:
     record = FeatureLevelRecord(reader.string(), reader.int16())
     reader.skip_tags()
     return record
 
 
-def _clear_elr(reader: FieldReader, version: int) -> ClearElrRecord:
+def _clear_elr(reader: FieldReader, _version: int) -> ClearElrRecord:
     record = ClearElrRecord(reader.string())
     reader.skip_tags()
     return record
 
 
 def _transaction(kind: RecordType) -> Callable[[FieldReader, int], TransactionRecord]:
-    def read(reader: FieldReader, version: int) -> TransactionRecord:
+    def read(reader: FieldReader, _version: int) -> TransactionRecord:
         reader.skip_tags()  # a name, or a reason, for people
         return TransactionRecord(kind)
 
@@ -398,7 +404,8 @@ _READERS: dict[int, Callable[[FieldReader, int], MetadataRecord]] = {
     RecordType.CLEAR_ELR: _clear_elr,
 }
 
-HIGHEST_VERSIONS: dict[int, int] = dict.fromkeys(RecordType, 0) | {
+HIGHEST_VERSIONS: dict[int, int] = {
+    **dict.fromkeys(RecordType, 0),
     RecordType.REGISTER_BROKER: 4,
     RecordType.PARTITION: 2,
     RecordType.PARTITION_CHANGE: 2,

@@ -6,16 +6,15 @@ batch belong together where the change shows that broker (it left the ISR, or it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from itertools import groupby
 from typing import NamedTuple
 
-from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
+from recovery.controller.registration import LeaderRecoveryState, Registration
 from recovery.metadata_log.history import History, PartitionSubject, Row, applied
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
-    ClearElrRecord,
     ConfigRecord,
     FeatureLevelRecord,
     RegisterBrokerRecord,
@@ -57,7 +56,10 @@ class EventKind(StrEnum):
 
 
 class Move(NamedTuple):
-    """A partition before and after one change; None where it was not there. A topic without a name goes by its id."""
+    """A partition before and after one change; None where it was not there.
+
+    A topic whose name is not in the log goes by its id.
+    """
 
     tp: TopicPartition
     kind: EventKind
@@ -82,7 +84,9 @@ class Event(NamedTuple):
     @property
     def brokers(self) -> frozenset[int]:
         """Every broker that the event is about."""
-        named = {row.change.broker for row in (self.row, self.cause) if row and isinstance(row.change, _BROKER)}
+        named = {
+            row.change.broker for row in (self.row, self.cause) if row and isinstance(row.change, _BROKER)
+        }
         for move in self.moves:
             for state in (move.before, move.after):
                 named.update(() if state is None else (*state.isr, *state.elr, state.leader))
@@ -145,28 +149,7 @@ def kind_of_move(before: Registration | None, after: Registration | None) -> Eve
         return EventKind.PARTITION_DELETED
     if before is None:
         return EventKind.PARTITION_CREATED
-    if before.has_leader and not after.has_leader:
-        return EventKind.OFFLINE
-    if after.leader != before.leader and after.has_leader:
-        if is_unclean(before, after):
-            return EventKind.UNCLEAN_ELECTION
-        return EventKind.LEADER_CHANGED if before.has_leader else EventKind.ONLINE
-    if set(before.isr) - set(after.isr):
-        return EventKind.ISR_SHRANK
-    if set(after.isr) - set(before.isr):
-        return EventKind.ISR_GREW
-    if (before.adding, before.removing) != (after.adding, after.removing):
-        return EventKind.REASSIGNMENT
-    if before.replicas != after.replicas:
-        same = set(before.replicas) == set(after.replicas)
-        return EventKind.REPLICA_ORDER if same else EventKind.REASSIGNMENT
-    if (before.elr, before.last_known_elr) != (after.elr, after.last_known_elr):
-        return EventKind.ELR_CHANGED
-    if before.leader_recovery_state != after.leader_recovery_state:
-        return EventKind.RECOVERY_ENDED
-    if before.leader_epoch != after.leader_epoch:
-        return EventKind.LEADER_CHANGED
-    return EventKind.LOG_DIR_ASSIGNED
+    return next((kind for kind, shows in _MOVES if shows(before, after)), EventKind.LOG_DIR_ASSIGNED)
 
 
 def is_unclean(before: Registration, after: Registration) -> bool:
@@ -174,6 +157,27 @@ def is_unclean(before: Registration, after: Registration) -> bool:
     if after.leader_recovery_state is LeaderRecoveryState.RECOVERING:
         return True
     return after.has_leader and after.leader not in (*before.isr, *before.elr)
+
+
+def _same_replicas(before: Registration, after: Registration) -> bool:
+    return sorted(before.replicas) == sorted(after.replicas)
+
+
+_MOVES: tuple[tuple[EventKind, Callable[[Registration, Registration], bool]], ...] = (
+    (EventKind.OFFLINE, lambda old, new: old.has_leader and not new.has_leader),
+    (EventKind.UNCLEAN_ELECTION, lambda old, new: new.leader != old.leader and is_unclean(old, new)),
+    (EventKind.ONLINE, lambda old, new: new.has_leader and not old.has_leader),
+    (EventKind.LEADER_CHANGED, lambda old, new: new.leader != old.leader),
+    (EventKind.ISR_SHRANK, lambda old, new: bool(set(old.isr) - set(new.isr))),
+    (EventKind.ISR_GREW, lambda old, new: bool(set(new.isr) - set(old.isr))),
+    (EventKind.REASSIGNMENT, lambda old, new: (old.adding, old.removing) != (new.adding, new.removing)),
+    (EventKind.REASSIGNMENT, lambda old, new: not _same_replicas(old, new)),
+    (EventKind.REPLICA_ORDER, lambda old, new: old.replicas != new.replicas),
+    (EventKind.ELR_CHANGED, lambda old, new: (old.elr, old.last_known_elr) != (new.elr, new.last_known_elr)),
+    (EventKind.RECOVERY_ENDED, lambda old, new: old.leader_recovery_state != new.leader_recovery_state),
+    (EventKind.LEADER_CHANGED, lambda old, new: old.leader_epoch != new.leader_epoch),
+)
+"""The first that holds says what a change is."""
 
 
 def _cause(move: Move, causes: list[Row]) -> Row | None:
@@ -199,28 +203,23 @@ def _cause(move: Move, causes: list[Row]) -> Row | None:
 
 
 def _kind_of(row: Row) -> EventKind | None:
-    match row.change:
-        case RegisterBrokerRecord():
-            return EventKind.BROKER_REGISTERED
-        case UnregisterBrokerRecord():
-            return EventKind.BROKER_UNREGISTERED
-        case BrokerRegistrationChangeRecord(fenced=True):
-            return EventKind.BROKER_FENCED
-        case BrokerRegistrationChangeRecord(fenced=False):
-            return EventKind.BROKER_UNFENCED
-        case BrokerRegistrationChangeRecord(in_controlled_shutdown=True):
+    change = row.change
+    if isinstance(change, BrokerRegistrationChangeRecord):
+        if change.fenced is not None:
+            return EventKind.BROKER_FENCED if change.fenced else EventKind.BROKER_UNFENCED
+        if change.in_controlled_shutdown:
             return EventKind.CONTROLLED_SHUTDOWN
-        case BrokerRegistrationChangeRecord():
-            return EventKind.LOG_DIRS_CHANGED
-        case RegisterControllerRecord():
-            return EventKind.CONTROLLER_REGISTERED
-        case TopicRecord():
-            return EventKind.TOPIC_CREATED
-        case RemoveTopicRecord():
-            return EventKind.TOPIC_DELETED
-        case ConfigRecord():
-            return EventKind.CONFIG_CHANGED
-        case FeatureLevelRecord():
-            return EventKind.FEATURE_CHANGED
-        case ClearElrRecord() | PartitionChange() | _:
-            return None
+        # Every registration is followed by one that says that no log dir is cordoned.
+        return EventKind.LOG_DIRS_CHANGED if change.directories is not None or change.cordoned else None
+    return _KINDS.get(type(change))
+
+
+_KINDS: dict[type, EventKind] = {
+    RegisterBrokerRecord: EventKind.BROKER_REGISTERED,
+    UnregisterBrokerRecord: EventKind.BROKER_UNREGISTERED,
+    RegisterControllerRecord: EventKind.CONTROLLER_REGISTERED,
+    TopicRecord: EventKind.TOPIC_CREATED,
+    RemoveTopicRecord: EventKind.TOPIC_DELETED,
+    ConfigRecord: EventKind.CONFIG_CHANGED,
+    FeatureLevelRecord: EventKind.FEATURE_CHANGED,
+}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from recovery.controller.registration import Registration
 from recovery.metadata_log.history import History, Row
@@ -22,15 +23,19 @@ from recovery.metadata_log.timeline import Event, EventKind, Move
 NAMED = 3
 """So many partitions are named in a line; the others are counted."""
 
-_ONE = {
-    EventKind.ISR_GREW: "has {joined} in its ISR again",
-    EventKind.ELR_CHANGED: "ELR {elr}",
-    EventKind.RECOVERY_ENDED: "leader {leader} has ended the recovery from the unclean election",
-    EventKind.REPLICA_ORDER: "replicas in another order: {replicas}",
-    EventKind.PARTITION_CREATED: "created on brokers {replicas}, led by {leader}",
-    EventKind.PARTITION_DELETED: "deleted",
-    EventKind.LOG_DIR_ASSIGNED: "a replica has been assigned to a log dir",
-}
+
+def event_text(event: Event, history: History) -> str:
+    """One event in one line, without its time."""
+    if event.row is not None:
+        return _row_text(event.row, history)
+    why = f" ({_cause_text(event.cause)})" if event.cause is not None else ""
+    if len(event.moves) == 1:
+        return f"{event.moves[0].tp} {_move_text(event.moves[0])}{why}"
+    names = ", ".join(str(move.tp) for move in event.moves[:NAMED])
+    more = f" and {len(event.moves) - NAMED:,} more" if len(event.moves) > NAMED else ""
+    return f"{len(event.moves):,} partitions {_MANY[event.kind]}{why}: {names}{more}"
+
+
 _MANY = {
     EventKind.OFFLINE: "OFFLINE",
     EventKind.UNCLEAN_ELECTION: "have a leader after an UNCLEAN election",
@@ -48,68 +53,43 @@ _MANY = {
 }
 
 
-def event_text(event: Event, history: History) -> str:
-    """One event in one line, without its time."""
-    if event.row is not None:
-        return _row_text(event.row, history)
-    why = f" ({cause_text(event.cause)})" if event.cause is not None else ""
-    if len(event.moves) == 1:
-        return f"{event.moves[0].tp} {_move_text(event.moves[0])}{why}"
-    names = ", ".join(str(move.tp) for move in event.moves[:NAMED])
-    more = f" and {len(event.moves) - NAMED:,} more" if len(event.moves) > NAMED else ""
-    return f"{len(event.moves):,} partitions {_MANY[event.kind]}{why}: {names}{more}"
-
-
-def cause_text(row: Row) -> str:
-    """A broker's change as the reason for another event."""
-    match row.change:
-        case RegisterBrokerRecord(broker):
-            return f"broker {broker} registered again after an unclean shutdown"
-        case BrokerRegistrationChangeRecord(broker, _, fenced) if fenced is not None:
-            return f"broker {broker} {'fenced' if fenced else 'unfenced'}"
-        case BrokerRegistrationChangeRecord(broker, _, _, True):
-            return f"broker {broker} began a controlled shutdown"
-        case BrokerRegistrationChangeRecord(broker, _, _, _, directories):
-            count = len(directories or ())
-            return f"broker {broker} has {count} log dir{'' if count == 1 else 's'} online"
-        case other:
-            return type(other).__name__
+# One partition
 
 
 def _move_text(move: Move) -> str:
-    before, after = move.before, move.after
-    if before is None or after is None:
-        return _filled(move)
-    lost, joined = set(before.isr) - set(after.isr), set(after.isr) - set(before.isr)
-    match move.kind:
-        case EventKind.OFFLINE:
-            last = f"the last ISR member was {_listed(lost)}; " if lost else ""
-            return f"OFFLINE: {last}now {_safe(after)}"
-        case EventKind.UNCLEAN_ELECTION:
-            return f"led by {after.leader} after an UNCLEAN election: {after.leader} was not in the {_safe(before)}"
-        case EventKind.ONLINE:
-            return f"led by {after.leader} again; ISR {_listed(after.isr)}"
-        case EventKind.LEADER_CHANGED:
-            return f"led by {after.leader}, was {before.leader}; ISR {_listed(after.isr)}"
-        case EventKind.ISR_SHRANK:
-            return f"lost {_listed(lost)} from its ISR, now {_listed(after.isr)}"
-        case EventKind.REASSIGNMENT:
-            if after.adding or after.removing:
-                return f"reassignment: adding {_listed(after.adding)}, removing {_listed(after.removing)}"
-            return f"reassignment ended: replicas {_listed(after.replicas)}"
-        case EventKind.ISR_GREW:
-            return f"has {_listed(joined)} in its ISR again, now {_listed(after.isr)}"
-        case _:
-            return _filled(move)
+    if move.before is None or move.after is None:
+        state = move.after
+        if state is None:
+            return "deleted"
+        return f"created on brokers {_listed(state.replicas)}, {_led(state)}"
+    return _MOVES[move.kind](move.before, move.after)
 
 
-def _filled(move: Move) -> str:
-    state = move.after or move.before
-    if state is None:
-        return str(move.kind)
-    return _ONE[move.kind].format(
-        elr=_listed(state.elr), leader=state.leader, replicas=_listed(state.replicas), joined=""
-    )
+def _led(state: Registration) -> str:
+    return f"led by {state.leader}" if state.has_leader else "without a leader"
+
+
+def _offline(before: Registration, after: Registration) -> str:
+    lost = _listed(set(before.isr) - set(after.isr))
+    return f"OFFLINE: the last ISR member was {lost}; now {_safe(after)}"
+
+
+def _unclean(before: Registration, after: Registration) -> str:
+    return f"led by {after.leader} after an UNCLEAN election: {after.leader} was not in the {_safe(before)}"
+
+
+def _shrank(before: Registration, after: Registration) -> str:
+    return f"lost {_listed(set(before.isr) - set(after.isr))} from its ISR, now {_listed(after.isr)}"
+
+
+def _grew(before: Registration, after: Registration) -> str:
+    return f"has {_listed(set(after.isr) - set(before.isr))} in its ISR again, now {_listed(after.isr)}"
+
+
+def _reassigned(_before: Registration, after: Registration) -> str:
+    if after.adding or after.removing:
+        return f"reassignment: adding {_listed(after.adding)}, removing {_listed(after.removing)}"
+    return f"reassignment ended: replicas {_listed(after.replicas)}"
 
 
 def _safe(state: Registration) -> str:
@@ -118,28 +98,61 @@ def _safe(state: Registration) -> str:
     return f"{text}, last known leader {_listed(state.last_known_elr)}" if state.last_known_elr else text
 
 
+_MOVES: dict[EventKind, Callable[[Registration, Registration], str]] = {
+    EventKind.OFFLINE: _offline,
+    EventKind.UNCLEAN_ELECTION: _unclean,
+    EventKind.ONLINE: lambda _, new: f"led by {new.leader} again; ISR {_listed(new.isr)}",
+    EventKind.LEADER_CHANGED: lambda old, new: f"{_led(new)}, was {old.leader}; ISR {_listed(new.isr)}",
+    EventKind.ISR_SHRANK: _shrank,
+    EventKind.ISR_GREW: _grew,
+    EventKind.ELR_CHANGED: lambda old, new: f"ELR is {_listed(new.elr)}, was {_listed(old.elr)}",
+    EventKind.RECOVERY_ENDED: lambda _, new: f"leader {new.leader} has recovered from the unclean election",
+    EventKind.REASSIGNMENT: _reassigned,
+    EventKind.REPLICA_ORDER: lambda old, new: (
+        f"replicas in the order {_listed(new.replicas)}, was {_listed(old.replicas)}"
+    ),
+    EventKind.LOG_DIR_ASSIGNED: lambda _, __: "a replica has been assigned to a log dir",
+}
+
+
+# Brokers, topics, configurations
+
+
 def _row_text(row: Row, history: History) -> str:
-    match row.change:
-        case RegisterBrokerRecord() as broker:
-            rack = f", rack {broker.rack}" if broker.rack else ""
-            return f"broker {broker.broker} registered with broker epoch {broker.broker_epoch}{rack}"
-        case UnregisterBrokerRecord() as gone:
-            return f"broker {gone.broker} unregistered"
-        case BrokerRegistrationChangeRecord():
-            return cause_text(row)
-        case RegisterControllerRecord() as controller:
-            return f"controller {controller.controller} registered"
-        case TopicRecord() as topic:
-            return f"topic {topic.name} created"
-        case RemoveTopicRecord() as removed:
-            return f"topic {history.topic_name(removed.topic_id) or removed.topic_id} deleted"
-        case ConfigRecord() as config:
-            value = "removed" if config.value is None else f"set to {config.value}"
-            return f"{config.key} {value} for {_resource(config)}"
-        case FeatureLevelRecord() as feature:
-            return f"feature {feature.feature} at level {feature.level}"
-        case _:
-            return str(type(row.change).__name__)
+    if isinstance(row.change, RemoveTopicRecord):
+        return f"topic {history.topic_name(row.change.topic_id) or row.change.topic_id} deleted"
+    return _ROWS[type(row.change)](row.change)
+
+
+def _cause_text(row: Row) -> str:
+    """A broker's change as the reason for another event."""
+    if isinstance(row.change, RegisterBrokerRecord):
+        return f"broker {row.change.broker} registered again after an unclean shutdown"
+    return _ROWS[type(row.change)](row.change)
+
+
+def _registered(broker: RegisterBrokerRecord) -> str:
+    rack = f", rack {broker.rack}" if broker.rack else ""
+    return f"broker {broker.broker} registered with broker epoch {broker.broker_epoch}{rack}"
+
+
+def _registration_changed(change: BrokerRegistrationChangeRecord) -> str:
+    if change.fenced is not None:
+        return f"broker {change.broker} {'fenced' if change.fenced else 'unfenced'}"
+    if change.in_controlled_shutdown:
+        return f"broker {change.broker} began a controlled shutdown"
+    if change.directories is not None:
+        return f"broker {change.broker}: {_log_dirs(change.directories)} online"
+    return f"broker {change.broker}: {_log_dirs(change.cordoned or ())} cordoned"
+
+
+def _log_dirs(directories: tuple[str, ...]) -> str:
+    return f"{len(directories)} log dir" if len(directories) == 1 else f"{len(directories)} log dirs"
+
+
+def _configured(config: ConfigRecord) -> str:
+    value = "removed" if config.value is None else f"set to {config.value}"
+    return f"{config.key} {value} for {_resource(config)}"
 
 
 def _resource(config: ConfigRecord) -> str:
@@ -147,10 +160,23 @@ def _resource(config: ConfigRecord) -> str:
         kind = ResourceType(config.resource_type)
     except ValueError:
         return f"resource {config.resource} of type {config.resource_type}"
-    if kind is ResourceType.BROKER:
-        return f"broker {config.resource}" if config.resource else "all brokers"
+    if kind is ResourceType.BROKER and not config.resource:
+        return "all brokers"
     return f"{kind.name.lower().replace('_', ' ')} {config.resource}"
 
 
+_ROWS: dict[type, Callable[[Any], str]] = {
+    RegisterBrokerRecord: _registered,
+    BrokerRegistrationChangeRecord: _registration_changed,
+    ConfigRecord: _configured,
+    UnregisterBrokerRecord: lambda gone: f"broker {gone.broker} unregistered",
+    RegisterControllerRecord: lambda new: f"controller {new.controller} registered",
+    TopicRecord: lambda topic: f"topic {topic.name} created",
+    FeatureLevelRecord: lambda feature: f"feature {feature.feature} at level {feature.level}",
+}
+
+
 def _listed(brokers: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(brokers) if isinstance(brokers, (set, frozenset)) else brokers)) or "nobody"
+    """Broker ids: replicas keep their order, sets are sorted."""
+    ordered = sorted(brokers) if isinstance(brokers, (set, frozenset)) else brokers
+    return ", ".join(map(str, ordered)) or "nobody"

@@ -1,0 +1,281 @@
+"""The metadata log of a real incident, as a broker's disk held it: the stale long tail on Kafka 4.3.1.
+
+Topic orders, replicas 1, 2, 3, min ISR 2. Brokers 2 and 3 are killed; 1 leads alone and is killed; 2 is elected
+uncleanly; 3 follows it; 2 is killed, 3 leads and is killed; 1 and 2 come back and nobody leads.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+
+from backends.metadata_log.directory import DirectoryReading, MetadataDirError, read_directory
+from recovery.controller.registration import LeaderRecoveryState
+from recovery.metadata_log.field_reader import MalformedRecordError
+from recovery.metadata_log.history import History, LogRecord, PartitionSubject, fold
+from recovery.metadata_log.records import RecordType, Skipped, decode
+from recovery.metadata_log.timeline import Event, EventKind, events
+from recovery.metadata_log.timeline_text import event_text
+from recovery.model import TopicPartition
+from tests.unit.metadata_log.dump import read_dump
+
+INCIDENT = Path(__file__).with_name("stale_long_tail")
+SEGMENT = "00000000000000000000.log"
+
+
+def read(path: Path) -> tuple[list[LogRecord], DirectoryReading]:
+    reading = DirectoryReading(path)
+    return list(read_directory(reading)), reading
+
+
+@pytest.fixture(scope="module")
+def records() -> list[LogRecord]:
+    return read(INCIDENT)[0]
+
+
+@pytest.fixture(scope="module")
+def history(records: list[LogRecord]) -> History:
+    return fold(records)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the log that a test may damage."""
+    shutil.copy(INCIDENT / SEGMENT, tmp_path / SEGMENT)
+    return tmp_path
+
+
+def test_every_record_is_what_kafkas_own_tool_prints(records: list[LogRecord]) -> None:
+    dumped = read_dump((INCIDENT / "dump.txt").read_text())
+    assert [(r.offset, r.time_ms, decode(r.value)) for r in records] == dumped
+
+
+def test_a_partitions_states_say_who_was_in_sync_and_who_led_when(history: History) -> None:
+    (orders,) = history.partitions()
+    states = [
+        (i.registration.leader, i.registration.isr, i.registration.elr) for i in history.intervals(orders)
+    ]
+    assert states == [
+        (1, (1, 2, 3), ()),
+        (1, (1, 3), ()),
+        (1, (1,), (3,)),
+        (-1, (), (1, 3)),
+        (2, (2,), ()),
+        (2, (2, 3), ()),
+        (3, (3,), (2,)),
+        (3, (3,), ()),
+        (-1, (), (3,)),
+    ]
+    unclean = history.intervals(orders)[4]
+    assert unclean.registration.leader_recovery_state is LeaderRecoveryState.RECOVERING
+    assert unclean.registration.leader_epoch == 2
+    last = history.intervals(orders)[-1]
+    assert last.until_ms is None
+    assert last.registration.leader_epoch == 4
+
+
+def find(history: History, kind: EventKind) -> list[Event]:
+    return [event for event in events(history) if event.kind is kind]
+
+
+def test_the_timeline_names_the_broker_that_took_a_partition_offline(history: History) -> None:
+    first, last = find(history, EventKind.OFFLINE)
+    assert [move.tp for move in first.moves] == [TopicPartition("orders", 0)]
+    assert event_text(first, history).endswith("(broker 1 fenced)")
+    assert event_text(last, history).endswith("(broker 3 fenced)")
+
+
+def test_the_timeline_tells_an_unclean_election_from_a_clean_one(history: History) -> None:
+    (unclean,) = find(history, EventKind.UNCLEAN_ELECTION)
+    (clean,) = find(history, EventKind.LEADER_CHANGED)
+    assert (unclean.moves[0].after and unclean.moves[0].after.leader) == 2
+    assert (clean.moves[0].after and clean.moves[0].after.leader) == 3
+
+
+def test_a_broker_that_registers_after_a_crash_is_why_the_elr_lost_it(history: History) -> None:
+    (event,) = find(history, EventKind.ELR_CHANGED)
+    assert "broker 2 registered again after an unclean shutdown" in event_text(event, history)
+
+
+def test_every_event_has_one_line(history: History) -> None:
+    texts = [event_text(event, history) for event in events(history)]
+    assert all(text and "\n" not in text for text in texts)
+    assert "broker 3 fenced" in texts
+    assert "min.insync.replicas set to 2 for topic orders" in texts
+
+
+# Files that are not whole.
+
+
+def test_a_torn_tail_ends_the_reading_and_is_told(copy: Path) -> None:
+    whole = (copy / SEGMENT).read_bytes()
+    (copy / SEGMENT).write_bytes(whole[:-7])
+    records, reading = read(copy)
+    assert reading.problem is not None
+    assert "cut short" in reading.problem
+    last_batch = read(INCIDENT)[0][-1].batch
+    assert records == [record for record in read(INCIDENT)[0] if record.batch < last_batch]
+
+
+def test_a_damaged_batch_ends_the_reading_and_is_told(copy: Path) -> None:
+    data = bytearray((copy / SEGMENT).read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    (copy / SEGMENT).write_bytes(data)
+    records, reading = read(copy)
+    assert reading.problem is not None
+    assert 0 < len(records) < len(read(INCIDENT)[0])
+
+
+def test_zeros_behind_the_last_batch_are_no_records(copy: Path) -> None:
+    with (copy / SEGMENT).open("ab") as file:
+        file.write(bytes(4096))
+    records, reading = read(copy)
+    assert len(records) == len(read(INCIDENT)[0])
+    assert reading.problem is not None
+
+
+def test_an_empty_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MetadataDirError, match="holds no metadata log"):
+        read(tmp_path)
+
+
+def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MetadataDirError, match="cannot be read"):
+        read(tmp_path / "nothing")
+
+
+def test_a_log_that_begins_late_needs_a_snapshot(copy: Path) -> None:
+    (copy / SEGMENT).rename(copy / "00000000000000000500.log")
+    with pytest.raises(MetadataDirError, match="no snapshot leads up to it"):
+        read(copy)
+
+
+def test_a_missing_segment_ends_the_reading_and_is_told(copy: Path) -> None:
+    shutil.copy(copy / SEGMENT, copy / "00000000000000000500.log")
+    records, reading = read(copy)
+    assert len(records) == len(read(INCIDENT)[0])
+    assert reading.problem is not None
+    assert "are missing before 00000000000000000500.log" in reading.problem
+
+
+def test_a_snapshot_stands_for_the_part_of_the_log_that_was_deleted(copy: Path) -> None:
+    """The log from offset 60 on, behind a snapshot of what stood there: the same end is read."""
+    values = {r.offset: r.value for r in read(INCIDENT)[0]}
+    topic, partition = values[28], values[31]
+    snapshot = build_batch(0, [topic, partition])
+    (copy / "00000000000000000032-0000000001.checkpoint").write_bytes(snapshot)
+    data = (copy / SEGMENT).read_bytes()
+    at = next(at for at, base in batch_starts(data) if base >= 32)
+    (copy / SEGMENT).unlink()
+    (copy / "00000000000000000032.log").write_bytes(data[at:])
+    records, reading = read(copy)
+    assert reading.snapshot is not None
+    found = fold(records)
+    (orders,) = found.partitions()
+    (whole,) = fold(read(INCIDENT)[0]).partitions()
+    ends = [h.intervals(s)[-1].registration for h, s in ((found, orders), (fold(read(INCIDENT)[0]), whole))]
+    assert ends[0] == ends[1]
+
+
+def batch_starts(data: bytes) -> list[tuple[int, int]]:
+    """(position, first offset) of every batch."""
+    found, at = [], 0
+    while at < len(data):
+        base, length = struct.unpack_from(">qi", data, at)
+        found.append((at, base))
+        at += 12 + length
+    return found
+
+
+def build_batch(base: int, values: list[bytes], time_ms: int = 1_795_381_700_000) -> bytes:
+    builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, 0, 1 << 20)
+    for at, value in enumerate(values):
+        builder.append(at, time_ms, None, value, [])
+    data = bytearray(builder.build())
+    struct.pack_into(">q", data, 0, base)
+    return bytes(data)
+
+
+# Transactions of the controller, and records that this code does not know.
+
+
+def log_of(*values: bytes) -> list[LogRecord]:
+    return [LogRecord(at, 1_000 + at, at, value) for at, value in enumerate(values)]
+
+
+BEGIN, END, ABORT = (
+    bytes((1, kind, 0, 0))
+    for kind in (RecordType.BEGIN_TRANSACTION, RecordType.END_TRANSACTION, RecordType.ABORT_TRANSACTION)
+)
+FEATURE = bytes((1, RecordType.FEATURE_LEVEL, 0, 2)) + b"f" + bytes((0, 7, 0))
+
+
+def test_an_aborted_transaction_never_was() -> None:
+    history = fold(log_of(BEGIN, FEATURE, ABORT))
+    assert (len(history), history.counts.aborted) == (0, 1)
+
+
+def test_a_transaction_that_has_not_ended_is_counted_and_not_believed() -> None:
+    history = fold(log_of(BEGIN, FEATURE))
+    assert (len(history), history.counts.uncommitted) == (0, 1)
+
+
+def test_a_transaction_that_ended_counts() -> None:
+    history = fold(log_of(BEGIN, FEATURE, END))
+    assert len(history) == 1
+
+
+def test_a_type_and_a_version_of_a_later_release_are_skipped_and_counted() -> None:
+    later_type, later_version = bytes((1, 99, 0, 1, 2, 3)), bytes((1, RecordType.PARTITION_CHANGE, 9, 1))
+    assert decode(later_type) == Skipped(99, 0)
+    history = fold(log_of(later_type, later_version, later_version, FEATURE))
+    assert len(history) == 1
+    assert history.counts.unknown == {(99, 0): 1, (5, 9): 2}
+
+
+def test_credentials_are_never_decoded() -> None:
+    value = bytes((1, RecordType.USER_SCRAM_CREDENTIAL, 0)) + b"secret"
+    record = decode(value)
+    assert record == Skipped(RecordType.USER_SCRAM_CREDENTIAL, 0)
+    assert isinstance(record, Skipped)
+    assert record.known
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_damaged_value_is_refused_or_read_as_it_stands(records: list[LogRecord], seed: int) -> None:
+    """Cut, flipped and lengthened values: one error type, no endless loop, nothing beyond the bytes."""
+    rng = random.Random(seed)
+    values = [r.value for r in records if len(r.value) > 4]
+    for _ in range(2_500):
+        value = bytearray(rng.choice(values))
+        match rng.randrange(3):
+            case 0:
+                del value[rng.randrange(len(value)) :]
+            case 1:
+                value[rng.randrange(len(value))] = rng.randrange(256)
+            case _:
+                value += rng.randbytes(rng.randint(1, 4))
+        try:
+            decode(bytes(value))
+        except MalformedRecordError:
+            continue
+
+
+def test_a_damaged_record_hides_no_other() -> None:
+    history = fold(log_of(FEATURE, FEATURE[:-2], b"", FEATURE))
+    assert (len(history), history.counts.malformed) == (2, 2)
+
+
+def test_a_change_whose_partition_was_never_seen_invents_no_state(records: list[LogRecord]) -> None:
+    history = fold([r for r in records if r.offset > 31])
+    (orders,) = history.partitions()
+    assert history.intervals(orders) == ()
+
+
+def test_a_partition_that_is_not_in_the_log_has_no_intervals(history: History) -> None:
+    assert history.intervals(PartitionSubject("none", 0)) == ()
