@@ -32,12 +32,12 @@ class EventKind(StrEnum):
     OFFLINE = "offline"
     UNCLEAN_ELECTION = "unclean election"
     ONLINE = "online again"
+    REASSIGNMENT = "reassignment"
     LEADER_CHANGED = "leader changed"
     ISR_SHRANK = "ISR shrank"
     ISR_GREW = "ISR grew"
     ELR_CHANGED = "ELR changed"
     RECOVERY_ENDED = "recovery ended"
-    REASSIGNMENT = "reassignment"
     REPLICA_ORDER = "replica order"
     PARTITION_CREATED = "partition created"
     PARTITION_DELETED = "partition deleted"
@@ -167,11 +167,11 @@ _MOVES: tuple[tuple[EventKind, Callable[[Registration, Registration], bool]], ..
     (EventKind.OFFLINE, lambda old, new: old.has_leader and not new.has_leader),
     (EventKind.UNCLEAN_ELECTION, lambda old, new: new.leader != old.leader and is_unclean(old, new)),
     (EventKind.ONLINE, lambda old, new: new.has_leader and not old.has_leader),
+    (EventKind.REASSIGNMENT, lambda old, new: (old.adding, old.removing) != (new.adding, new.removing)),
+    (EventKind.REASSIGNMENT, lambda old, new: not _same_replicas(old, new)),
     (EventKind.LEADER_CHANGED, lambda old, new: new.leader != old.leader),
     (EventKind.ISR_SHRANK, lambda old, new: bool(set(old.isr) - set(new.isr))),
     (EventKind.ISR_GREW, lambda old, new: bool(set(new.isr) - set(old.isr))),
-    (EventKind.REASSIGNMENT, lambda old, new: (old.adding, old.removing) != (new.adding, new.removing)),
-    (EventKind.REASSIGNMENT, lambda old, new: not _same_replicas(old, new)),
     (EventKind.REPLICA_ORDER, lambda old, new: old.replicas != new.replicas),
     (EventKind.ELR_CHANGED, lambda old, new: (old.elr, old.last_known_elr) != (new.elr, new.last_known_elr)),
     (EventKind.RECOVERY_ENDED, lambda old, new: old.leader_recovery_state != new.leader_recovery_state),

@@ -89,7 +89,7 @@ def _grew(before: Registration, after: Registration) -> str:
 def _reassigned(_before: Registration, after: Registration) -> str:
     if after.adding or after.removing:
         return f"reassignment: adding {_listed(after.adding)}, removing {_listed(after.removing)}"
-    return f"reassignment ended: replicas {_listed(after.replicas)}"
+    return f"reassignment ended: replicas {_listed(after.replicas)}, {_led(after)}"
 
 
 def _safe(state: Registration) -> str:

@@ -1,0 +1,123 @@
+"""The metadata log on the disks of a real cluster, record by record as Kafka's own tool reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from backends.metadata_log.directory import DIRECTORY, DirectoryReading, read_directory
+from recovery.metadata_log.history import History, LogRecord, PartitionSubject, fold
+from recovery.metadata_log.records import decode
+from recovery.metadata_log.timeline import EventKind, events
+from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
+from testbed.kafka.incidents import stale_long_tail
+from tests.unit.metadata_log.dump import read_dump
+
+CLUSTER = ClusterSpec(
+    controllers=1,
+    brokers=3,
+    log_dirs=2,
+    # A snapshot after every few records, so that there is one to read.
+    controller_config={"metadata.log.max.record.bytes.between.snapshots": "1000"},
+    broker_config={"metadata.log.max.record.bytes.between.snapshots": "1000"},
+)
+TOPIC, GONE, MOVED = "orders", "gone", "moved"
+
+
+@pytest.fixture(scope="module")
+def after_incident(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    """Topics, configurations, a reassignment, a deletion, a clean stop, a failed disk and the stale long tail."""
+    traffic, tools = cluster.traffic, cluster.tools
+    for topic in (TOPIC, GONE, MOVED):
+        traffic.create_topic(topic, [[1, 2, 3]], {"min.insync.replicas": "2"})
+    moves = tmp_path_factory.mktemp("moves") / "moves.json"
+    moves.write_text(json.dumps({"version": 1, "partitions": [_move(MOVED, [3, 2])]}))
+    tools("kafka-reassign-partitions", "--reassignment-json-file", str(moves), "--execute")
+    wait_until(lambda: cluster.observe.partition(MOVED, 0).replicas == (3, 2), "the reassignment", 60)
+    named = ("--entity-type", "topics", "--entity-name", MOVED)
+    tools("kafka-configs", "--alter", *named, "--add-config", "unclean.leader.election.enable=true")
+    tools("kafka-configs", "--alter", *named, "--delete-config", "unclean.leader.election.enable")
+    tools("kafka-topics", "--delete", "--topic", GONE)
+    cluster.node(3).stop()
+    cluster.node(3).start()
+    cluster.observe.wait_live([1, 2, 3])
+    cluster.observe.wait_isr(TOPIC, 0, (1, 2, 3))
+    stale_long_tail(cluster, TOPIC)
+    yield cluster
+
+
+def _move(topic: str, replicas: list[int]) -> dict[str, object]:
+    return {"topic": topic, "partition": 0, "replicas": replicas}
+
+
+def metadata_dir(cluster: KafkaCluster, node: int) -> Path:
+    return cluster.node(node).log_dirs[0] / DIRECTORY
+
+
+def read(path: Path) -> tuple[list[LogRecord], DirectoryReading]:
+    reading = DirectoryReading(path)
+    return list(read_directory(reading)), reading
+
+
+def history_of(path: Path) -> History:
+    return fold(read(path)[0])
+
+
+@pytest.mark.parametrize("node", [1, 100])
+def test_every_record_of_a_running_node_is_what_kafkas_tool_prints(
+    after_incident: KafkaCluster, node: int
+) -> None:
+    path = metadata_dir(after_incident, node)
+    segment = path / f"{0:020}.log"
+    dumped = read_dump(
+        after_incident.tools("kafka-dump-log", "--cluster-metadata-decoder", "--files", str(segment)).stdout
+    )
+    records, reading = read(path)
+    assert reading.problem is None
+    # The node goes on writing: what the tool saw first is the beginning of what is there now.
+    assert len(dumped) > 100
+    assert [(r.offset, r.time_ms, decode(r.value)) for r in records[: len(dumped)]] == dumped
+
+
+def test_the_log_ends_with_what_the_cluster_describes(after_incident: KafkaCluster) -> None:
+    shown = after_incident.observe.settle().partition(TOPIC, 0)
+    history = history_of(metadata_dir(after_incident, 100))
+    now = history.intervals(subject(history, TOPIC))[-1].registration
+    assert (now.leader, now.leader_epoch) == (shown.leader, shown.leader_epoch)
+    assert (now.replicas, now.isr, now.elr) == (shown.replicas, shown.isr, shown.elr)
+
+
+def subject(history: History, topic: str) -> PartitionSubject:
+    (topic_id,) = history.topic_ids(topic)
+    return PartitionSubject(topic_id, 0)
+
+
+def test_the_timeline_holds_what_was_done(after_incident: KafkaCluster) -> None:
+    history = history_of(metadata_dir(after_incident, 1))
+    kinds = {event.kind for event in events(history)}
+    assert kinds >= {
+        EventKind.TOPIC_CREATED,
+        EventKind.TOPIC_DELETED,
+        EventKind.CONFIG_CHANGED,
+        EventKind.REASSIGNMENT,
+        EventKind.CONTROLLED_SHUTDOWN,
+        EventKind.BROKER_FENCED,
+        EventKind.OFFLINE,
+        EventKind.UNCLEAN_ELECTION,
+    }
+    assert history.counts.unknown == {}
+    assert history.counts.malformed == 0
+
+
+def test_a_snapshot_alone_tells_the_state_at_its_offset(after_incident: KafkaCluster, tmp_path: Path) -> None:
+    path = metadata_dir(after_incident, 100)
+    newest = wait_until(lambda: max(path.glob("0*[1-9]*-*.checkpoint"), default=None), "a snapshot", 60)
+    end = int(newest.name[:20])
+    (tmp_path / newest.name).write_bytes(newest.read_bytes())
+    alone, whole = history_of(tmp_path), fold(r for r in read(path)[0] if r.offset < end)
+    for topic in (TOPIC, MOVED):
+        states = [h.intervals(subject(h, topic))[-1].registration for h in (alone, whole)]
+        assert states[0] == states[1]
