@@ -12,22 +12,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from struct import Struct
 
-from aiokafka.errors import KafkaError
-from aiokafka.record.default_records import DefaultRecordBatch
-
+from backends.metadata_log.batches import BatchReader
 from recovery.metadata_log.history import LogRecord
 
 DIRECTORY = "__cluster_metadata-0"
 _SEGMENT = re.compile(r"(\d{20})\.log")
 _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-_HEADER = Struct(">qiiB")
-"""Base offset, length, leader epoch, magic."""
-_LENGTH_BEFORE = 12
-"""Bytes of a batch that its length does not count."""
-_SMALLEST_BATCH = 61
-_MAGIC = 2
 
 
 class MetadataDirError(Exception):
@@ -107,49 +98,10 @@ def _data_records(path: Path, reading: DirectoryReading, *, is_snapshot: bool) -
     except OSError as error:
         raise MetadataDirError(f"{path}: cannot be read: {error.strerror}") from None
     reading.bytes_read += len(data)
-    for batch in _batches(memoryview(data), path, reading):
-        # A snapshot counts its own records from 0; what it tells was true where the log goes on.
-        base = batch.base_offset
-        if not is_snapshot:
-            reading.end_offset = batch.next_offset
-        if batch.is_control_batch:
-            continue
-        if batch.compression_type != DefaultRecordBatch.CODEC_NONE:
-            reading.problem = (
-                f"{path.name}: the batch at offset {base} is compressed; a metadata log never is"
-            )
-            return
-        try:
-            records = [(record.offset, record.timestamp, record.value) for record in batch]
-        except (KafkaError, ValueError, OverflowError) as error:
-            reading.problem = (
-                f"{path.name}: the batch at offset {base} cannot be read: {type(error).__name__}"
-            )
-            return
-        for offset, time_ms, value in records:
-            if value is not None:
-                yield LogRecord(offset, time_ms, base, bytes(value))
-
-
-def _batches(data: memoryview, path: Path, reading: DirectoryReading) -> Iterator[DefaultRecordBatch]:
-    """Whole batches with a right checksum; the first that is not ends it, and is told as the problem."""
-    at = 0
-    while at < len(data):
-        left = len(data) - at
-        if left < _SMALLEST_BATCH:
-            reading.problem = f"{path.name}: {left} bytes at its end are no whole batch"
-            return
-        base, length, _, magic = _HEADER.unpack_from(data, at)
-        size = _LENGTH_BEFORE + length
-        if magic != _MAGIC or size < _SMALLEST_BATCH or base < 0:
-            reading.problem = f"{path.name}: byte {at} is not the beginning of a batch"
-            return
-        if size > left:
-            reading.problem = f"{path.name}: the batch at offset {base} is cut short ({left} of {size} bytes)"
-            return
-        batch = DefaultRecordBatch(bytes(data[at : at + size]))
-        if not batch.validate_crc():
-            reading.problem = f"{path.name}: the batch at offset {base} is damaged: its checksum is wrong"
-            return
-        yield batch
-        at += size
+    batches = BatchReader(data)
+    yield from batches.data_records()
+    if batches.problem is not None:
+        reading.problem = f"{path.name}: {batches.problem}"
+    # A snapshot counts its own records from 0.
+    if not is_snapshot:
+        reading.end_offset = max(reading.end_offset, batches.next_offset)

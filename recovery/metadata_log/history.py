@@ -115,7 +115,7 @@ class Counts:
 
 
 class History:
-    """The folded log. Made by :func:`fold`; not changed afterwards."""
+    """The folded log. It only grows, by :meth:`extend`."""
 
     def __init__(self) -> None:
         self._offsets = array("q")
@@ -126,7 +126,10 @@ class History:
         self._by_subject: dict[Subject, array[int]] = {}
         self._topics: dict[str, str] = {}
         self._partitions: dict[str, dict[PartitionSubject, None]] = {}
-        self.counts = Counts(0, {}, 0, 0, 0)
+        self._changes_decoder = _PartitionChanges()
+        self._transaction: list[tuple[LogRecord, MetadataRecord]] | None = None
+        self._unknown: dict[tuple[int, int], int] = {}
+        self._read = self._malformed = self._aborted = 0
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -142,6 +145,11 @@ class History:
     def end_offset(self) -> int:
         """One beyond the newest change; 0 for an empty log."""
         return self._offsets[-1] + 1 if self._offsets else 0
+
+    @property
+    def counts(self) -> Counts:
+        pending = len(self._transaction or ())
+        return Counts(self._read, dict(self._unknown), self._malformed, self._aborted, pending)
 
     def topic_name(self, topic_id: str) -> str | None:
         return self._topics.get(topic_id)
@@ -185,6 +193,45 @@ class History:
         return tuple(found)
 
     # Folding
+
+    def extend(self, records: Iterable[LogRecord]) -> None:
+        """Folds further data records, in the order of the log.
+
+        Raises nothing for a damaged record: it is counted, for one bad record must not hide a million good ones.
+        """
+        for record in records:
+            self._read += 1
+            value = record.value
+            if value == _NO_OP:
+                continue
+            try:
+                if self._transaction is None and value[:_SUBJECT_AT] in _CHANGE:
+                    self._add(record, *self._changes_decoder.decode(value))
+                    continue
+                decoded = decode(value)
+            except MalformedRecordError:
+                self._malformed += 1
+                continue
+            self._take(record, decoded)
+
+    def _take(self, record: LogRecord, decoded: MetadataRecord) -> None:
+        match decoded:
+            case Skipped():
+                if not decoded.known:
+                    self._unknown[decoded] = self._unknown.get(decoded, 0) + 1
+            case TransactionRecord(RecordType.BEGIN_TRANSACTION):
+                self._transaction = []
+            case TransactionRecord(RecordType.END_TRANSACTION):
+                pending, self._transaction = self._transaction, None
+                for earlier, change in pending or ():
+                    self._apply(earlier, change)
+            case TransactionRecord():
+                self._aborted += len(self._transaction or ())
+                self._transaction = None
+            case _ if self._transaction is not None:
+                self._transaction.append((record, decoded))
+            case _:
+                self._apply(record, decoded)
 
     def _add(self, record: LogRecord, subject: Subject, change: Change) -> None:
         at = len(self._offsets)
@@ -276,42 +323,7 @@ class _PartitionChanges:
 
 
 def fold(records: Iterable[LogRecord]) -> History:
-    """Folds data records that come in the order of the log; a snapshot's records may stand before them.
-
-    Raises nothing for a damaged record: it is counted, for one bad record must not hide a million good ones.
-    """
-    history, changes = History(), _PartitionChanges()
-    pending: list[tuple[LogRecord, MetadataRecord]] | None = None
-    unknown: dict[tuple[int, int], int] = {}
-    read = malformed = aborted = 0
-    for record in records:
-        read += 1
-        if record.value == _NO_OP:
-            continue
-        try:
-            if pending is None and record.value[:_SUBJECT_AT] in _CHANGE:
-                history._add(record, *changes.decode(record.value))
-                continue
-            decoded = decode(record.value)
-        except MalformedRecordError:
-            malformed += 1
-            continue
-        match decoded:
-            case Skipped():
-                if not decoded.known:
-                    unknown[decoded] = unknown.get(decoded, 0) + 1
-            case TransactionRecord(RecordType.BEGIN_TRANSACTION):
-                pending = []
-            case TransactionRecord(RecordType.END_TRANSACTION):
-                for earlier, change in pending or ():
-                    history._apply(earlier, change)
-                pending = None
-            case TransactionRecord():
-                aborted += len(pending or ())
-                pending = None
-            case _ if pending is not None:
-                pending.append((record, decoded))
-            case _:
-                history._apply(record, decoded)
-    history.counts = Counts(read, unknown, malformed, aborted, len(pending or ()))
+    """The history of data records that come in the order of the log; a snapshot's records may stand before them."""
+    history = History()
+    history.extend(records)
     return history
