@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from backends.base.metadata_log import MetadataLogReader
 from backends.base.protocol import Recorder
 from recovery.membership.preflight import NodeIdentity
 from recovery.membership.quorum import MembershipRules, Quorum
@@ -163,6 +164,10 @@ class Membership(Protocol):
 
         What serves while nobody leads: it takes nothing from the quorum but the addresses known before.
         """
+        ...
+
+    async def metadata_log(self) -> MetadataLogReader:
+        """The metadata log as the active controller serves it, not read yet. Raises NotOffered, BackendError."""
         ...
 
     async def add_voter(

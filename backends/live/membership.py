@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from backends.base.errors import BackendError, NoLeader
+from backends.base.errors import BackendError, NoLeader, Unreachable
 from backends.base.membership import (
     CHANGE_TIMEOUT,
     KRAFT_VERSION,
@@ -25,6 +25,7 @@ from backends.live.calls.raft_voters import add_voter, remove_voter
 from backends.live.client.addresses import Address, parse_address
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import as_unknown
+from backends.live.metadata_log import LiveMetadataLog
 from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.controllers import ControllerConnections, controller_addresses
 from backends.live.nodes.node_probe import asked, probe
@@ -131,6 +132,15 @@ class LiveMembership:
         """Find the cluster through whom it was named."""
         self._cluster_id = await self._route.open()
         return self._cluster_id
+
+    async def metadata_log(self) -> LiveMetadataLog:
+        """The metadata log as the active controller serves it (not read yet). Raises BackendError."""
+        await self._learn()
+        if not self._controllers.known:
+            raise Unreachable(
+                "no controller's address is known: the metadata log is read from the controllers"
+            )
+        return LiveMetadataLog(self._controllers)
 
     async def close(self) -> None:
         """Let go of the controllers; the brokers' connections belong to the backend."""

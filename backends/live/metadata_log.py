@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 from backends.base.errors import BackendError, NoLeader
-from backends.live.calls.fetch_metadata_log import SnapshotId, fetch_metadata_log, fetch_snapshot
+from backends.base.metadata_log import ReadProgress
+from backends.live.calls.fetch_metadata_log import LogPart, SnapshotId, fetch_metadata_log, fetch_snapshot
 from backends.live.connections.connection import BrokerConnection
+from backends.live.errors import BrokerError
 from backends.live.nodes.controllers import ControllerConnections
 from backends.metadata_log.batches import BatchReader
 from recovery.metadata_log.history import History
-
-Tell = Callable[[int, int], None]
-"""Called with (next offset, high watermark) while the log is read."""
 
 LEADER_CHANGES = 3
 """So often another leader is looked for before it is said that none stays."""
 
 
-class LiveMetadataLog:
-    """Reads the committed log from its start, or from the snapshot that it begins after, and then what is new.
+EPOCHS_TRIED = 100
+"""So many quorum epochs are tried for the oldest snapshot; behind them the newest one serves."""
 
-    ``history`` grows by :meth:`read`. ``next_offset`` is where the next reading begins; ``high_watermark`` is the
-    leader's, and what lies beyond it is never read.
+
+class LiveMetadataLog:
+    """Implements :class:`backends.base.metadata_log.MetadataLogReader`.
+
+    Reads the log from its start, or from the snapshot that it begins after, and then what is new.
+
+    ``snapshot_offset`` is where the log goes on from a snapshot, 0 where it is there from its beginning, and
+    ``next_offset`` where the next reading begins. Nothing beyond the leader's ``high_watermark`` is read.
     """
 
     def __init__(self, controllers: ControllerConnections) -> None:
@@ -30,20 +35,16 @@ class LiveMetadataLog:
         self.history = History()
         self.next_offset = 0
         self.high_watermark = 0
-        self._epoch = 0
+        self.snapshot_offset = 0
 
-    async def read(self, *, wait: float = 0.0, tell: Tell | None = None) -> int:
-        """Reads all that is committed by now; returns how many changes came.
-
-        Where nothing is new, waits for it up to ``wait`` seconds. Raises BackendError: NotAllowed without
-        CLUSTER_ACTION, NoLeader, Unreachable, …; what was read until then stays.
-        """
+    async def read(self, *, wait: float = 0.0, progress: ReadProgress | None = None) -> int:
+        """As the protocol says. Raises NotAllowed without CLUSTER_ACTION, NoLeader, Unreachable, …"""
         before = len(self.history)
         for left in reversed(range(LEADER_CHANGES)):
             try:
-                quorum = await self._controllers.quorum()
+                epoch = (await self._controllers.quorum()).leader_epoch
                 await self._controllers.leading(
-                    lambda conn: self._read(conn, quorum.leader_epoch, wait, tell)
+                    partial(self._read, leader_epoch=epoch, wait=wait, progress=progress)
                 )
                 break
             except NoLeader:
@@ -51,44 +52,84 @@ class LiveMetadataLog:
                     raise
         return len(self.history) - before
 
-    async def _read(self, conn: BrokerConnection, leader_epoch: int, wait: float, tell: Tell | None) -> None:
+    async def _read(
+        self, conn: BrokerConnection, *, leader_epoch: int, wait: float, progress: ReadProgress | None
+    ) -> None:
+        if self.next_offset == 0:
+            await self._begin(conn, leader_epoch)
         while True:
-            part = await fetch_metadata_log(conn, leader_epoch, self.next_offset, self._epoch, wait=wait)
+            part = await fetch_metadata_log(conn, leader_epoch, self.next_offset, leader_epoch, wait=wait)
             if part.snapshot is not None:
-                await self._read_snapshot(conn, leader_epoch, part.snapshot)
-                continue
-            self.high_watermark = part.high_watermark
-            batches = BatchReader(part.records)
-            self.history.extend(
-                record for record in batches.data_records() if record.offset < part.high_watermark
-            )
-            if batches.problem is not None and batches.next_offset <= self.next_offset:
-                raise BackendError(f"the controller's answer cannot be read: {batches.problem}")
-            if part.records:
-                self.next_offset, self._epoch = min(batches.next_offset, part.high_watermark), batches.epoch
-            if tell is not None:
-                tell(self.next_offset, self.high_watermark)
+                raise BackendError(
+                    f"the log at offset {self.next_offset:,} was deleted meanwhile: read it again"
+                )
+            self._take(part)
+            if progress is not None:
+                progress(self.next_offset, self.high_watermark)
             if self.next_offset >= self.high_watermark or not part.records:
                 return
             wait = 0.0
 
-    async def _read_snapshot(self, conn: BrokerConnection, leader_epoch: int, snapshot: SnapshotId) -> None:
-        if self.next_offset:
+    async def _begin(self, conn: BrokerConnection, leader_epoch: int) -> None:
+        """Finds where the log begins, and takes the snapshot that it goes on from.
+
+        Whoever asks from offset 0 is sent to the newest snapshot, although the log may go back much further; so
+        the first question is for offset 1. The record at 0 is always the first leader's own.
+        """
+        part = await fetch_metadata_log(conn, leader_epoch, 1, leader_epoch)
+        if part.snapshot is None:
+            self._take(part)
+            return
+        oldest = await self._oldest_snapshot(conn, leader_epoch, part.log_start) or part.snapshot
+        batches = BatchReader(await self._whole_snapshot(conn, leader_epoch, oldest))
+        self.history.extend(batches.data_records(in_snapshot=True))
+        if batches.problem is not None:
             raise BackendError(
-                f"the log from offset {self.next_offset} to {snapshot.end_offset} was deleted meanwhile: read it again"
+                f"the snapshot at offset {oldest.end_offset:,} cannot be read: {batches.problem}"
             )
+        self.snapshot_offset = oldest.end_offset
+        self.high_watermark = part.high_watermark
+        self._take(await fetch_metadata_log(conn, leader_epoch, oldest.end_offset, oldest.epoch))
+
+    async def _oldest_snapshot(
+        self, conn: BrokerConnection, leader_epoch: int, log_start: int
+    ) -> SnapshotId | None:
+        """The snapshot that the log goes on from. Its epoch is told nowhere: at most that of the next record."""
+        if log_start <= 0:
+            return None
+        part = await fetch_metadata_log(conn, leader_epoch, log_start + 1, leader_epoch)
+        batches = BatchReader(part.records)
+        next(batches.data_records(), None)
+        for epoch in range(batches.epoch, max(-1, batches.epoch - EPOCHS_TRIED), -1):
+            found = SnapshotId(log_start, epoch)
+            try:
+                if await fetch_snapshot(conn, leader_epoch, found, 0) is not None:
+                    return found
+            except BrokerError:
+                raise
+            except BackendError:
+                return None  # it is being deleted at this moment: the newest serves, and tells less
+        return None
+
+    async def _whole_snapshot(self, conn: BrokerConnection, leader_epoch: int, snapshot: SnapshotId) -> bytes:
         data = bytearray()
         while True:
             part = await fetch_snapshot(conn, leader_epoch, snapshot, len(data))
+            if part is None or not part.data:
+                raise BackendError(f"the snapshot at offset {snapshot.end_offset:,} was deleted meanwhile")
             data += part.data
             if len(data) >= part.size:
-                break
-            if not part.data:
-                raise BackendError(f"the snapshot ends at byte {len(data):,} of {part.size:,}")
-        batches = BatchReader(bytes(data))
-        self.history.extend(batches.data_records())
-        if batches.problem is not None:
-            raise BackendError(
-                f"the snapshot at offset {snapshot.end_offset} cannot be read: {batches.problem}"
-            )
-        self.next_offset, self._epoch = snapshot.end_offset, snapshot.epoch
+                return bytes(data)
+
+    def _take(self, part: LogPart) -> None:
+        self.high_watermark = part.high_watermark
+        batches = BatchReader(part.records)
+        # A batch is sent whole: what was read before stands in it once more.
+        self.history.extend(
+            record
+            for record in batches.data_records()
+            if self.next_offset <= record.offset < part.high_watermark
+        )
+        if batches.problem is not None and batches.next_offset <= self.next_offset:
+            raise BackendError(f"the controller's answer cannot be read: {batches.problem}")
+        self.next_offset = max(self.next_offset, min(batches.next_offset, part.high_watermark))

@@ -99,7 +99,7 @@ def _data_records(path: Path, reading: DirectoryReading, *, is_snapshot: bool) -
         raise MetadataDirError(f"{path}: cannot be read: {error.strerror}") from None
     reading.bytes_read += len(data)
     batches = BatchReader(data)
-    yield from batches.data_records()
+    yield from batches.data_records(in_snapshot=is_snapshot)
     if batches.problem is not None:
         reading.problem = f"{path.name}: {batches.problem}"
     # A snapshot counts its own records from 0.

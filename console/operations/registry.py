@@ -39,6 +39,12 @@ ACTIONS = (
     Action(
         "pipeline", "Plan, explain and rehearse over many clusters' snapshots, on Spark.", False, "pipeline"
     ),
+    Action(
+        "timeline",
+        "What happened and when: the cluster's own metadata log in plain words.",
+        False,
+        "timeline",
+    ),
     Action("journal", "Show what was sent to a cluster from this host.", False, "journal"),
 )
 

@@ -29,6 +29,11 @@ def document(command: str, fields: Mapping[str, object]) -> Iterator[str]:
     yield "}"
 
 
+def one_line(fields: Mapping[str, object]) -> str:
+    """One object as a line by itself, for what is written while it happens."""
+    return _json(fields)
+
+
 def _json(value: object) -> str:
     # orjson writes a document of thousands of partitions in a sixth of the standard library's time. It takes no
     # named tuples by itself, and no half of a surrogate pair, which a file name on a broker may hold.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from recovery.controller.registration import PartitionChange, Registration, merge
@@ -34,6 +35,9 @@ from recovery.metadata_log.records import (
     decode,
     read_partition_change,
 )
+
+IN_SNAPSHOT = -1
+"""The batch of a record that a snapshot holds: it tells what stood there, not when it came about."""
 
 
 class LogRecord(NamedTuple):
@@ -163,10 +167,12 @@ class History:
         for subjects in self._partitions.values():
             yield from subjects
 
-    def rows(self) -> Iterator[Row]:
-        """Every change in the order of the log."""
+    def rows(self, start: int = 0) -> Iterator[Row]:
+        """Every change in the order of the log, but for the first ``start``."""
         columns = (self._offsets, self._times, self._batches, self._subjects, self._changes)
-        for offset, time_ms, batch, subject, change in zip(*columns, strict=True):
+        for offset, time_ms, batch, subject, change in zip(
+            *(islice(c, start, None) for c in columns), strict=True
+        ):
             yield Row(offset, time_ms, batch, subject, change)
 
     def of(self, subject: Subject) -> Iterator[Row]:

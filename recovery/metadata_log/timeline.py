@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from recovery.controller.registration import LeaderRecoveryState, Registration
-from recovery.metadata_log.history import History, PartitionSubject, Row, applied
+from recovery.metadata_log.history import IN_SNAPSHOT, History, PartitionSubject, Row, applied
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
@@ -104,11 +104,30 @@ class Event(NamedTuple):
 _BROKER = (RegisterBrokerRecord, UnregisterBrokerRecord, BrokerRegistrationChangeRecord)
 
 
+class Timeline:
+    """The events of a history that may go on growing: each is told once."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self._told = 0
+        self._now: dict[PartitionSubject, Registration | None] = {}
+
+    def events(self) -> Iterator[Event]:
+        """What happened since the last time, in the order of the log."""
+        rows = list(self.history.rows(self._told))
+        self._told += len(rows)
+        for batch, together in groupby(rows, key=lambda row: row.batch):
+            found = _of_batch(self.history, list(together), self._now)
+            if batch == IN_SNAPSHOT:
+                for _ in found:  # what stood in a snapshot is where the events begin, and is none
+                    pass
+            else:
+                yield from found
+
+
 def events(history: History) -> Iterator[Event]:
     """Everything that happened, in the order of the log."""
-    now: dict[PartitionSubject, Registration | None] = {}
-    for _, rows in groupby(history.rows(), key=lambda row: row.batch):
-        yield from _of_batch(history, list(rows), now)
+    return Timeline(history).events()
 
 
 def _of_batch(

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from backends.live.client.addresses import parse_address
+from backends.live.client.settings import ClientSettings
+from backends.live.metadata_log import LiveMetadataLog
+from backends.live.nodes.controllers import ControllerConnections
 from backends.metadata_log.directory import DIRECTORY, DirectoryReading, read_directory
 from recovery.metadata_log.history import History, LogRecord, PartitionSubject, fold
 from recovery.metadata_log.records import decode
@@ -30,21 +34,21 @@ TOPIC, GONE, MOVED = "orders", "gone", "moved"
 @pytest.fixture(scope="module")
 def after_incident(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """Topics, configurations, a reassignment, a deletion, a clean stop, a failed disk and the stale long tail."""
-    traffic, tools = cluster.traffic, cluster.tools
+    client, tools = cluster.client, cluster.tools
     for topic in (TOPIC, GONE, MOVED):
-        traffic.create_topic(topic, [[1, 2, 3]], {"min.insync.replicas": "2"})
+        client.create_topic(topic, [[1, 2, 3]], {"min.insync.replicas": "2"})
     moves = tmp_path_factory.mktemp("moves") / "moves.json"
     moves.write_text(json.dumps({"version": 1, "partitions": [_move(MOVED, [3, 2])]}))
     tools("kafka-reassign-partitions", "--reassignment-json-file", str(moves), "--execute")
-    wait_until(lambda: cluster.observe.partition(MOVED, 0).replicas == (3, 2), "the reassignment", 60)
+    wait_until(lambda: cluster.metadata.partition(MOVED, 0).replicas == (3, 2), "the reassignment", 60)
     named = ("--entity-type", "topics", "--entity-name", MOVED)
     tools("kafka-configs", "--alter", *named, "--add-config", "unclean.leader.election.enable=true")
     tools("kafka-configs", "--alter", *named, "--delete-config", "unclean.leader.election.enable")
     tools("kafka-topics", "--delete", "--topic", GONE)
     cluster.node(3).stop()
     cluster.node(3).start()
-    cluster.observe.wait_live([1, 2, 3])
-    cluster.observe.wait_isr(TOPIC, 0, (1, 2, 3))
+    cluster.metadata.wait_live([1, 2, 3])
+    cluster.metadata.wait_isr(TOPIC, 0, (1, 2, 3))
     stale_long_tail(cluster, TOPIC)
     yield cluster
 
@@ -83,7 +87,7 @@ def test_every_record_of_a_running_node_is_what_kafkas_tool_prints(
 
 
 def test_the_log_ends_with_what_the_cluster_describes(after_incident: KafkaCluster) -> None:
-    shown = after_incident.observe.settle().partition(TOPIC, 0)
+    shown = after_incident.metadata.wait_caught_up().partition(TOPIC, 0)
     history = history_of(metadata_dir(after_incident, 100))
     now = history.intervals(subject(history, TOPIC))[-1].registration
     assert (now.leader, now.leader_epoch) == (shown.leader, shown.leader_epoch)
@@ -121,3 +125,18 @@ def test_a_snapshot_alone_tells_the_state_at_its_offset(after_incident: KafkaClu
     for topic in (TOPIC, MOVED):
         states = [h.intervals(subject(h, topic))[-1].registration for h in (alone, whole)]
         assert states[0] == states[1]
+
+
+async def test_the_active_controller_tells_the_same_as_its_disk(after_incident: KafkaCluster) -> None:
+    (address,) = (parse_address(a) for a in after_incident.bootstrap_controllers.split(","))
+    controllers = ControllerConnections(ClientSettings((address,)), (address,))
+    try:
+        log = LiveMetadataLog(controllers)
+        while await log.read():
+            pass
+    finally:
+        await controllers.close()
+    disk = fold(r for r in read(metadata_dir(after_incident, 100))[0] if r.offset < log.next_offset)
+    assert list(log.history.rows()) == list(disk.rows())
+    assert log.next_offset == log.high_watermark
+    assert log.snapshot_offset == 0

@@ -21,6 +21,7 @@ MAX_BYTES = 8 * 1024 * 1024
 _NEED = on_cluster("CLUSTER_ACTION")
 _NOT_LEADER_OR_FOLLOWER = 6
 _FENCED_LEADER_EPOCH = 74
+_SNAPSHOT_NOT_FOUND = 98
 
 
 class SnapshotId(NamedTuple):
@@ -31,7 +32,7 @@ class SnapshotId(NamedTuple):
 
 
 class LogPart(NamedTuple):
-    """A piece of the log. ``snapshot`` is set, and nothing else, where the log begins later than it was asked for."""
+    """A piece of the log. ``snapshot`` is set, and nothing else, where the log begins later than asked for."""
 
     records: bytes
     high_watermark: int
@@ -49,10 +50,12 @@ class SnapshotPart(NamedTuple):
 async def fetch_metadata_log(
     conn: BrokerConnection, leader_epoch: int, offset: int, last_epoch: int, *, wait: float = 0.0
 ) -> LogPart:
-    """Whole batches from ``offset`` on; ``last_epoch`` is the epoch of the record before it, 0 at the beginning.
+    """Whole batches from ``offset`` on. ``leader_epoch`` is the quorum's.
 
-    ``leader_epoch`` is the quorum's. Waits up to ``wait`` seconds for something new. Raises BrokerError, NotAllowed,
-    NotOffered, NoLeader where the controller leads no more, BackendError.
+    ``last_epoch`` is the epoch of the record before; where that is not known, the quorum's own fits any committed
+    offset but the log's start, which wants the epoch of the snapshot before it. Waits up to ``wait`` seconds for
+    something new. Raises BrokerError,
+    NotAllowed, NotOffered, NoLeader where the controller leads no more, BackendError.
     """
     from kio.schema.fetch.v13.request import FetchPartition, FetchRequest, FetchTopic
     from kio.schema.fetch.v13.response import FetchResponse
@@ -95,8 +98,11 @@ async def fetch_metadata_log(
 
 async def fetch_snapshot(
     conn: BrokerConnection, leader_epoch: int, snapshot: SnapshotId, position: int
-) -> SnapshotPart:
-    """A piece of a snapshot's file from byte ``position`` on. Raises as :func:`fetch_metadata_log`."""
+) -> SnapshotPart | None:
+    """A piece of a snapshot's file from byte ``position`` on; None where there is no such snapshot.
+
+    Raises as :func:`fetch_metadata_log`.
+    """
     from kio.schema.fetch_snapshot.v0 import request as asks
     from kio.schema.fetch_snapshot.v0.response import FetchSnapshotResponse
     from kio.schema.types import TopicName
@@ -116,6 +122,8 @@ async def fetch_snapshot(
     for found in (row for topic in answer.topics for row in topic.partitions):
         if int(found.error_code) in (_NOT_LEADER_OR_FOLLOWER, _FENCED_LEADER_EPOCH):
             raise NoLeader(f"FetchSnapshot answered {found.error_code.name.upper()}")
+        if int(found.error_code) == _SNAPSHOT_NOT_FOUND:
+            return None
         check(found.error_code, "FetchSnapshot", _NEED)
         return SnapshotPart(bytes(found.unaligned_records), found.size)
     raise BackendError(f"FetchSnapshot answered without {METADATA_TOPIC}")

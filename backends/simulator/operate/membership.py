@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from backends.base.errors import NoLeader, NotAllowed, Unreachable
+from backends.base.errors import NoLeader, NotAllowed, NotOffered, Unreachable
 from backends.base.membership import (
     CHANGE_TIMEOUT,
     KRAFT_VERSION,
@@ -17,6 +17,7 @@ from backends.base.membership import (
     NodeSettings,
     ProcessRole,
 )
+from backends.base.metadata_log import MetadataLogReader
 from backends.base.protocol import Recorder
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, UpdateFeature
@@ -109,6 +110,10 @@ class SimulatedMembership:
         return tuple(
             Controller(number, hosts[number].host, hosts[number].port) for number in sorted(registered)
         )
+
+    async def metadata_log(self) -> MetadataLogReader:
+        """Raises NotOffered: the simulator's own history is not in Kafka's format."""
+        raise NotOffered("a simulated cluster keeps no metadata log in Kafka's format")
 
     async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:  # noqa: ARG002
         """Whoever listens there."""

@@ -1,0 +1,121 @@
+"""``ktriage timeline``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from console.cli.base.run import Run
+from console.cli.commands.options import connected
+from console.errors import InputError
+from console.exit_status import STATUS_HELP
+from recovery.metadata_log.timeline import EventKind
+
+HELP = f"""\
+Shows what happened in the cluster and when, from its metadata log: brokers fenced and back, partitions that went
+offline and who was in the ISR and ELR then, elections and whether they were clean, reassignments, configurations.
+Newest last, to the millisecond.
+
+\b
+The log is read
+  from the active controller    which must be reachable from here; needs CLUSTER_ACTION on the cluster
+  from --metadata-dir DIR       __cluster_metadata-0 of any controller or broker, running or not, or a copy of it;
+                                nothing is written there
+
+\b
+Examples:
+  ktriage timeline --bootstrap-controller controller-1:9093
+  ktriage timeline --bootstrap-server kafka-1:9092 --since 2h --topic orders
+  ktriage timeline --bootstrap-controller controller-1:9093 --follow
+  ktriage timeline --metadata-dir /var/lib/kafka/metadata/__cluster_metadata-0 --kind offline
+  ktriage timeline --metadata-dir ./copy --output markdown
+
+{STATUS_HELP}"""
+
+
+class TimelineOutput(StrEnum):
+    """How a timeline is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def timeline(
+    run: Run,
+    *,
+    metadata_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--metadata-dir",
+            metavar="DIR",
+            help="A directory __cluster_metadata-0, or the log dir that holds it, instead of a cluster.",
+        ),
+    ] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic. May be repeated.")
+    ] = None,
+    broker_id: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--broker-id",
+            metavar="N",
+            min=0,
+            help="Only what this broker caused or was part of: fencing, leadership, ISR, ELR. May be repeated.",
+        ),
+    ] = None,
+    kind: Annotated[
+        list[EventKind] | None, typer.Option("--kind", help="Only this kind of event. May be repeated.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="Only from then on: 90s, 15m, 2h, 3d ago, or 2026-11-22T18:13 (UTC).",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="Only until then; written as for --since.")
+    ] = None,
+    last: Annotated[
+        int, typer.Option("--last", metavar="N", min=0, help="How many events are shown, the newest; 0: all.")
+    ] = 50,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on and show what happens, until Ctrl-C.")
+    ] = False,
+    output: Annotated[
+        TimelineOutput,
+        typer.Option(
+            "--output", help="table for people, json for programs, markdown for an incident channel."
+        ),
+    ] = TimelineOutput.TABLE,
+) -> int:
+    # Not for --help.
+    from console.cli.recovery.timeline_view import TimelineView, moment_ms  # noqa: PLC0415
+    from console.operations.timeline import EventFilter  # noqa: PLC0415
+
+    wanted = EventFilter(
+        frozenset(topic or ()),
+        frozenset(broker_id or ()),
+        frozenset(kind or ()),
+        None if since is None else moment_ms("--since", since),
+        None if until is None else moment_ms("--until", until),
+    )
+    view = TimelineView(run, wanted, last, markdown=output is TimelineOutput.MARKDOWN)
+    if metadata_dir is None:
+        return view.of_cluster(follow=follow)
+    if run.named is not None:
+        raise InputError("--metadata-dir is read instead of a cluster: give one of them")
+    if follow:
+        raise InputError(
+            "--follow needs a running cluster: give --bootstrap-controller or --bootstrap-server"
+        )
+    return view.of_directory(metadata_dir)
+
+
+timeline.__doc__ = HELP
+command = connected(timeline, needed=False, controllers=True)

@@ -1,0 +1,89 @@
+"""The course of ``ktriage timeline``."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from backends.base.membership import Membership
+from console.cli.base.run import Run
+from console.cli.quorum.quorum_run import work
+from console.errors import InputError
+from console.exit_status import Status
+from console.operations.timeline import EventFilter, TimelineSource, from_directory, gaps
+from console.output.json_document import one_line
+from console.output.timeline_report import (
+    event_fields,
+    event_line,
+    timeline_document,
+    timeline_lines,
+    timeline_markdown,
+)
+from console.signals import StopRequest
+from recovery.metadata_log.history import History
+from recovery.metadata_log.timeline import Event, Timeline
+
+FOLLOW_WAIT = 2.0
+"""Seconds that the controller holds a question when nothing is new: Ctrl-C waits no longer than that."""
+
+_AGO = re.compile(r"(\d+)\s*([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def moment_ms(option: str, text: str) -> int:
+    """``15m`` ago, or an ISO date and time, in UTC where it names no zone. Raises InputError."""
+    ago = _AGO.fullmatch(text.strip())
+    if ago:
+        return int((time.time() - int(ago[1]) * _SECONDS[ago[2]]) * 1000)
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InputError(f"{option} {text!r}: give 90s, 15m, 2h, 3d, or 2026-11-22T18:13 (UTC)") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+class TimelineView:
+    """Shows the newest ``last`` of the ``wanted`` events (0: all) in the form that was asked for."""
+
+    def __init__(self, run: Run, wanted: EventFilter, last: int, *, markdown: bool) -> None:
+        self._run = run
+        self._wanted = wanted
+        self._last = last
+        self._markdown = markdown
+
+    def of_directory(self, path: Path) -> int:
+        """Reads a directory and shows it; returns the exit status. Raises InputError."""
+        self._show(from_directory(path))
+        return Status.DONE
+
+    def of_cluster(self, *, follow: bool) -> int:
+        """Reads the active controller's log and shows it; returns the exit status. Raises BackendError."""
+        return work(self._run, lambda quorum, stop: self._read(quorum, stop, follow=follow))
+
+    async def _read(self, quorum: Membership, stop: StopRequest, *, follow: bool) -> int:
+        await quorum.open()
+        log = await quorum.metadata_log()
+        progress = self._run.screen.progress
+        await log.read(progress=lambda done, of: progress("reading the metadata log", done, of))
+        timeline = Timeline(log.history)
+        self._show(TimelineSource(f"metadata log of {quorum.title}", timeline, gaps(log.history)))
+        while follow and not stop:
+            await log.read(wait=FOLLOW_WAIT)
+            for event in filter(self._wanted.wants, timeline.events()):
+                self._run.screen.out([self._line(event, log.history)])
+        return Status.DONE
+
+    def _line(self, event: Event, history: History) -> str:
+        return one_line(event_fields(event, history)) if self._run.json else event_line(event, history)
+
+    def _show(self, source: TimelineSource) -> None:
+        found = [event for event in source.timeline.events() if self._wanted.wants(event)]
+        shown = found[-self._last :] if self._last else found
+        form = (
+            timeline_markdown if self._markdown else timeline_document if self._run.json else timeline_lines
+        )
+        self._run.screen.out(form(source, shown, len(found) - len(shown)))
+        if not self._markdown:
+            self._run.screen.say(*source.notes)

@@ -1,0 +1,74 @@
+"""What happened in a cluster: the events of its metadata log that somebody wants to see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from backends.metadata_log.directory import DIRECTORY, DirectoryReading, MetadataDirError, read_directory
+from console.errors import InputError
+from recovery.metadata_log.history import History, fold
+from recovery.metadata_log.timeline import Event, EventKind, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events are wanted; an empty field means any. Times in ms since the epoch, ``until_ms`` included."""
+
+    topics: frozenset[str] = frozenset()
+    brokers: frozenset[int] = frozenset()
+    kinds: frozenset[EventKind] = frozenset()
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def wants(self, event: Event) -> bool:
+        return (
+            (not self.kinds or event.kind in self.kinds)
+            and (self.since_ms is None or event.time_ms >= self.since_ms)
+            and (self.until_ms is None or event.time_ms <= self.until_ms)
+            and (not self.topics or bool(event.topics & self.topics))
+            and (not self.brokers or bool(event.brokers & self.brokers))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineSource:
+    """Where a history came from, in a few words, and what it does not hold. ``notes`` are one line each."""
+
+    title: str
+    timeline: Timeline
+    notes: tuple[str, ...]
+
+
+def from_directory(path: Path) -> TimelineSource:
+    """The history that lies in a metadata dir, or in a log dir that holds one. Raises InputError."""
+    inside = path / DIRECTORY
+    reading = DirectoryReading(inside if inside.is_dir() else path)
+    try:
+        history = fold(read_directory(reading))
+    except MetadataDirError as error:
+        raise InputError(str(error)) from None
+    notes = ["the newest changes on a node's disk may not be committed"]
+    if reading.snapshot is not None:
+        notes.append(
+            f"nothing before offset {reading.start_offset:,} is known: the log begins with a snapshot"
+        )
+    if reading.problem is not None:
+        notes.append(f"the reading ended at offset {reading.end_offset:,}: {reading.problem}")
+    return TimelineSource(str(reading.path), Timeline(history), (*notes, *gaps(history)))
+
+
+def gaps(history: History) -> tuple[str, ...]:
+    """What the log held and the history does not, one line each."""
+    counts = history.counts
+    notes = []
+    if counts.unknown:
+        kinds = ", ".join(f"type {kind} version {version}" for kind, version in sorted(counts.unknown))
+        notes.append(
+            f"{sum(counts.unknown.values()):,} records of a later Kafka release are not shown ({kinds})"
+        )
+    if counts.malformed:
+        notes.append(f"{counts.malformed:,} damaged records are not shown")
+    if counts.uncommitted:
+        notes.append(f"{counts.uncommitted:,} changes of a transaction that has not ended are not shown")
+    return tuple(notes)

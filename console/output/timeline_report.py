@@ -1,0 +1,76 @@
+"""The timeline as text, as JSON and as markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from console.operations.timeline import TimelineSource
+from console.output.json_document import document
+from console.output.screen import printable
+from recovery.metadata_log.history import History
+from recovery.metadata_log.timeline import Event
+from recovery.metadata_log.timeline_text import event_text
+
+
+def time_text(time_ms: int) -> str:
+    """In UTC, to the millisecond."""
+    try:
+        moment = datetime.fromtimestamp(time_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"time {time_ms}"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{time_ms % 1000:03d}"
+
+
+def event_line(event: Event, history: History) -> str:
+    return printable(f"{time_text(event.time_ms)} {event_text(event, history)}")
+
+
+def timeline_lines(source: TimelineSource, events: Sequence[Event], left_out: int) -> Iterator[str]:
+    """Newest last; ``left_out`` older ones are not shown."""
+    count = len(events) + left_out
+    yield printable(f"{source.title}: {count:,} events (times in UTC)")
+    if left_out:
+        yield f"the newest {len(events):,} are shown (--last 0 shows all)"
+    for event in events:
+        yield event_line(event, source.timeline.history)
+
+
+def timeline_markdown(source: TimelineSource, events: Sequence[Event], left_out: int) -> Iterator[str]:
+    """A list for an incident channel."""
+    yield f"**Timeline** of {printable(source.title)} (UTC)"
+    yield ""
+    if left_out:
+        yield f"- … {left_out:,} older events"
+    for event in events:
+        yield f"- `{time_text(event.time_ms)}` {_escaped(printable(event_text(event, source.timeline.history)))}"
+    if source.notes:
+        yield ""
+        yield from (f"_{_escaped(note)}_" for note in source.notes)
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{sign}" if sign in "\\`*_[]<>|" else sign for sign in text)
+
+
+def timeline_document(source: TimelineSource, events: Sequence[Event], left_out: int) -> Iterator[str]:
+    fields = {
+        "source": source.title,
+        "notes": list(source.notes),
+        "leftOut": left_out,
+        "events": [event_fields(event, source.timeline.history) for event in events],
+    }
+    return document("timeline", fields)
+
+
+def event_fields(event: Event, history: History) -> dict[str, object]:
+    return {
+        "timeMs": event.time_ms,
+        "time": time_text(event.time_ms),
+        "offset": event.offset,
+        "kind": event.kind,
+        "text": event_text(event, history),
+        "topics": sorted(event.topics),
+        "brokers": sorted(event.brokers),
+        "partitions": [str(move.tp) for move in event.moves],
+    }
