@@ -19,7 +19,7 @@ class MetadataLogReader(Protocol):
 
     @property
     def snapshot_offset(self) -> int:
-        """Where the log goes on from a snapshot: nothing before it is known. 0: the log is there from its beginning."""
+        """Where the log goes on from a snapshot, and nothing before is known; 0: it is there from its beginning."""
         ...
 
     async def read(self, *, wait: float = 0.0, progress: ReadProgress | None = None) -> int:

@@ -49,19 +49,21 @@ def from_directory(path: Path) -> TimelineSource:
     except MetadataDirError as error:
         raise InputError(str(error)) from None
     notes = ["the newest changes on a node's disk may not be committed"]
-    if reading.snapshot is not None:
-        notes.append(
-            f"nothing before offset {reading.start_offset:,} is known: the log begins with a snapshot"
-        )
     if reading.problem is not None:
         notes.append(f"the reading ended at offset {reading.end_offset:,}: {reading.problem}")
-    return TimelineSource(str(reading.path), Timeline(history), (*notes, *gaps(history)))
+    return TimelineSource(
+        str(reading.path), Timeline(history), (*notes, *gaps(history, reading.start_offset))
+    )
 
 
-def gaps(history: History) -> tuple[str, ...]:
-    """What the log held and the history does not, one line each."""
+def gaps(history: History, snapshot_offset: int) -> tuple[str, ...]:
+    """What the history does not hold, one line each."""
     counts = history.counts
     notes = []
+    if snapshot_offset:
+        notes.append(
+            f"what happened before offset {snapshot_offset:,} is not known: the log begins with a snapshot"
+        )
     if counts.unknown:
         kinds = ", ".join(f"type {kind} version {version}" for kind, version in sorted(counts.unknown))
         notes.append(

@@ -121,6 +121,7 @@ def test_a_snapshot_alone_tells_the_state_at_its_offset(after_incident: KafkaClu
     newest = wait_until(lambda: max(path.glob("0*[1-9]*-*.checkpoint"), default=None), "a snapshot", 60)
     end = int(newest.name[:20])
     (tmp_path / newest.name).write_bytes(newest.read_bytes())
+    assert list(events(history_of(tmp_path))) == []
     alone, whole = history_of(tmp_path), fold(r for r in read(path)[0] if r.offset < end)
     for topic in (TOPIC, MOVED):
         states = [h.intervals(subject(h, topic))[-1].registration for h in (alone, whole)]

@@ -68,7 +68,11 @@ class TimelineView:
         progress = self._run.screen.progress
         await log.read(progress=lambda done, of: progress("reading the metadata log", done, of))
         timeline = Timeline(log.history)
-        self._show(TimelineSource(f"metadata log of {quorum.title}", timeline, gaps(log.history)))
+        self._show(
+            TimelineSource(
+                f"metadata log of {quorum.title}", timeline, gaps(log.history, log.snapshot_offset)
+            )
+        )
         while follow and not stop:
             await log.read(wait=FOLLOW_WAIT)
             for event in filter(self._wanted.wants, timeline.events()):

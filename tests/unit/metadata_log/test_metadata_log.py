@@ -180,6 +180,9 @@ def test_a_snapshot_stands_for_the_part_of_the_log_that_was_deleted(copy: Path) 
     (whole,) = fold(read(INCIDENT)[0]).partitions()
     ends = [h.intervals(s)[-1].registration for h, s in ((found, orders), (fold(read(INCIDENT)[0]), whole))]
     assert ends[0] == ends[1]
+    # What stood in the snapshot did not happen when it was written.
+    assert all(event.offset >= 32 for event in events(found))
+    assert len(find(found, EventKind.OFFLINE)) == 2
 
 
 def batch_starts(data: bytes) -> list[tuple[int, int]]:
