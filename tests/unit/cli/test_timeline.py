@@ -1,0 +1,68 @@
+"""``ktriage timeline`` on a broker's metadata directory: the stale long tail, as Kafka 4.3.1 wrote it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.command_process import invoke
+from tests.unit.metadata_log.test_metadata_log import INCIDENT
+
+FROM = ("ktriage", "timeline", "--metadata-dir", str(INCIDENT))
+
+
+def test_the_worst_is_found_by_its_kind(tmp_path: Path) -> None:
+    ended = invoke(tmp_path, *FROM, "--kind", "offline", "--kind", "unclean election")
+    assert ended.status == 0
+    times = [line.split()[:2] for line in ended.out.splitlines()[1:]]
+    assert times == [
+        ["2026-11-22", "21:08:50.248"],
+        ["2026-11-22", "21:08:50.337"],
+        ["2026-11-22", "21:08:59.650"],
+    ]
+
+
+def test_json_holds_every_event_with_its_partitions_and_brokers(tmp_path: Path) -> None:
+    told = json.loads(invoke(tmp_path, *FROM, "--output", "json", "--topic", "orders", "--last", "0").out)
+    assert told["schema"] == "ktriage.timeline/1"
+    last = told["events"][-1]
+    assert (last["kind"], last["partitions"], last["brokers"]) == ("offline", ["orders-0"], [3])
+    assert told["leftOut"] == 0
+
+
+def test_the_newest_are_shown_and_the_others_counted(tmp_path: Path) -> None:
+    told = json.loads(invoke(tmp_path, *FROM, "--output", "json", "--last", "2").out)
+    assert len(told["events"]) == 2
+    assert told["leftOut"] > 10
+
+
+def test_a_time_and_a_broker_narrow_it(tmp_path: Path) -> None:
+    narrow = ("--since", "2026-11-22T21:08:56", "--until", "2026-11-22T21:08:57", "--broker-id", "2")
+    told = json.loads(invoke(tmp_path, *FROM, "--output", "json", *narrow).out)
+    assert [event["kind"] for event in told["events"]] == ["broker fenced", "leader changed"]
+
+
+def test_markdown_cannot_be_broken_by_a_name(tmp_path: Path) -> None:
+    ended = invoke(tmp_path, *FROM, "--output", "markdown", "--kind", "feature changed")
+    assert "transaction.version" in ended.out
+    assert ended.out.startswith("**Timeline** of ")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--metadata-dir", "/nowhere"), "cannot be read"),
+        (("--metadata-dir", str(INCIDENT), "--since", "yesterday"), "--since 'yesterday'"),
+        (("--metadata-dir", str(INCIDENT), "--follow"), "--follow needs a running cluster"),
+        (("--metadata-dir", str(INCIDENT), "--simulate", "disk-failure"), "instead of a cluster"),
+        (("--simulate", "disk-failure"), "keeps no metadata log"),
+        ((), "this needs a cluster"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
+    ended = invoke(tmp_path, "ktriage", "timeline", *options)
+    assert ended.status != 0
+    assert said in ended.err
+    assert "Traceback" not in ended.err
