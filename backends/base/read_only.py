@@ -29,6 +29,7 @@ from backends.base.membership import (
     Membership,
     NodeProbe,
 )
+from backends.base.metadata_log import MetadataLogReader
 from backends.base.protocol import Backend, Progress, Recorder, Stop
 from recovery.assignment_order import WrittenOrder
 from recovery.loss import Witness
@@ -84,6 +85,9 @@ class ReadOnlyMembership:
 
     async def nodes(self) -> tuple[ClusterNode, ...]:
         return await self._membership.nodes()
+
+    async def metadata_log(self) -> MetadataLogReader:
+        return await self._membership.metadata_log()
 
     async def add_voter(
         self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
