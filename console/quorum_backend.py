@@ -23,7 +23,7 @@ class ClosableMembership(Protocol):
 def backend(target: Target, say: Callable[[str], None]) -> QuorumOnly:
     """The quorum of a running cluster, and nothing else of it. Raises InputError for a file without use."""
     from backends.live.quorum_backend import QuorumOnly  # noqa: PLC0415  # as every backend
-    from console.client_settings import settings  # noqa: PLC0415
+    from console.live_backend import settings  # noqa: PLC0415
 
     through_brokers = target.kind != "controllers"
     return QuorumOnly(settings(target, say), target.addresses, through_brokers=through_brokers)

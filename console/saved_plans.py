@@ -7,7 +7,8 @@ from pathlib import Path
 from console.errors import InputError
 from console.journal.journal import cluster_directory, make_directories, records_access
 from console.journal.state_access import SHARED
-from console.planfile import default_name, write_new
+from console.new_files import write_new
+from console.plan_files import default_name
 from recovery.plan.values import Plan
 from recovery.plan.write import to_json
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from recovery.controller.rules import effective_min_isr
 from recovery.model import PartitionState, Unknown, Why
 
 MIN_ISR = "min.insync.replicas"
 
 
-def effective_min_isr(state: PartitionState, config: Mapping[str, str] | Unknown) -> int | Unknown:
+def min_isr_from_config(state: PartitionState, config: Mapping[str, str] | Unknown) -> int | Unknown:
     """min(min.insync.replicas, replication factor), or why it is not known."""
     if isinstance(config, Unknown):
         return config
     value = config.get(MIN_ISR, "")
     if not value.isdecimal():
         return Unknown(Why.FAILED, f"{MIN_ISR} of topic {state.topic} is {value!r}")
-    return min(int(value), len(state.replicas))
+    return effective_min_isr(int(value), len(state.replicas))

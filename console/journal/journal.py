@@ -24,8 +24,8 @@ from console.journal.journal_lines import (
     partition_list,
 )
 from console.journal.state_access import PRIVATE, StateAccess, access_of, make_directory, make_file
+from console.new_files import sync_directory
 from console.paths import cluster_name, named_state_dir, records_dir
-from console.planfile import sync_directory
 from recovery.model import TopicPartition
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from console.journal.journal_lines import ELECT, REORDER, RESTORE
 from console.journal.run_records import EntriesSettled, EntryBegun, EntryEnded, RunRecord, read_unsettled_runs
-from console.planfile import without_collection
+from console.plan_files import without_collection
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 

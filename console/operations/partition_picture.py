@@ -11,7 +11,7 @@ from backends.base.answers import ClusterInfo, Contact, Depth, SurveyRequest, Su
 from backends.base.protocol import Backend, Progress
 from console.operations.partition_selection import Selection, Which, select
 from recovery.membership.quorum import Quorum
-from recovery.min_isr import effective_min_isr
+from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.plan.topic_marks import Mark, marks
 
@@ -97,7 +97,7 @@ async def examine(
 
 def may_be_under_min_isr(state: PartitionState, configs: Configs) -> bool:
     """Fewer replicas in sync than the topic asks for, or than it has where min.insync.replicas is not known."""
-    needed = effective_min_isr(state, configs.get(state.topic, _NO_CONFIG))
+    needed = min_isr_from_config(state, configs.get(state.topic, _NO_CONFIG))
     return len(state.isr) < (len(state.replicas) if isinstance(needed, Unknown) else needed)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.errors import InputError
-from console.planfile import read
+from console.plan_files import read
 from recovery.model import TopicPartition
 from recovery.plan.plan_parts import first, max_loss, only
 from recovery.plan.values import BarePlan, Plan, PlanError

@@ -11,11 +11,11 @@ from console.errors import InputError
 from console.exit_status import Status
 from console.journal.journal import Journal
 from console.journal.unfinished_entries import REPLACE, unfinished
+from console.new_files import write_new
 from console.operations.confirmed_steps import Keeping
 from console.operations.remembered_voters import remember_voters
 from console.operations.replacement_plan import Choice, plan_replacement
 from console.operations.replacement_steps import Course, Gone, Watcher, go_through
-from console.planfile import write_new
 from console.provenance import made_by, now
 from console.saved_plans import plans_directory, share_plan
 from console.signals import StopRequest

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from recovery.controller.prediction import if_fails
-from recovery.disks.outcome import DiskOutcome
-from recovery.disks.values import WHOLE_BROKER, DiskCluster, DiskError, LogDirPlace
+from recovery.disks.values import WHOLE_BROKER, DiskCluster, DiskError, DiskOutcome, LogDirPlace
 from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.controller.prediction import PartitionView
@@ -67,3 +68,17 @@ class DiskCluster:
         )
         rules = with_strategy(self.rules, strategy_of(state.topic in self.unclean))
         return PartitionView(registration, standings, self.effective_min_isr(state), rules)
+
+
+class DiskOutcome(StrEnum):
+    """The worst first."""
+
+    LAST_COPY = "last copy lost"
+    OFFLINE = "offline"
+    SURVIVOR = "a surviving copy lost"
+    """Nobody leads it already, so the controller would do nothing; what can be recovered is another thing."""
+    UNDER_MIN_ISR = "under min ISR"
+    NEW_LEADER = "new leader"
+    FEWER = "one replica fewer"
+    UNNOTICED = "not noticed yet"
+    """The disk has failed, and its broker has not seen it."""

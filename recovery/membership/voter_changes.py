@@ -1,4 +1,4 @@
-"""AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter: the leader's checks in Kafka's order, and the set (KIP-853)."""
+"""Voter changes (KIP-853): the leader's checks in Kafka's order, and how a written change ends."""
 
 from __future__ import annotations
 
@@ -228,3 +228,50 @@ def _supports(
 def _not_found(quorum: Quorum, key: ReplicaKey) -> VoterChangeRefusal:
     voters = ", ".join(map(str, quorum.voters.keys))
     return VoterChangeRefusal(RaftError.VOTER_NOT_FOUND, f"{key} cannot be taken from the voters {voters}")
+
+
+def auto_join_request(voters: VoterSet, own: Voter) -> RemoveVoter | AddVoter | None:
+    """The next request of a controller that is not a voter: its old disk is removed first, then it adds itself.
+
+    None for one that is a voter. Hence a controller that is to be removed must be stopped first.
+    """
+    if voters.find(own.key) is not None:
+        return None
+    old = next((key for key in voters.keys if key.id == own.key.id), None)
+    return AddVoter(own) if old is None else RemoveVoter(old)
+
+
+class PendingChange(NamedTuple):
+    """The set that is in force since it was written, where its record lies, and when the request gives up."""
+
+    voters: VoterSet
+    offset: int
+    deadline_ms: int
+
+
+class SettledChange(NamedTuple):
+    """``refusal`` is None for a committed change; ``leader_resigns`` where the leader is not in the new set."""
+
+    refusal: VoterChangeRefusal | None
+    leader_resigns: bool = False
+
+
+def settle(
+    pending: PendingChange, leader: ReplicaKey, high_watermark: int | None, now_ms: int, *, leads: bool = True
+) -> SettledChange | None:
+    """What the request is answered now, or None while it has to wait.
+
+    A change that timed out is written all the same, and may still be committed: it is not to be asked for again
+    before the voters have been looked at.
+    """
+    if not leads:
+        return SettledChange(
+            VoterChangeRefusal(
+                RaftError.NOT_LEADER_OR_FOLLOWER, "the leader lost its leadership before the change committed"
+            )
+        )
+    if high_watermark is not None and high_watermark > pending.offset:
+        return SettledChange(None, leader_resigns=pending.voters.find(leader) is None)
+    if now_ms >= pending.deadline_ms:
+        return SettledChange(timed_out(TimeoutCause.NOT_COMMITTED))
+    return None

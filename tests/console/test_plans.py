@@ -8,7 +8,7 @@ import pytest
 from textual.events import AppBlur, AppFocus
 from textual.widgets import Input
 
-from console.planfile import read
+from console.plan_files import read
 from recovery.model import TopicPartition
 from recovery.plan.judgement import RowDecision
 from recovery.plan.values import Plan

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from console.planfile import read
+from console.plan_files import read
 from pipeline.snapshot.catalog import read_catalog
 from pipeline.snapshot.read_chain import state
 from pipeline.snapshot.survey_columns import survey_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from recovery.disks.outcome import DiskOutcome
+from recovery.disks.values import DiskOutcome
 from widgets.log_dirs.log_dirs_view import LogDirDetail, LogDirRow, LogDirsView, PartitionOutcome
 from widgets.text import Line, Piece, Tone, counted, fit, fold, human_bytes, line, printable
 

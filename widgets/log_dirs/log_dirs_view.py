@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from recovery.disks.outcome import DiskOutcome
+from recovery.disks.values import DiskOutcome
 from recovery.model import TopicPartition, Unknown
 
 

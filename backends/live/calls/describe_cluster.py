@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from backends.base.answers import RIGHTS_NOT_TOLD, ClusterInfo
 from backends.live.calls.authorized_operations import Operations
-from backends.live.calls.releases import release
+from backends.live.codec.offered_versions import release
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
 from recovery.model import Broker, Unknown, Why

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from backends.base.answers import LogDir
-from backends.live.calls.log_dir_replicas import DirReplicas
+from backends.live.calls.log_dir_replicas import DirReplicas, OneDir, ReplicaSizes
 from backends.live.calls.partition_errors import by_topic
-from backends.live.calls.sizes import OneDir, Sizes
 from backends.live.codec.column_reader import ColumnReader, Columns, NeedsFullDecoder, RowFormat
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
@@ -28,7 +27,7 @@ class BrokerLogDirs(NamedTuple):
     """A broker's log dirs, and the same by topic."""
 
     dirs: tuple[LogDir, ...]
-    sizes: Sizes
+    sizes: ReplicaSizes
 
 
 class _LogDirRow(NamedTuple):
@@ -128,7 +127,7 @@ def _held(broker: int, dirs: Iterable[_LogDirRow]) -> BrokerLogDirs:
         for topic, columns in one.topics:
             if columns:
                 topics.setdefault(topic, []).append((one.path, _settled(columns)))
-    return BrokerLogDirs(tuple(found), Sizes(topics))
+    return BrokerLogDirs(tuple(found), ReplicaSizes(topics))
 
 
 def _settled(columns: Columns) -> dict[int, int]:

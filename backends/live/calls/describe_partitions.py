@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from backends.base.answers import LogDir, LogDirReplica, Partitions
 from backends.base.errors import BackendError
@@ -15,7 +14,6 @@ from backends.live.calls.describe_cluster import ELR_FEATURE
 from backends.live.calls.log_dir_replicas import DirReplicas
 from backends.live.calls.unlisted_leaders import LISTENER_NOT_FOUND, no_listener, unlisted_leaders
 from backends.live.codec.ids import kafka_id
-from backends.live.codec.partition_columns import TopicStates, read_page
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import on_topic, unknown
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
@@ -167,35 +165,6 @@ class _StateCollector:
                 )
             )
 
-    def add_columns(self, topic: TopicStates) -> None:
-        """The same of a topic that was read as columns."""
-        self.operations[topic.name] = Operations.of(topic.operations)
-        partitions, leaders, epochs, replicas, isr, elr, last, offline = topic.columns
-        once, nobody = self._tuples.setdefault, self._nobody
-        eligible: Iterable[Any] = map(once, elr, elr) if any(elr) else repeat(())
-        known: Iterable[Any] = map(once, last, last) if any(last) else repeat(())
-        if nobody is None:
-            eligible, known = (
-                (members or None for members in eligible),
-                (members or None for members in known),
-            )
-        rows: Iterable[Any] = zip(
-            repeat(topic.name),
-            partitions,
-            repeat(topic.topic_id),
-            leaders,
-            epochs,
-            map(once, replicas, replicas),
-            map(once, isr, isr),
-            eligible,
-            known,
-            map(once, offline, offline),
-            strict=False,
-        )
-        self.states.extend(
-            map(tuple.__new__, repeat(PartitionState), rows)
-        )  # as PartitionState(...), quicker
-
     def add_metadata(self, topic: MetadataResponseTopic) -> None:
         """Take over one topic of a Metadata answer, which knows no ELR."""
         name = str(topic.name or "")
@@ -274,13 +243,7 @@ async def _page(
         response_partition_limit=i32(page),
         cursor=start,
     )
-    raw = await conn.raw(request, timeout=timeout)
-    told = conn.columns(raw, read_page)
-    if told is not None:
-        for states in told.topics:
-            gathered.add_columns(states)
-        return told.following
-    answer = conn.decoded(raw, DescribeTopicPartitionsResponse)
+    answer = await conn.send(request, DescribeTopicPartitionsResponse, timeout=timeout)
     for topic in answer.topics:
         gathered.add_described(topic)
     return _position(answer.next_cursor)

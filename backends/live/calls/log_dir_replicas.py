@@ -1,14 +1,18 @@
-"""The replicas in a log dir as columns: a broker tells tens of thousands, and mostly they are only counted."""
+"""The replicas of a broker by log dir, as columns, and their sizes by topic.
+
+A broker lists tens of thousands of replicas, and most callers only count them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from typing import Any, overload
 
 from backends.base.answers import LogDirReplica
 from backends.live.codec.column_reader import Columns
 from backends.live.codec.names import numbers
+from recovery.model import TopicPartition
 
 
 class DirReplicas(Sequence[LogDirReplica]):
@@ -59,3 +63,35 @@ def _made(topic: str, columns: Columns) -> Iterator[LogDirReplica]:
     moving: Iterable[bool] = map(bool, future) if any(future) else repeat(False)
     rows: Iterable[Any] = zip(numbers(topic).all(partitions), sizes, lags, moving, strict=False)
     return map(tuple.__new__, repeat(LogDirReplica), rows)  # as LogDirReplica(...) does, quicker
+
+
+_NOWHERE = ("", -1)
+OneDir = tuple[str, Mapping[int, int]]
+"""A log dir, and the bytes of each partition in it."""
+
+
+class ReplicaSizes:
+    """``topics`` maps a topic to the log dirs that hold replicas of it, which are not being moved there."""
+
+    def __init__(self, topics: Mapping[str, Sequence[OneDir]]) -> None:
+        self._topics = topics
+
+    def one(self, tp: TopicPartition) -> tuple[str, int]:
+        """The log dir and the bytes; nowhere is ``("", -1)``."""
+        for path, sizes in reversed(self._topics.get(tp.topic, ())):
+            if tp.partition in sizes:
+                return path, sizes[tp.partition]
+        return _NOWHERE
+
+    def of(self, topic: str, partitions: Sequence[int]) -> tuple[Iterable[str], Iterable[int]]:
+        """The same of several, the log dirs and the bytes apart."""
+        dirs = self._topics.get(topic, ())
+        if len(dirs) == 1:
+            ((path, sizes),) = dirs
+            if len(sizes) >= len(partitions) and sizes.keys() >= set(partitions):
+                return repeat(path, len(partitions)), map(sizes.__getitem__, partitions)
+        found = [self.one(TopicPartition(topic, partition)) for partition in partitions]
+        return [path for path, _ in found], [size for _, size in found]
+
+
+NO_SIZES = ReplicaSizes({})

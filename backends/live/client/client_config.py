@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from backends.live.client.addresses import Address, parse_addresses
-from backends.live.client.client_keys import is_known
 from backends.live.client.properties import Properties, PropertiesError, Property, read_properties
 from backends.live.client.providers import resolve_variables
 from backends.live.client.sasl_keys import read_sasl
@@ -80,3 +79,67 @@ def _unknown_keys(properties: Properties) -> Iterable[str]:
     for key, entry in properties.items():
         if not is_known(key):
             yield f"{entry.where}: {key} is not used here"
+
+
+_USED = frozenset(
+    (
+        "bootstrap.servers",
+        "client.id",
+        "request.timeout.ms",
+        "socket.connection.setup.timeout.ms",
+        "security.protocol",
+        "sasl.mechanism",
+        "sasl.jaas.config",
+        "ssl.truststore.type",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.certificates",
+        "ssl.keystore.type",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.key",
+        "ssl.keystore.certificate.chain",
+        "ssl.key.password",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.enabled.protocols",
+        "ssl.protocol",
+    )
+)
+
+# They say how Kafka's own client goes about its work, or what a producer or consumer beside it does.
+_OF_NO_MATTER = (
+    "acks",
+    "auto.",
+    "bootstrap.controllers",
+    "client.dns.lookup",
+    "client.rack",
+    "compression.",
+    "config.providers",
+    "connections.max.idle.ms",
+    "default.api.timeout.ms",
+    "enable.",
+    "group.",
+    "key.",
+    "metadata.",
+    "metric",
+    "receive.buffer.bytes",
+    "reconnect.",
+    "retries",
+    "retry.",
+    "sasl.kerberos.",
+    "sasl.login.",
+    "sasl.oauthbearer.",
+    "security.providers",
+    "send.buffer.bytes",
+    "socket.connection.setup.timeout.max.ms",
+    "ssl.keymanager.algorithm",
+    "ssl.provider",
+    "ssl.secure.random.implementation",
+    "ssl.trustmanager.algorithm",
+    "value.",
+)
+
+
+def is_known(key: str) -> bool:
+    """False for a key that nobody here knows, and for those that would change what a connection is."""
+    return key in _USED or key.startswith(_OF_NO_MATTER)

@@ -119,18 +119,6 @@ class ColumnReader:
             raise NeedsFullDecoder from None
         return [(form, len(list(run))) for form, run in groupby(found)]
 
-    def lengths(self, offset: int, arrays: int, longest: int) -> tuple[int, ...]:
-        """Of so many arrays of int32, one behind the other, ``offset`` bytes from here; -1 is null."""
-        data, at = self._data, self.at + offset
-        found = []
-        for _ in range(arrays):
-            length = data[at] - 1 if at < len(data) else longest + 1
-            if length > longest:
-                raise NeedsFullDecoder
-            found.append(length)
-            at += 1 + 4 * max(0, length)
-        return tuple(found)
-
     def columns(self, form: RowFormat, rows: int) -> Columns:
         """``rows`` rows of ``form``, a tuple a field."""
         if not rows:

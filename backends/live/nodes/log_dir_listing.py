@@ -11,7 +11,7 @@ from backends.base.answers import LogDir, Partitions
 from backends.base.errors import BackendError
 from backends.live.calls.describe_log_dirs import BrokerLogDirs, held_replicas
 from backends.live.calls.describe_partitions import describe_partitions, unseen_topics, with_hidden
-from backends.live.calls.sizes import Sizes
+from backends.live.calls.log_dir_replicas import ReplicaSizes
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, as_unknown
 from backends.live.nodes.brokers import BrokerFleet
@@ -103,7 +103,7 @@ class LogDirListing:
         except BackendError:
             self._newest.pop(broker, None)
 
-    def sizes(self) -> Mapping[int, Sizes]:
+    def sizes(self) -> Mapping[int, ReplicaSizes]:
         """By broker the log dirs and sizes; a replica that is being moved counts where it is."""
         return {broker: told.held.sizes for broker, told in self._newest.items()}
 

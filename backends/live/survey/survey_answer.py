@@ -7,10 +7,10 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any
 
-from backends.live.calls.sizes import NO_SIZES, Sizes
+from backends.live.calls.log_dir_replicas import NO_SIZES, ReplicaSizes
 from backends.live.survey.survey_run import LiveSurvey
 from backends.live.survey.topic_batch import NOT_ASKED
-from recovery.min_isr import effective_min_isr
+from recovery.min_isr import min_isr_from_config
 from recovery.model import Broker, PartitionState, Replica, Survey, TopicPartition, Unknown
 from recovery.standing import standing
 
@@ -21,7 +21,7 @@ Replicas = Mapping[tuple[str, int], tuple[Replica, ...]]
 Configs = Mapping[str, Mapping[str, str] | Unknown]
 
 
-def replicas(run: LiveSurvey, brokers: Mapping[int, Broker], held: Mapping[int, Sizes]) -> Replicas:
+def replicas(run: LiveSurvey, brokers: Mapping[int, Broker], held: Mapping[int, ReplicaSizes]) -> Replicas:
     """Of every partition, in assignment order; also after the deadline. ``held`` has each broker's log dirs."""
     found: list[Replica | None] = [None] * run.tally.firsts[-1]
     for broker, several in run.batches.items():
@@ -77,6 +77,6 @@ def _min_isr(states: Sequence[PartitionState], configs: Configs | Unknown) -> It
         key = state.topic, len(state.replicas)
         value = known.get(key)
         if value is None:
-            value = known[key] = effective_min_isr(state, configs[state.topic])
+            value = known[key] = min_isr_from_config(state, configs[state.topic])
         found.append(value)
     return found

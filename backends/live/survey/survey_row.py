@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from backends.live.calls.sizes import NO_SIZES, Sizes
+from backends.live.calls.log_dir_replicas import NO_SIZES, ReplicaSizes
 from backends.live.survey.log_queries import ReplicaLogEnd
 from backends.live.survey.topic_batch import NOT_SETTLED
 from recovery import epoch_probe as probing
@@ -50,7 +50,7 @@ class SurveyRow:
         return {broker: probe for broker, probe in self.probes.items() if probe.settled}
 
     def fill(
-        self, found: list[Replica | None], brokers: Mapping[int, Broker], held: Mapping[int, Sizes]
+        self, found: list[Replica | None], brokers: Mapping[int, Broker], held: Mapping[int, ReplicaSizes]
     ) -> None:
         """Put what is known of every replica that was asked here to its place."""
         for place, broker in enumerate(self.state.replicas, self.place):
@@ -58,7 +58,7 @@ class SurveyRow:
                 log = self._log(broker, held.get(broker, NO_SIZES))
                 found[place] = Replica(broker, standing(self.state, broker, brokers), log)
 
-    def _log(self, broker: int, sizes: Sizes) -> ReplicaLog | Unknown:
+    def _log(self, broker: int, sizes: ReplicaSizes) -> ReplicaLog | Unknown:
         end = self.ends.get(broker)
         if end is None:
             return self.unknown.get(broker, NOT_SETTLED)

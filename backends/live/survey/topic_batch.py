@@ -11,7 +11,7 @@ from itertools import compress, groupby, repeat
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
-from backends.live.calls.sizes import Sizes
+from backends.live.calls.log_dir_replicas import ReplicaSizes
 from backends.live.codec.names import numbers
 from backends.live.survey.survey_progress import asked
 from recovery import epoch_probe as probing
@@ -116,7 +116,7 @@ class TopicBatch:
         self.left = [kept[place] for place in self.left if place in kept]
 
     def fill(
-        self, found: list[Replica | None], broker: int, brokers: Mapping[int, Broker], sizes: Sizes
+        self, found: list[Replica | None], broker: int, brokers: Mapping[int, Broker], sizes: ReplicaSizes
     ) -> None:
         """Write every replica into its place in ``found``."""
         if not self.states:
@@ -132,7 +132,7 @@ class TopicBatch:
             return repeat(usual)
         return [standing(state, broker, brokers) for state in self.states]
 
-    def _logs(self, sizes: Sizes) -> Iterable[ReplicaLog | Unknown]:
+    def _logs(self, sizes: ReplicaSizes) -> Iterable[ReplicaLog | Unknown]:
         if not self.probes:
             return repeat(self.unknown, len(self.states))
         dirs, held = sizes.of(self.topic, self.numbers)

@@ -14,8 +14,7 @@ from backends.simulator.quorum.raft_messages import (
 )
 from backends.simulator.quorum.raft_state import RaftState
 from backends.simulator.rpc import RpcEndpoint
-from recovery.membership.auto_join import next_request
-from recovery.membership.voter_changes import RemoveVoter
+from recovery.membership.voter_changes import RemoveVoter, auto_join_request
 from recovery.membership.voters import Voter
 
 JOIN_TIMEOUT = 600 * SECOND
@@ -69,7 +68,7 @@ class AutoJoin:
 
     def _join(self, own: Voter, cluster_id: str) -> VoterRequest | None:
         state = self._state
-        wanted = next_request(state.voters, own)
+        wanted = auto_join_request(state.voters, own)
         if wanted is None or state.log.kraft_version < 1:
             return None
         if isinstance(wanted, RemoveVoter):

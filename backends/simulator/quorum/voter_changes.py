@@ -21,15 +21,16 @@ from backends.simulator.quorum.raft_messages import (
 from backends.simulator.quorum.raft_state import RaftState, RoleChanges
 from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal
-from recovery.membership.pending_change import PendingChange, settle
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica, TimeoutCause, VoterChangeRefusal
 from recovery.membership.voter_changes import (
     AddVoter,
+    PendingChange,
     RemoveVoter,
     UpdateVoter,
     VersionsProbe,
     add_voter,
     remove_voter,
+    settle,
     update_voter,
 )
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet

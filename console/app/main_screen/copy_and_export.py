@@ -8,8 +8,8 @@ from pathlib import Path
 from console.app.main_screen.clipboard_copy import save_copy
 from console.app.main_screen.question_dialogs import TextQuestion
 from console.app.main_screen.screen_calls import Ask, Begin, Handlers, Say
+from console.new_files import write_new
 from console.paths import state_dir, unused
-from console.planfile import write_new
 from widgets.base_pane import Pane
 from widgets.text import Tone
 

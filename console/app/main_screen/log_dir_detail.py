@@ -13,8 +13,7 @@ from console.last_healthy import recall
 from console.operations.log_dir_survey import KEPT, Disks, failures, kept_from, reckon
 from recovery.disks.failed_dirs import LostReplica, RemainingWork
 from recovery.disks.failure_preview import FailureEffect, if_places_fail
-from recovery.disks.outcome import DiskOutcome
-from recovery.disks.values import DiskError, LogDirPlace
+from recovery.disks.values import DiskError, DiskOutcome, LogDirPlace
 from recovery.model import Survey
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide

@@ -16,10 +16,10 @@ from console.app.plan.sources import load
 from console.app.session import draft
 from console.app.session.view import Choosing
 from console.errors import NotDone
+from console.new_files import write_new
 from console.operations.keys import PLAN, REPLICAS
 from console.operations.plan_comparison import ask_afresh, prepare
 from console.paths import unused
-from console.planfile import write_new
 from recovery.model import Survey, TopicPartition
 from recovery.plan.make import make_plan
 from recovery.plan.plan_review import candidate_harm

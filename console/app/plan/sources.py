@@ -11,7 +11,7 @@ from console.app.main_screen.copy_and_export import given_path
 from console.app.session.aside import aside
 from console.errors import InputError
 from console.operations.plan_file_checks import refuse_other_cluster
-from console.planfile import read_regular
+from console.plan_files import read_regular
 from console.provenance import made_by
 from recovery.plan.values import BarePlan, Plan
 

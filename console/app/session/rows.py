@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from console.app.session.view import Choosing, View
-from recovery.min_isr import effective_min_isr
+from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition
 from widgets.partitions import PartitionRow, bare_row, partition_row
 
@@ -58,5 +58,7 @@ def _bare(state: PartitionState, view: View, since: float | None) -> PartitionRo
     """The row of a partition whose logs were not asked, with its min ISR where its topic's configuration was."""
     config = view.configs.get(state.topic)
     return (
-        bare_row(state, since) if config is None else bare_row(state, since, effective_min_isr(state, config))
+        bare_row(state, since)
+        if config is None
+        else bare_row(state, since, min_isr_from_config(state, config))
     )

@@ -30,7 +30,7 @@ def selection(
         if topics or partitions:
             raise InputError("--path-to-json-file and --topic exclude each other")
         # Reading JSON is for those who hand in a file.
-        from console.planfile import read_targets  # noqa: PLC0415
+        from console.plan_files import read_targets  # noqa: PLC0415
 
         return Selection(partitions=read_targets(path, leaders_refused=leaders_refused), which=which)
     if partitions:

@@ -12,9 +12,9 @@ from console.cli.pipeline.job_options import JobOptions
 from console.cli.pipeline.spark_job import parsed_time, run_job, storage_paths
 from console.errors import InputError
 from console.exit_status import Status
+from console.new_files import write_new
 from console.output.pipeline_report import show_result
 from console.output.plan_table import plan_lines
-from console.planfile import write_new
 from console.program import Program
 from console.provenance import user
 from pipeline.plan import plan_job

@@ -12,6 +12,7 @@ from console.cli.base.terminal_operator import Terminal
 from console.cli.base.unfinished_reminder import remind
 from console.errors import InputError, StalePlan
 from console.exit_status import Status
+from console.new_files import write_new
 from console.operations.leader_choice import Choices
 from console.operations.recover_partitions import (
     ChoiceOptions,
@@ -23,7 +24,6 @@ from console.operations.recover_partitions import (
 from console.output.recovery_report import chosen_lines, ended_lines, recovery_document
 from console.output.survey_report import hidden_lines
 from console.paths import unused
-from console.planfile import write_new
 from console.saved_plans import save_plan
 from console.signals import StopRequest
 from recovery.plan.write import to_json

@@ -12,7 +12,7 @@ from console.exit_status import Status
 from console.operations.restore_orders import RestoreOrders, with_preconditions
 from console.operations.unfinished_orders import Fate, Settled
 from console.output.resume_report import settled_document, settled_lines, unfinished_lines
-from console.planfile import read
+from console.plan_files import read
 from console.replacement_files import any_replacement, is_replacement_file
 
 

@@ -12,7 +12,7 @@ from console.exit_status import Status
 from console.operations.plan_comparison import Prepared, prepare
 from console.operations.plan_file_checks import refuse_other_cluster
 from console.output.review_report import review_document, review_lines
-from console.planfile import read
+from console.plan_files import read
 from console.signals import StopRequest
 from recovery.plan.plan_markdown import markdown
 from recovery.plan.values import BarePlan, Plan

@@ -10,7 +10,7 @@ from console.exit_status import Status
 from console.operations.election_batches import survey_rows
 from console.operations.plan_file_checks import partitions_of, refuse_other_cluster
 from console.output.verify_report import verified_document, verified_lines
-from console.planfile import read
+from console.plan_files import read
 from console.signals import StopRequest
 from recovery.plan.verify import Leading, Order, RowState, verify
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recovery.disks.failure_preview import if_places_fail
-from recovery.disks.outcome import DiskOutcome
-from recovery.disks.values import WHOLE_BROKER, DiskError, LogDirPlace
+from recovery.disks.values import WHOLE_BROKER, DiskError, DiskOutcome, LogDirPlace
 from tests.unit.disks.clusters import A, B, cluster, state, tp
 
 

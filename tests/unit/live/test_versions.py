@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.live.calls.releases import release
-from backends.live.codec.offered_versions import GET_REPLICA_LOG_INFO, capabilities
+from backends.live.codec.offered_versions import GET_REPLICA_LOG_INFO, capabilities, release
 from recovery.model import Unknown, Why
 
 TODAY = {

@@ -9,9 +9,16 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recovery.membership.pending_change import PendingChange, settle
 from recovery.membership.quorum import MembershipRules, TimeoutCause, VoterChangeRefusal, caught_up
-from recovery.membership.voter_changes import AddVoter, RemoveVoter, VersionsProbe, add_voter, remove_voter
+from recovery.membership.voter_changes import (
+    AddVoter,
+    PendingChange,
+    RemoveVoter,
+    VersionsProbe,
+    add_voter,
+    remove_voter,
+    settle,
+)
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet, high_watermark, majorities_overlap
 from tests.unit.membership.quorums import END, NOW, key, progress, quorum, voter, voters
 

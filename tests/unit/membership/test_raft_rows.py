@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from recovery.membership.pending_change import PendingChange, settle
 from recovery.membership.quorum import MembershipRules, Quorum, QuorumReplica, RaftError, VoterChangeRefusal
 from recovery.membership.voter_changes import (
     AddVoter,
+    PendingChange,
     RemoveVoter,
     UpdateVoter,
     VersionsProbe,
     add_voter,
     remove_voter,
+    settle,
     update_voter,
 )
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet, high_watermark

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from console.errors import InputError
-from console.planfile import default_name, read, read_targets, write_new
+from console.new_files import write_new
+from console.plan_files import default_name, read, read_targets
 from recovery.plan.values import BarePlan, Plan
 from recovery.plan.write import to_json
 from tests.unit.journal.killed_process import killed_at, listened

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from console import planfile
+from console import plan_files
 from console.errors import InputError
-from console.planfile import read, read_regular
+from console.plan_files import read, read_regular
 from recovery.plan.write import to_json
 from tests.unit.plan.plans import story
 
@@ -49,7 +49,7 @@ def test_a_link_to_a_plan_is_followed(tmp_path: Path) -> None:
 def test_a_file_larger_than_any_plan_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "segment.log"
     with path.open("wb") as file:
-        file.truncate(planfile.LIMIT_BYTES + 1)
+        file.truncate(plan_files.LIMIT_BYTES + 1)
     for reading in (read, lambda p: read_regular(p, on)):
         with pytest.raises(InputError, match=r"larger than 1,024 MiB"):
             reading(path)
@@ -57,7 +57,7 @@ def test_a_file_larger_than_any_plan_is_refused_before_it_is_read(tmp_path: Path
 
 def test_what_tells_no_size_ends_at_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pipe, which a command may be given, or a file that grows: read to the limit, and no further."""
-    monkeypatch.setattr(planfile, "LIMIT_BYTES", 1 << 20)
+    monkeypatch.setattr(plan_files, "LIMIT_BYTES", 1 << 20)
     path = tmp_path / "pipe"
     os.mkfifo(path)
     endless = threading.Thread(target=_fill, args=(path,), daemon=True)
@@ -81,7 +81,7 @@ def test_what_is_no_text_is_refused_at_its_first_bytes() -> None:
 
 def test_reading_ends_soon_when_it_is_given_up(tmp_path: Path) -> None:
     path = tmp_path / "large"
-    path.write_bytes(b" " * (3 * planfile.CHUNK_BYTES))
+    path.write_bytes(b" " * (3 * plan_files.CHUNK_BYTES))
     asked = 0
 
     def given_up() -> bool:

@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from recovery.controller.rules import ControllerRules
-from recovery.disks.outcome import DiskOutcome
+from recovery.disks.values import DiskOutcome
 from recovery.model import Survey, TopicPartition, Unknown, Why
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
