@@ -1,4 +1,4 @@
-"""What the contract's tests ask a backend for, and who records and stops."""
+"""Requests of the contract tests to a backend, with a recorder and a stop flag."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.plan_rows import row_of
 
 
 class StopFlag:
-    """Whether somebody asked the job to stop."""
+    """Whether the job shall stop."""
 
     def __init__(self, stopped: bool = False) -> None:
         self._stopped = stopped
@@ -24,7 +24,7 @@ class StopFlag:
 
 
 class MemoryRecorder:
-    """Keeps what a journal would put on disk. ``full``: it cannot be written."""
+    """Records in memory what a journal writes to disk. ``full``: it cannot be written."""
 
     def __init__(self, *, full: bool = False) -> None:
         self.actions: list[str] = []

@@ -1,4 +1,4 @@
-"""What a test does to a cluster, whatever the cluster is; everything that is done is waited for."""
+"""What a contract test does to a cluster, of any kind; every call waits for its effect."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Acks = Literal["0", "1", "all"]
 
 BROKERS = (1, 2, 3)
 SECONDS = 60.0
-"""How long anything may take, by the cluster's own clock."""
+"""The longest time for any wait, by the cluster's own clock."""
 
 
 class ClusterDriver(Protocol):
     """Brokers 1, 2 and 3, each with two log dirs, the ELR on, automatic leader balancing off, some controllers.
 
-    ``backend`` is the only thing that is tested; everything else goes past it. Each call comes back when the
-    cluster shows that it is done, and raises where it does not come to that.
+    Only ``backend`` is tested; all other calls bypass it. Each call returns when the cluster shows its effect, and
+    raises if it never does.
     """
 
     def backend(self, *denied: str) -> AbstractAsyncContextManager[Backend]:
-        """An open backend of a caller who may do all but what is ``denied``: "READ topic orders", "ALTER cluster".
+        """An open backend of a caller with all permissions but ``denied``: "READ topic orders", "ALTER cluster".
 
         One caller with denials at a time.
         """
@@ -40,45 +40,45 @@ class ClusterDriver(Protocol):
         ...
 
     def produce(self, topic: str, count: int, partition: int = 0, acks: Acks = "all") -> None:
-        """``count`` records, each acknowledged. Raises where one is refused."""
+        """``count`` records, each acknowledged. Raises if one is refused."""
         ...
 
     def kill(self, *brokers: int) -> None:
-        """SIGKILL; fenced when it returns, where a broker is left that could tell."""
+        """SIGKILL; returns when the brokers are fenced, if another broker is left to ask."""
         ...
 
     def shut_down(self, *brokers: int) -> None:
-        """A controlled shutdown; fenced when it returns, where a broker is left that could tell."""
+        """A controlled shutdown; returns when the brokers are fenced, if another broker is left to ask."""
         ...
 
     def start(self, *brokers: int) -> None:
-        """Every one of them unfenced when it returns."""
+        """Returns when every one of them is unfenced."""
         ...
 
     def pause(self, broker: int) -> None:
-        """It hangs from now on: connections are taken, nothing is answered; it need not be fenced yet."""
+        """The broker hangs from now on: it accepts connections and does not answer; it may not be fenced yet."""
         ...
 
     def resume(self, broker: int) -> None:
-        """Unfenced when it returns."""
+        """Returns when the broker is unfenced."""
         ...
 
     def break_log_dir(self, broker: int, index: int) -> None:
-        """Every access to log dir ``index`` fails from now on. Index 0 holds the metadata: it is not broken."""
+        """Every access to log dir ``index`` fails from now on. Index 0 has the metadata log: do not break it."""
         ...
 
     def reassign(self, topic: str, partition: int, replicas: Sequence[int] | None) -> None:
-        """What somebody else asks the controller for; accepted when it returns, not carried out. None cancels."""
+        """A reassignment by another client; returns when it is accepted, not done. None cancels it."""
         ...
 
     def delete_records(self, topic: str, before: int, partition: int = 0) -> None:
-        """The log start of every live replica is ``before`` when it returns."""
+        """Returns when the log start of every live replica is ``before``."""
         ...
 
     def bring_all_up(self) -> None:
-        """Every broker runs and is unfenced, with empty disks for broken ones; what was lost stays lost."""
+        """Returns when every broker runs unfenced, with empty disks for broken ones; lost data stays lost."""
         ...
 
     async def until(self, ask: Callable[[], Awaitable[T]], condition: Callable[[T], bool], what: str) -> T:
-        """The first answer that fulfils the condition. Raises where none does."""
+        """The first answer that fulfils the condition. Raises if none does."""
         ...

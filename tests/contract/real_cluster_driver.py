@@ -1,4 +1,4 @@
-"""The driver on a real cluster of the testbed."""
+"""The cluster driver on a real Kafka of the testbed."""
 
 from __future__ import annotations
 

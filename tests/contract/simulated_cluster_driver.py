@@ -1,4 +1,4 @@
-"""The driver on the simulator: virtual time, no waiting."""
+"""The cluster driver on the simulator: virtual time, no real waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands against real clusters: as a shell runs them, with what is checked of every one of them."""
+"""Runs commands against real clusters as a shell does, with checks for every command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.cli.command_process import ROOT, Ended, command_line, invoke, ty
 class CommandRunner:
     """Runs commands on one cluster, with settings and records in ``home``.
 
-    Before each, ``settle`` is called: an operator types slower than brokers hear of what was done before.
+    ``settle`` is called before each command: an operator types more slowly than brokers apply metadata.
     """
 
     def __init__(self, home: Path, bootstrap: str, settle: Callable[[], object] = lambda: None) -> None:
@@ -32,23 +32,23 @@ class CommandRunner:
         return ended
 
     def json(self, name: str, *arguments: str) -> tuple[int, dict[str, Any]]:
-        """The status and the document; every key of it stands in docs/output.md."""
+        """The status and the document; docs/output.md has every key of it."""
         ended = self(name, *arguments, "--output", "json")
         assert ended.out, ended
-        told: dict[str, Any] = json.loads(ended.out)
-        undocumented = set(told) - {"schema"} - documented(told["schema"])
-        assert not undocumented, f"{told['schema']}: {undocumented}"
-        return ended.status, told
+        document: dict[str, Any] = json.loads(ended.out)
+        undocumented = set(document) - {"schema"} - documented(document["schema"])
+        assert not undocumented, f"{document['schema']}: {undocumented}"
+        return ended.status, document
 
     def typing(self, answer: str, name: str, *arguments: str) -> Ended:
-        """Runs it on a terminal where ``answer`` is typed when it asks; what it asks is in ``err``."""
+        """Runs it on a terminal and types ``answer`` at its question; the question is in ``err``."""
         self._settle()
         words = (name,) if name.startswith("kafka-") else ("ktriage", name)
         line = command_line(words[0], *words[1:], *arguments, *self.connection)
         return typing(self.home, line, answer)
 
     def sent(self) -> list[str]:
-        """What the journal says was sent, in order."""
+        """The actions that were sent, in order, from the journal."""
         ended = invoke(self.home, "ktriage", "journal", "--output", "json")
         runs = json.loads(ended.out)["runs"]
         return [e["action"] for run in runs for e in run["events"] if e["kind"] == "before"]

@@ -1,4 +1,4 @@
-"""One real cluster for each module that asks for it: ``CLUSTER = ClusterSpec(...)`` in the module says which."""
+"""One real cluster for each module that uses it, as ``CLUSTER = ClusterSpec(...)`` in the module describes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from testbed.kafka import ClusterSpec, KafkaCluster
 
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
-    """The module's cluster, up when it is handed out, and gone with all its files after the module."""
+    """The module's running cluster; it is removed with all its files after the module."""
     spec = getattr(request.module, "CLUSTER", ClusterSpec())
     with KafkaCluster(spec) as running:
         yield running
@@ -19,6 +19,6 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
 
 @pytest.fixture
 def whole_cluster(cluster: KafkaCluster) -> KafkaCluster:
-    """The module's cluster with every node running again, whatever the test before did to it."""
+    """The module's cluster with every node running again, in any state after the test before."""
     cluster.bring_all_up()
     return cluster

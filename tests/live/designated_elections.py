@@ -1,4 +1,4 @@
-"""What the tests of designated elections do to a cluster, and how they look at what came of it."""
+"""Steps of the tests of designated elections, and checks of their results."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.live.request_proxy import RequestProxy
 
 
 class ActionAt(MemoryRecorder):
-    """Does something once, when ``action`` is recorded: right before its request goes out."""
+    """Calls a function once, when ``action`` is recorded: right before its request is sent."""
 
     def __init__(self, action: str, do: Callable[[], None]) -> None:
         super().__init__()
-        self._moments = {action: do}
+        self._functions = {action: do}
 
     def also(self, action: str, do: Callable[[], None]) -> None:
-        self._moments[action] = do
+        self._functions[action] = do
 
     def before(self, action: str, detail: Mapping[str, object]) -> str:
         entry = super().before(action, detail)
-        do = self._moments.pop(action, None)
+        do = self._functions.pop(action, None)
         if do is not None:
             do()
         return entry
@@ -45,7 +45,7 @@ async def elect(
 def wait_leader_and_order(
     cluster: KafkaCluster, tp: TopicPartition, leader: int, replicas: tuple[int, ...]
 ) -> None:
-    """The cluster itself comes to show that leader and that assignment order."""
+    """Waits until the cluster shows that leader and that assignment order."""
     cluster.metadata.wait_partition(
         tp.topic,
         tp.partition,
@@ -58,13 +58,13 @@ def wait_leader_and_order(
 async def through_proxies(
     cluster: KafkaCluster,
 ) -> AsyncIterator[tuple[LiveBackend, dict[int, RequestProxy]]]:
-    """The tool reaches the brokers only through gates."""
+    """A backend that reaches the brokers only through proxies."""
     with ExitStack() as stack:
-        gates = {id: stack.enter_context(RequestProxy(node.port)) for id, node in cluster.brokers.items()}
-        addresses = {id: gate.address for id, gate in gates.items()}
+        proxies = {id: stack.enter_context(RequestProxy(node.port)) for id, node in cluster.brokers.items()}
+        addresses = {id: proxy.address for id, proxy in proxies.items()}
         backend = LiveBackend(ClientSettings((addresses[1], addresses[2])), addresses)
         try:
             await backend.open()
-            yield backend, gates
+            yield backend, proxies
         finally:
             await backend.close()

@@ -1,4 +1,4 @@
-"""Incidents that many partitions go through together: brokers die and come back once for all of them."""
+"""Incidents of many partitions at once: brokers die and come back once for all of them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Counts(NamedTuple):
 
 
 def kill(cluster: KafkaCluster, *brokers: int) -> None:
-    """SIGKILL; fenced when it returns, where a broker is left that could tell."""
+    """SIGKILL; returns when the brokers are fenced, if another broker is left to ask."""
     for broker in brokers:
         cluster.node(broker).kill()
     if any(node.is_running for node in cluster.brokers.values()):
@@ -72,7 +72,7 @@ def wait_offline(cluster: KafkaCluster, topics: Iterable[str]) -> None:
 
 
 def produce(cluster: KafkaCluster, topic: str, count: int, prefix: str, acks: str = "all") -> tuple[str, ...]:
-    """The same records to every partition of the topic; each is sent once and must be acknowledged."""
+    """Sends the same records to every partition of the topic, once; all must be acknowledged."""
     once = {"acks": acks, "linger.ms": 5, "retries": 0, "max.in.flight.requests.per.connection": 1}
     producer = Producer(
         cluster.superuser_config() | once | {"message.timeout.ms": int(ANSWER_SECONDS * 1000)}
@@ -94,7 +94,7 @@ def produce(cluster: KafkaCluster, topic: str, count: int, prefix: str, acks: st
 
 
 def elect_unclean(cluster: KafkaCluster, topics: Iterable[str], leader: int) -> None:
-    """All partitions of the topics, which are offline, get the one leader that is alive."""
+    """Elects the one live broker for all partitions of the topics, which are offline."""
     names = list(topics)
     wait_offline(cluster, names)
     _elect(cluster, leader, UNCLEAN, {name: tuple(cluster.metadata.partitions(name)) for name in names})
@@ -102,7 +102,7 @@ def elect_unclean(cluster: KafkaCluster, topics: Iterable[str], leader: int) -> 
 
 
 def elect_preferred(cluster: KafkaCluster, topic: str, leader: int) -> None:
-    """A clean election, and so another leader epoch, without anybody having died; partition 0."""
+    """A clean election of partition 0, and so a new leader epoch, without a dead broker."""
     _elect(cluster, leader, PREFERRED, {topic: (0,)})
     cluster.metadata.wait_leader(topic, 0, leader)
 
@@ -121,20 +121,20 @@ def _elect(cluster: KafkaCluster, via: int, kind: i8, partitions: Mapping[str, t
 
 
 def _ask(cluster: KafkaCluster, via: int, request: RequestPayload, answer: type[R]) -> R:
-    """Straight to that broker: librdkafka may choose one that has died since it last looked."""
+    """Asks this broker directly, because librdkafka may choose one that has died meanwhile."""
     with Connection(cluster.node(via).port, None, ANSWER_SECONDS) as connection:
         return connection.ask(request, answer)
 
 
 def delete_records(cluster: KafkaCluster, topic: str, before: int, partition: int = 0) -> None:
-    """DeleteRecords at the partition's leader: its log start rises to ``before``."""
+    """DeleteRecords at the partition's leader: its log start becomes ``before``."""
     where = TopicPartition(topic, partition, before)
     for future in cluster.admin.delete_records([where]).values():
         assert future.result(ANSWER_SECONDS).low_watermark == before
 
 
 def assign(cluster: KafkaCluster, broker: int, topic: str, partition: int, replicas: Iterable[int]) -> None:
-    """What somebody else with Kafka's reassignment tool would send, by way of ``broker``."""
+    """The request that Kafka's reassignment tool sends, through ``broker``."""
     wanted = ReassignablePartition(
         partition_index=i32(partition), replicas=tuple(BrokerId(replica) for replica in replicas)
     )

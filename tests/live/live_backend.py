@@ -18,14 +18,14 @@ from testbed.kafka import KafkaCluster
 
 
 class NeverStopped:
-    """A job that nobody stops."""
+    """A stop request that never comes."""
 
     def __bool__(self) -> bool:
         return False
 
 
 class MemoryRecorder:
-    """Keeps in memory what a journal would put on disk."""
+    """Records in memory what a journal writes to disk."""
 
     def __init__(self) -> None:
         self.actions: list[str] = []

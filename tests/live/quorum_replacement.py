@@ -1,4 +1,4 @@
-"""``ktriage quorum replace`` on a real cluster, with an operator who does on the hosts what each step says."""
+"""``ktriage quorum replace`` on a real cluster, with an operator that carries out the steps on the hosts."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ SECONDS = 120.0
 
 
 class HostOperator:
-    """Does what the steps say, each once; ``servers`` is whom the bootstrap servers are to name afterwards;
-    empty: nobody changes them.
-    """
+    """Carries out each step once. ``servers`` are the new controller.quorum.bootstrap.servers; empty: no change."""
 
     def __init__(self, cluster: KafkaCluster, servers: Sequence[int] = ()) -> None:
         self._cluster = cluster
@@ -52,7 +50,7 @@ class HostOperator:
         self.did.append(title)
 
     def _change_servers(self) -> None:
-        """On every host, and restarted one by one, as the step says."""
+        """Changes the setting on every host and restarts them one by one, as the step says."""
         self._cluster.set_bootstrap_controllers(self._servers)
         for node in self._servers:
             self._cluster.node(node).restart()
@@ -62,14 +60,14 @@ class HostOperator:
 
 
 class QuorumWatcher:
-    """The quorum as this process sees it through the controllers: cheap enough to be asked again and again."""
+    """Reads the quorum through the controllers; cheap enough for repeated calls."""
 
     def __init__(self, cluster: KafkaCluster) -> None:
         seeds = ",".join(f"127.0.0.1:{node.port}" for node in cluster.controllers.values())
         self._settings = ClientSettings(parse_addresses(seeds))
 
     def quorum(self) -> Quorum | None:
-        """None while nobody leads."""
+        """None while there is no leader."""
 
         async def described() -> Quorum:
             only = QuorumOnly(self._settings)
@@ -85,7 +83,7 @@ class QuorumWatcher:
             return None
 
     def until(self, condition: Callable[[Quorum], T | None], what: str, timeout: float = 60.0) -> T:
-        """The first true value of ``condition`` on a quorum that somebody leads."""
+        """The first true value of ``condition`` on a quorum with a leader."""
 
         def seen() -> T | None:
             quorum = self.quorum()
@@ -98,7 +96,7 @@ class QuorumWatcher:
         return self.until(lambda q: {key.id: key.directory_id for key in q.voters.keys}, "a leader")
 
     def wait_voters(self, wanted: set[int]) -> dict[int, str]:
-        """Until exactly these vote."""
+        """Waits until exactly these are the voters."""
         self.until(lambda q: {key.id for key in q.voters.keys} == wanted, f"the voters {sorted(wanted)}")
         return self.voters()
 
@@ -106,7 +104,7 @@ class QuorumWatcher:
         return self.until(lambda q: q.leader.id, "a leader")
 
     def all_up(self) -> VoterSetStrength:
-        """What the voters stand, once every one of them is up."""
+        """The strength of the voter set, once every voter is up."""
 
         def seen(quorum: Quorum) -> VoterSetStrength | None:
             found = strength(quorum, quorum.voters, LivenessLimits())
@@ -115,7 +113,7 @@ class QuorumWatcher:
         return self.until(seen, "every voter to be up")
 
     def joined(self, node: int) -> str:
-        """The directory with which the node fetches as an observer, once it keeps up."""
+        """The directory id with which the node fetches as an observer, once it has caught up."""
 
         def seen(quorum: Quorum) -> str | None:
             found = health(quorum, LivenessLimits())
@@ -125,14 +123,14 @@ class QuorumWatcher:
         return self.until(seen, f"node {node} to fetch")
 
     def silent(self, node: int) -> None:
-        """Until the voter of that node fetches no more."""
+        """Waits until the voter of that node no longer fetches."""
         self.until(
             lambda q: node in {key.id for key in strength(q, q.voters, LivenessLimits()).down},
             f"node {node} to be silent",
         )
 
     def ghost(self, node: int) -> None:
-        """Until the node is listed as one that fetches no more."""
+        """Waits until the node is listed as a ghost, which no longer fetches."""
 
         def seen(quorum: Quorum) -> bool:
             mine = [m for m in health(quorum, LivenessLimits()).members if m.key.id == node]
@@ -142,9 +140,9 @@ class QuorumWatcher:
 
 
 class ReplaceCommand:
-    """The command in a process of its own; its steps are handed to ``hosts`` as they are printed.
+    """The command in its own process; ``hosts`` gets each step as it is printed.
 
-    ``die`` is the request before which the tool is killed. ``resume`` shows no plan before its steps.
+    The command is killed before the request ``die``. ``resume`` prints no plan before its steps.
     """
 
     def __init__(self, home: Path, words: Sequence[str], hosts: Callable[[str], None], die: str = "") -> None:
@@ -166,7 +164,7 @@ class ReplaceCommand:
             reader.start()
 
     def ended(self, timeout: float = SECONDS) -> Ended:
-        """How it ended; a process that hangs is killed, and fails the test with what it said."""
+        """Waits for the end; a process that hangs is killed, and its output is in the failed assertion."""
         try:
             self._process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -181,7 +179,7 @@ class ReplaceCommand:
         self._process.send_signal(signal.SIGTERM)
 
     def _read(self) -> None:
-        """The plan is printed first, up to its digest; what follows are steps whose turn has come."""
+        """Passes on the steps; the plan, up to its digest, is printed before them."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self.lines.append(line.rstrip())
@@ -197,7 +195,7 @@ class ReplaceCommand:
 
 
 def wait_listening(cluster: KafkaCluster, node: int) -> None:
-    """Until somebody takes connections at that node's port."""
+    """Waits until the node accepts connections."""
 
     def listening() -> bool:
         try:

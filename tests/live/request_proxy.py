@@ -22,25 +22,25 @@ _SIZE = struct.Struct(">i")
 _API_KEY = struct.Struct(">h")
 
 
-class _Moment(NamedTuple):
+class _Hook(NamedTuple):
     api_key: int
     skip: int
     do: Callable[[], object]
 
 
 class RequestProxy:
-    """Listens on a loopback port of its own and passes everything on to ``target``, request by request.
+    """Listens on its own loopback port and forwards everything to ``target``, request by request.
 
-    What it does at a moment runs in the gate's own thread, before that request is passed on.
+    A function set by :meth:`at` runs in the proxy's thread, before the request is forwarded.
     """
 
     def __init__(self, target: int) -> None:
         self._target = target
         self._listener: socket.socket | None = None
         self._open: set[socket.socket] = set()
-        self._held: set[int] = set()
+        self._delayed: set[int] = set()
         self._losing: list[int] = []
-        self._moments: list[_Moment] = []
+        self._hooks: list[_Hook] = []
         self._lock = threading.Lock()
         self._released = threading.Event()
         self.port = 0
@@ -50,14 +50,14 @@ class RequestProxy:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        self.shut()
+        self.close()
 
     @property
     def address(self) -> Address:
         return Address(LOOPBACK, self.port)
 
     def open(self) -> None:
-        """Take connections (again, on the same port); harmless while it does."""
+        """Accepts connections (again, on the same port); does nothing if it already does."""
         if self._listener is not None:
             return
         listener = socket.create_server((LOOPBACK, self.port), backlog=64)
@@ -65,11 +65,11 @@ class RequestProxy:
         self._listener = listener
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
-    def shut(self) -> None:
-        """Drop every connection and refuse new ones."""
+    def close(self) -> None:
+        """Drops every connection and refuses new ones."""
         listener, self._listener = self._listener, None
         if listener is not None:
-            # Closing alone does not wake the thread that waits in accept.
+            # close() alone does not wake the thread that waits in accept().
             with contextlib.suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
             listener.close()
@@ -80,21 +80,21 @@ class RequestProxy:
             _drop(connection)
 
     def at(self, api_key: int, do: Callable[[], object], *, skip: int = 0) -> None:
-        """Once, before a request of that kind is passed on (after ``skip`` of them)."""
-        self._moments.append(_Moment(api_key, skip, do))
+        """Calls ``do`` once, before a request of that kind is forwarded, after ``skip`` of them."""
+        self._hooks.append(_Hook(api_key, skip, do))
 
     def lose_answer(self, api_key: int) -> None:
-        """Once, a request of that kind is carried out, and the connection dies instead of the answer."""
+        """Once, forwards a request of that kind and drops the connection instead of the response."""
         self._losing.append(api_key)
 
-    def hold(self, api_key: int) -> None:
-        """Requests of that kind, and answers to those that are on their way, wait here until ``release``."""
+    def delay(self, api_key: int) -> None:
+        """Delays requests of that kind, and responses to those already forwarded, until ``release``."""
         self._released.clear()
-        self._held.add(api_key)
+        self._delayed.add(api_key)
 
     def release(self) -> None:
-        """Let go of what is held."""
-        self._held.clear()
+        """Forwards what is delayed."""
+        self._delayed.clear()
         self._released.set()
 
     def _accept(self, listener: socket.socket) -> None:
@@ -140,18 +140,18 @@ class RequestProxy:
         self._end(client, node)
 
     def _wait(self, api_key: int) -> None:
-        if api_key in self._held:
+        if api_key in self._delayed:
             self._released.wait()
 
     def _reached(self, api_key: int) -> None:
-        for index, moment in enumerate(self._moments):
-            if moment.api_key != api_key:
+        for index, hook in enumerate(self._hooks):
+            if hook.api_key != api_key:
                 continue
-            if moment.skip:
-                self._moments[index] = moment._replace(skip=moment.skip - 1)
+            if hook.skip:
+                self._hooks[index] = hook._replace(skip=hook.skip - 1)
             else:
-                del self._moments[index]
-                moment.do()
+                del self._hooks[index]
+                hook.do()
             return
 
     def _end(self, *connections: socket.socket) -> None:

@@ -201,26 +201,26 @@ async def test_a_reassignment_in_progress_is_left_alone(
 async def test_a_reorder_whose_answer_is_lost_is_undone_and_then_tried_again(
     cluster: KafkaCluster, row: PlanRow
 ) -> None:
-    async with through_proxies(cluster) as (backend, gates):
-        for gate in gates.values():
-            gate.lose_answer(ALTER_PARTITION_REASSIGNMENTS)
+    async with through_proxies(cluster) as (backend, proxies):
+        for proxy in proxies.values():
+            proxy.lose_answer(ALTER_PARTITION_REASSIGNMENTS)
         recorder = MemoryRecorder()
         [election] = await elect(backend, recorder, row)
         assert (election.outcome, election.restored) == (Outcome.FAILED, True), election
         assert "closed by peer" in election.detail
         assert recorder.actions[:2] == ["reorder", "restore"]
         wait_leader_and_order(cluster, row.tp, -1, (1, 2, 3))
-        for gate in gates.values():
-            gate.lose_answer(ALTER_PARTITION_REASSIGNMENTS)
+        for proxy in proxies.values():
+            proxy.lose_answer(ALTER_PARTITION_REASSIGNMENTS)
         [election] = await elect(backend, MemoryRecorder(), row, attempts=1)
         assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True)
         wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
 
 
 async def test_an_election_whose_answer_is_lost_is_read_back(cluster: KafkaCluster, row: PlanRow) -> None:
-    async with through_proxies(cluster) as (backend, gates):
-        for gate in gates.values():
-            gate.lose_answer(ELECT_LEADERS)
+    async with through_proxies(cluster) as (backend, proxies):
+        for proxy in proxies.values():
+            proxy.lose_answer(ELECT_LEADERS)
         recorder = MemoryRecorder()
         [election] = await elect(backend, recorder, row)
         assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True)
@@ -266,12 +266,12 @@ async def test_an_order_that_an_interrupted_run_left_is_restored_and_no_other(
 async def test_cancelled_between_reorder_and_election_the_order_is_restored(
     cluster: KafkaCluster, row: PlanRow
 ) -> None:
-    async with through_proxies(cluster) as (backend, gates):
+    async with through_proxies(cluster) as (backend, proxies):
         recorder = MemoryRecorder()
         job = asyncio.create_task(elect(backend, recorder, row))
         loop = asyncio.get_running_loop()
         # Its log is asked for with all others before the reorder, and alone after it.
-        gates[2].at(LIST_OFFSETS, lambda: loop.call_soon_threadsafe(job.cancel), skip=1)
+        proxies[2].at(LIST_OFFSETS, lambda: loop.call_soon_threadsafe(job.cancel), skip=1)
         with pytest.raises(asyncio.CancelledError):
             await job
     assert recorder.actions == ["reorder", "restore"]

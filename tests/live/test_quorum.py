@@ -74,9 +74,9 @@ def test_a_newcomer_that_is_not_there_or_not_reached_or_not_itself_is_not_added(
     cluster.format_again(103)
     cluster.node(103).start()
     directory = watched.joined(103)
-    with RequestProxy(cluster.node(103).port) as gate:
-        gate.shut()
-        cut = f"CONTROLLER://{gate.address}"
+    with RequestProxy(cluster.node(103).port) as proxy:
+        proxy.close()
+        cut = f"CONTROLLER://{proxy.address}"
         ended = console("quorum", "add", "103", "--endpoint", cut, *YES)
     assert ended.status == 1
     assert "the leader cannot reach the new voter" in ended.err

@@ -26,19 +26,19 @@ PATIENT = 3600.0
 
 @pytest.fixture(scope="module")
 def to_controller(cluster: KafkaCluster) -> Iterator[RequestProxy]:
-    """Broker 1 reaches the controller through this gate only: its configuration names the voters' addresses."""
+    """Broker 1 reaches the controller through this proxy only: its configuration names the voters' addresses."""
     node, controller = cluster.node(1), cluster.node(100)
-    with RequestProxy(controller.port) as gate:
+    with RequestProxy(controller.port) as proxy:
         node.stop()
         text = node.properties_file.read_text()
-        changed = text.replace(f"@127.0.0.1:{controller.port}", f"@127.0.0.1:{gate.port}")
+        changed = text.replace(f"@127.0.0.1:{controller.port}", f"@127.0.0.1:{proxy.port}")
         assert changed != text
         node.properties_file.write_text(changed)
         incident_steps.start(cluster, 1)
         cluster.client.create_topic(CALM, [[1, 2, 3], [2, 3, 1]])
         cluster.client.create_topic(BESIDE, [[3, 1]])
         incident_steps.produce(cluster, CALM, 10, "calm")
-        yield gate
+        yield proxy
 
 
 @pytest.fixture(autouse=True)
@@ -109,13 +109,13 @@ async def test_a_broker_that_hangs_is_settled_once_the_controller_has_fenced_it(
 async def test_a_broker_that_should_be_up_is_asked_again_until_it_answers(
     cluster: KafkaCluster, to_controller: RequestProxy
 ) -> None:
-    async with through_proxies(cluster) as (backend, gates):
+    async with through_proxies(cluster) as (backend, proxies):
         states = (await backend.partitions([CALM, BESIDE])).states
-        gates[2].shut()
+        proxies[2].close()
 
         def come_back(_what: str, done: int, _of: int) -> None:
             if done == 1:
-                gates[2].open()
+                proxies[2].open()
 
         async with asyncio.timeout(120):
             result = await backend.survey(SurveyRequest(states, PATIENT, Depth.FULL), come_back)
@@ -129,9 +129,9 @@ async def test_a_broker_killed_in_the_middle_keeps_what_it_said_and_costs_nothin
     """It told its log ends and died at the next question; then a partition is asked for that had only this one."""
     cluster.client.create_topic(LONE, [[2]])
     try:
-        async with through_proxies(cluster) as (backend, gates):
+        async with through_proxies(cluster) as (backend, proxies):
             states = (await backend.partitions([CALM])).states
-            gates[2].at(FETCH, cluster.node(2).kill)
+            proxies[2].at(FETCH, cluster.node(2).kill)
             result = await ask(backend, states, PATIENT)
             for row in result.surveys:
                 for replica in row.replicas:
@@ -156,8 +156,8 @@ async def test_a_fenced_broker_that_answers_is_listed_and_never_chosen_until_it_
     incident_steps.kill(cluster, 3)
     incident_steps.wait_all(cluster, [CUT], lambda state: state.isr == (1,), "with 1 alone in the ISR")
     incident_steps.produce(cluster, CUT, 5, "only-on-1")
-    async with through_proxies(cluster) as (backend, gates):
-        to_controller.shut()
+    async with through_proxies(cluster) as (backend, proxies):
+        to_controller.close()
         # 3 must not come back while it can still copy from 1.
         await incident_steps.eventually(
             lambda: backend.partitions([CUT]), lambda told: told.states[0].offline, "1 to lead no more"
@@ -192,7 +192,7 @@ async def test_a_fenced_broker_that_answers_is_listed_and_never_chosen_until_it_
                 CUT, 0, lambda state: state.leader == 1 and state.leader_epoch > was, "to be led by 1 again"
             )
 
-        gates[3].at(FETCH, come_back)
+        proxies[3].at(FETCH, come_back)
         result = await ask(backend, (found.state,), PATIENT)
         assert [contact.problem for contact in result.contacts] == [None, None]
         [election] = await elect(backend, recorder, row)
@@ -217,7 +217,7 @@ async def test_an_order_is_restored_by_way_of_a_broker_that_has_not_seen_it_yet(
     incident_steps.wait_offline(cluster, [STALE])
     found = (await survey(backend, [STALE]))[TopicPartition(STALE, 0)]
     row = designation(found)._replace(order=(3, 1, 2))
-    recorder = ActionAt("reorder", lambda: to_controller.hold(FETCH))
+    recorder = ActionAt("reorder", lambda: to_controller.delay(FETCH))
     try:
         [election] = await elect(backend, recorder, row)
         assert (await backend.partitions([STALE])).states[0].replicas == (1, 3, 2), "1 knows nothing yet"

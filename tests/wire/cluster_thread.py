@@ -1,4 +1,4 @@
-"""A served cluster in a thread of its own, for what waits: Java's tools, librdkafka, commands in processes."""
+"""A served cluster in its own thread, for blocking clients: Java's tools, librdkafka, commands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ClusterThread:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except BaseException as error:  # told to the thread that waits
+        except BaseException as error:  # raised in the waiting thread
             self._problem = error
             self._ready.set()
 
@@ -60,7 +60,7 @@ class ClusterThread:
             raise self._problem
 
     def do(self, what: Callable[[ServedCluster], T]) -> T:
-        """``what`` of the cluster, in its thread; its listeners have followed when this comes back."""
+        """Calls ``what`` with the cluster in its thread; the listeners follow before this returns."""
 
         async def there() -> T:
             result = what(self.cluster)
@@ -71,7 +71,7 @@ class ClusterThread:
         return asyncio.run_coroutine_threadsafe(there(), self._loop).result(WAIT)
 
     def change(self, what: Callable[[World], Any]) -> None:
-        """A fault."""
+        """Injects a fault."""
         self.do(lambda cluster: what(cluster.world))
 
     def until(self, condition: Callable[[World], bool], what: str) -> None:

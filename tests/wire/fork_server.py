@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 from tests.unit.cli.command_process import ENTRY_POINTS, ROOT
 
 BROKEN = 70
-"""The status of a run that left neither by its own way out nor by a signal."""
+"""The status of a run that ended neither by its own exit nor by a signal."""
 
 
 class ForkedRunResult(NamedTuple):
-    """``status`` is negative where a signal ended it."""
+    """``status`` is negative if a signal ended it."""
 
     status: int
     out: str
@@ -35,14 +35,12 @@ class ForkedRunResult(NamedTuple):
 
 
 class ForkedRun:
-    """One run of the tool. ``kill`` may be called at any time, and twice."""
+    """One run of a command. ``kill`` may be called at any time, also twice."""
 
-    def __init__(self, ready: ForkServer, pid: int, out: Path, err: Path) -> None:
-        self._ready = ready
+    def __init__(self, server: ForkServer, pid: int, out: Path, err: Path) -> None:
+        self._server = server
         self.pid = pid
-        self._process = os.pidfd_open(
-            pid
-        )  # a file that stands for the process, so that no other is ever meant
+        self._process = os.pidfd_open(pid)  # refers to this process even if its id is reused
         self._out, self._err = out, err
 
     def kill(self) -> None:
@@ -51,13 +49,13 @@ class ForkedRun:
             signal.pidfd_send_signal(self._process, signal.SIGKILL)
 
     async def ended(self) -> ForkedRunResult:
-        """Once it has ended; waits for as long as that takes."""
+        """Waits for its end, without a limit."""
         try:
-            told = await self._ready.hear()
+            line = await self._server.next_line()
         finally:
             os.close(self._process)
         return ForkedRunResult(
-            told["status"], self._out.read_text(errors="replace"), self._err.read_text(errors="replace")
+            line["status"], self._out.read_text(errors="replace"), self._err.read_text(errors="replace")
         )
 
 
@@ -70,34 +68,34 @@ class ForkServer:
         with theirs:
             self._process = subprocess.Popen(argv, pass_fds=(theirs.fileno(),), cwd=ROOT)
         self._socket.setblocking(False)
-        self._heard = b""
+        self._buffer = b""
 
     async def run(self, name: str, *words: str, env: Mapping[str, str], directory: Path) -> ForkedRun:
-        """Begin ``name`` with ``words``; what it says is kept in ``directory``."""
+        """Starts ``name`` with ``words``; its output goes to files in ``directory``."""
         out, err = directory / "stdout", directory / "stderr"
-        asked = {"name": name, "words": words, "env": dict(env), "out": str(out), "err": str(err)}
-        await asyncio.get_running_loop().sock_sendall(self._socket, json.dumps(asked).encode() + b"\n")
-        return ForkedRun(self, (await self.hear())["pid"], out, err)
+        request = {"name": name, "words": words, "env": dict(env), "out": str(out), "err": str(err)}
+        await asyncio.get_running_loop().sock_sendall(self._socket, json.dumps(request).encode() + b"\n")
+        return ForkedRun(self, (await self.next_line())["pid"], out, err)
 
-    async def hear(self) -> Any:
-        """The next line of what it tells. Raises EOFError where it is gone."""
-        while b"\n" not in self._heard:
+    async def next_line(self) -> Any:
+        """The server's next line. Raises EOFError if it has ended."""
+        while b"\n" not in self._buffer:
             more = await asyncio.get_running_loop().sock_recv(self._socket, 65_536)
             if not more:
-                raise EOFError("the process that starts the runs is gone")
-            self._heard += more
-        line, self._heard = self._heard.split(b"\n", 1)
+                raise EOFError("the fork server has ended")
+            self._buffer += more
+        line, self._buffer = self._buffer.split(b"\n", 1)
         return json.loads(line)
 
     def close(self) -> None:
-        """It leaves when nobody talks to it any more."""
+        """Ends the server: it stops when its socket is closed."""
         self._socket.close()
         self._process.wait()
 
 
 def wait(number: int) -> None:
-    """Forks a run for every line that comes."""
-    import console.cli.main  # noqa: F401  # loaded by nobody who only starts this
+    """Forks a run for every line that arrives."""
+    import console.cli.main  # noqa: F401  # loaded only in the server
 
     ours = socket.socket(fileno=number)
     modules, theirs = os.pipe()
@@ -107,8 +105,8 @@ def wait(number: int) -> None:
             child = os.fork()
             if not child:
                 if not loaded:
-                    atexit.register(_tell_modules, theirs)
-                _become(json.loads(line), ours)
+                    atexit.register(_report_modules, theirs)
+                _run_command(json.loads(line), ours)
             ours.sendall(json.dumps({"pid": child}).encode() + b"\n")
             _, status = os.waitpid(child, 0)
             if not loaded:
@@ -117,42 +115,42 @@ def wait(number: int) -> None:
             ours.sendall(json.dumps({"status": os.waitstatus_to_exitcode(status)}).encode() + b"\n")
 
 
-def _become(asked: Mapping[str, Any], ours: socket.socket) -> None:
-    """The tool, from its entry point on; does not come back."""
+def _run_command(request: Mapping[str, Any], ours: socket.socket) -> None:
+    """Runs the command from its entry point; does not return."""
     status = BROKEN
     try:
         ours.close()
-        for number, path in ((1, asked["out"]), (2, asked["err"])):
+        for number, path in ((1, request["out"]), (2, request["err"])):
             made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             os.dup2(made, number)
             os.close(made)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.environ.clear()
-        os.environ.update(asked["env"])
-        sys.argv = [asked["name"], *asked["words"]]
+        os.environ.update(request["env"])
+        sys.argv = [request["name"], *request["words"]]
         from console.cli import main
 
-        getattr(main, ENTRY_POINTS[asked["name"]])()
-    except BaseException as error:  # the tool leaves by itself: this is a defect, whatever it is
+        getattr(main, ENTRY_POINTS[request["name"]])()
+    except BaseException as error:  # the command calls exit itself, so this is a defect
         os.write(2, f"Traceback: {error!r}\n".encode())
     finally:
         os._exit(status)
 
 
-def _tell_modules(theirs: int) -> None:
+def _report_modules(theirs: int) -> None:
     os.write(theirs, "\n".join(sys.modules).encode()[:60_000])
 
 
 def _load(modules: int, theirs: int) -> None:
-    """What the first run has loaded besides, for all that follow."""
+    """Imports what the first run has imported, for all later runs."""
     os.set_blocking(modules, False)
-    told = b""
-    with suppress(BlockingIOError):  # a run that was killed tells nothing
-        told = os.read(modules, 65_536)
+    names = b""
+    with suppress(BlockingIOError):  # a killed run reports nothing
+        names = os.read(modules, 65_536)
     os.close(modules)
     os.close(theirs)
-    for name in told.decode().splitlines():
+    for name in names.decode().splitlines():
         if name != "__main__":
             with suppress(ImportError):
                 importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""Many incidents at once, in processes of their own: most of an incident is waiting for what does not answer."""
+"""Runs many incidents in parallel processes, because an incident mostly waits for brokers that do not answer."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from pathlib import Path
 from tests.wire.fork_server import ForkServer
 from tests.wire.random_incidents import IncidentResult, incident
 
-_ready: ForkServer | None = None
+_fork_server: ForkServer | None = None
 
 
 def incidents(seeds: Iterable[int], at_once: int) -> Iterator[IncidentResult]:
-    """One of each seed, as they end; ``at_once`` processes, each with one cluster and one run of the tool."""
+    """One result for each seed, as they end; ``at_once`` processes, each with one cluster and one command."""
     with ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn")) as pool:
         for ended in as_completed([pool.submit(one, seed) for seed in seeds]):
             yield ended.result()
 
 
 def one(seed: int) -> IncidentResult:
-    """One incident in this process, whose runs are forked from one that is kept."""
-    global _ready  # noqa: PLW0603  # a process of the pool has nowhere else to keep it
-    if _ready is None:
-        _ready = ForkServer()
+    """Runs one incident in this process; its commands are forked from one fork server."""
+    global _fork_server  # noqa: PLW0603  # a pool process has no other place for it
+    if _fork_server is None:
+        _fork_server = ForkServer()
     try:
         with tempfile.TemporaryDirectory() as directory:
-            return asyncio.run(incident(seed, Path(directory), _ready))
-    except Exception as error:  # the other seeds are worth their while all the same
-        _ready = None
-        return IncidentResult(seed, (f"the incident broke off: {error!r}",), 0, 0, (), False, 0)
+            return asyncio.run(incident(seed, Path(directory), _fork_server))
+    except Exception as error:  # the other seeds continue
+        _fork_server = None
+        return IncidentResult(seed, (f"the incident failed: {error!r}",), 0, 0, (), False, 0)

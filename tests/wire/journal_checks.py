@@ -1,4 +1,4 @@
-"""The journals that an incident's runs left, held against what the simulated cluster went through."""
+"""Compares the journals of an incident's runs with what happened in the simulated cluster."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from console.journal.unfinished_entries import left_open
 from recovery.model import TopicPartition
 
 Orders = Mapping[TopicPartition, Sequence[tuple[int, ...]]]
-"""Every order that a partition's assignment has stood in, the first one included."""
+"""Every order that a partition's assignment has had, including the first one."""
 
 
 def journal_problems(
     directory: Path, seen: Orders, statuses: Mapping[int, int], *, settled: bool
 ) -> Iterator[str]:
-    """What is not so in the journals below ``directory``, in sentences.
+    """What is wrong in the journals below ``directory``, as sentences.
 
-    ``statuses`` are those that the runs ended with, by process id; ``settled``: nothing may be left open.
+    ``statuses`` are the exit statuses of the runs by process id; ``settled``: nothing may be unfinished.
     """
     runs: list[RunRecord] = []
     for path in sorted(directory.glob("state/ktriage/*/*.jsonl")):
@@ -40,7 +40,7 @@ def journal_problems(
 
 
 def _written(runs: Iterable[RunRecord]) -> Iterator[tuple[TopicPartition, tuple[int, ...], bool | None]]:
-    """Every order that was announced, and whether it is told to be applied; None: that is not known."""
+    """Every order that was announced, and whether the journal says that it was applied (None: unknown)."""
     for run in runs:
         ends = {event.entry: event for event in run.events if isinstance(event, EntryEnded)}
         for event in run.events:
@@ -48,16 +48,16 @@ def _written(runs: Iterable[RunRecord]) -> Iterator[tuple[TopicPartition, tuple[
                 continue
             end = ends.get(event.entry)
             for row in event.rows:
-                told = None
+                applied = None
                 if end is not None and row.tp in end.applied:
-                    told = True
+                    applied = True
                 elif end is not None and row.tp in end.refused:
-                    told = False
-                yield row.tp, row.order if event.action == REORDER else row.replicas, told
+                    applied = False
+                yield row.tp, row.order if event.action == REORDER else row.replicas, applied
 
 
 def _unannounced(runs: Iterable[RunRecord], seen: Orders) -> Iterator[str]:
-    may_stand = {(tp, order) for tp, order, told in _written(runs) if told is not False}
+    may_stand = {(tp, order) for tp, order, applied in _written(runs) if applied is not False}
     for tp, orders in seen.items():
         for order in orders[1:]:
             if (tp, order) not in may_stand:
@@ -65,6 +65,6 @@ def _unannounced(runs: Iterable[RunRecord], seen: Orders) -> Iterator[str]:
 
 
 def _never_applied(runs: Iterable[RunRecord], seen: Orders) -> Iterator[str]:
-    for tp, order, told in _written(runs):
-        if told and order not in seen[tp]:
+    for tp, order, applied in _written(runs):
+        if applied and order not in seen[tp]:
             yield f"{tp}: the journal says that {list(order)} was applied, and it never stood"

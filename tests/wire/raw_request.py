@@ -1,4 +1,4 @@
-"""One request, as its fields say, and the answer as it comes."""
+"""Sends one request of any version and returns the decoded response."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from kio.serial import entity_reader, entity_writer
 from backends.simulator.served.entities import build, request_type, response_type
 
 
-async def send_request(port: int, key: int, version: int, asked: Mapping[str, Any]) -> Any:
-    """One request on a connection of its own, and its answer, which leaves no byte over."""
+async def send_request(port: int, key: int, version: int, fields: Mapping[str, Any]) -> Any:
+    """Sends one request on its own connection; the response must be decoded to its last byte."""
     kind = request_type(key, version)
     header = Header2 if kind.__flexible__ else Header1
     body = BytesIO()
-    told: Any = {
+    header_fields: Any = {
         "request_api_key": key,
         "request_api_version": version,
         "correlation_id": 77,
         "client_id": "t",
     }
-    entity_writer(header)(body, header(**told))
-    entity_writer(kind)(body, build(kind, asked))
+    entity_writer(header)(body, header(**header_fields))
+    entity_writer(kind)(body, build(kind, fields))
     data = body.getvalue()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:

@@ -1,4 +1,4 @@
-"""The stale long tail, recovered on the wire: who leads afterwards, and what lies on every disk."""
+"""Recovers the scenario stale-long-tail on a served cluster: the leader and every disk afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RecoveryOutcome(NamedTuple):
 
 
 def recover_stale_long_tail(without: str, home: Path) -> RecoveryOutcome:
-    """By ``kafka-unclean-recovery`` against the served simulator; then the third broker comes back."""
+    """Runs ``kafka-unclean-recovery`` against the served simulator; then the third broker comes back."""
     tp = TopicPartition("payments", 0)
     with ClusterThread(
         read("stale-long-tail"), ServedClusterOptions(speed=3.0, without=hidden(without))
@@ -38,7 +38,7 @@ def recover_stale_long_tail(without: str, home: Path) -> RecoveryOutcome:
         (row,) = json.loads(done.stdout)["elections"]
         assert row["outcome"] == "elected"
         served.change(lambda world: world.start_broker(3))
-        served.until(lambda world: len(world.image.partitions[tp].isr) == 3, "everybody in sync")
+        served.until(lambda world: len(world.image.partitions[tp].isr) == 3, "all replicas in sync")
 
         def logs() -> dict[int, tuple[EpochSpan, ...]]:
             return served.do(lambda c: {b: disk.logs[tp].spans for b, disk in c.world.disks.items()})
@@ -46,5 +46,5 @@ def recover_stale_long_tail(without: str, home: Path) -> RecoveryOutcome:
         served.until(
             lambda world: len({disk.logs[tp].spans for disk in world.disks.values()}) == 1, "equal logs"
         )
-        held = served.partition(*tp)
-        return RecoveryOutcome(held.leader, held.replicas, logs())
+        partition = served.partition(*tp)
+        return RecoveryOutcome(partition.leader, partition.replicas, logs())

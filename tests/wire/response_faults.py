@@ -1,4 +1,4 @@
-"""What happens to answers on their way, and an operator who surveys and recovers meanwhile."""
+"""Faults of responses on their way, and an operator who surveys and recovers meanwhile."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from tests.plan_rows import row_of
 
 SCENARIO = Path(__file__).parent / "scenarios" / "one-dead-of-four.yaml"
 HIDDEN = "GetReplicaLogInfo,ElectLeaders:3"
-EVER = 40.0
-"""Seconds after which something is taken to hang."""
+HANG_SECONDS = 40.0
+"""Seconds after which a call counts as hanging."""
 
-GREETING = (Api.ApiVersions, Api.DescribeCluster, Api.DescribeConfigs)
+FIRST_CALLS = (Api.ApiVersions, Api.DescribeCluster, Api.DescribeConfigs)
 
 
 class MemoryRecorder:
     """A recorder in memory."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, Mapping[str, object]]] = []
+        self.entries: list[tuple[str, Mapping[str, object]]] = []
 
     def before(self, action: str, detail: Mapping[str, object]) -> str:
-        self.told.append((action, detail))
+        self.entries.append((action, detail))
         return action
 
     def after(self, entry: str, result: Mapping[str, object]) -> None:
-        self.told.append((entry, result))
+        self.entries.append((entry, result))
 
 
 class NeverStopped:
-    """A stop that never comes."""
+    """A stop request that never comes."""
 
     def __bool__(self) -> bool:
         return False
@@ -65,7 +65,7 @@ class ServedBackend(NamedTuple):
         return found.states
 
     async def survey(self, states: Iterable[PartitionState], duration: float = 4.0) -> SurveyResult:
-        async with asyncio.timeout(EVER):
+        async with asyncio.timeout(HANG_SECONDS):
             return await self.backend.survey(SurveyRequest(tuple(states), duration, Depth.DIVERGENCE))
 
 
@@ -95,7 +95,7 @@ async def operator(
     )
     backend = LiveBackend(settings, overrides)
     try:
-        async with asyncio.timeout(EVER):
+        async with asyncio.timeout(HANG_SECONDS):
             await backend.open()
         yield ServedBackend(served, backend)
     finally:

@@ -1,4 +1,4 @@
-"""The stage on the simulator, with the live adapter at its sockets."""
+"""The cluster driver on the simulator, with the live adapter at its sockets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.contract.simulated_cluster_driver import SimulatedClusterDriver
 
 T = TypeVar("T")
 SPEED = 5.0
-"""Virtual seconds a second: what the cluster takes its time for is not waited for in full."""
+"""Virtual seconds per second, to shorten the waits."""
 PAUSE = 0.02
 
 

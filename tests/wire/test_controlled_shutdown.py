@@ -19,7 +19,7 @@ from recovery.ranking import Ranking
 from tests.unit.cli.command_process import invoke
 from tests.wire.cluster_thread import ClusterThread
 from tests.wire.response_faults import (
-    EVER,
+    HANG_SECONDS,
     HIDDEN,
     MemoryRecorder,
     NeverStopped,
@@ -60,7 +60,7 @@ async def test_kafka_elects_the_next_in_the_order_where_the_chosen_one_is_being_
         states = await on.offline()
         rows = designations(states, await on.survey(states), leader=2)
         begin_shutdown(on.served.world, 2)
-        async with asyncio.timeout(EVER):
+        async with asyncio.timeout(HANG_SECONDS):
             ended = await on.backend.designate(
                 rows, Ranking.LAST_RECORD, MemoryRecorder(), attempts=0, stop=NeverStopped()
             )
@@ -75,7 +75,7 @@ async def test_a_cluster_that_elects_designated_leaders_elects_nobody_in_its_pla
         states = await on.offline()
         rows = designations(states, await on.survey(states), leader=2)
         begin_shutdown(on.served.world, 2)
-        async with asyncio.timeout(EVER):
+        async with asyncio.timeout(HANG_SECONDS):
             ended = await on.backend.designate(
                 rows, Ranking.LAST_RECORD, MemoryRecorder(), attempts=0, stop=NeverStopped()
             )

@@ -24,7 +24,16 @@ from recovery.model import Lineage, ReplicaLog, Unknown, Why
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
 from tests.wire import response_faults
-from tests.wire.response_faults import GREETING, HIDDEN, SCENARIO, besides, only, served_backend, slow, spoilt
+from tests.wire.response_faults import (
+    FIRST_CALLS,
+    HIDDEN,
+    SCENARIO,
+    besides,
+    only,
+    served_backend,
+    slow,
+    spoilt,
+)
 
 BAD = 2
 LOGS = (Api.ListOffsets, Api.Fetch, Api.GetReplicaLogInfo)
@@ -104,8 +113,8 @@ async def test_whoever_answers_first_of_several_is_not_kept_by_one_that_misbehav
 
     async def look_with(fault: Change) -> None:
         async with served_backend() as on:
-            on.tamper(1, besides(GREETING, fault))
-            async with asyncio.timeout(response_faults.EVER):
+            on.tamper(1, besides(FIRST_CALLS, fault))
+            async with asyncio.timeout(response_faults.HANG_SECONDS):
                 cluster = await on.backend.cluster()
                 states = await on.offline()
                 quorum = await on.backend.quorum()
@@ -233,10 +242,10 @@ async def test_a_cursor_that_does_not_move_is_not_followed_for_ever() -> None:
         for broker in (1, 2, 4):
             on.tamper(broker, only((Api.DescribeTopicPartitions,), spoilt(stuck)))
         with pytest.raises(Exception, match="does not get beyond orders"):
-            async with asyncio.timeout(response_faults.EVER):
+            async with asyncio.timeout(response_faults.HANG_SECONDS):
                 await on.backend.partitions(["orders"])
         on.tamper(4, None)
-        async with asyncio.timeout(response_faults.EVER):
+        async with asyncio.timeout(response_faults.HANG_SECONDS):
             assert len(await on.offline()) == 6
 
 
@@ -308,7 +317,7 @@ async def test_native_calls_that_are_promised_and_not_served_are_done_the_other_
                 "ListOffsets+Fetch (emulated)"
             }
             rows = response_faults.designations(states, result, leader=1)
-            async with asyncio.timeout(response_faults.EVER):
+            async with asyncio.timeout(response_faults.HANG_SECONDS):
                 ended = await on.backend.designate(
                     rows,
                     Ranking.LAST_RECORD,
@@ -341,12 +350,12 @@ async def test_an_election_whose_answer_is_not_understood_is_looked_for_and_foun
             on.tamper(broker, only((Api.ElectLeaders,), spoilt(lambda body: body + b"\0\0")))
         rows = response_faults.designations(states, result, leader=2)
         notes = response_faults.MemoryRecorder()
-        async with asyncio.timeout(response_faults.EVER):
+        async with asyncio.timeout(response_faults.HANG_SECONDS):
             ended = await on.backend.designate(
                 rows, Ranking.LAST_RECORD, notes, attempts=1, stop=response_faults.NeverStopped()
             )
         assert [(row.outcome, row.leader) for row in ended] == [(Outcome.ELECTED, 2)] * 6
-        assert [name for name, _ in notes.told] == ["elect", "elect"]
+        assert [name for name, _ in notes.entries] == ["elect", "elect"]
 
 
 async def test_an_election_that_hangs_is_told_and_every_order_is_put_back() -> None:
@@ -356,7 +365,7 @@ async def test_an_election_that_hangs_is_told_and_every_order_is_put_back() -> N
         for broker in (1, 2, 4):
             on.tamper(broker, only((Api.ElectLeaders,), response_faults.hangs))
         rows = response_faults.designations(states, result, leader=2)
-        async with asyncio.timeout(response_faults.EVER):
+        async with asyncio.timeout(response_faults.HANG_SECONDS):
             ended = await on.backend.designate(
                 rows,
                 Ranking.LAST_RECORD,

@@ -14,7 +14,7 @@ from backends.simulator.served.served_cluster import ServedCluster, ServedCluste
 from tests.wire.response_faults import SCENARIO
 
 HELLO = pack(">ihhih", 10, 18, 0, 1, -1)
-EVER = 30.0
+HANG_SECONDS = 30.0
 SILENCE = 0.3
 ANSWERS, REFUSES, HANGS, CLOSES = "answers", "refuses", "hangs", "closes"
 """A node that hangs says nothing for as long as anybody waits; SILENCE seconds stand for that."""
@@ -42,7 +42,7 @@ async def met(served: ServedCluster, node: NetworkNode) -> str:
 
 async def until(served: ServedCluster, node: NetworkNode, what: str) -> None:
     """Listening follows a moment after the node."""
-    async with asyncio.timeout(EVER):
+    async with asyncio.timeout(HANG_SECONDS):
         while await met(served, node) != what:  # noqa: ASYNC110  # sockets set no event
             await asyncio.sleep(0.02)
 
@@ -87,7 +87,7 @@ async def test_a_client_that_never_closes_keeps_no_node_from_its_port() -> None:
         await reader.readexactly(4)
         happen(served, "kill broker-1")
         await until(served, broker(1), REFUSES)
-        async with asyncio.timeout(EVER):
+        async with asyncio.timeout(HANG_SECONDS):
             await reader.read()
         happen(served, "start broker-1")
         served.clock.step(5)
