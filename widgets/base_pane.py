@@ -8,8 +8,9 @@ from typing import Any
 from textual import on
 from textual.containers import Vertical
 
+from recovery.wording.quantity_text import counted, printable
 from widgets.table import RowTable
-from widgets.text import Line, Piece, Tone, counted, fold, line, printable
+from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 from widgets.theme import FADED
 

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-_KIB = 1024
 _DIRECTORIES = re.compile(r"(?<![^\s(])(?:~|\.{1,2})?/(?:[^\s/]+/)*")
 
 
@@ -64,11 +63,6 @@ def line(*parts: str | Piece) -> Line:
 def plain(pieces: Iterable[Piece]) -> str:
     """The text alone, as somebody sees it who sees no colour."""
     return "".join(piece.text for piece in pieces)
-
-
-def printable(text: str) -> str:
-    """One line without control characters: what a broker sends must not move the cursor."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def width_of(pieces: Iterable[Piece]) -> int:
@@ -149,65 +143,3 @@ def cut(text: str, width: int) -> str:
 def without_directories(text: str) -> str:
     """The text with its paths as bare names: what happened matters more than where."""
     return _DIRECTORIES.sub("", text)
-
-
-def ids(brokers: Iterable[int]) -> str:
-    """Broker ids as Kafka's tools print them; "-" for nobody."""
-    return ",".join(str(broker) for broker in brokers) or "-"
-
-
-def either(brokers: Sequence[int]) -> str:
-    """``1``, ``1 or 2``, ``1, 2 or 3``."""
-    return _joined(brokers, "or")
-
-
-def both(brokers: Sequence[int]) -> str:
-    """``1``, ``1 and 2``, ``1, 2 and 3``."""
-    return _joined(brokers, "and")
-
-
-def _joined(brokers: Sequence[int], word: str) -> str:
-    names = [str(broker) for broker in brokers]
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} {word} {names[-1]}"
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """``1 partition``, ``3,000 partitions``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
-def human_bytes(size: int) -> str:
-    """Bytes in KiB, MiB …; "?" where the size is not known."""
-    if size < 0:
-        return "?"
-    amount = float(size)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if round(amount, 1) < _KIB:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= _KIB
-    return f"{amount:.1f} TiB"
-
-
-def offset(value: int) -> str:
-    """An offset with its thousands apart; "?" where it is not known."""
-    return f"{value:,}" if value >= 0 else "?"
-
-
-def lasting(seconds: float) -> str:
-    """A duration as coarse as it may be, so that a line that shows it seldom changes."""
-    if seconds < 60:
-        return "<1 min"
-    minutes = int(seconds // 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h {minutes:02}"
-    return f"{hours // 24} days"
-
-
-def age(seconds: float) -> str:
-    """The age of a picture: seconds while they matter."""
-    return f"{int(seconds)} s" if seconds < 60 else lasting(seconds)

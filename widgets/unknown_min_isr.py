@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from recovery.model import Unknown
-from widgets.text import Line, Piece, Tone, counted, fold, line, printable
+from recovery.wording.quantity_text import counted, printable
+from widgets.text import Line, Piece, Tone, fold, line
 
 SHOWN = 2
 

@@ -12,7 +12,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 
-from widgets.text import BLANK, Line, Piece, Tone, fold, lasting, line, printable
+from recovery.wording.quantity_text import lasting, printable
+from widgets.text import BLANK, Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 
 BAR = 30

@@ -21,9 +21,10 @@ from console.cli.command_tree import single, tree
 from console.cli.gc_tuning import collect_seldom
 from console.errors import ConsoleError
 from console.exit_status import Status, status_of
-from console.output.screen import Screen, printable
+from console.output.screen import Screen
 from console.program import Program
 from console.signals import AT_QUESTION, Stopped, Supervisor, status_of_signal
+from recovery.wording.quantity_text import printable
 
 if TYPE_CHECKING:
     from typer.core import TyperCommand, TyperGroup

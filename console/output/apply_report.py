@@ -16,11 +16,10 @@ from console.output.plan_json import (
     tp_json,
 )
 from console.output.plan_table import elected_lines, plan_lines
-from console.output.plurals import counted_as
-from console.output.screen import printable
 from console.output.text_table import TextColumn, table
 from recovery.plan.judgement import Judgement, RowDecision
 from recovery.plan.plan_review import summarise
+from recovery.wording.quantity_text import counted, printable
 
 
 def prepared_lines(prepared: Prepared, limit: int) -> Iterator[str]:
@@ -42,7 +41,7 @@ def prepared_lines(prepared: Prepared, limit: int) -> Iterator[str]:
 def check_counts(checks: tuple[Judgement, ...]) -> str:
     """How many rows hold, and what became of the others."""
     counts = {one: sum(1 for check in checks if check.decision is one) for one in RowDecision}
-    return f"{counted_as(len(checks), 'partition')} of the plan: " + ", ".join(
+    return f"{counted(len(checks), 'partition')} of the plan: " + ", ".join(
         f"{count:,} {decision}" for decision, count in counts.items() if count
     )
 
@@ -52,7 +51,7 @@ def others_lines(checks: Iterable[Judgement]) -> Iterator[str]:
     count = sum(check.others_at_work for check in checks)
     if count:
         yield (
-            f"{counted_as(count, 'partition')} changed since the plan was made: somebody else may be at work on"
+            f"{counted(count, 'partition')} changed since the plan was made: somebody else may be at work on"
             " this cluster (ktriage journal shows the runs that share this state directory, and no others)"
         )
 

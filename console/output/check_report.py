@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from backends.live.check import CheckReport, PermissionCheck, Reachability
 from console.output.json_document import document
-from console.output.plurals import counted_as
-from console.output.screen import printable
 from console.output.survey_json import cluster_json, unknown_json
 from console.output.text_table import TextColumn, table
 from recovery.model import Unknown
+from recovery.wording.quantity_text import counted, printable
 
 NAMES_SHOWN = 5
 
@@ -21,7 +20,7 @@ def checked_lines(checked: CheckReport) -> Iterator[str]:
     reached = sum(1 for reach in checked.reach if reach.problem is None)
     yield f"cluster {cluster.cluster_id}, Kafka {cluster.release or 'of unknown release'}: ELR {_elr(checked)}"
     lost = len(checked.reach) - reached
-    yield f"{counted_as(len(checked.reach), 'broker')}: {reached} reached from here, {lost} not"
+    yield f"{counted(len(checked.reach), 'broker')}: {reached} reached from here, {lost} not"
     yield ""
     yield from _reach_table(checked.reach)
     yield ""

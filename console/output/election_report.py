@@ -9,8 +9,8 @@ from console.operations.kafka_elections import Held
 from console.output.json_document import document
 from console.output.plan_json import tp_json
 from console.output.plan_table import outcome_counts
-from console.output.screen import printable
 from console.output.text_table import TextColumn, table
+from recovery.wording.quantity_text import printable
 
 
 def election_lines(held: Held, limit: int) -> Iterator[str]:

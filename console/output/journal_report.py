@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from console.journal.run_records import EntriesSettled, EntryBegun, EntryEnded, RunRecord
 from console.output.json_document import document
-from console.output.plurals import counted_as
-from console.output.screen import printable
 from recovery.membership.voters import ReplicaKey
+from recovery.wording.quantity_text import counted, printable
 
 
 class ClusterJournal(NamedTuple):
@@ -27,7 +26,7 @@ def journal_lines(journals: Iterable[ClusterJournal]) -> Iterator[str]:
     empty = True
     for journal in journals:
         empty = False
-        yield f"cluster {journal.cluster_id}: {counted_as(journal.total, 'run')}"
+        yield f"cluster {journal.cluster_id}: {counted(journal.total, 'run')}"
         for run in journal.runs:
             yield from _run_lines(run, going_on=bool(run.run_id) and run.run_id == journal.running)
     if empty:
@@ -58,14 +57,14 @@ def _end_text(run: RunRecord, *, going_on: bool) -> str:
 
 def _event_text(event: EntryBegun | EntryEnded | EntriesSettled) -> str:
     if isinstance(event, EntryBegun):
-        count = f" of {counted_as(len(event.rows), 'partition')}" if event.rows else ""
+        count = f" of {counted(len(event.rows), 'partition')}" if event.rows else ""
         return f"{event.action}{count}{_about(event)}"
     if isinstance(event, EntryEnded):
         parts = (("applied", event.applied), ("refused", event.refused), ("not known", event.unknown))
         ended = str(event.result.get("answer", "")) or "done"
         return "  " + (", ".join(f"{len(rows):,} {name}" for name, rows in parts if rows) or ended)
     counts = ((len(event.rows), "partition"), (len(event.entries), "request"))
-    what = ", ".join(counted_as(count, name) for count, name in counts if count)
+    what = ", ".join(counted(count, name) for count, name in counts if count)
     return f"settled: {event.why}{f' ({what})' if what else ''}"
 
 

@@ -7,16 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from backends.base.answers import LogDir
 from console.operations.log_dir_survey import Disks
 from console.output.json_document import document
-from console.output.plurals import counted_as
-from console.output.screen import printable
 from console.output.survey_json import unknown_json
 from console.output.text_table import TextColumn, table
 from recovery.disks.disk_swap import DiskSwap, waiting
 from recovery.disks.failed_dirs import FailedDir, LostReplica, last_copies
 from recovery.disks.failure_preview import FailureEffect, FailurePreview
 from recovery.model import NO_LEADER, TopicPartition
-
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+from recovery.wording.quantity_text import counted, human_bytes, ids, printable
 
 
 def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Iterator[str]:
@@ -24,21 +21,21 @@ def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Itera
     listed = disks.listed
     replicas = sum(len(d.replicas) for d in listed)
     yield (
-        f"cluster {disks.cluster.cluster_id}: {counted_as(len(listed), 'log dir')} of"
-        f" {counted_as(len(disks.dirs), 'broker')}: {len(failed):,} failed;"
-        f" {counted_as(replicas, 'replica')} on those that work"
+        f"cluster {disks.cluster.cluster_id}: {counted(len(listed), 'log dir')} of"
+        f" {counted(len(disks.dirs), 'broker')}: {len(failed):,} failed;"
+        f" {counted(replicas, 'replica')} on those that work"
     )
     gone = last_copies(failed)
     if gone:
         yield ""
-        yield f"LOST THEIR LAST COPY: {counted_as(len(gone), 'partition')}"
+        yield f"LOST THEIR LAST COPY: {counted(len(gone), 'partition')}"
         yield from _some([f"  {_lost_line(lost)}" for lost in gone], limit)
     for found in failed:
         yield ""
         yield from _failed_lines(found, limit)
     if disks.moved:
         yield ""
-        yield f"CAME BACK EMPTY ON ANOTHER DIR: {counted_as(len(disks.moved), 'replica')}"
+        yield f"CAME BACK EMPTY ON ANOTHER DIR: {counted(len(disks.moved), 'replica')}"
         lines = [f"  {m.tp} on broker {m.broker}: was on {m.was}, is on {m.now}" for m in disks.moved]
         yield from _some([printable(line) for line in lines], limit)
     yield ""
@@ -62,7 +59,7 @@ def fails_lines(found: FailurePreview, limit: int) -> Iterator[str]:
         yield f"  broker {broker} would stop altogether"
     led_under = sum(1 for fate in found.under if fate.leader != NO_LEADER)
     yield (
-        f"  {counted_as(len(found.fates), 'partition')} hit: {len(found.last_copies):,} would lose their last copy,"
+        f"  {counted(len(found.fates), 'partition')} hit: {len(found.last_copies):,} would lose their last copy,"
         f" {len(found.offline):,} would go offline, {led_under:,} more would fall under min ISR,"
         f" {len(found.moved):,} would change leader"
     )
@@ -89,20 +86,20 @@ def swap_lines(found: DiskSwap, disks: Disks, limit: int) -> Iterator[str]:
     """What must be recovered first, the steps, and how far it is."""
     left = waiting(disks.partitions.states, found.place, found.held)
     yield (
-        f"{found.place}: {counted_as(len(found.held), 'replica')} known to belong there, {len(left):,} of them not"
+        f"{found.place}: {counted(len(found.held), 'replica')} known to belong there, {len(left):,} of them not"
         " in the ISR"
     )
     first = [d for d in found.dangers if d.others]
     if first:
         yield ""
-        yield f"RECOVER FIRST: an empty disk could be elected to lead {counted_as(len(first), 'partition')}"
-        lines = [f"  {d.tp}: {d.why}; {_ids(d.others)} would truncate to it" for d in first]
+        yield f"RECOVER FIRST: an empty disk could be elected to lead {counted(len(first), 'partition')}"
+        lines = [f"  {d.tp}: {d.why}; {ids(d.others)} would truncate to it" for d in first]
         yield from _some(lines, limit)
     gone = [d for d in found.dangers if not d.others]
     if gone:
         yield ""
         yield (
-            f"NO OTHER COPY: {counted_as(len(gone), 'partition')} would start empty; keep the old disk, its records"
+            f"NO OTHER COPY: {counted(len(gone), 'partition')} would start empty; keep the old disk, its records"
             " may be readable"
         )
         yield from _some([f"  {d.tp}: {d.why}" for d in gone], limit)
@@ -195,18 +192,8 @@ def swap_document(found: DiskSwap, disks: Disks) -> Iterator[str]:
     )
 
 
-def amount(count: int) -> str:
-    """Bytes in a unit that fits; empty where they are not known."""
-    if count < 0:
-        return ""
-    value, unit = float(count), 0
-    while value >= 1024 and unit < len(_UNITS) - 1:
-        value, unit = value / 1024, unit + 1
-    return f"{value:,.1f} {_UNITS[unit]}" if unit else f"{count:,} B"
-
-
 def _failed_lines(found: FailedDir, limit: int) -> Iterator[str]:
-    yield printable(f"FAILED: {found.place} held {counted_as(len(found.lost), 'replica')} as far as is known")
+    yield printable(f"FAILED: {found.place} held {counted(len(found.lost), 'replica')} as far as is known")
     columns = (
         TextColumn("PARTITION"),
         TextColumn("THE CONTROLLER"),
@@ -248,9 +235,9 @@ def _fate_row(fate: FailureEffect) -> tuple[str, ...]:
         str(fate.tp),
         _leader(fate.state.leader),
         _leader(fate.leader),
-        _ids(fate.state.isr),
-        _ids(fate.isr),
-        _ids(fate.elr),
+        ids(fate.state.isr),
+        ids(fate.isr),
+        ids(fate.elr),
         _what(fate),
     )
 
@@ -266,9 +253,9 @@ def _dir_row(found: LogDir) -> tuple[str, ...]:
         str(found.broker),
         printable(found.path),
         printable(found.error or "online"),
-        amount(sum(replica.size for replica in found.replicas)) if not found.error else "",
-        amount(found.usable_bytes),
-        amount(found.total_bytes),
+        human_bytes(sum(replica.size for replica in found.replicas)) if not found.error else "",
+        human_bytes(found.usable_bytes, unknown=""),
+        human_bytes(found.total_bytes, unknown=""),
         f"{len(found.replicas):,}" if not found.error else "",
         f"{moving:,}" if moving else "",
     )
@@ -300,7 +287,3 @@ def _some(lines: Sequence[str], limit: int) -> Iterable[str]:
 
 def _leader(leader: int) -> str:
     return "none" if leader == NO_LEADER else str(leader)
-
-
-def _ids(brokers: Iterable[int]) -> str:
-    return ",".join(map(str, brokers)) or "-"

@@ -16,22 +16,21 @@ from console.operations.overview import (
     voters_health,
 )
 from console.output.json_document import document
-from console.output.plurals import counted_as
-from console.output.quorum_report import key_json, strength_json, strength_text
+from console.output.quorum_report import key_json, strength_json
 from console.output.replica_table import partition_lines
-from console.output.screen import printable
 from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json, unknown_json
 from console.output.survey_report import led_under, missing_in_sync, worst
 from console.output.text_table import TextColumn, table
 from recovery.membership.quorum_health import MemberState
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Survey, Unknown
+from recovery.wording.quantity_text import counted, printable
 
 AT_MOST = 8
 """Rows of each kind beside the partitions: the whole stays on one screen."""
 
 
-def counted(view: Overview) -> dict[str, int]:
+def overview_counts(view: Overview) -> dict[str, int]:
     """The counts by their names in JSON."""
     logs = [replica.log for survey in view.surveys for replica in survey.replicas]
     brokers = view.brokers()
@@ -69,7 +68,7 @@ def overview_lines(view: Overview, limit: int) -> Iterator[str]:
 
 def count_lines(view: Overview) -> Iterator[str]:
     """What the cluster is, and how many of what were found."""
-    counts, cluster = counted(view), view.cluster
+    counts, cluster = overview_counts(view), view.cluster
     release = f", {cluster.release}" if cluster.release else ""
     yield (
         f"cluster {cluster.cluster_id}{release}: {counts['brokers']:,} brokers: {counts['fenced']:,} fenced,"
@@ -78,7 +77,7 @@ def count_lines(view: Overview) -> Iterator[str]:
     yield _quorum_line(view)
     hidden = len(view.partitions.hidden)
     seen = " that this caller may see" if view.partitions.visible_only or hidden else ""
-    seen += f" ({counted_as(hidden, 'topic')} may not be seen: needs DESCRIBE)" if hidden else ""
+    seen += f" ({counted(hidden, 'topic')} may not be seen: needs DESCRIBE)" if hidden else ""
     yield (
         f"{counts['partitions']:,} partitions{seen}: {counts['offline']:,} offline,"
         f" {led_under(view.surveys):,} more under min ISR, {counts['underReplicated']:,} not fully replicated,"
@@ -99,7 +98,7 @@ def _elr_count(view: Overview, in_use: int) -> str:
     offered = view.cluster.elr_enabled
     if isinstance(offered, Unknown):
         return f"ELR: {printable(str(offered))}"
-    return f"{in_use:,} with ELR in use" if offered else "ELR not offered by this cluster"
+    return f"{in_use:,} with ELR in use" if offered else "ELR is off"
 
 
 def _quorum_line(view: Overview) -> str:
@@ -107,15 +106,12 @@ def _quorum_line(view: Overview) -> str:
     if isinstance(quorum, Unknown) or isinstance(found, Unknown):
         return f"quorum: {printable(str(quorum))}"
     silent, late = len(found.dead_voters), len(voters_behind(found))
-    parts = [
-        f"quorum: led by {quorum.leader.id} (epoch {quorum.leader_epoch}),"
-        f" {'' if found.strength.commits else 'CANNOT COMMIT: '}{strength_text(found.strength)}"
-    ]
+    parts = [f"quorum: led by {quorum.leader.id} (epoch {quorum.leader_epoch}), {found.strength}"]
     if silent:
-        parts.append(f"{counted_as(silent, 'voter')} {'does' if silent == 1 else 'do'} not fetch")
+        parts.append(f"{counted(silent, 'voter')} {'does' if silent == 1 else 'do'} not fetch")
     if late:
-        parts.append(f"{counted_as(late, 'voter')} {'is' if late == 1 else 'are'} behind")
-    observers = counted_as(len(quorum.observer_progress), "observer")
+        parts.append(f"{counted(late, 'voter')} {'is' if late == 1 else 'are'} behind")
+    observers = counted(len(quorum.observer_progress), "observer")
     return "; ".join((*parts, f"{observers}: {len(lagging_observers(quorum))} behind"))
 
 
@@ -162,7 +158,11 @@ def _quorum_rows(view: Overview) -> list[str]:
 
 def _quorum_row(view: QuorumView, role: str) -> tuple[str, ...]:
     lag = "log end not told" if view.lag is None else f"{view.lag:,} offsets behind"
-    late = "" if not view.behind_ms else f"caught up {view.behind_ms / 1000:,.1f} s before the leader"
+    late = (
+        ""
+        if view.behind_ms is None or view.behind_ms < 1_000
+        else f"last in sync {view.behind_ms / 1000:,.0f} s ago"
+    )
     return role, str(view.replica.key.id), lag, late
 
 
@@ -188,7 +188,7 @@ def overview_document(view: Overview) -> Iterator[str]:
         "status",
         {
             "cluster": cluster_json(view.cluster),
-            "counts": counted(view),
+            "counts": overview_counts(view),
             "notTold": list(not_asked(view)),
             "quorum": {**quorum_json(view.quorum), **_voters_json(view)},
             "visibleOnly": view.partitions.visible_only,

@@ -9,7 +9,7 @@ from console.output.bar_table import Row, bar, by_id, rendered
 from console.output.json_document import document
 from console.output.screen import Screen
 from pipeline.results import JobResult
-from recovery.plan.plan_review import range_text
+from recovery.wording.loss_text import range_text
 
 
 def show_result(screen: Screen, result: JobResult, rows: int, *, json: bool) -> None:

@@ -6,9 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from backends.base.answers import Outcome
 from console.operations.election_batches import Elected, Result
-from console.output.plurals import counted_as
-from console.output.replica_table import ids
-from console.output.screen import printable
 from console.output.text_table import TextColumn, table
 from recovery.model import Unknown
 from recovery.plan.plan_review import Summary, candidate_harm, review_row, summarise, worst
@@ -16,6 +13,7 @@ from recovery.plan.successors import at_risk, risk_text
 from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.verify import Leading, Order, RowState
 from recovery.strategy import DecisionKind
+from recovery.wording.quantity_text import counted, ids, printable
 
 LED_BY = {
     Leading.RIGHT: "the right leader",
@@ -125,7 +123,7 @@ def elected_lines(elected: Elected, limit: int) -> Iterator[str]:
 def outcome_counts(counts: Mapping[Outcome, int]) -> str:
     """How many ended how, in one line."""
     parts = [f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts.get(outcome)]
-    return f"{counted_as(sum(counts.values()), 'election')}: " + (", ".join(parts) or "none")
+    return f"{counted(sum(counts.values()), 'election')}: " + (", ".join(parts) or "none")
 
 
 def state_counts(states: Sequence[RowState]) -> Iterator[str]:
@@ -135,8 +133,8 @@ def state_counts(states: Sequence[RowState]) -> Iterator[str]:
         replicated = sum(1 for state in states if state.replicated)
         right = sum(1 for state in states if state.good)
         yield (
-            f"seen afterwards: {right:,} under the right leader, {usable:,} readable and writable"
-            f" (ISR at min ISR), {replicated:,} fully replicated"
+            f"seen afterwards: {right:,} under the right leader, {usable:,} at min ISR,"
+            f" {replicated:,} fully replicated"
         )
 
 

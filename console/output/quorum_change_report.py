@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from console.operations.voter_change import Change, Changed
 from console.output.json_document import document
 from console.output.quorum_report import key_json, strength_json
-from console.output.screen import printable
 from recovery.membership.quorum import TimeoutCause
+from recovery.wording.quantity_text import printable
 
 
 def changed_lines(changed: Changed) -> Iterator[str]:

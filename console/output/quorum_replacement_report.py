@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from console.operations.replacement_steps import Course, Gone
 from console.output.json_document import document
 from console.output.quorum_report import key_json
-from console.output.screen import printable
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import ReplacementPlan, ReplacementStep
 from recovery.membership.replacement_file import digest
 from recovery.membership.replacement_safety import after
+from recovery.wording.quantity_text import printable
 
 
 def review_lines(plan: ReplacementPlan, current: ReplacementStep | None, quorum: Quorum) -> Iterator[str]:

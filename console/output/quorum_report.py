@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from console.operations.quorum_state import Look
 from console.output.json_document import document
-from console.output.plurals import counted_as
-from console.output.screen import printable
 from console.output.survey_json import unknown_json
 from console.output.text_table import TextColumn, table
 from recovery.membership.directory_ids import directory_uuid
@@ -16,6 +14,7 @@ from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHea
 from recovery.membership.quorum_without_leader import ADVICE, QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown
+from recovery.wording.quantity_text import counted, printable
 
 _COLUMNS = (
     TextColumn("ROLE"),
@@ -39,7 +38,7 @@ def status_lines(look: Look) -> Iterator[str]:
     left = len(look.health.members) - len(members)
     if left:
         keep = "keeps" if left == 1 else "keep"
-        yield f"… and {counted_as(left, 'observer')} that {keep} up (quorum replication shows all)"
+        yield f"… and {counted(left, 'observer')} that {keep} up (quorum replication shows all)"
 
 
 def replication_lines(look: Look) -> Iterator[str]:
@@ -50,12 +49,12 @@ def replication_lines(look: Look) -> Iterator[str]:
 
 
 def verdict_lines(look: Look) -> Iterator[str]:
-    """What the quorum is, what it stands, and what is wrong with it."""
+    """What the quorum is, how many failures it tolerates, and what is wrong with it."""
     found = look.health
     yield _head(look)
     kind = "dynamic voters" if found.dynamic else "static voters: changed by controller.quorum.voters alone"
     yield f"kraft.version {found.quorum.kraft_version} ({kind})"
-    yield f"{'' if found.strength.commits else 'CANNOT COMMIT: '}{strength_text(found.strength)}"
+    yield str(found.strength)
     yield from trouble_lines(found)
     if isinstance(look.controllers, Unknown):
         yield printable(f"controllers and brokers are not told apart: {look.controllers}")
@@ -82,21 +81,12 @@ def trouble_lines(found: QuorumHealth) -> Iterator[str]:
         yield f"node {node} is listed with {len(twice)} directories: {named}"
 
 
-def strength_text(strength: VoterSetStrength) -> str:
-    """``stands 1 more failure: 3 of 3 voters up, majority 2``."""
-    up = f"{len(strength.up)} of {counted_as(len(strength.voters.voters), 'voter')} up"
-    if not strength.commits:
-        down = ", ".join(_name(key) for key in strength.down)
-        return f"{up}, majority {strength.voters.majority}; down: {down}"
-    return f"stands {counted_as(strength.spare, 'more failure')}: {up}, majority {strength.voters.majority}"
-
-
 def preflight_lines(verdict: PreflightResult, what: str) -> Iterator[str]:
     """The verdict on a change before it is sent."""
     yield f"preflight: {what}"
-    yield f"  now:   {strength_text(verdict.before)}"
+    yield f"  now:   {verdict.before}"
     if verdict.after is not None:
-        yield f"  after: {strength_text(verdict.after)}"
+        yield f"  after: {verdict.after}"
     for reason in verdict.refused:
         yield printable(f"  refused: {reason}")
     for warning in verdict.warnings:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from backends.base.membership import ChangeAnswer, ClusterNode, NodeProbe
 from console.operations.kraft_upgrade import UpgradeCheck, supports
 from console.output.json_document import document
-from console.output.screen import printable
 from console.output.text_table import TextColumn, table
+from recovery.wording.quantity_text import printable
 
 AFTERWARDS = (
     "afterwards: replace controller.quorum.voters by controller.quorum.bootstrap.servers in every node's settings,"

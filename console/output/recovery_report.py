@@ -20,7 +20,7 @@ from console.output.plan_json import (
 )
 from console.output.plan_table import elected_lines, plan_lines
 from console.output.survey_json import cluster_json, contact_json, survey_json, unknown_json
-from console.output.survey_report import count_lines, counted, leaders_not_told_json, replica_lines
+from console.output.survey_report import count_lines, leaders_not_told_json, replica_lines, survey_counts
 from recovery.model import Survey
 from recovery.plan.plan_review import summarise
 from recovery.strategy import clean_electors, return_words
@@ -63,7 +63,7 @@ def recovery_document(command: str, recovery: Recovery, file: Path | None, show:
         "cluster": cluster_json(picture.cluster),
         "plan": plan_head(plan),
         "planFile": str(file) if file is not None else None,
-        "counts": {**counted(picture), **summary_json(summarise(plan))},
+        "counts": {**survey_counts(picture), **summary_json(summarise(plan))},
         "hiddenTopics": list(picture.hidden),
         "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),
         "leadersNotTold": leaders_not_told_json(picture),

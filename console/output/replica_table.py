@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from backends.base.answers import Contact
-from console.output.screen import printable
 from console.output.text_table import TextColumn, table
-from recovery.model import Lineage, PartitionState, Replica, Survey, Unknown
+from recovery.model import Lineage, Replica, Survey, Unknown
+from recovery.wording.quantity_text import human_bytes, ids, printable
+from recovery.wording.replica_text import elr_text, replica_sets
 
 SPANS_SHOWN = 3
-_KIB = 1024
 
 COLUMNS = (
     TextColumn("PARTITION"),
@@ -42,7 +42,7 @@ def _cells(survey: Survey, replica: Replica, calls: Mapping[int, str]) -> tuple[
     start = (
         str(survey.tp),
         str(replica.broker),
-        "+".join(membership(survey.state, replica.broker)) or "-",
+        "+".join(replica_sets(survey.state, replica.broker)) or "-",
         replica.standing.value,
     )
     if isinstance(log, Unknown):
@@ -56,22 +56,11 @@ def _cells(survey: Survey, replica: Replica, calls: Mapping[int, str]) -> tuple[
         _offset(log.high_watermark),
         str(log.leader_epoch),
         _spans(lineage) if isinstance(lineage, Lineage) else "?",
-        human_bytes(log.size),
+        human_bytes(log.size, unknown=""),
         log.log_dir,
         calls.get(replica.broker, ""),
         "" if isinstance(lineage, Lineage) else printable(f"epochs: {lineage}"),
     )
-
-
-_IN_SYNC = ("ISR",)
-
-
-def membership(state: PartitionState, broker: int) -> tuple[str, ...]:
-    """Which of Kafka's sets the replica is in: ISR, ELR, LastKnownELR."""
-    if broker in state.isr and not state.elr and not state.last_known_elr:
-        return _IN_SYNC  # nearly all
-    sets = (("ISR", state.isr), ("ELR", state.elr or ()), ("LastKnownELR", state.last_known_elr or ()))
-    return tuple(name for name, members in sets if broker in members)
 
 
 def partition_lines(surveys: Iterable[Survey]) -> Iterator[str]:
@@ -97,8 +86,8 @@ def partition_lines(surveys: Iterable[Survey]) -> Iterator[str]:
                 str(state.leader_epoch),
                 ids(state.replicas),
                 ids(state.isr),
-                "not offered" if state.elr is None else ids(state.elr),
-                "not offered" if state.last_known_elr is None else ids(state.last_known_elr),
+                elr_text(state.elr),
+                elr_text(state.last_known_elr),
                 known(survey.min_isr),
                 known(survey.reassigning),
             )
@@ -115,11 +104,6 @@ def contact_lines(contacts: Iterable[Contact]) -> Iterator[str]:
             yield problem if named else f"broker {contact.broker} at {contact.address}: {problem}"
 
 
-def ids(brokers: Sequence[int]) -> str:
-    """Broker ids as Kafka's tools print them; "-" for nobody."""
-    return ",".join(str(broker) for broker in brokers) or "-"
-
-
 def known(value: int | bool | Unknown) -> str:
     """The value, or why it is not known."""
     if isinstance(value, Unknown):
@@ -127,18 +111,6 @@ def known(value: int | bool | Unknown) -> str:
     if isinstance(value, bool):
         return "yes" if value else ""
     return str(value)
-
-
-def human_bytes(size: int) -> str:
-    """Bytes in KiB, MiB …; "" where the size is not known."""
-    if size < 0:
-        return ""
-    amount = float(size)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < _KIB:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= _KIB
-    return f"{amount:.1f} TiB"
 
 
 def _epoch(value: int) -> str:

@@ -10,9 +10,8 @@ from console.journal.unfinished_entries import Unfinished
 from console.operations.unfinished_orders import Fate, Settled
 from console.output.json_document import document
 from console.output.plan_json import tp_json
-from console.output.plurals import counted_as
-from console.output.screen import printable
 from console.output.text_table import TextColumn, table
+from recovery.wording.quantity_text import counted, printable
 
 SHOWN = 5
 
@@ -33,7 +32,7 @@ def unfinished_lines(found: Unfinished) -> Iterator[str]:
         more = f" and {len(found.orders) - SHOWN:,} more" if len(found.orders) > SHOWN else ""
         yield (
             f"an earlier run ({found.orders[0].at}) may have left"
-            f" {counted_as(len(found.orders), 'assignment')} in the order of an election: {names}{more}"
+            f" {counted(len(found.orders), 'assignment')} in the order of an election: {names}{more}"
         )
     for half_done in found.replacements[-1:]:
         file = half_done.detail.get("file")
@@ -50,9 +49,9 @@ def settled_lines(settled: Settled) -> Iterator[str]:
         return
     if settled.rows:
         named = ", ".join(f"{counts[fate]:,} {fate}" for fate in Fate if counts[fate])
-        yield f"{counted_as(len(settled.rows), 'assignment')}: {named}"
+        yield f"{counted(len(settled.rows), 'assignment')}: {named}"
     if settled.entries:
-        yield f"{counted_as(settled.entries, 'request')} of earlier runs closed"
+        yield f"{counted(settled.entries, 'request')} of earlier runs closed"
     open_rows = settled.of(Fate.LEFT, Fate.FOREIGN)
     if open_rows:
         yield ""

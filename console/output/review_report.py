@@ -11,9 +11,10 @@ from console.output.plan_json import loss_json, not_elected_json, plan_head, row
 from console.output.plan_table import plan_lines, shown_rows
 from console.output.text_table import TextColumn, table
 from recovery.plan.election_requests import PlannedRequest, requests
-from recovery.plan.plan_review import candidate_harm, lost_ranges, summarise
+from recovery.plan.plan_review import candidate_harm, summarise
 from recovery.plan.values import Plan, PlanCandidate, PlanRow
 from recovery.plan.write import digest, utc_text
+from recovery.wording.loss_text import lost_ranges
 
 
 def review_lines(

@@ -88,8 +88,3 @@ def _fitted(line: str, most: int | None) -> str:
 
 def _nowhere() -> TextIO:
     return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123  # lives as long as the process
-
-
-def printable(text: str) -> str:
-    """One line without control characters: what a broker sends must not move the cursor."""
-    return "".join(c if c.isprintable() else " " for c in text)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from backends.base.answers import ClusterInfo, Contact
-from console.output.replica_table import membership
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica
 from recovery.model import Lineage, Replica, Survey, Unknown
+from recovery.wording.replica_text import replica_sets
 
 
 def unknown_json(value: Unknown) -> dict[str, object]:
@@ -39,7 +39,7 @@ def survey_json(survey: Survey, calls: Mapping[int, str]) -> dict[str, object]:
 
 def _log_json(survey: Survey, replica: Replica, calls: Mapping[int, str]) -> dict[str, object]:
     log = replica.log
-    sets = membership(survey.state, replica.broker)
+    sets = replica_sets(survey.state, replica.broker)
     if isinstance(log, Unknown):
         who = {"broker": replica.broker, "standing": replica.standing, "in": sets}
         return {**who, **unknown_json(log)}

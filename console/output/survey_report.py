@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator
 from console.operations.partition_picture import Picture
 from console.operations.partition_selection import Which
 from console.output.json_document import document
-from console.output.plurals import counted_as
 from console.output.replica_table import contact_lines, partition_lines, replica_table
-from console.output.screen import printable
 from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json, unknown_json
 from recovery.membership.quorum import Quorum
 from recovery.model import Survey, Unknown
+from recovery.wording.quantity_text import counted, printable
 
 
 def picture_lines(picture: Picture, limit: int) -> Iterator[str]:
@@ -40,12 +39,12 @@ def count_lines(picture: Picture) -> Iterator[str]:
     """What the cluster is and how many of what were found."""
     cluster = picture.cluster
     fenced = sum(1 for broker in cluster.brokers if broker.fenced)
-    brokers = counted_as(len(cluster.brokers), "broker") + (f", {fenced} fenced" if fenced else "")
+    brokers = counted(len(cluster.brokers), "broker") + (f", {fenced} fenced" if fenced else "")
     yield f"cluster {cluster.cluster_id}: {brokers}"
     if picture.quorum is not None:
         yield _quorum_line(picture.quorum)
-    counts = counted(picture)
-    what = counted_as(counts["partitions"], _NOUNS[picture.selection.which])
+    counts = survey_counts(picture)
+    what = counted(counts["partitions"], _NOUNS[picture.selection.which])
     seen = " that this caller may see" if picture.visible_only or picture.hidden else ""
     if picture.surveys:
         silent = counts["replicas"] - counts["answered"]
@@ -53,7 +52,7 @@ def count_lines(picture: Picture) -> Iterator[str]:
         yield (
             f"{what}{seen}: {counts['offline']:,} offline,"
             f" {led_under(picture.surveys):,} more under min ISR{may_be};"
-            f" {counted_as(counts['replicas'], 'replica')}: {counts['answered']:,} answered, {silent:,} did not"
+            f" {counted(counts['replicas'], 'replica')}: {counts['answered']:,} answered, {silent:,} did not"
         )
     else:
         yield f"{what}{seen}"
@@ -74,7 +73,7 @@ def hidden_lines(picture: Picture) -> Iterator[str]:
     """
     if picture.hidden:
         names = ", ".join(picture.hidden[:5]) + (", …" if len(picture.hidden) > 5 else "")
-        yield f"{counted_as(len(picture.hidden), 'topic')} may not be seen (needs DESCRIBE on topic {names})"
+        yield f"{counted(len(picture.hidden), 'topic')} may not be seen (needs DESCRIBE on topic {names})"
     if picture.not_compared is not None:
         yield (
             "whether there are partitions that may not be seen cannot be told"
@@ -86,7 +85,7 @@ def hidden_lines(picture: Picture) -> Iterator[str]:
         yield f"{first}{more}: {printable(why.detail)}; it is not offline and nothing is elected for it"
 
 
-def counted(picture: Picture) -> dict[str, int]:
+def survey_counts(picture: Picture) -> dict[str, int]:
     """The counts of a picture, by their names in JSON. A min ISR that is not known counts as 1."""
     logs = [replica.log for survey in picture.surveys for replica in survey.replicas]
     return {
@@ -118,7 +117,7 @@ def picture_document(picture: Picture) -> Iterator[str]:
         {
             "cluster": cluster_json(picture.cluster),
             "quorum": quorum_json(quorum) if quorum is not None else None,
-            "counts": counted(picture),
+            "counts": survey_counts(picture),
             "visibleOnly": picture.visible_only,
             "hiddenTopics": list(picture.hidden),
             "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),

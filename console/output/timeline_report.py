@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 from console.operations.timeline import TimelineSource
 from console.output.json_document import document
-from console.output.screen import printable
 from recovery.metadata_log.history import History
 from recovery.metadata_log.timeline import Event
 from recovery.metadata_log.timeline_text import event_text
+from recovery.wording.quantity_text import printable
 
 
 def time_text(time_ms: int) -> str:

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from console.output.json_document import document
 from console.output.plan_json import state_json
 from console.output.plan_table import LED_BY, state_counts, state_table
-from console.output.plurals import counted_as
 from recovery.plan.verify import RowState
+from recovery.wording.quantity_text import counted
 
 
 def verified_lines(states: Sequence[RowState], limit: int) -> Iterator[str]:
     """Counts, then what is not complete, the worst first."""
     leading = Counter(state.leading for state in states)
-    yield f"{counted_as(len(states), 'partition')} of the plan: " + ", ".join(
+    yield f"{counted(len(states), 'partition')} of the plan: " + ", ".join(
         f"{count:,} led by {LED_BY[what]}" for what, count in leading.items()
     )
     yield from state_counts(states)

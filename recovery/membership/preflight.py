@@ -19,6 +19,7 @@ from recovery.membership.quorum import (
 from recovery.membership.voter_changes import AddVoter, RemoveVoter, VersionsProbe, add_voter, remove_voter
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from recovery.model import Unknown
+from recovery.wording.quantity_text import counted
 
 STATIC = (
     "UNSUPPORTED_VERSION: kraft.version is 0: the voters are the setting controller.quorum.voters of every node,"
@@ -51,8 +52,8 @@ class EndpointProbe(NamedTuple):
 
 
 class VoterSetStrength(NamedTuple):
-    """A voter set as it stands now. ``failures_tolerated`` is how many failures it stands with all voters up,
-    ``spare`` how many more it stands now: below 0 it cannot commit.
+    """A voter set with the voters that are up. ``failures_tolerated`` is how many failures it tolerates with all
+    voters up, ``spare`` how many more it tolerates now: below 0 it cannot commit.
     """
 
     voters: VoterSet
@@ -72,10 +73,17 @@ class VoterSetStrength(NamedTuple):
         return self.spare >= 0
 
     def __str__(self) -> str:
-        size = len(self.voters.voters)
-        return f"{len(self.up)} of {size} up, majority {self.voters.majority}, " + (
-            f"stands {self.spare} more failure{'s' * (self.spare != 1)}" if self.commits else "cannot commit"
-        )
+        """``tolerates 1 more failure: 3 of 3 voters up, majority 2``."""
+        if not self.commits:
+            return f"CANNOT COMMIT: {self.votes}"
+        more = counted(self.spare, "more failure") if self.spare else "no more failures"
+        return f"tolerates {more}: {self.votes}"
+
+    @property
+    def votes(self) -> str:
+        """``1 of 3 voters up, majority 2; down: 100, 101``; who is down only where that stops the set."""
+        up = f"{len(self.up)} of {counted(len(self.voters.voters), 'voter')} up, majority {self.voters.majority}"
+        return up if self.commits else f"{up}; down: {', '.join(map(str, self.down))}"
 
 
 class PreflightResult(NamedTuple):
@@ -107,7 +115,7 @@ def before_adding(
     limits: LivenessLimits,
 ) -> PreflightResult:
     """The verdict on adding ``voter``. Every endpoint must have been asked, and must be that node of this cluster:
-    an endpoint that is written down and cannot be reached is there for good.
+    an endpoint that cannot be reached would be persisted in the VotersRecord.
     """
     asked = tuple(probes)
     outcome = add_voter(quorum, AddVoter(voter, quorum.cluster_id), _versions(quorum, asked), rules)
@@ -173,15 +181,16 @@ def _verdict(
     after = strength(quorum, outcome, limits)
     refused = list(faults)
     if not after.commits:
-        refused.append(f"the new set could not commit: {after}; down: {', '.join(map(str, after.down))}")
+        refused.append(f"the new set could not commit: {after.votes}")
     return PreflightResult(tuple(refused), tuple(_warnings(after)), before, after)
 
 
 def _warnings(after: VoterSetStrength) -> Iterable[str]:
     if after.spare == 0:
         yield "the next failure stops the quorum"
-    if len(after.voters.voters) % 2 == 0:
-        yield f"an even number of voters: {len(after.voters.voters)} stand no more failures than one fewer would"
+    size = len(after.voters.voters)
+    if size % 2 == 0:
+        yield f"{size} voters tolerate no more failures than {size - 1}"
 
 
 def _versions(quorum: Quorum, probes: tuple[EndpointProbe, ...]) -> VersionsProbe:

@@ -1,4 +1,4 @@
-"""What a description of the quorum comes to: who is behind, who is gone, how many more failures it stands."""
+"""What a description of the quorum comes to: who is behind, who is gone, how many more failures it tolerates."""
 
 from __future__ import annotations
 

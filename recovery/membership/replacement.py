@@ -119,7 +119,9 @@ class ReplacementStep(NamedTuple):
     def stands(self) -> str:
         """What the set can lose after this step, all its voters being up."""
         spare = len(self.voters) - (len(self.voters) // 2 + 1)
-        return f"voters {', '.join(map(str, self.voters))}: stands {spare} failure{'' if spare == 1 else 's'}"
+        return (
+            f"voters {', '.join(map(str, self.voters))}: tolerates {spare} failure{'' if spare == 1 else 's'}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,11 @@ def refusal(plan: ReplacementPlan, quorum: Quorum, limits: LivenessLimits) -> st
             )
         if step.kind in (StepKind.ADD, StepKind.REMOVE, StepKind.JOIN) and not found.commits:
             when = f"after step {step.number} ({step.title})"
-            return f"{when} nothing could be committed: {found}; {_first(plan, found)}"
+            return f"{when} nothing could be committed: {found.votes}; {_first(plan, found)}"
         if step.kind is StepKind.SERVERS and restart_stops(found):
             return (
-                f"step {step.number} restarts every controller, and each restart would stop the quorum: {found};"
-                f" {_first(plan, found)}"
+                f"step {step.number} restarts every controller, and each restart would stop the quorum:"
+                f" {found.votes}; {_first(plan, found)}"
             )
     return ""
 

@@ -201,7 +201,7 @@ def _servers(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPictur
     found = strength(picture.quorum, picture.quorum.voters, LivenessLimits())
     named = ", ".join(str(key.id) for key in found.down)
     held: tuple[str, ...] = (
-        f"restarting a controller would stop the quorum ({found}; down or behind: {named})",
+        f"restarting a controller would stop the quorum ({found.votes}; down or behind: {named})",
     )
     held = held if restart_stops(found) else ()
     if not picture.servers:

@@ -160,4 +160,4 @@ def _notes(wanted: ReplacementRequest) -> Iterator[str]:
         yield "controller.quorum.auto.join.enable is on: a removed controller that still runs adds itself again"
     after = size + len(wanted.joining) - len(wanted.leaving)
     if after % 2 == 0:
-        yield "an even number of voters stands no more failures than one fewer would"
+        yield f"{after} voters tolerate no more failures than {after - 1}"

@@ -132,7 +132,7 @@ def _add(node: int) -> StepText:
         f"AddRaftVoter {node}, with the directory id that it fetches with and the endpoints that answer",
         f"{node} is a voter, committed by the new set",
         (
-            "an endpoint that nobody can reach is written down for good: each is contacted first",
+            "an endpoint that nobody can reach would be persisted in the VotersRecord: each is contacted first",
             "it stops before the change is committed: the change stays written and waits for it",
         ),
         f"ktriage quorum remove {node}",
@@ -148,7 +148,7 @@ def _remove(wanted: ReplacementRequest, node: int, key: ReplicaKey | None) -> St
     if wanted.auto_join:
         risks.append("it must be stopped: running, it adds itself again")
     back = (
-        f"go on: {node} is added in the next step"
+        f"no undo is needed: the next step adds {node} again"
         if node in wanted.joining
         else f"start controller {node} with its disk: it is an observer; ktriage quorum add {node}"
     )

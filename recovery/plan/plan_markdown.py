@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from recovery.model import Standing
-from recovery.plan.plan_review import Summary, candidate_harm, lost_ranges, successor_harm, summarise, worst
+from recovery.plan.plan_review import Summary, candidate_harm, successor_harm, summarise, worst
 from recovery.plan.successors import Risk, at_risk, risk_text
 from recovery.plan.values import Plan, PlanRow, Successor
 from recovery.plan.write import digest, utc_text
+from recovery.wording.loss_text import lost_ranges
 
 WORST = 10
 

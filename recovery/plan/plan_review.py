@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from heapq import nlargest
 from typing import NamedTuple
 
-from recovery.loss import Branch, Loss, branches
-from recovery.model import EpochSpan, Standing, TopicPartition
+from recovery.loss import Loss
+from recovery.model import Standing, TopicPartition
 from recovery.plan.values import Plan, PlanCandidate, PlanRow, Successor
 from recovery.strategy import DecisionKind
+from recovery.wording.loss_text import harm_text, lost_ranges, range_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,37 +92,6 @@ def _weight(loss: Loss) -> tuple[int, bool, int]:
     return loss.at_least, loss.at_most is None, loss.at_most or 0
 
 
-def loss_text(loss: Loss) -> str:
-    """How many offsets, in words."""
-    return range_text(loss.at_least, loss.at_most)
-
-
-def range_text(at_least: int, at_most: int | None) -> str:
-    """A range of offsets in words; None is unknown, never none."""
-    if at_most is None:
-        return f"at least {at_least:,}, at most unknown" if at_least else "unknown"
-    if at_most == 0:
-        return "nothing"
-    return f"{at_least:,}" if at_least == at_most else f"{at_least:,} to {at_most:,}"
-
-
-def harm_text(loss: Loss, last_epoch: int | None) -> str:
-    """What a choice destroys, and whether that is a stale branch or newer than all that the choice has.
-
-    ``last_epoch`` is that of the chosen log, None where it is not known. The smaller number is not the smaller
-    harm: a stale tail may be long, and what is newer was acknowledged later.
-    """
-    text = loss_text(loss)
-    if last_epoch is None:
-        return text
-    kinds = branches(loss, last_epoch)
-    if newer := kinds.get(Branch.NEWER):
-        return f"{text} ({newer:,} NEWER than its last record)"
-    if kinds.get(Branch.STALE) and not kinds.get(Branch.FURTHER):
-        return f"{text} (a stale branch)"
-    return text
-
-
 def candidate_harm(candidate: PlanCandidate) -> str:
     """What electing this candidate destroys."""
     return harm_text(candidate.loss, candidate.last_epoch)
@@ -138,35 +107,6 @@ def fixed_order_text(row: PlanRow) -> str:
     """Why the order of the replicas stays as it is; only where it does."""
     missing = next(broker for broker, s in row.standings.items() if s is Standing.UNREGISTERED)
     return f"the order of the replicas cannot be changed: broker {missing} is not registered"
-
-
-def lost_ranges(loss: Loss) -> str:
-    """Which offsets, with the times of the first and the last where they are known."""
-    parts = [*_span_texts("", loss.tail), *_span_texts("head ", loss.head)]
-    if loss.unanswered:
-        parts.append(f"unknown on {', '.join(map(str, loss.unanswered))}")
-    if loss.first_ms is not None and loss.last_ms is not None:
-        parts.append(f"from {_moment(loss.first_ms)} to {_moment(loss.last_ms)}")
-    return "; ".join(parts)
-
-
-def _span_texts(what: str, spans: Sequence[EpochSpan]) -> list[str]:
-    return [
-        f"{what}{start}-{end - 1}" + (f" of epoch {epoch}" if epoch >= 0 else "")
-        for epoch, start, end in spans
-    ]
-
-
-def _moment(ms: int) -> str:
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
-        return f"{ms} ms"
-
-
-def review_rows(plan: Plan) -> tuple[ReviewRow, ...]:
-    """Every row in words, in the plan's order."""
-    return tuple(review_row(row) for row in plan.rows)
 
 
 def review_row(row: PlanRow) -> ReviewRow:

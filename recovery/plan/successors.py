@@ -13,8 +13,9 @@ from heapq import nlargest
 
 from recovery.loss import Branch, Loss, branches
 from recovery.model import Standing
-from recovery.plan.plan_review import candidate_harm, fixed_order_text, range_text, successor_harm
+from recovery.plan.plan_review import candidate_harm, fixed_order_text, successor_harm
 from recovery.plan.values import Plan, PlanRow, Successor
+from recovery.wording.loss_text import range_text
 
 Bounds = tuple[int, int | None]
 """Offsets lost, at least and at most; None: no bound is known."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from textual.timer import Timer
 
-from widgets.text import Line, Piece, Tone, cut, fit, fold, line, plain, printable, without_directories
+from recovery.wording.quantity_text import printable
+from widgets.text import Line, Piece, Tone, cut, fit, fold, line, plain, without_directories
 from widgets.text_lines import Lines
 
 

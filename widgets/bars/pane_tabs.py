@@ -8,7 +8,8 @@ from typing import NamedTuple
 from textual import events
 from textual.message import Message
 
-from widgets.text import Line, Piece, Tone, fit, line, printable, width_of
+from recovery.wording.quantity_text import printable
+from widgets.text import Line, Piece, Tone, fit, line, width_of
 from widgets.text_lines import Lines
 
 

@@ -9,19 +9,8 @@ from rich.style import Style
 from textual.color import Color, ColorParseError
 from textual.strip import Strip
 
-from widgets.text import (
-    Line,
-    Piece,
-    Tone,
-    age,
-    cut,
-    fit,
-    lasting,
-    line,
-    printable,
-    width_of,
-    without_directories,
-)
+from recovery.wording.quantity_text import age, lasting, printable
+from widgets.text import Line, Piece, Tone, cut, fit, line, width_of, without_directories
 from widgets.text_lines import Lines, strip_of
 from widgets.theme import PLAIN, styles
 

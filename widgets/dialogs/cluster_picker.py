@@ -11,10 +11,11 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
+from recovery.wording.quantity_text import printable
 from widgets.dialogs.dismiss_once import DismissOnce
 from widgets.lifecycle import screen_is_open, when_ready
 from widgets.table import Grouping, RowTable, TableColumn
-from widgets.text import Line, Piece, Tone, fold, line, printable
+from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 
 

@@ -13,10 +13,11 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from recovery.wording.quantity_text import printable
 from widgets.dialogs.dismiss_once import DismissOnce
 from widgets.dialogs.guarded_button import GuardedButton
 from widgets.lifecycle import screen_is_open, when_ready
-from widgets.text import Line, Piece, Tone, fold, line, printable
+from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from textual.app import ComposeResult
 
 from recovery.model import Unknown
+from recovery.wording.quantity_text import either, ids, printable
+from recovery.wording.replica_text import elr_text
 from widgets.base_pane import Pane
 from widgets.eligible.eligible_row import EligibleRow
 from widgets.eligible.eligible_text import details, returns, summary
 from widgets.lifecycle import when_ready
 from widgets.table import Grouping, RowTable, TableColumn
-from widgets.text import Line, Piece, Tone, either, fold, ids, line, printable
+from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 
 
@@ -42,10 +44,6 @@ def _waits(row: EligibleRow) -> str:
     return printable(str(waiting)) if isinstance(waiting, Unknown) else waiting.sentence
 
 
-def _elr(members: tuple[int, ...] | None) -> str:
-    return "not offered" if members is None else ids(members)
-
-
 COLUMNS: tuple[TableColumn[EligibleRow], ...] = (
     TableColumn(
         "partition",
@@ -57,8 +55,8 @@ COLUMNS: tuple[TableColumn[EligibleRow], ...] = (
     ),
     TableColumn("ends", "ENDS WITHOUT LOSS", _ends, tone=_ends_tone),
     TableColumn("isr", "ISR", lambda r: ids(r.survey.state.isr)),
-    TableColumn("elr", "ELR", lambda r: _elr(r.survey.state.elr)),
-    TableColumn("lastKnownElr", "LASTKNOWNELR", lambda r: _elr(r.survey.state.last_known_elr)),
+    TableColumn("elr", "ELR", lambda r: elr_text(r.survey.state.elr)),
+    TableColumn("lastKnownElr", "LASTKNOWNELR", lambda r: elr_text(r.survey.state.last_known_elr)),
     TableColumn("minIsr", "MIN ISR", lambda r: printable(str(r.survey.min_isr)), priority=3),
     TableColumn("waits", "THE CONTROLLER", _waits, priority=5, flex=True, width=34),
 )

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from recovery.model import Unknown
+from recovery.wording.quantity_text import both, either, ids, printable
+from recovery.wording.replica_text import elr_text
 from widgets.eligible.eligible_row import DiskWord, EligibleRow
-from widgets.text import Line, Piece, Tone, both, either, fold, ids, line, printable
+from widgets.text import Line, Piece, Tone, fold, line
 from widgets.unknown_min_isr import unknown_min_isr_lines
 
 SHOWN = 3
@@ -99,8 +101,8 @@ def details(row: EligibleRow, width: int) -> list[Line]:
 
 def _sets(row: EligibleRow) -> tuple[Piece, ...]:
     state = row.survey.state
-    elr = "not offered" if state.elr is None else ids(state.elr)
-    known = "not offered" if state.last_known_elr is None else ids(state.last_known_elr)
+    elr = elr_text(state.elr)
+    known = elr_text(state.last_known_elr)
     text = (
         f"replicas {ids(state.replicas)} · ISR {ids(state.isr)} · ELR {elr} · LastKnownELR {known} · min ISR "
     )

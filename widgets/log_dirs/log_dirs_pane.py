@@ -5,12 +5,13 @@ from __future__ import annotations
 from textual.app import ComposeResult
 from textual.message import Message
 
+from recovery.wording.quantity_text import human_bytes, printable
 from widgets.base_pane import Pane
 from widgets.lifecycle import when_ready
 from widgets.log_dirs.log_dirs_text import bar, bar_tone, details, share, state, state_tone, summary
 from widgets.log_dirs.log_dirs_view import LogDirRow, LogDirsView
 from widgets.table import Grouping, RowTable, TableColumn
-from widgets.text import Line, Tone, human_bytes, printable
+from widgets.text import Line, Tone
 from widgets.text_lines import Lines
 
 _STATES = ("FAILED", "nearly full", "healthy")

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from recovery.disks.values import DiskOutcome
+from recovery.wording.quantity_text import counted, human_bytes, printable
 from widgets.log_dirs.log_dirs_view import LogDirDetail, LogDirRow, LogDirsView, PartitionOutcome
-from widgets.text import Line, Piece, Tone, counted, fit, fold, human_bytes, line, printable
+from widgets.text import Line, Piece, Tone, fit, fold, line
 
 NEARLY_FULL = 0.85
 BAR = 10

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from recovery.model import Unknown
-from recovery.plan.plan_review import harm_text
 from recovery.strategy import DecisionKind
-from widgets.loss_text import loss_order, loss_tone, short_loss
+from recovery.wording.loss_text import harm_text, short_loss
+from recovery.wording.quantity_text import either, ids, lasting
+from recovery.wording.replica_text import elr_text
+from widgets.loss_tone import loss_order, loss_tone
 from widgets.partitions.partition_row import PartitionHealth, PartitionRow
 from widgets.table import Grouping, TableColumn
-from widgets.text import Tone, either, ids, lasting
+from widgets.text import Tone
 
 _HEALTH_TONES = {
     PartitionHealth.OFFLINE: Tone.BAD,
@@ -61,7 +63,7 @@ def columns(
             "leader", "LEADER", lambda r: _leader(r.state.leader), sort=lambda r: r.state.leader, priority=10
         ),
         TableColumn("isr", "ISR", lambda r: ids(r.state.isr), sort=lambda r: len(r.state.isr), priority=7),
-        TableColumn("elr", "ELR", _elr, priority=8),
+        TableColumn("elr", "ELR", lambda r: elr_text(r.state.elr), priority=8),
         TableColumn("replicas", "REPLICAS", lambda r: ids(r.state.replicas), priority=9),
         TableColumn("minIsr", "MIN ISR", _min_isr, priority=11, right=True),
         TableColumn("why", "WHY", why, priority=12, tone=Tone.DIM, flex=True, width=30, told=True),
@@ -166,11 +168,6 @@ def why(row: PartitionRow) -> str:
 
 def _leader(leader: int) -> str:
     return "none" if leader < 0 else str(leader)
-
-
-def _elr(row: PartitionRow) -> str:
-    elr = row.state.elr
-    return "not offered" if elr is None else ids(elr)
 
 
 def _min_isr(row: PartitionRow) -> str:

@@ -10,7 +10,7 @@ from recovery.loss import Loss, loss
 from recovery.model import PartitionState, Survey, Unknown, Why
 from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, Strategy, clean_electors, decide
-from widgets.loss_text import last_epoch
+from widgets.loss_tone import last_epoch
 
 _NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
 

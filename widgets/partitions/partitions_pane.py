@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from textual.app import ComposeResult
 
 from recovery.model import TopicPartition
-from recovery.plan.plan_review import harm_text
 from recovery.strategy import DecisionKind, return_words
+from recovery.wording.loss_text import harm_text
+from recovery.wording.quantity_text import counted
 from widgets.base_pane import Pane
 from widgets.lifecycle import when_ready
 from widgets.partitions.partition_columns import GROUPINGS, columns, suggested, why
 from widgets.partitions.partition_counts import PartitionCounts, count_partitions
 from widgets.partitions.partition_row import PartitionHealth, PartitionRow
 from widgets.table import RowTable
-from widgets.text import Line, Piece, Tone, counted, fold, line
+from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 from widgets.unknown_min_isr import unknown_min_isr_lines
 

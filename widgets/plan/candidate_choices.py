@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 from recovery.model import Standing
 from recovery.plan.edit import ranked
-from recovery.plan.plan_review import candidate_harm, lost_ranges
+from recovery.plan.plan_review import candidate_harm
 from recovery.plan.values import PlanCandidate, PlanRow
 from recovery.ranking import Ranking
-from widgets.loss_text import STANDING_WORDS, loss_tone
-from widgets.text import Line, Piece, Tone, fold, line, offset
+from recovery.wording.loss_text import lost_ranges
+from recovery.wording.quantity_text import offset
+from widgets.loss_tone import loss_tone
+from widgets.text import Line, Piece, Tone, fold, line
 
 
 class CandidateChoice(NamedTuple):
@@ -60,7 +62,7 @@ def _choice(
 
 
 def _standing(standing: Standing) -> str:
-    return f"{STANDING_WORDS[standing]} when the plan was made: make a new plan once it can be elected"
+    return f"{standing} when the plan was made: make a new plan once it can be elected"
 
 
 def _role(row: PlanRow, candidate: PlanCandidate, best: PlanCandidate | None, stands: str) -> str:

@@ -11,12 +11,14 @@ from textual.screen import ModalScreen
 
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
+from recovery.wording.loss_text import short_loss
+from recovery.wording.quantity_text import offset
 from widgets.dialogs.dismiss_once import DismissOnce
 from widgets.lifecycle import screen_is_open, when_ready
-from widgets.loss_text import loss_tone, short_loss
+from widgets.loss_tone import loss_tone
 from widgets.plan.candidate_choices import CandidateChoice, choice_lines, choices
 from widgets.table import RowTable, TableColumn
-from widgets.text import Line, Piece, Tone, fold, line, offset
+from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 
 

@@ -10,10 +10,12 @@ from recovery.plan.judgement import Judgement, RowDecision
 from recovery.plan.values import NotElected, PlanRow
 from recovery.plan.verify import RowState
 from recovery.strategy import DecisionKind
-from widgets.loss_text import STANDING_WORDS, loss_order, loss_tone, short_loss
+from recovery.wording.loss_text import short_loss
+from recovery.wording.quantity_text import ids, printable
+from widgets.loss_tone import loss_order, loss_tone
 from widgets.plan.plan_view import RowOutcome
 from widgets.table import Grouping, TableColumn
-from widgets.text import Tone, ids, printable
+from widgets.text import Tone
 
 
 class PlannedRow(NamedTuple):
@@ -92,7 +94,7 @@ def _drops_out(row: PlannedRow) -> str:
         return ""
     if successor.standing is Standing.ELECTABLE:
         return str(successor.broker)
-    return f"{successor.broker} ({STANDING_WORDS[successor.standing]})"
+    return f"{successor.broker} ({successor.standing})"
 
 
 def _successor(row: PlannedRow) -> tuple[Loss, int | None] | None:

@@ -9,10 +9,11 @@ from recovery.plan.election_requests import requests
 from recovery.plan.judgement import RowDecision
 from recovery.plan.plan_review import Summary
 from recovery.plan.values import Plan, PlanRow
+from recovery.wording.quantity_text import counted
 from widgets.plan.candidate_choices import choice_lines, choices, in_plan
 from widgets.plan.plan_columns import PlannedRow, note, status
 from widgets.plan.plan_view import PlanView
-from widgets.text import Line, Piece, Tone, counted, fold, line
+from widgets.text import Line, Piece, Tone, fold, line
 
 BAR = 24
 REQUESTS_SHOWN = 30

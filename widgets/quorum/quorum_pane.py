@@ -5,11 +5,12 @@ from __future__ import annotations
 from textual.app import ComposeResult
 
 from recovery.model import Unknown
+from recovery.wording.quantity_text import lasting, offset, printable
 from widgets.base_pane import Pane
 from widgets.lifecycle import when_ready
 from widgets.quorum.quorum_pane_view import QuorumMember, QuorumPaneView, QuorumRole
 from widgets.table import RowTable, TableColumn
-from widgets.text import Line, Piece, Tone, fold, lasting, line, offset, printable
+from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 
 BEHIND_S = 3.0

@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from recovery.loss import Loss, divergence, loss
 from recovery.model import NO_EPOCH, Lineage, Replica, ReplicaLog, Survey, Unknown
-from recovery.plan.plan_review import harm_text
 from recovery.ranking import Ranking, rank
-from widgets.loss_text import STANDING_WORDS, last_epoch, loss_tone, short_loss
+from recovery.wording.loss_text import harm_text, short_loss
+from recovery.wording.quantity_text import both, offset, printable
+from widgets.loss_tone import last_epoch, loss_tone
 from widgets.replicas.offset_axis import Axis, make_axis
-from widgets.text import Line, Piece, Tone, both, fit, fold, line, offset, printable, width_of
+from widgets.text import Line, Piece, Tone, fit, fold, line, width_of
 
 PATTERNS = "█▒░▓=#"
 TONES = (Tone.EPOCH_0, Tone.EPOCH_1, Tone.EPOCH_2, Tone.EPOCH_3, Tone.EPOCH_4, Tone.EPOCH_5)
@@ -227,7 +228,7 @@ class _Choice(NamedTuple):
 
 def _choice(survey: Survey, broker: int) -> _Choice:
     replica = survey.replica(broker)
-    why_not = "" if replica is None or replica.electable else STANDING_WORDS[replica.standing]
+    why_not = "" if replica is None or replica.electable else str(replica.standing)
     return _Choice(broker, loss(survey, broker), last_epoch(survey.log(broker)), why_not)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from recovery.model import Broker, Lineage, PartitionState, Replica, ReplicaLog, Standing, Unknown
-from widgets.loss_text import STANDING_WORDS, last_epoch
+from recovery.wording.quantity_text import age, human_bytes, offset, printable
+from recovery.wording.replica_text import replica_sets
+from widgets.loss_tone import last_epoch
 from widgets.table import TableColumn
-from widgets.text import Tone, age, human_bytes, offset, printable
+from widgets.text import Tone
 
 
 class ReplicaRow(NamedTuple):
@@ -22,13 +24,6 @@ class ReplicaRow(NamedTuple):
     @property
     def log(self) -> ReplicaLog | None:
         return self.replica.log if isinstance(self.replica.log, ReplicaLog) else None
-
-    @property
-    def sets(self) -> tuple[str, ...]:
-        """Which of Kafka's sets the replica is in."""
-        state, broker = self.state, self.replica.broker
-        named = (("ISR", state.isr), ("ELR", state.elr or ()), ("LastKnownELR", state.last_known_elr or ()))
-        return tuple(name for name, members in named if broker in members)
 
 
 def _answers(row: ReplicaRow) -> str:
@@ -62,7 +57,7 @@ def _not_learnt(row: ReplicaRow) -> str:
 
 def _role(row: ReplicaRow) -> str:
     leads = row.state.leader == row.replica.broker
-    return "+".join((*(("leader",) if leads else ()), *row.sets)) or "-"
+    return "+".join((*(("leader",) if leads else ()), *replica_sets(row.state, row.replica.broker))) or "-"
 
 
 COLUMNS: tuple[TableColumn[ReplicaRow], ...] = (
@@ -77,7 +72,7 @@ COLUMNS: tuple[TableColumn[ReplicaRow], ...] = (
     ),
     TableColumn("rack", "RACK", lambda r: (r.broker.rack if r.broker else None) or "", priority=9),
     TableColumn("in", "IN", _role, priority=2),
-    TableColumn("standing", "CONTROLLER", lambda r: STANDING_WORDS[r.replica.standing], tone=_standing_tone),
+    TableColumn("standing", "CONTROLLER", lambda r: str(r.replica.standing), tone=_standing_tone),
     TableColumn("answers", "FROM HERE", _answers, tone=_answers_tone),
     TableColumn("lastEpoch", "LAST EPOCH", _epoch, sort=lambda r: last_epoch(r.log) or -1, right=True),
     TableColumn(

@@ -9,15 +9,17 @@ from textual.app import ComposeResult
 
 from recovery.loss import loss
 from recovery.model import Broker, Survey, Unknown
-from recovery.plan.plan_review import lost_ranges
 from recovery.ranking import Ranking, rank
+from recovery.wording.loss_text import lost_ranges
+from recovery.wording.quantity_text import ids, printable
+from recovery.wording.replica_text import elr_text
 from widgets.base_pane import Pane
 from widgets.lifecycle import when_ready
-from widgets.loss_text import last_epoch, loss_tone
+from widgets.loss_tone import last_epoch, loss_tone
 from widgets.replicas.log_diagram import losses, picture
 from widgets.replicas.replica_columns import COLUMNS, ReplicaRow
 from widgets.table import RowTable
-from widgets.text import BLANK, Line, Piece, Tone, fold, ids, line, printable
+from widgets.text import BLANK, Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 
 
@@ -81,8 +83,8 @@ class ReplicasPane(Pane):
             if state.offline
             else Piece(f"led by {state.leader}", Tone.GOOD)
         )
-        elr = "not offered" if state.elr is None else ids(state.elr)
-        known = "not offered" if state.last_known_elr is None else ids(state.last_known_elr)
+        elr = elr_text(state.elr)
+        known = elr_text(state.last_known_elr)
         rest = (
             f", leader epoch {state.leader_epoch} · replicas {ids(state.replicas)} · ISR {ids(state.isr)}"
             f" · ELR {elr} · LastKnownELR {known} · min ISR {printable(str(survey.min_isr))}"

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 
+from recovery.wording.quantity_text import counted, printable
 from widgets.table.column_layout import Layout
 from widgets.table.row_arrangement import Arrangement, Group
 from widgets.table.row_filter import spans
 from widgets.table.table_column import TableColumn
-from widgets.text import Line, Piece, Tone, counted, fit, printable
+from widgets.text import Line, Piece, Tone, fit
 
 CURSOR = "►"
 MARK = "*"

@@ -17,8 +17,9 @@ from recovery.disks.values import DiskError, DiskOutcome, LogDirPlace
 from recovery.model import Survey
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
+from recovery.wording.quantity_text import counted
 from widgets.log_dirs import LogDirDetail, PartitionOutcome
-from widgets.text import Tone, counted
+from widgets.text import Tone
 
 _NOTE = "predicted by the controller's rules from the state of now, if nothing else fails"
 _STOPS = "the broker would stop altogether: its metadata log, or its last log dir, is there"

@@ -14,8 +14,9 @@ from console.journal.run_records import read_runs
 from console.journal.unfinished_entries import left_open
 from console.output.journal_report import ClusterJournal, journal_lines
 from console.output.resume_report import open_lines
+from recovery.wording.quantity_text import printable
 from widgets.dialogs.dismiss_once import DismissOnce
-from widgets.text import fold, line, printable
+from widgets.text import fold, line
 from widgets.text_lines import Lines
 
 SHOWN_RUNS = 50

@@ -13,7 +13,7 @@ from console.journal.unfinished_entries import Unfinished
 from console.operations.change import Question
 from console.operations.unfinished_orders import Settled
 from console.output.resume_report import settled_lines, unfinished_lines
-from console.output.screen import printable
+from recovery.wording.quantity_text import printable
 
 P = TypeVar("P")
 

@@ -27,7 +27,7 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
     """
     from console.operations.overview import Overview, not_asked, overview  # noqa: PLC0415  # not for --help
     from console.output.overview_report import overview_document, overview_lines  # noqa: PLC0415
-    from console.output.screen import printable  # noqa: PLC0415
+    from recovery.wording.quantity_text import printable  # noqa: PLC0415
 
     async def job(backend: Backend, _stop: object) -> Overview:
         return await overview(backend, recovery_duration_ms / 1000, run.screen.progress)

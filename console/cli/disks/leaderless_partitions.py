@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from console.output.plurals import counted_as
 from recovery.disks.disk_swap import leaderless
 from recovery.disks.values import LogDirPlace
 from recovery.model import PartitionState, TopicPartition
+from recovery.wording.quantity_text import counted
 
 SECONDS = 5.0
 """An election takes a moment: so long a partition is without a leader before it is said to stay so."""
@@ -51,7 +51,7 @@ def leaderless_lines(
         advices.setdefault(_advice(state, where, led_empty), []).append(str(state.tp))
     for advice, names in advices.items():
         more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-        have = f"{counted_as(len(names), 'partition')} {'has' if len(names) == 1 else 'have'}"
+        have = f"{counted(len(names), 'partition')} {'has' if len(names) == 1 else 'have'}"
         named = f"{', '.join(names[:SHOWN])}{more}"
         yield f"{have} no leader, and no replica comes back into the ISR without one: {named}: {advice}"
 

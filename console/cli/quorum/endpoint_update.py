@@ -13,7 +13,6 @@ from console.operations.elapsed_time import Waited
 from console.operations.remembered_voters import leaderless
 from console.operations.voter_change import probe_endpoint
 from console.output.json_document import document
-from console.output.screen import printable
 from console.signals import StopRequest
 from recovery.membership.preflight import STATIC
 from recovery.membership.quorum import Quorum
@@ -21,6 +20,7 @@ from recovery.membership.replica_lookup import NotChosen, voter_of
 from recovery.membership.voter_endpoints import endpoint_steps, has_endpoints, may_restart
 from recovery.membership.voters import VoterEndpoint
 from recovery.model import Unknown
+from recovery.wording.quantity_text import printable
 
 PATIENCE = 3600.0
 POLL = 0.5

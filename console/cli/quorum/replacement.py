@@ -30,10 +30,10 @@ from console.operations.replacement_run import (
 )
 from console.operations.replacement_steps import Course, Gone, standing
 from console.output.quorum_replacement_report import gone_line, replacement_document, review_lines
-from console.output.screen import printable
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementError, ReplacementKind, ReplacementPlan
 from recovery.membership.replica_lookup import NotChosen
+from recovery.wording.quantity_text import printable
 
 if TYPE_CHECKING:
     from console.cli.recovery.resume import Wanted

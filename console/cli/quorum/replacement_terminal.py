@@ -15,9 +15,9 @@ from console.operations.voter_change import Changed, Prepared
 from console.output.quorum_change_report import changed_lines
 from console.output.quorum_replacement_report import step_lines
 from console.output.quorum_report import preflight_lines
-from console.output.screen import printable
 from recovery.membership.replacement import ReplacementPlan, ReplacementStep
 from recovery.membership.replacement_state import StepSituation
+from recovery.wording.quantity_text import printable
 
 CONFIRM = "done"
 UNASKED = ("--yes", "--reason", "TEXT")

@@ -13,8 +13,8 @@ from console.operations.remembered_voters import leaderless
 from console.operations.unfinished_orders import Fate, Row, Settled
 from console.operations.unfinished_voter_changes import look_for
 from console.output.resume_report import unfinished_lines
-from console.output.screen import printable
 from console.signals import StopRequest
+from recovery.wording.quantity_text import printable
 
 BROKERS = "it is put back through the brokers: give --bootstrap-server"
 

@@ -15,9 +15,9 @@ from console.operations.remembered_voters import leaderless, remember_new_voters
 from console.operations.voter_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
 from console.output.quorum_change_report import changed_document, changed_lines
 from console.output.quorum_report import preflight_lines
-from console.output.screen import printable
 from console.signals import StopRequest
 from recovery.membership.replica_lookup import NotChosen
+from recovery.wording.quantity_text import printable
 
 
 @dataclass(frozen=True, slots=True)

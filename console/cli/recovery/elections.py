@@ -8,7 +8,7 @@ from console.errors import StalePlan
 from console.exit_status import Status
 from console.operations.kafka_elections import KafkaElection
 from console.output.election_report import election_document, election_lines
-from console.output.screen import printable
+from recovery.wording.quantity_text import printable
 
 
 def hold_elections(run: Run, change: KafkaElection, *, ask: bool, rows: int) -> int:

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 from console.output.json_document import document
-from console.output.plurals import counted_as
 from console.output.progress_line import ProgressLine
-from console.output.screen import Screen, printable
+from console.output.screen import Screen
 from console.output.text_table import TextColumn, table
+from recovery.wording.quantity_text import counted, printable
 from tests.unit.cli.command_process import command_line, environment
 
 
@@ -41,7 +41,7 @@ def test_what_a_broker_sends_does_not_move_the_cursor() -> None:
 
 
 def test_counts_agree_with_their_nouns() -> None:
-    assert [counted_as(number, "partition") for number in (0, 1, 3000)] == [
+    assert [counted(number, "partition") for number in (0, 1, 3000)] == [
         "0 partitions",
         "1 partition",
         "3,000 partitions",

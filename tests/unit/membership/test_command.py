@@ -45,7 +45,7 @@ def told(ended: Ended) -> dict[str, Any]:
 
 
 def test_the_one_screen_says_of_the_voters_what_quorum_status_does(call: Caller) -> None:
-    said = "stands 0 more failures: 2 of 3 voters up, majority 2"
+    said = "tolerates no more failures: 2 of 3 voters up, majority 2"
     assert said in call("ktriage", "quorum", "status", *DISK).out
     (line,) = (ln for ln in call("ktriage", "status", *DISK).out.splitlines() if ln.startswith("quorum:"))
     assert f"{said}; 1 voter does not fetch" in line
@@ -59,7 +59,7 @@ def test_the_one_screen_says_of_the_voters_what_quorum_status_does(call: Caller)
 def test_status_says_what_the_quorum_stands_who_is_dead_and_who_is_there_twice(call: Caller) -> None:
     ended = call("ktriage", "quorum", "status", *DISK)
     assert ended.status == 1
-    assert "stands 0 more failures: 2 of 3 voters up, majority 2" in ended.out
+    assert "tolerates no more failures: 2 of 3 voters up, majority 2" in ended.out
     assert "voters that do not fetch: 102" in ended.out
     assert "node 102 is listed with 2 directories" in ended.out
     found = told(call("ktriage", "quorum", "status", "--output", "json", *DISK))

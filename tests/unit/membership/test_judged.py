@@ -34,7 +34,10 @@ async def planned(choice: Choice) -> ReplacementPlan:
     [
         (Choice(ReplacementKind.SHRINK, (101,)), "102 is down or behind: bring it back or replace it first"),
         (Choice(ReplacementKind.DISK, (101,)), "nothing could be committed"),
-        (Choice(ReplacementKind.PLANNED, (100,), (103,)), "each restart would stop the quorum: 3 of 4 up"),
+        (
+            Choice(ReplacementKind.PLANNED, (100,), (103,)),
+            "each restart would stop the quorum: 3 of 4 voters up",
+        ),
         (Choice(ReplacementKind.PLANNED, (102,), (103,)), "--why host"),
         (Choice(ReplacementKind.SHRINK, (102,)), "ktriage quorum remove"),
     ],
@@ -58,15 +61,21 @@ async def test_what_mends_it_is_planned_with_the_figures_of_today(choice: Choice
     quorum_now = await (await with_102_down()).membership.describe()
     told = [line for line in review_lines(plan, plan.steps[0], quorum_now) if "then:" in line]
     wanted = {
-        ReplacementKind.DISK: ["voters 100, 101: 2 of 2 up", "voters 100, 101, 102: 3 of 3 up"],
-        ReplacementKind.HOST: ["voters 100, 101, 102, 103: 3 of 4 up", "voters 100, 101, 103: 3 of 3 up"],
+        ReplacementKind.DISK: [
+            ("voters 100, 101:", "2 of 2 voters up"),
+            ("voters 100, 101, 102:", "3 of 3 voters up"),
+        ],
+        ReplacementKind.HOST: [
+            ("voters 100, 101, 102, 103:", "3 of 4 voters up"),
+            ("voters 100, 101, 103:", "3 of 3 voters up"),
+        ],
         ReplacementKind.GROW: [
-            "voters 100, 101, 102, 103: 3 of 4 up",
-            "voters 100, 101, 102, 103, 104: 4 of 5 up",
+            ("voters 100, 101, 102, 103:", "3 of 4 voters up"),
+            ("voters 100, 101, 102, 103, 104:", "4 of 5 voters up"),
         ],
     }
     for line, text in zip(told, wanted[choice.kind], strict=True):
-        assert text in line
+        assert all(part in line for part in text)
 
 
 async def test_controllers_are_not_restarted_while_a_restart_would_stop_the_quorum() -> None:
@@ -88,7 +97,7 @@ async def test_an_old_disk_beside_the_new_one_counts_as_the_one_that_is_down() -
     plan = await plan_replacement(backend.membership, Choice(ReplacementKind.DISK, (3,)), HEADER)
     added = next(step for step in plan.steps if step.kind is StepKind.ADD)
     found = after(plan, added, quorum(1, 2, 3, down=(3,)), LivenessLimits())
-    assert str(found) == "3 of 4 up, majority 3, stands 0 more failures"
+    assert str(found) == "tolerates no more failures: 3 of 4 voters up, majority 3"
     assert found.down == (ReplicaKey(3, "dir3"),)
 
 

@@ -46,7 +46,7 @@ def test_what_a_set_stands_now_counts_only_those_that_fetch_and_keep_up() -> Non
     found = strength(replace(of, progress=lagging), of.voters, LIMITS)
     assert found.down == (key(4), key(5))
     assert (found.spare, found.failures_tolerated) == (0, 2)
-    assert str(found) == "3 of 5 up, majority 3, stands 0 more failures"
+    assert str(found) == "tolerates no more failures: 3 of 5 voters up, majority 3"
 
 
 def test_a_dead_controller_is_removed_but_the_two_left_stand_no_failure() -> None:
@@ -60,9 +60,7 @@ def test_a_dead_controller_is_removed_but_the_two_left_stand_no_failure() -> Non
 def test_removing_a_live_controller_beside_a_dead_one_is_refused() -> None:
     """Kafka would write it down, and never commit it."""
     verdict = before_removing(quorum(1, 2, 3, down=(3,)), key(2), LIMITS)
-    assert verdict.refused == (
-        "the new set could not commit: 1 of 2 up, majority 2, cannot commit; down: 3-dir3",
-    )
+    assert verdict.refused == ("the new set could not commit: 1 of 2 voters up, majority 2; down: 3-dir3",)
 
 
 def test_adding_beside_too_many_dead_ones_is_refused() -> None:
@@ -75,7 +73,7 @@ def test_adding_beside_too_many_dead_ones_is_refused() -> None:
 def test_adding_a_fourth_is_allowed_and_brings_no_more_safety() -> None:
     verdict = adding(quorum(1, 2, 3, observers=(key(4),)))
     assert verdict.allowed
-    assert verdict.warnings == ("an even number of voters: 4 stand no more failures than one fewer would",)
+    assert verdict.warnings == ("4 voters tolerate no more failures than 3",)
 
 
 def test_removing_the_leader_says_what_will_happen() -> None:

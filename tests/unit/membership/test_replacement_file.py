@@ -71,7 +71,7 @@ def test_the_same_id_is_removed_first_unless_the_cluster_allows_the_documents_or
 def test_in_between_it_says_what_the_set_stands() -> None:
     plan = make(HEADER, wanted())
     removed = next(step for step in plan.steps if step.kind is StepKind.REMOVE)
-    assert removed.stands == "voters 1, 2: stands 0 failures"
+    assert removed.stands == "voters 1, 2: tolerates 0 failures"
     assert any("between remove and add the set has 2 voters" in note for note in plan.notes)
     assert any("3 leads now" in note for note in plan.notes)
 

@@ -15,11 +15,12 @@ from recovery.plan.edit import with_leader
 from recovery.plan.election_requests import PlannedRequest, requests
 from recovery.plan.make import make_plan
 from recovery.plan.plan_markdown import markdown
-from recovery.plan.plan_review import loss_text, lost_ranges, review_rows, summarise, worst
+from recovery.plan.plan_review import review_row, summarise, worst
 from recovery.plan.topic_marks import Mark
 from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.write import digest
 from recovery.strategy import DecisionKind
+from recovery.wording.loss_text import loss_text, lost_ranges
 from tests.unit.plan.plans import (
     HEADER,
     LONG_TAIL,
@@ -35,6 +36,8 @@ from tests.unit.plan.plans import (
 )
 from tests.unit.recovery.surveys import SILENT, log, survey
 
+LOST_TAIL = "500 or more, no upper limit known (divergent tail of epoch 0)"
+
 
 def many(count: int) -> Plan:
     """``count`` rows that lose 1, 2, 3 … offsets."""
@@ -49,7 +52,11 @@ def test_the_number_to_be_typed_is_every_row_that_is_not_certain_to_lose_nothing
     plan = plan_of(stale_long_tail(), equal_logs(), nobody(), *(equal_logs("audit", n) for n in (1, 2)))
     summary = summarise(plan)
     assert (summary.elect, summary.lossless, summary.may_lose, summary.unknown) == (4, 3, 1, 1)
-    assert (summary.at_least, summary.at_most, summary.loss) == (500, None, "at least 500, at most unknown")
+    assert (summary.at_least, summary.at_most, summary.loss) == (
+        500,
+        None,
+        "500 or more, no upper limit known",
+    )
     assert (summary.topics, summary.disagree) == (2, 1)
     assert summary.not_elected == {DecisionKind.NO_CANDIDATE: 1}
 
@@ -88,7 +95,7 @@ def test_every_row_is_counted_once(plan: Plan) -> None:
     [
         (Loss(0, 0, (), (), ()), "nothing"),
         (Loss(0, None, (), (), (4,)), "unknown"),
-        (Loss(500, None, (), (), (4,)), "at least 500, at most unknown"),
+        (Loss(500, None, (), (), (4,)), "500 or more, no upper limit known"),
         (Loss(1_500, 1_500, (), (), ()), "1,500"),
         (Loss(0, 200, (), (), ()), "0 to 200"),
         (Loss(10, 200, (), (), ()), "10 to 200"),
@@ -128,28 +135,28 @@ def _losing(row: PlanRow, topic: str, loss: Loss) -> PlanRow:
 
 
 def test_a_row_says_who_would_lead_if_the_chosen_one_dropped_out_and_what_that_loses() -> None:
-    (row,) = review_rows(plan_of(stale_long_tail()))
+    row = review_row(plan_of(stale_long_tail()).rows[0])
     assert (row.leader, row.last_epoch, row.log_end) == (2, 2, 1300)
     assert (row.loss, row.lost_ranges) == (
-        "at least 500, at most unknown (a stale branch)",
+        LOST_TAIL,
         "1000-1499 of epoch 0; unknown on 4",
     )
-    assert (row.successor, row.successor_loss) == (3, "at least 500, at most unknown (a stale branch)")
-    assert "the other ranking would choose 1, and lose at least 300" in row.note
-    assert "(300 NEWER than its last record)" in row.note
+    assert (row.successor, row.successor_loss) == (3, LOST_TAIL)
+    assert "the other ranking would choose 1, and lose 300 or more" in row.note
+    assert "(300 NEWER than anything it has)" in row.note
     assert "no answer from 4" in row.note
 
 
 def test_nobody_would_lead_where_no_other_can_be_elected() -> None:
     told = survey({1: RIGHT, 2: LONG_TAIL}, standings={2: Standing.FENCED})
-    (row,) = review_rows(plan_of(told))
+    row = review_row(plan_of(told).rows[0])
     assert (row.leader, row.successor, row.successor_loss) == (1, None, "")
 
 
 def test_a_broker_that_only_we_cannot_reach_would_lead_too_and_what_that_loses_is_unknown() -> None:
     told = survey({1: RIGHT, 2: SILENT, 3: SILENT}, standings={3: Standing.ELECTABLE})
     plan = plan_of(told)
-    (row,) = review_rows(plan)
+    row = review_row(plan.rows[0])
     assert (row.leader, row.successor, row.successor_loss) == (1, 3, "unknown")
     assert [r.name for r in requests(plan, native=False)] == ["ElectLeaders"]
     first = plan_of(survey({3: SILENT, 1: RIGHT}, standings={3: Standing.ELECTABLE}))
@@ -158,9 +165,9 @@ def test_a_broker_that_only_we_cannot_reach_would_lead_too_and_what_that_loses_i
 
 def test_an_edited_leader_shows_its_own_loss() -> None:
     edited = with_leader(story(), TopicPartition("orders", 0), 1)
-    row = review_rows(edited)[0]
-    assert (row.leader, row.loss) == (1, "at least 300, at most unknown (300 NEWER than its last record)")
-    assert (row.successor, row.successor_loss) == (2, "at least 500, at most unknown (a stale branch)")
+    row = review_row(edited.rows[0])
+    assert (row.leader, row.loss) == (1, "300 or more, no upper limit known (300 NEWER than anything it has)")
+    assert (row.successor, row.successor_loss) == (2, LOST_TAIL)
 
 
 # The requests.
@@ -249,11 +256,11 @@ def test_the_page_has_cluster_counts_loss_digest_and_the_next_command() -> None:
         "cluster-1",
         "2 partitions of 2 topics",
         "may lose something: 1",
-        "at least 500, at most unknown (1 partition with no known upper bound)",
+        "500 or more, no upper limit known (1 partition with no known upper bound)",
         "Nobody is elected for 1: no candidate 1",
         digest(plan),
         "`ktriage apply plan.json`",
-        "`orders-0` | 2 | at least 500, at most unknown (a stale branch) | 1000-1499 of epoch 0; unknown on 4",
+        f"`orders-0` | 2 | {LOST_TAIL} | 1000-1499 of epoch 0; unknown on 4",
     ):
         assert said in page
 
@@ -287,4 +294,4 @@ def test_no_name_or_reason_breaks_the_page(plan: Plan) -> None:
 def test_marks_stand_beside_the_row_that_loses() -> None:
     plan = make_plan(HEADER, [decided(stale_long_tail())], {"orders": (Mark.COMPACTED,)})
     assert "| compacted |" in markdown(plan, "p", "n")
-    assert review_rows(plan)[0].marks == "compacted"
+    assert review_row(plan.rows[0]).marks == "compacted"

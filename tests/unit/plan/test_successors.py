@@ -84,7 +84,7 @@ def test_where_no_order_can_be_written_whoever_stands_first_may_be_elected_inste
     assert row.successor is not None
     assert (row.successor.broker, row.successor.standing) == (1, Standing.FENCED)
     assert row.successor.loss.at_least == 700
-    assert (review_row(row).successor, review_row(row).successor_loss[:19]) == (1, "at least 700, at mo")
+    assert (review_row(row).successor, review_row(row).successor_loss[:11]) == (1, "700 or more")
     assert "broker 3 is not registered" in review_row(row).note
     (_, told) = risk_lines(plan_of(unregistered()), 5)
     assert "broker 1" in told and "broker 3 is not registered" in told and "700" in told

@@ -43,7 +43,7 @@ async def test_offline_partitions_say_whom_to_elect_and_what_that_loses() -> Non
         await pilot.pause()
         assert "6 offline, 1 more under min ISR" in text_of(pilot.app)
         told = line_of(pilot, "payments-0")
-        assert "OFFLINE" in told and "elect 2" in told and "500 or more, stale" in told
+        assert "OFFLINE" in told and "elect 2" in told and "500 or more, old" in told
         assert "under min ISR" in line_of(pilot, "carts-2")
         assert "refused" in line_of(pilot, "secrets-0")
 
@@ -58,7 +58,7 @@ async def test_waiting_stands_before_all_choices_that_lose() -> None:
         assert "if 1: unknown" in line_of(pilot, "orders-7"), "what electing at once would lose"
         pane.table.move_to(PAYMENTS)
         await pilot.pause()
-        assert "Lost by electing 2 now: at least 500" in " ".join(text_of(pilot.app).split())
+        assert "Lost by electing 2 now: 500 or more" in " ".join(text_of(pilot.app).split())
 
 
 async def test_what_is_in_the_plan_is_marked_by_a_word() -> None:
@@ -185,7 +185,7 @@ async def test_the_quorum_says_who_is_behind_and_what_may_be_changed() -> None:
         5_000,
         1,
         MEMBERS,
-        "stands no more failures",
+        "tolerates no more failures",
         False,
         (
             VoterChangePreview("remove 102", True, ""),
@@ -199,7 +199,7 @@ async def test_the_quorum_says_who_is_behind_and_what_may_be_changed() -> None:
         await pilot.pause()
         screen = text_of(pilot.app)
         assert "nothing committed" in screen
-        assert "stands no more failures" in screen
+        assert "tolerates no more failures" in screen
         voter = line_of(pilot, "   voter ")
         assert "1,000" in voter and "15 min ago" in voter and "behind" in voter
         assert "not told" in line_of(pilot, "observer")
@@ -283,7 +283,7 @@ async def test_a_members_endpoint_and_directory_are_told_at_80_columns() -> None
     members = (MEMBERS[0]._replace(endpoint="CONTROLLER://c1.example.org:9093"), *MEMBERS[1:])
     pane = QuorumPane()
     async with Harness(pane).run_test(size=(80, 40)) as pilot:
-        pane.update(QuorumPaneView(100, 7, 5_000, 5_000, 1, members, "stands 1 more failure", True))
+        pane.update(QuorumPaneView(100, 7, 5_000, 5_000, 1, members, "tolerates 1 more failure", True))
         await pilot.pause()
         screen = text_of(pilot.app)
         assert "CONTROLLER://c1.example.org:9093" in screen and "AAAAAAAAAAAAAAAAAAABZA" in screen

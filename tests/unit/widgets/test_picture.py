@@ -38,7 +38,7 @@ def test_where_the_logs_part_every_line_agrees_on_the_column() -> None:
 
 def test_each_choice_shows_how_much_it_cuts_off_and_of_which_kind() -> None:
     seen = drawn(examples.stale_long_tail())
-    assert "loses 500 or more, stale" in seen["elect 2"]
+    assert "loses 500 or more, old" in seen["elect 2"]
     assert "loses 300 or more, NEWER" in seen["elect 1"]
     longer, shorter = seen["elect 2"].count("x"), seen["elect 1"].count("x")
     assert longer > shorter > 3

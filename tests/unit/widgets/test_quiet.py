@@ -31,7 +31,7 @@ VIEWS: dict[type[Widget], Callable[[], Any]] = {
     EligiblePane: lambda: EligibleView(
         tuple(EligibleRow(one, ControllerRules(), {}) for one in examples.SURVEYS)
     ),
-    QuorumPane: lambda: QuorumPaneView(100, 7, 5, 5, 1, tuple(MEMBERS), "stands 1 more failure", True),
+    QuorumPane: lambda: QuorumPaneView(100, 7, 5, 5, 1, tuple(MEMBERS), "tolerates 1 more failure", True),
     LogDirsPane: lambda: LogDirsView(tuple(DIRS)),
     PlanPane: lambda: PlanView(examples.plan()),
     TitleBar: lambda: Title("prod", "id", False, age_s=3.0, refresh=RefreshState.FRESH, colour="red"),

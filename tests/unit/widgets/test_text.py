@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from widgets.text import Piece, Tone, age, fit, fold, human_bytes, lasting, line, plain, printable
+from recovery.wording.quantity_text import age, human_bytes, lasting, printable
+from widgets.text import Piece, Tone, fit, fold, line, plain
 
 
 def test_a_line_is_broken_between_words_and_loses_none() -> None:

@@ -95,7 +95,7 @@ def test_a_replacement_goes_on_from_where_the_cluster_is() -> None:
     stopped = wizard_of(plan, QuorumPicture(quorum(1, 2, 3, down=(3,))))
     assert stopped.steps[0].state is StepState.DONE
     assert stopped.current is not None and stopped.current.title == plan.steps[1].title
-    assert stopped.stands == "the voters now: 2 of 3 up, majority 2, stands 0 more failures"
+    assert stopped.stands == "the voters now: tolerates no more failures: 2 of 3 voters up, majority 2"
 
 
 def test_catching_up_of_a_newcomer_has_a_bar_and_an_estimate() -> None:

@@ -3,35 +3,8 @@
 from __future__ import annotations
 
 from recovery.loss import Branch, Loss, branches
-from recovery.model import Lineage, ReplicaLog, Standing, Unknown
+from recovery.model import Lineage, ReplicaLog, Unknown
 from widgets.text import Tone
-
-STANDING_WORDS = {
-    Standing.ELECTABLE: "electable",
-    Standing.FENCED: "fenced",
-    Standing.OFFLINE_REPLICA: "replica offline",
-    Standing.UNREGISTERED: "not registered",
-}
-
-
-def short_loss(loss: Loss, last_epoch: int | None) -> str:
-    """A loss in few words; ``last_epoch`` is that of the chosen log. "max ?": no upper bound is known."""
-    if loss.at_most is None:
-        text = f"{loss.at_least:,} or more" if loss.at_least else "unknown"
-    elif loss.at_most == 0:
-        return "nothing"
-    elif loss.at_least == loss.at_most:
-        text = f"{loss.at_least:,}"
-    else:
-        text = f"{loss.at_least:,} to {loss.at_most:,}"
-    if last_epoch is None:
-        return text
-    kinds = branches(loss, last_epoch)
-    if kinds.get(Branch.NEWER):
-        return f"{text}, NEWER"
-    if kinds.get(Branch.STALE) and not kinds.get(Branch.FURTHER):
-        return f"{text}, stale"
-    return text
 
 
 def loss_tone(loss: Loss, last_epoch: int | None) -> Tone:

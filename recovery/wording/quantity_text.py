@@ -1,0 +1,74 @@
+"""Numbers, ids, sizes and durations in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+_KIB = 1024
+
+
+def printable(text: str) -> str:
+    """One line without control characters: what a broker sends must not move the cursor."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """``1 partition``, ``3,000 partitions``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def ids(brokers: Iterable[int]) -> str:
+    """Broker ids as Kafka's tools print them; "-" for nobody."""
+    return ",".join(str(broker) for broker in brokers) or "-"
+
+
+def either(brokers: Sequence[int]) -> str:
+    """``1``, ``1 or 2``, ``1, 2 or 3``."""
+    return _joined(brokers, "or")
+
+
+def both(brokers: Sequence[int]) -> str:
+    """``1``, ``1 and 2``, ``1, 2 and 3``."""
+    return _joined(brokers, "and")
+
+
+def _joined(brokers: Sequence[int], word: str) -> str:
+    names = [str(broker) for broker in brokers]
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+def offset(value: int) -> str:
+    """An offset with its thousands apart; "?" where it is not known."""
+    return f"{value:,}" if value >= 0 else "?"
+
+
+def human_bytes(size: int, unknown: str = "?") -> str:
+    """Bytes in KiB, MiB …; ``unknown`` where the size is below zero."""
+    if size < 0:
+        return unknown
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if round(amount, 1) < _KIB:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= _KIB
+    return f"{amount:,.1f} PiB"
+
+
+def lasting(seconds: float) -> str:
+    """A duration, coarse, so that a line that shows it seldom changes."""
+    if seconds < 60:
+        return "<1 min"
+    minutes = int(seconds // 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes:02}"
+    return f"{hours // 24} days"
+
+
+def age(seconds: float) -> str:
+    """An age: in seconds below one minute."""
+    return f"{int(seconds)} s" if seconds < 60 else lasting(seconds)

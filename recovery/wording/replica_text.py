@@ -1,0 +1,21 @@
+"""A replica's place in Kafka's sets, in words."""
+
+from __future__ import annotations
+
+from recovery.model import PartitionState
+from recovery.wording.quantity_text import ids
+
+_IN_SYNC = ("ISR",)
+
+
+def replica_sets(state: PartitionState, broker: int) -> tuple[str, ...]:
+    """The sets that the replica is in: ISR, ELR, LastKnownELR."""
+    if broker in state.isr and not state.elr and not state.last_known_elr:
+        return _IN_SYNC  # nearly all
+    sets = (("ISR", state.isr), ("ELR", state.elr or ()), ("LastKnownELR", state.last_known_elr or ()))
+    return tuple(name for name, members in sets if broker in members)
+
+
+def elr_text(members: tuple[int, ...] | None) -> str:
+    """The members of the ELR or LastKnownELR; None: this cluster keeps none."""
+    return "ELR is off" if members is None else ids(members)
