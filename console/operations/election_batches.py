@@ -36,7 +36,7 @@ class Result(NamedTuple):
 
     @property
     def lost_offsets(self) -> bool:
-        """The new leader's epoch starts below the fenced log end: offsets that were planned to stay are gone."""
+        """The new leader's epoch starts below the planned log end: offsets that were planned to stay are gone."""
         return self.state is not None and isinstance(self.state.gap, int) and self.state.gap > 0
 
     @property

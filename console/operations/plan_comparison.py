@@ -1,4 +1,4 @@
-"""Applying a plan: every fence is looked at, what is stale is refused row by row, what holds is elected."""
+"""A plan beside the cluster: every row is judged, what is stale is refused row by row, what holds is elected."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ ACTIONS = (
     Action("replicas", "Every replica's log, as its own broker describes it.", False, "replicas"),
     Action("plan", "Choose a leader for each offline partition and write a plan file.", False, "plan"),
     Action("review", "Show a plan: what it loses, and the requests that will be sent.", False, "review"),
-    Action("apply", "Elect the leaders of a plan, after checking every fence.", True, "apply"),
+    Action("apply", "Elect the leaders of a plan, after every row is compared again.", True, "apply"),
     Action("verify", "Whether the partitions of a plan are led, usable and replicated.", False, "verify"),
     Action("recover", "Recover offline partitions in one go (kafka-unclean-recovery).", True, "recover"),
     Action("elect", "Preferred, unclean and designated elections (kafka-elect-leaders).", True, "elect"),

@@ -34,7 +34,7 @@ LOSS = pa.struct(
     ]
 )
 
-FENCE = {
+CANDIDATE = {
     "broker": pa.int32(),
     "standing": pa.string(),
     "leader_epoch": pa.int32(),
@@ -60,7 +60,7 @@ PLANNED = pa.schema(
         ("reason", pa.string()),
         ("other_ranking_leader", pa.int32()),
         ("clean_electors", _BROKERS),
-        ("candidates", pa.list_(pa.struct([*FENCE.items(), ("loss", LOSS)]))),
+        ("candidates", pa.list_(pa.struct([*CANDIDATE.items(), ("loss", LOSS)]))),
         ("silent", pa.list_(pa.struct([("broker", pa.int32()), ("standing", pa.string())]))),
         ("marks", pa.list_(pa.string())),
     ]
@@ -247,11 +247,11 @@ def _reason(looked: _Looked, verdict: Array, ranking: Ranking) -> Any:
 
 
 def _candidates(replicas: ReplicaColumns, ranked: RankedReplicas, rows: Array) -> Any:
-    """Every candidate of those rows, best first, with its fence and its loss."""
+    """Every candidate of those rows, best first, with its preconditions and its loss."""
     chosen = ranked.order[rows[replicas.owner[ranked.order]]]
     place = pa.array(chosen)
-    fence = {name: replicas.told[name].take(place) for name in FENCE}
-    told = structs(fence | {"loss": losses(replicas, chosen)})
+    candidates = {name: replicas.told[name].take(place) for name in CANDIDATE}
+    told = structs(candidates | {"loss": losses(replicas, chosen)})
     return lists(replicas.owner[chosen], told, replicas.rows, null=~rows)
 
 

@@ -1,4 +1,4 @@
-"""The plan job: each cluster's newest state in, ranked candidates, loss ranges, fences and choices out."""
+"""The plan job: each cluster's newest state in, ranked candidates, loss ranges, preconditions and choices out."""
 
 from __future__ import annotations
 

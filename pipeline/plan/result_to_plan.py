@@ -106,7 +106,7 @@ def plan_row(row: Mapping[str, Any]) -> PlanRow:
 
 
 def candidate(row: Mapping[str, Any]) -> PlanCandidate:
-    """A candidate with its fence and its loss."""
+    """A candidate with its preconditions and its loss."""
     return PlanCandidate(
         row["broker"],
         Standing(row["standing"]),

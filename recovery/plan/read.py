@@ -1,4 +1,4 @@
-"""Reading a plan file (design: "The plan file").
+"""Reading a plan file (docs/files.md).
 
 Strict: what is wrong is one line that says where and what was expected. Keys that are not ours are passed over.
 """

@@ -1,4 +1,4 @@
-"""The plan's values (design: "The plan file")."""
+"""The plan's values."""
 
 from __future__ import annotations
 

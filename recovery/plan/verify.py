@@ -1,8 +1,8 @@
-"""Whether a plan came out as it was meant (design: ``verify``).
+"""Whether a plan came out as it was meant.
 
 The right leader, readable and writable, and fully replicated are three different things: below min ISR the
 high watermark stands still. And a right leader can have lost records in the moment between the last check and
-the election: then its new epoch starts below the log end that was fenced.
+the election: then its new epoch starts below the planned log end.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _order(row: PlanRow | BareRow, survey: Survey) -> Order:
 
 
 def _gap(row: PlanRow | BareRow, survey: Survey) -> int | Unknown:
-    """How far the leader's log, as it is, falls short of its fence."""
+    """How far the leader's log, as it is, falls short of the planned log end."""
     leader = survey.state.leader
     if isinstance(row, BareRow):
         return Unknown(Why.NOT_OFFERED, "a bare file has no preconditions")
@@ -143,12 +143,12 @@ def _gap(row: PlanRow | BareRow, survey: Survey) -> int | Unknown:
     return _shortfall(candidate, log, row.leader_epoch)
 
 
-def _shortfall(candidate: PlanCandidate, log: ReplicaLog, fenced_epoch: int) -> int | Unknown:
+def _shortfall(candidate: PlanCandidate, log: ReplicaLog, planned_epoch: int) -> int | Unknown:
     kept = log.log_end_offset
     if isinstance(log.lineage, Unknown):
         return log.lineage if kept >= candidate.log_end else candidate.log_end - kept
-    # Records of a later epoch were not there when the log was fenced: where they begin, the old log ends.
-    kept = min([kept, *(span.start for span in log.lineage.spans if span.epoch > fenced_epoch)])
+    # Records of a later epoch were not there when the plan was made: where they begin, the old log ends.
+    kept = min([kept, *(span.start for span in log.lineage.spans if span.epoch > planned_epoch)])
     if kept >= candidate.log_end and log.lineage.floor > candidate.log_end:
         floor = log.lineage.floor
         return Unknown(Why.NOT_ANSWERED, f"broker {candidate.broker}'s log is known only from {floor} on")

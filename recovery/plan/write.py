@@ -1,4 +1,4 @@
-"""A plan as text (design: "The plan file").
+"""A plan as text (docs/files.md).
 
 One partition a line, so that ``diff`` and a reviewer see one change as one line. Text is put together by hand
 and not by :mod:`json`: 200,000 partitions are written in about a second.

@@ -146,7 +146,7 @@ async def test_stopping_before_anything_was_sent_sends_nothing(home: Path) -> No
         await robot.asks_to_apply()
         backend.surveys_hang = True
         await robot.confirms("payments", "drill")
-        await robot.until(lambda: robot.desk.tasks.halt is not None, "the last look at the fences")
+        await robot.until(lambda: robot.desk.tasks.halt is not None, "the last comparison")
         await robot.press("escape")
         await robot.idle()
         backend.surveys_hang = False

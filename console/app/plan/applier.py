@@ -110,7 +110,7 @@ class Applier:
 
     async def _checked(self, plan: Plan) -> Prepared:
         session = self._desk.session
-        cluster_id, progress = session.view.cluster_id, self.progress("checking every fence")
+        cluster_id, progress = session.view.cluster_id, self.progress("comparing every row")
         prepared = await session.run(lambda b: prepare(b, plan, cluster_id, progress))
         session.plan_is(draft.compared(session.draft, prepared.checks))
         return prepared

@@ -226,7 +226,7 @@ def test_what_became_of_all_parts_of_a_plan_is_looked_at_together(
     monkeypatch.setattr(MemoryBackend, "partitions", partitions)
     assert call("ktriage", "apply", *ANY, plan, *AGREED).status == 0
     assert len(backend.designated) == 3
-    assert len(looks) == 2  # the fences before, and all three parts afterwards
+    assert len(looks) == 2  # the rows before, and all three parts afterwards
 
 
 def test_an_error_that_should_not_happen_leaves_a_report_without_secrets(call: Caller) -> None:

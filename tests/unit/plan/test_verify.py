@@ -94,7 +94,7 @@ def test_an_order_not_put_back_is_told_from_one_that_somebody_else_made() -> Non
 @pytest.mark.parametrize(
     ("leader_log", "gap"),
     [
-        # The new epoch begins where the fenced log ended.
+        # The new epoch begins where the planned log ended.
         (log((0, 0, 1000), (2, 1000, 1300), (5, 1300, 1300 + 1)), 0),
         # Nobody has written since.
         (RIGHT, 0),
