@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from recovery.metadata_log.history import History
+from recovery.metadata_log.history import MetadataHistory
 
 ReadProgress = Callable[[int, int], None]
 """Called with (next offset, high watermark) while the log is read."""
@@ -15,7 +15,7 @@ class MetadataLogReader(Protocol):
     """Reads what is committed, the oldest first. ``history`` grows with every reading."""
 
     @property
-    def history(self) -> History: ...
+    def history(self) -> MetadataHistory: ...
 
     @property
     def snapshot_offset(self) -> int:

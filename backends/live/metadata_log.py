@@ -11,7 +11,7 @@ from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError
 from backends.live.nodes.controllers import ControllerConnections
 from backends.metadata_log.batches import BatchReader
-from recovery.metadata_log.history import History
+from recovery.metadata_log.history import MetadataHistory
 
 LEADER_CHANGES = 3
 """So often another leader is looked for before it is said that none stays."""
@@ -32,7 +32,7 @@ class LiveMetadataLog:
 
     def __init__(self, controllers: ControllerConnections) -> None:
         self._controllers = controllers
-        self.history = History()
+        self.history = MetadataHistory()
         self.next_offset = 0
         self.high_watermark = 0
         self.snapshot_offset = 0

@@ -8,7 +8,7 @@ from struct import Struct
 from aiokafka.errors import KafkaError
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from recovery.metadata_log.history import IN_SNAPSHOT, LogRecord
+from recovery.metadata_log.history import IN_SNAPSHOT, MetadataLogRecord
 
 _HEADER = Struct(">qiiB")
 """Base offset, length, leader epoch, magic."""
@@ -29,7 +29,7 @@ class BatchReader:
         self.epoch = 0
         self.problem: str | None = None
 
-    def data_records(self, *, in_snapshot: bool = False) -> Iterator[LogRecord]:
+    def data_records(self, *, in_snapshot: bool = False) -> Iterator[MetadataLogRecord]:
         """Every data record, up to the first batch that is cut, damaged or compressed: that is the problem."""
         for base, batch in self._batches():
             if batch.compression_type != DefaultRecordBatch.CODEC_NONE:
@@ -45,7 +45,9 @@ class BatchReader:
                 return
             for offset, time_ms, value in records:
                 if value is not None:
-                    yield LogRecord(offset, time_ms, IN_SNAPSHOT if in_snapshot else base, bytes(value))
+                    yield MetadataLogRecord(
+                        offset, time_ms, IN_SNAPSHOT if in_snapshot else base, bytes(value)
+                    )
 
     def _batches(self) -> Iterator[tuple[int, DefaultRecordBatch]]:
         at = 0

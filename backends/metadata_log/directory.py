@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from backends.metadata_log.batches import BatchReader
-from recovery.metadata_log.history import LogRecord
+from recovery.metadata_log.history import MetadataLogRecord
 
 DIRECTORY = "__cluster_metadata-0"
 _SEGMENT = re.compile(r"(\d{20})\.log")
@@ -42,7 +42,7 @@ class DirectoryReading:
     segments: list[Path] = field(default_factory=list)
 
 
-def read_directory(reading: DirectoryReading) -> Iterator[LogRecord]:
+def read_directory(reading: DirectoryReading) -> Iterator[MetadataLogRecord]:
     """Data records of the newest log that goes back the furthest: the oldest snapshot that the log goes on from.
 
     Raises MetadataDirError where there is no log, or a part of it is missing.
@@ -92,7 +92,7 @@ def _snapshot_before(path: Path, snapshots: list[tuple[int, Path]], first: int |
     return name, end
 
 
-def _data_records(path: Path, reading: DirectoryReading, *, is_snapshot: bool) -> Iterator[LogRecord]:
+def _data_records(path: Path, reading: DirectoryReading, *, is_snapshot: bool) -> Iterator[MetadataLogRecord]:
     try:
         data = path.read_bytes()
     except OSError as error:

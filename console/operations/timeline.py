@@ -7,8 +7,8 @@ from pathlib import Path
 
 from backends.metadata_log.directory import DIRECTORY, DirectoryReading, MetadataDirError, read_directory
 from console.errors import InputError
-from recovery.metadata_log.history import History, fold
-from recovery.metadata_log.timeline import Event, EventKind, Timeline
+from recovery.metadata_log.history import MetadataHistory, fold
+from recovery.metadata_log.timeline import ClusterEvent, EventKind, MetadataTimeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class EventFilter:
     since_ms: int | None = None
     until_ms: int | None = None
 
-    def wants(self, event: Event) -> bool:
+    def wants(self, event: ClusterEvent) -> bool:
         return (
             (not self.kinds or event.kind in self.kinds)
             and (self.since_ms is None or event.time_ms >= self.since_ms)
@@ -36,7 +36,7 @@ class TimelineSource:
     """Where a history came from, in a few words, and what it does not hold. ``notes`` are one line each."""
 
     title: str
-    timeline: Timeline
+    timeline: MetadataTimeline
     notes: tuple[str, ...]
 
 
@@ -52,11 +52,11 @@ def from_directory(path: Path) -> TimelineSource:
     if reading.problem is not None:
         notes.append(f"the reading ended at offset {reading.end_offset:,}: {reading.problem}")
     return TimelineSource(
-        str(reading.path), Timeline(history), (*notes, *gaps(history, reading.start_offset))
+        str(reading.path), MetadataTimeline(history), (*notes, *gaps(history, reading.start_offset))
     )
 
 
-def gaps(history: History, snapshot_offset: int) -> tuple[str, ...]:
+def gaps(history: MetadataHistory, snapshot_offset: int) -> tuple[str, ...]:
     """What the history does not hold, one line each."""
     counts = history.counts
     notes = []

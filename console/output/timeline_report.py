@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from console.operations.timeline import TimelineSource
 from console.output.json_document import document
-from recovery.metadata_log.history import History
-from recovery.metadata_log.timeline import Event
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.timeline import ClusterEvent
 from recovery.metadata_log.timeline_text import event_text
 from recovery.wording.quantity_text import printable
 
@@ -22,11 +22,11 @@ def time_text(time_ms: int) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}.{time_ms % 1000:03d}"
 
 
-def event_line(event: Event, history: History) -> str:
+def event_line(event: ClusterEvent, history: MetadataHistory) -> str:
     return printable(f"{time_text(event.time_ms)} {event_text(event, history)}")
 
 
-def timeline_lines(source: TimelineSource, events: Sequence[Event], left_out: int) -> Iterator[str]:
+def timeline_lines(source: TimelineSource, events: Sequence[ClusterEvent], left_out: int) -> Iterator[str]:
     """Newest last; ``left_out`` older ones are not shown."""
     count = len(events) + left_out
     yield printable(f"{source.title}: {count:,} events (times in UTC)")
@@ -36,7 +36,7 @@ def timeline_lines(source: TimelineSource, events: Sequence[Event], left_out: in
         yield event_line(event, source.timeline.history)
 
 
-def timeline_markdown(source: TimelineSource, events: Sequence[Event], left_out: int) -> Iterator[str]:
+def timeline_markdown(source: TimelineSource, events: Sequence[ClusterEvent], left_out: int) -> Iterator[str]:
     """A list for an incident channel."""
     yield f"**Timeline** of {printable(source.title)} (UTC)"
     yield ""
@@ -53,7 +53,7 @@ def _escaped(text: str) -> str:
     return "".join(f"\\{sign}" if sign in "\\`*_[]<>|" else sign for sign in text)
 
 
-def timeline_document(source: TimelineSource, events: Sequence[Event], left_out: int) -> Iterator[str]:
+def timeline_document(source: TimelineSource, events: Sequence[ClusterEvent], left_out: int) -> Iterator[str]:
     fields = {
         "source": source.title,
         "notes": list(source.notes),
@@ -63,7 +63,7 @@ def timeline_document(source: TimelineSource, events: Sequence[Event], left_out:
     return document("timeline", fields)
 
 
-def event_fields(event: Event, history: History) -> dict[str, object]:
+def event_fields(event: ClusterEvent, history: MetadataHistory) -> dict[str, object]:
     return {
         "timeMs": event.time_ms,
         "time": time_text(event.time_ms),

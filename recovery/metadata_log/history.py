@@ -14,8 +14,8 @@ from typing import NamedTuple, TypeAlias
 
 from recovery.controller.registration import PartitionChange, Registration, merge
 from recovery.metadata_log.field_reader import FieldReader, MalformedRecordError
+from recovery.metadata_log.record_decoder import FRAME_VERSION, decode, read_partition_change
 from recovery.metadata_log.records import (
-    FRAME_VERSION,
     HIGHEST_VERSIONS,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
@@ -32,15 +32,13 @@ from recovery.metadata_log.records import (
     TopicRecord,
     TransactionRecord,
     UnregisterBrokerRecord,
-    decode,
-    read_partition_change,
 )
 
 IN_SNAPSHOT = -1
 """The batch of a record that a snapshot holds: it tells what stood there, not when it came about."""
 
 
-class LogRecord(NamedTuple):
+class MetadataLogRecord(NamedTuple):
     """One data record. ``batch`` is the first offset of its batch: one event of the controller is one batch."""
 
     offset: int
@@ -84,7 +82,7 @@ Subject: TypeAlias = (
 Change: TypeAlias = MetadataRecord | Registration | PartitionChange
 
 
-class Row(NamedTuple):
+class HistoryRow(NamedTuple):
     """One change of one subject, in the order of the log."""
 
     offset: int
@@ -104,7 +102,7 @@ class PartitionInterval(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class HistoryCounts:
     """What was read: data records, and those that tell less than they should.
 
     ``unknown`` by (type, version): newer than this code. ``malformed``: damaged values. ``uncommitted``: records of
@@ -118,7 +116,7 @@ class Counts:
     uncommitted: int
 
 
-class History:
+class MetadataHistory:
     """The folded log. It only grows, by :meth:`extend`."""
 
     def __init__(self) -> None:
@@ -131,7 +129,7 @@ class History:
         self._topics: dict[str, str] = {}
         self._partitions: dict[str, dict[PartitionSubject, None]] = {}
         self._changes_decoder = _PartitionChanges()
-        self._transaction: list[tuple[LogRecord, MetadataRecord]] | None = None
+        self._transaction: list[tuple[MetadataLogRecord, MetadataRecord]] | None = None
         self._unknown: dict[tuple[int, int], int] = {}
         self._read = self._malformed = self._aborted = 0
 
@@ -151,9 +149,9 @@ class History:
         return self._offsets[-1] + 1 if self._offsets else 0
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> HistoryCounts:
         pending = len(self._transaction or ())
-        return Counts(self._read, dict(self._unknown), self._malformed, self._aborted, pending)
+        return HistoryCounts(self._read, dict(self._unknown), self._malformed, self._aborted, pending)
 
     def topic_name(self, topic_id: str) -> str | None:
         return self._topics.get(topic_id)
@@ -167,18 +165,20 @@ class History:
         for subjects in self._partitions.values():
             yield from subjects
 
-    def rows(self, start: int = 0) -> Iterator[Row]:
+    def rows(self, start: int = 0) -> Iterator[HistoryRow]:
         """Every change in the order of the log, but for the first ``start``."""
         columns = (self._offsets, self._times, self._batches, self._subjects, self._changes)
         for offset, time_ms, batch, subject, change in zip(
             *(islice(c, start, None) for c in columns), strict=True
         ):
-            yield Row(offset, time_ms, batch, subject, change)
+            yield HistoryRow(offset, time_ms, batch, subject, change)
 
-    def of(self, subject: Subject) -> Iterator[Row]:
+    def of(self, subject: Subject) -> Iterator[HistoryRow]:
         """The changes of one subject, the oldest first."""
         for at in self._by_subject.get(subject, ()):
-            yield Row(self._offsets[at], self._times[at], self._batches[at], subject, self._changes[at])
+            yield HistoryRow(
+                self._offsets[at], self._times[at], self._batches[at], subject, self._changes[at]
+            )
 
     def intervals(self, subject: PartitionSubject) -> tuple[PartitionInterval, ...]:
         """What the partition was, the oldest first. Empty where its beginning is not in the log.
@@ -200,7 +200,7 @@ class History:
 
     # Folding
 
-    def extend(self, records: Iterable[LogRecord]) -> None:
+    def extend(self, records: Iterable[MetadataLogRecord]) -> None:
         """Folds further data records, in the order of the log.
 
         Raises nothing for a damaged record: it is counted, for one bad record must not hide a million good ones.
@@ -220,7 +220,7 @@ class History:
                 continue
             self._take(record, decoded)
 
-    def _take(self, record: LogRecord, decoded: MetadataRecord) -> None:
+    def _take(self, record: MetadataLogRecord, decoded: MetadataRecord) -> None:
         match decoded:
             case Skipped():
                 if not decoded.known:
@@ -239,7 +239,7 @@ class History:
             case _:
                 self._apply(record, decoded)
 
-    def _add(self, record: LogRecord, subject: Subject, change: Change) -> None:
+    def _add(self, record: MetadataLogRecord, subject: Subject, change: Change) -> None:
         at = len(self._offsets)
         self._offsets.append(record.offset)
         self._times.append(record.time_ms)
@@ -253,7 +253,7 @@ class History:
                 self._partitions.setdefault(subject.topic_id, {})[subject] = None
         rows.append(at)
 
-    def _apply(self, record: LogRecord, decoded: MetadataRecord) -> None:
+    def _apply(self, record: MetadataLogRecord, decoded: MetadataRecord) -> None:
         match decoded:
             case PartitionChangeRecord(topic_id, partition, change):
                 self._add(record, PartitionSubject(topic_id, partition), change)
@@ -328,8 +328,8 @@ class _PartitionChanges:
         return subject, change
 
 
-def fold(records: Iterable[LogRecord]) -> History:
+def fold(records: Iterable[MetadataLogRecord]) -> MetadataHistory:
     """The history of data records that come in the order of the log; a snapshot's records may stand before them."""
-    history = History()
+    history = MetadataHistory()
     history.extend(records)
     return history

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from recovery.controller.registration import LeaderRecoveryState, Registration
-from recovery.metadata_log.history import IN_SNAPSHOT, History, PartitionSubject, Row, applied
+from recovery.metadata_log.history import IN_SNAPSHOT, HistoryRow, MetadataHistory, PartitionSubject, applied
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
@@ -55,7 +55,7 @@ class EventKind(StrEnum):
     FEATURE_CHANGED = "feature changed"
 
 
-class Move(NamedTuple):
+class PartitionMove(NamedTuple):
     """A partition before and after one change; None where it was not there.
 
     A topic whose name is not in the log goes by its id.
@@ -67,7 +67,7 @@ class Move(NamedTuple):
     after: Registration | None
 
 
-class Event(NamedTuple):
+class ClusterEvent(NamedTuple):
     """Something that happened at ``time_ms``, and the partitions that it moved in the same way.
 
     ``row`` is the change of a broker, topic or configuration; None where partitions alone changed. ``cause`` is the
@@ -77,9 +77,9 @@ class Event(NamedTuple):
     time_ms: int
     offset: int
     kind: EventKind
-    row: Row | None
-    moves: tuple[Move, ...]
-    cause: Row | None
+    row: HistoryRow | None
+    moves: tuple[PartitionMove, ...]
+    cause: HistoryRow | None
 
     @property
     def brokers(self) -> frozenset[int]:
@@ -104,15 +104,15 @@ class Event(NamedTuple):
 _BROKER = (RegisterBrokerRecord, UnregisterBrokerRecord, BrokerRegistrationChangeRecord)
 
 
-class Timeline:
+class MetadataTimeline:
     """The events of a history that may go on growing: each is told once."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: MetadataHistory) -> None:
         self.history = history
         self._told = 0
         self._now: dict[PartitionSubject, Registration | None] = {}
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[ClusterEvent]:
         """What happened since the last time, in the order of the log."""
         rows = list(self.history.rows(self._told))
         self._told += len(rows)
@@ -125,37 +125,39 @@ class Timeline:
                 yield from found
 
 
-def events(history: History) -> Iterator[Event]:
+def events(history: MetadataHistory) -> Iterator[ClusterEvent]:
     """Everything that happened, in the order of the log."""
-    return Timeline(history).events()
+    return MetadataTimeline(history).events()
 
 
 def _of_batch(
-    history: History, rows: list[Row], now: dict[PartitionSubject, Registration | None]
-) -> Iterator[Event]:
+    history: MetadataHistory, rows: list[HistoryRow], now: dict[PartitionSubject, Registration | None]
+) -> Iterator[ClusterEvent]:
     causes = [
         row for row in rows if isinstance(row.change, (BrokerRegistrationChangeRecord, RegisterBrokerRecord))
     ]
-    moved: dict[tuple[EventKind, Row | None], list[Move]] = {}
-    first: dict[tuple[EventKind, Row | None], Row] = {}
-    others: list[Event] = []
+    moved: dict[tuple[EventKind, HistoryRow | None], list[PartitionMove]] = {}
+    first: dict[tuple[EventKind, HistoryRow | None], HistoryRow] = {}
+    others: list[ClusterEvent] = []
     for row in rows:
         if not isinstance(row.subject, PartitionSubject):
             kind = _kind_of(row)
             if kind is not None:
-                others.append(Event(row.time_ms, row.offset, kind, row, (), None))
+                others.append(ClusterEvent(row.time_ms, row.offset, kind, row, (), None))
             continue
         before = now.get(row.subject)
         after = now[row.subject] = applied(before, row.change)
         if before == after:
             continue
         name = history.topic_name(row.subject.topic_id) or row.subject.topic_id
-        move = Move(TopicPartition(name, row.subject.partition), kind_of_move(before, after), before, after)
+        move = PartitionMove(
+            TopicPartition(name, row.subject.partition), kind_of_move(before, after), before, after
+        )
         group = (move.kind, _cause(move, causes))
         moved.setdefault(group, []).append(move)
         first.setdefault(group, row)
     partitions = [
-        Event(first[group].time_ms, first[group].offset, group[0], None, tuple(moves), group[1])
+        ClusterEvent(first[group].time_ms, first[group].offset, group[0], None, tuple(moves), group[1])
         for group, moves in moved.items()
     ]
     # The controller writes what a fencing does to the partitions before the fencing itself.
@@ -199,7 +201,7 @@ _MOVES: tuple[tuple[EventKind, Callable[[Registration, Registration], bool]], ..
 """The first that holds says what a change is."""
 
 
-def _cause(move: Move, causes: list[Row]) -> Row | None:
+def _cause(move: PartitionMove, causes: list[HistoryRow]) -> HistoryRow | None:
     """The change of a broker in the same batch that this move shows."""
     if move.before is None or move.after is None:
         return None
@@ -221,7 +223,7 @@ def _cause(move: Move, causes: list[Row]) -> Row | None:
     return None
 
 
-def _kind_of(row: Row) -> EventKind | None:
+def _kind_of(row: HistoryRow) -> EventKind | None:
     change = row.change
     if isinstance(change, BrokerRegistrationChangeRecord):
         if change.fenced is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from recovery.controller.registration import Registration
-from recovery.metadata_log.history import History, Row
+from recovery.metadata_log.history import HistoryRow, MetadataHistory
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
@@ -18,13 +18,13 @@ from recovery.metadata_log.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from recovery.metadata_log.timeline import Event, EventKind, Move
+from recovery.metadata_log.timeline import ClusterEvent, EventKind, PartitionMove
 
 NAMED = 3
 """So many partitions are named in a line; the others are counted."""
 
 
-def event_text(event: Event, history: History) -> str:
+def event_text(event: ClusterEvent, history: MetadataHistory) -> str:
     """One event in one line, without its time."""
     if event.row is not None:
         return _row_text(event.row, history)
@@ -56,7 +56,7 @@ _MANY = {
 # One partition
 
 
-def _move_text(move: Move) -> str:
+def _move_text(move: PartitionMove) -> str:
     if move.before is None or move.after is None:
         state = move.after
         if state is None:
@@ -118,13 +118,13 @@ _MOVES: dict[EventKind, Callable[[Registration, Registration], str]] = {
 # Brokers, topics, configurations
 
 
-def _row_text(row: Row, history: History) -> str:
+def _row_text(row: HistoryRow, history: MetadataHistory) -> str:
     if isinstance(row.change, RemoveTopicRecord):
         return f"topic {history.topic_name(row.change.topic_id) or row.change.topic_id} deleted"
     return _ROWS[type(row.change)](row.change)
 
 
-def _cause_text(row: Row) -> str:
+def _cause_text(row: HistoryRow) -> str:
     """A broker's change as the reason for another event."""
     if isinstance(row.change, RegisterBrokerRecord):
         return f"broker {row.change.broker} registered again after an unclean shutdown"

@@ -13,8 +13,8 @@ from backends.live.client.settings import ClientSettings
 from backends.live.metadata_log import LiveMetadataLog
 from backends.live.nodes.controllers import ControllerConnections
 from backends.metadata_log.directory import DIRECTORY, DirectoryReading, read_directory
-from recovery.metadata_log.history import History, LogRecord, PartitionSubject, fold
-from recovery.metadata_log.records import decode
+from recovery.metadata_log.history import MetadataHistory, MetadataLogRecord, PartitionSubject, fold
+from recovery.metadata_log.record_decoder import decode
 from recovery.metadata_log.timeline import EventKind, events
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from testbed.kafka.incidents import stale_long_tail
@@ -61,12 +61,12 @@ def metadata_dir(cluster: KafkaCluster, node: int) -> Path:
     return cluster.node(node).log_dirs[0] / DIRECTORY
 
 
-def read(path: Path) -> tuple[list[LogRecord], DirectoryReading]:
+def read(path: Path) -> tuple[list[MetadataLogRecord], DirectoryReading]:
     reading = DirectoryReading(path)
     return list(read_directory(reading)), reading
 
 
-def history_of(path: Path) -> History:
+def history_of(path: Path) -> MetadataHistory:
     return fold(read(path)[0])
 
 
@@ -94,7 +94,7 @@ def test_the_log_ends_with_what_the_cluster_describes(after_incident: KafkaClust
     assert (now.replicas, now.isr, now.elr) == (shown.replicas, shown.isr, shown.elr)
 
 
-def subject(history: History, topic: str) -> PartitionSubject:
+def subject(history: MetadataHistory, topic: str) -> PartitionSubject:
     (topic_id,) = history.topic_ids(topic)
     return PartitionSubject(topic_id, 0)
 

@@ -22,8 +22,8 @@ from console.output.timeline_report import (
     timeline_markdown,
 )
 from console.signals import StopRequest
-from recovery.metadata_log.history import History
-from recovery.metadata_log.timeline import Event, Timeline
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.timeline import ClusterEvent, MetadataTimeline
 
 FOLLOW_WAIT = 2.0
 """Seconds that the controller holds a question when nothing is new: Ctrl-C waits no longer than that."""
@@ -67,7 +67,7 @@ class TimelineView:
         log = await quorum.metadata_log()
         progress = self._run.screen.progress
         await log.read(progress=lambda done, of: progress("reading the metadata log", done, of))
-        timeline = Timeline(log.history)
+        timeline = MetadataTimeline(log.history)
         self._show(
             TimelineSource(
                 f"metadata log of {quorum.title}", timeline, gaps(log.history, log.snapshot_offset)
@@ -79,7 +79,7 @@ class TimelineView:
                 self._run.screen.out([self._line(event, log.history)])
         return Status.DONE
 
-    def _line(self, event: Event, history: History) -> str:
+    def _line(self, event: ClusterEvent, history: MetadataHistory) -> str:
         return one_line(event_fields(event, history)) if self._run.json else event_line(event, history)
 
     def _show(self, source: TimelineSource) -> None:

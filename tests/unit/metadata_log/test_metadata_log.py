@@ -17,9 +17,10 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from backends.metadata_log.directory import DirectoryReading, MetadataDirError, read_directory
 from recovery.controller.registration import LeaderRecoveryState
 from recovery.metadata_log.field_reader import MalformedRecordError
-from recovery.metadata_log.history import History, LogRecord, PartitionSubject, fold
-from recovery.metadata_log.records import RecordType, Skipped, decode
-from recovery.metadata_log.timeline import Event, EventKind, events
+from recovery.metadata_log.history import MetadataHistory, MetadataLogRecord, PartitionSubject, fold
+from recovery.metadata_log.record_decoder import decode
+from recovery.metadata_log.records import RecordType, Skipped
+from recovery.metadata_log.timeline import ClusterEvent, EventKind, events
 from recovery.metadata_log.timeline_text import event_text
 from recovery.model import TopicPartition
 from tests.unit.metadata_log.dump import read_dump
@@ -28,18 +29,18 @@ INCIDENT = Path(__file__).with_name("stale_long_tail")
 SEGMENT = "00000000000000000000.log"
 
 
-def read(path: Path) -> tuple[list[LogRecord], DirectoryReading]:
+def read(path: Path) -> tuple[list[MetadataLogRecord], DirectoryReading]:
     reading = DirectoryReading(path)
     return list(read_directory(reading)), reading
 
 
 @pytest.fixture(scope="module")
-def records() -> list[LogRecord]:
+def records() -> list[MetadataLogRecord]:
     return read(INCIDENT)[0]
 
 
 @pytest.fixture(scope="module")
-def history(records: list[LogRecord]) -> History:
+def history(records: list[MetadataLogRecord]) -> MetadataHistory:
     return fold(records)
 
 
@@ -50,12 +51,12 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_record_is_what_kafkas_own_tool_prints(records: list[LogRecord]) -> None:
+def test_every_record_is_what_kafkas_own_tool_prints(records: list[MetadataLogRecord]) -> None:
     dumped = read_dump((INCIDENT / "dump.txt").read_text())
     assert [(r.offset, r.time_ms, decode(r.value)) for r in records] == dumped
 
 
-def test_a_partitions_states_say_who_was_in_sync_and_who_led_when(history: History) -> None:
+def test_a_partitions_states_say_who_was_in_sync_and_who_led_when(history: MetadataHistory) -> None:
     (orders,) = history.partitions()
     states = [
         (i.registration.leader, i.registration.isr, i.registration.elr) for i in history.intervals(orders)
@@ -79,30 +80,30 @@ def test_a_partitions_states_say_who_was_in_sync_and_who_led_when(history: Histo
     assert last.registration.leader_epoch == 4
 
 
-def find(history: History, kind: EventKind) -> list[Event]:
+def find(history: MetadataHistory, kind: EventKind) -> list[ClusterEvent]:
     return [event for event in events(history) if event.kind is kind]
 
 
-def test_the_timeline_names_the_broker_that_took_a_partition_offline(history: History) -> None:
+def test_the_timeline_names_the_broker_that_took_a_partition_offline(history: MetadataHistory) -> None:
     first, last = find(history, EventKind.OFFLINE)
     assert [move.tp for move in first.moves] == [TopicPartition("orders", 0)]
     assert event_text(first, history).endswith("(broker 1 fenced)")
     assert event_text(last, history).endswith("(broker 3 fenced)")
 
 
-def test_the_timeline_tells_an_unclean_election_from_a_clean_one(history: History) -> None:
+def test_the_timeline_tells_an_unclean_election_from_a_clean_one(history: MetadataHistory) -> None:
     (unclean,) = find(history, EventKind.UNCLEAN_ELECTION)
     (clean,) = find(history, EventKind.LEADER_CHANGED)
     assert (unclean.moves[0].after and unclean.moves[0].after.leader) == 2
     assert (clean.moves[0].after and clean.moves[0].after.leader) == 3
 
 
-def test_a_broker_that_registers_after_a_crash_is_why_the_elr_lost_it(history: History) -> None:
+def test_a_broker_that_registers_after_a_crash_is_why_the_elr_lost_it(history: MetadataHistory) -> None:
     (event,) = find(history, EventKind.ELR_CHANGED)
     assert "broker 2 registered again after an unclean shutdown" in event_text(event, history)
 
 
-def test_every_event_has_one_line(history: History) -> None:
+def test_every_event_has_one_line(history: MetadataHistory) -> None:
     texts = [event_text(event, history) for event in events(history)]
     assert all(text and "\n" not in text for text in texts)
     assert "broker 3 fenced" in texts
@@ -207,8 +208,8 @@ def build_batch(base: int, values: list[bytes], time_ms: int = 1_795_381_700_000
 # Transactions of the controller, and records that this code does not know.
 
 
-def log_of(*values: bytes) -> list[LogRecord]:
-    return [LogRecord(at, 1_000 + at, at, value) for at, value in enumerate(values)]
+def log_of(*values: bytes) -> list[MetadataLogRecord]:
+    return [MetadataLogRecord(at, 1_000 + at, at, value) for at, value in enumerate(values)]
 
 
 BEGIN, END, ABORT = (
@@ -250,7 +251,7 @@ def test_credentials_are_never_decoded() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_damaged_value_is_refused_or_read_as_it_stands(records: list[LogRecord], seed: int) -> None:
+def test_a_damaged_value_is_refused_or_read_as_it_stands(records: list[MetadataLogRecord], seed: int) -> None:
     """Cut, flipped and lengthened values: one error type, no endless loop, nothing beyond the bytes."""
     rng = random.Random(seed)
     values = [r.value for r in records if len(r.value) > 4]
@@ -274,11 +275,11 @@ def test_a_damaged_record_hides_no_other() -> None:
     assert (len(history), history.counts.malformed) == (2, 2)
 
 
-def test_a_change_whose_partition_was_never_seen_invents_no_state(records: list[LogRecord]) -> None:
+def test_a_change_whose_partition_was_never_seen_invents_no_state(records: list[MetadataLogRecord]) -> None:
     history = fold([r for r in records if r.offset > 31])
     (orders,) = history.partitions()
     assert history.intervals(orders) == ()
 
 
-def test_a_partition_that_is_not_in_the_log_has_no_intervals(history: History) -> None:
+def test_a_partition_that_is_not_in_the_log_has_no_intervals(history: MetadataHistory) -> None:
     assert history.intervals(PartitionSubject("none", 0)) == ()
