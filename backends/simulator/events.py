@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from backends.simulator.quorum.log_records import LogRecord
+from backends.simulator.quorum.metadata_disk import MetadataDisk
 from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.registration import PartitionChange
 from recovery.membership.voters import ReplicaKey, VoterSet
 from recovery.model import EpochSpan, TopicPartition
-
-if TYPE_CHECKING:
-    from backends.simulator.quorum.log_records import LogRecord
-    from backends.simulator.quorum.metadata_disk import MetadataDisk
 
 
 class MetadataWritten(NamedTuple):

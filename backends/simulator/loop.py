@@ -12,7 +12,6 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
-MICROSECOND = 1
 MILLISECOND = 1_000
 SECOND = 1_000_000
 

@@ -84,8 +84,6 @@ class Network:
     def __init__(self, loop: Loop, weather: Weather | None = None) -> None:
         self.loop = loop
         self.weather = weather or Weather()
-        self.sent = 0
-        self.lost = 0
         self._attached: dict[NetworkNode, _Attached] = {}
         self._incarnations = 0
         self._cut: set[tuple[NetworkNode, NetworkNode]] = set()
@@ -107,20 +105,17 @@ class Network:
 
     def send(self, source: NetworkNode, target: NetworkNode, message: Any, channel: str = "") -> None:
         """Send one message; whether it arrives is not told."""
-        self.sent += 1
         key = (source, target, channel)
         stream = self._streams.get(key)
         if stream is None:
             stream = self._streams[key] = _Stream((source, target))
         attached = self._attached.get(target)
         if attached is None or (self._cut and stream.link in self._cut):
-            self.lost += 1
             return
         weather, loop = self.weather, self.loop
         arrival = loop.now + weather.latency
         if not stream.fixed:
             if weather.loss > 0 and loop.random.random() < weather.loss:
-                self.lost += 1
                 return
             if weather.jitter:
                 arrival += loop.draw(weather.jitter)
@@ -134,7 +129,6 @@ class Network:
         source, target = link
         attached = self._attached.get(target)
         if attached is None or attached.incarnation != incarnation or (self._cut and link in self._cut):
-            self.lost += 1
             return
         attached.receive(source, message)
 

@@ -60,7 +60,7 @@ class RehearsalResult(NamedTuple):
 
 
 class NullRecorder:
-    """A recorder for what is not real."""
+    """Records nothing: a rehearsal needs no journal."""
 
     def before(self, action: str, detail: Mapping[str, object]) -> str:  # noqa: ARG002
         return action

@@ -16,6 +16,7 @@ from backends.simulator.controller.metadata_changes import (
     delete_topic,
     update_feature,
 )
+from backends.simulator.controller.metadata_writer import Then
 from backends.simulator.controller.periodic_elections import PeriodicElections
 from backends.simulator.controller.unclean_recovery import UncleanRecovery
 from backends.simulator.events import MetadataWritten
@@ -44,42 +45,40 @@ from recovery.controller.controller_errors import ControllerRefusal
 from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
 from recovery.controller.reassignment import cancel, reassign
 from recovery.controller.registration import PartitionChange
-from recovery.controller.transition_targets import ElectionKind
 from recovery.model import TopicPartition
-
-Then = Callable[[], None]
 
 
 class ActiveController:
-    """Lives from becoming leader of the metadata log until it no longer is."""
+    """Lives while its controller leads the metadata log. Implements ``MetadataWriter`` for its parts."""
 
     def __init__(
         self, context: Context, endpoint: RpcEndpoint, state: MetadataUpdate, committed: Callable[[], None]
     ) -> None:
-        self.context = context
-        self.endpoint = endpoint
         self.image = state.image
-        self.last_epoch = state.last_epoch
-        self.closed = False
+        self._context = context
+        self._node = endpoint.node
+        self._last_epoch = state.last_epoch
+        self._closed = False
         self._committed = committed
-        self.sessions = BrokerSessions(self)
-        self.recovery = UncleanRecovery(self)
-        self.periodic = PeriodicElections(self)
+        loop, config = context.loop, context.config
+        self._sessions = BrokerSessions(self, loop, config.broker_session_timeout)
+        self.recovery = UncleanRecovery(self, loop, config, endpoint)
+        self._periodic = PeriodicElections(self, loop, config)
 
     def close(self) -> None:
-        self.closed = True
-        self.sessions.close()
+        self._closed = True
+        self._sessions.close()
         self.recovery.close()
-        self.periodic.close()
+        self._periodic.close()
 
     def handle(self, body: Any, answer: Answer) -> None:
         """One request; its answer may come later, or never when the leadership is lost."""
         if isinstance(body, Heartbeat):
-            self.sessions.heartbeat(body, answer)
+            self._sessions.heartbeat(body, answer)
         elif isinstance(body, AlterPartitions):
             self._alter_partitions(body, answer)
         elif isinstance(body, RegisterBroker):
-            self.sessions.register(body, answer)
+            self._sessions.register(body, answer)
         elif isinstance(body, AssignDirectories):
             self._assign_directories(body, answer)
         elif isinstance(body, ElectLeaders):
@@ -90,6 +89,11 @@ class ActiveController:
             self._configure(body, answer)
         else:
             raise TypeError(f"no request of a controller: {body!r}")
+
+    def next_broker_epoch(self) -> int:
+        """A broker epoch that no broker ever had."""
+        self._last_epoch += 1
+        return self._last_epoch
 
     def write(
         self,
@@ -104,7 +108,7 @@ class ActiveController:
         """Make ``effect`` the newest state and append it; ``then`` runs when it is committed, ``otherwise`` when
         the leadership was lost before.
         """
-        if self.closed:
+        if self._closed:
             # A timer of an earlier leadership must not write into the next one.
             if otherwise is not None:
                 otherwise()
@@ -114,8 +118,8 @@ class ActiveController:
         self.image = effect.image
         moved = (tp for tp, change in effect.changes.items() if change.replicas is not None)
         placed = frozenset((*moved, *created))
-        update = MetadataUpdate(effect.image, touched, tuple(brokers), self.last_epoch, why, placed)
-        self.context.emit(MetadataWritten(before, effect.image, effect.changes, why))
+        update = MetadataUpdate(effect.image, touched, tuple(brokers), self._last_epoch, why, placed)
+        self._context.emit(MetadataWritten(before, effect.image, effect.changes, why))
 
         def done(committed: bool) -> None:
             if committed:
@@ -124,8 +128,8 @@ class ActiveController:
             if follow is not None:
                 follow()
 
-        self.context.metadata.append(self.endpoint.node.id, update, done)
-        if self.closed:
+        self._context.metadata.append(self._node.id, update, done)
+        if self._closed:
             return  # the disk failed under it
         if update.brokers:
             self.recovery.look_everywhere()
@@ -155,7 +159,7 @@ class ActiveController:
         outcomes, effect = alter_partitions(self.image, dict(body.requests))
         for tp, outcome in outcomes.items():
             if outcome.refusal is not None:
-                self.context.history.add(self.endpoint.node, f"refused {body.broker} {tp}: {outcome.refusal}")
+                self._context.history.add(self._node, f"refused {body.broker} {tp}: {outcome.refusal}")
         answers = tuple((tp, outcome.refusal, outcome.partition) for tp, outcome in outcomes.items())
         reply = AlterPartitionsReply(None, answers)
         self.write_or_go_on(effect, f"ISR as {body.broker} asks", answer, reply)
@@ -173,12 +177,6 @@ class ActiveController:
         outcome = elect_leaders(self.image, ElectionRequest(body.kind, partitions))
         reply = ElectLeadersReply(outcome.refusals)
         self.write_or_go_on(outcome.effect, f"{body.kind.value.lower()} election", answer, reply)
-
-    def elect_designated(self, leaders: dict[TopicPartition, int], why: str) -> None:
-        """Elections of the controller's own, decided by the unclean recovery manager."""
-        outcome = elect_leaders(self.image, ElectionRequest(ElectionKind.DESIGNATED, leaders))
-        if outcome.effect.changes:
-            self.write(outcome.effect, why)
 
     def _reassign(self, body: Reassign, answer: Answer) -> None:
         image = self.image

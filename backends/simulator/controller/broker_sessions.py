@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from backends.simulator.loop import Timer
+from backends.simulator.controller.metadata_writer import MetadataWriter
+from backends.simulator.loop import Loop, Timer
 from backends.simulator.messages import (
     Done,
     Heartbeat,
@@ -25,21 +24,18 @@ from recovery.controller.broker_changes import (
 from recovery.controller.cluster_image import Effect
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 
-if TYPE_CHECKING:
-    from backends.simulator.controller.active_controller import ActiveController
-
 
 class BrokerSessions:
     """When each broker was last heard; one that is silent for the session timeout is fenced."""
 
-    def __init__(self, controller: ActiveController) -> None:
-        self._controller = controller
-        self._loop = controller.context.loop
-        self._timeout = controller.context.config.broker_session_timeout
+    def __init__(self, metadata: MetadataWriter, loop: Loop, timeout: int) -> None:
+        self._metadata = metadata
+        self._loop = loop
+        self._timeout = timeout
         self._heard: dict[int, int] = {}
         self._timers: dict[int, Timer] = {}
         # A new controller has heard nobody yet: each broker gets a whole session.
-        for broker, registered in controller.image.brokers.items():
+        for broker, registered in metadata.image.brokers.items():
             if not registered.fenced:
                 self._touch(broker)
 
@@ -59,15 +55,15 @@ class BrokerSessions:
             self._timers[broker] = self._loop.call_at(due, self._check, broker)
             return
         del self._timers[broker]
-        registered = self._controller.image.brokers.get(broker)
+        registered = self._metadata.image.brokers.get(broker)
         if registered is not None and not registered.fenced:
-            effect = fence(self._controller.image, broker)
-            self._controller.write(effect, f"broker {broker} fenced: session expired", brokers=(broker,))
+            effect = fence(self._metadata.image, broker)
+            self._metadata.write(effect, f"broker {broker} fenced: session expired", brokers=(broker,))
 
     def register(self, body: RegisterBroker, answer: Answer) -> None:
         """A new incarnation. While the old one's session lasts it is refused, unless that one was shutting down."""
-        controller = self._controller
-        known = controller.image.brokers.get(body.broker)
+        metadata = self._metadata
+        known = metadata.image.brokers.get(body.broker)
         again = known is not None and known.incarnation == body.incarnation
         if known is not None and known.active and not again and body.broker in self._timers:
             heard = self._heard[body.broker]
@@ -78,12 +74,11 @@ class BrokerSessions:
         if known is not None and again:
             epoch, how = known.epoch, "again"
         else:
-            controller.last_epoch += 1
-            epoch = controller.last_epoch
+            epoch = metadata.next_broker_epoch()
             clean = known is None or known.epoch == body.previous_epoch
             how = "cleanly" if clean else "after an unclean shutdown"
         effect = register(
-            controller.image,
+            metadata.image,
             body.broker,
             epoch,
             body.previous_epoch,
@@ -91,7 +86,7 @@ class BrokerSessions:
             incarnation=body.incarnation,
         )
         why = f"broker {body.broker} registered {how}, epoch {epoch}"
-        controller.write(
+        metadata.write(
             effect,
             why,
             then=lambda: answer(Registered(epoch)),
@@ -101,49 +96,49 @@ class BrokerSessions:
 
     def heartbeat(self, body: Heartbeat, answer: Answer) -> None:
         """Unfences who has caught up, starts a controlled shutdown, takes failed directories offline."""
-        controller = self._controller
-        refusal = check_sender(controller.image.brokers, body.broker, body.epoch)
+        metadata = self._metadata
+        refusal = check_sender(metadata.image.brokers, body.broker, body.epoch)
         if refusal is not None:
             answer(HeartbeatReply(refusal, fenced=True, may_shut_down=False))
             return
-        registered = controller.image.brokers[body.broker]
+        registered = metadata.image.brokers[body.broker]
         self._directories(body)
         if body.want_shut_down:
             self._shut_down(body, answer)
             return
         self._touch(body.broker)
         if registered.fenced and body.caught_up:
-            effect = unfence(controller.image, body.broker)
+            effect = unfence(metadata.image, body.broker)
             self._write(effect, body.broker, "unfenced", answer, HeartbeatReply(None, False, False))
             return
         answer(HeartbeatReply(None, registered.fenced, False))
 
     def _directories(self, body: Heartbeat) -> None:
-        controller = self._controller
-        online = controller.image.brokers[body.broker].directories
+        metadata = self._metadata
+        online = metadata.image.brokers[body.broker].directories
         failed = [directory for directory in body.offline_directories if directory in online]
         if failed:
-            effect = directories_offline(controller.image, body.broker, failed)
+            effect = directories_offline(metadata.image, body.broker, failed)
             why = f"broker {body.broker} reports {len(failed)} failed log dir(s)"
-            controller.write(effect, why, brokers=(body.broker,))
+            metadata.write(effect, why, brokers=(body.broker,))
 
     def _shut_down(self, body: Heartbeat, answer: Answer) -> None:
         """First the leaderships move; once that is written the broker may go, and is fenced."""
-        controller = self._controller
-        registered = controller.image.brokers[body.broker]
+        metadata = self._metadata
+        registered = metadata.image.brokers[body.broker]
         going = HeartbeatReply(None, registered.fenced, True)
         if registered.fenced:
             answer(going)
         elif registered.in_controlled_shutdown:
-            self._write(fence(controller.image, body.broker), body.broker, "fenced: shut down", answer, going)
+            self._write(fence(metadata.image, body.broker), body.broker, "fenced: shut down", answer, going)
         else:
             self._touch(body.broker)
-            effect = begin_controlled_shutdown(controller.image, body.broker)
+            effect = begin_controlled_shutdown(metadata.image, body.broker)
             waits = HeartbeatReply(None, False, False)
             self._write(effect, body.broker, "in controlled shutdown", answer, waits)
 
     def _write(self, effect: Effect, broker: int, what: str, answer: Answer, reply: HeartbeatReply) -> None:
-        self._controller.write(
+        self._metadata.write(
             effect,
             f"broker {broker} {what}",
             then=lambda: answer(reply),

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from backends.simulator.config import Config
+from backends.simulator.controller.metadata_writer import MetadataWriter
+from backends.simulator.loop import Loop
 from recovery.controller.broker_changes import elect_uncleanly_where_leaderless
 from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
 from recovery.controller.transition_targets import ElectionKind
 
-if TYPE_CHECKING:
-    from backends.simulator.controller.active_controller import ActiveController
-
 
 class PeriodicElections:
     """Starts over with each active controller, as shipped."""
 
-    def __init__(self, controller: ActiveController) -> None:
-        self._controller = controller
-        self._config = controller.context.config
-        loop = controller.context.loop
+    def __init__(self, metadata: MetadataWriter, loop: Loop, config: Config) -> None:
+        self._metadata = metadata
+        self._loop = loop
+        self._config = config
         self._timers = [loop.call_later(self._config.unclean_election_interval, self._unclean)]
         if self._config.auto_leader_rebalance:
             self._timers.append(loop.call_later(self._config.leader_rebalance_interval, self._rebalance))
@@ -29,23 +27,19 @@ class PeriodicElections:
             timer.cancel()
 
     def _unclean(self) -> None:
-        controller = self._controller
-        effect = elect_uncleanly_where_leaderless(controller.image, self._config.unclean_election_limit)
+        metadata = self._metadata
+        effect = elect_uncleanly_where_leaderless(metadata.image, self._config.unclean_election_limit)
         if effect.changes:
-            controller.write(effect, "periodic unclean election")
-        self._timers[0] = controller.context.loop.call_later(
-            self._config.unclean_election_interval, self._unclean
-        )
+            metadata.write(effect, "periodic unclean election")
+        self._timers[0] = self._loop.call_later(self._config.unclean_election_interval, self._unclean)
 
     def _rebalance(self) -> None:
-        controller = self._controller
-        if imbalanced(controller.image, self._config.leader_imbalance_percentage):
-            effect = elect_leaders(controller.image, ElectionRequest(ElectionKind.PREFERRED)).effect
+        metadata = self._metadata
+        if imbalanced(metadata.image, self._config.leader_imbalance_percentage):
+            effect = elect_leaders(metadata.image, ElectionRequest(ElectionKind.PREFERRED)).effect
             if effect.changes:
-                controller.write(effect, "preferred leaders back in place")
-        self._timers[1] = controller.context.loop.call_later(
-            self._config.leader_rebalance_interval, self._rebalance
-        )
+                metadata.write(effect, "preferred leaders back in place")
+        self._timers[1] = self._loop.call_later(self._config.leader_rebalance_interval, self._rebalance)
 
 
 def imbalanced(image: ClusterImage, percentage: int) -> bool:

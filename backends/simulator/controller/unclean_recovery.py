@@ -6,18 +6,20 @@ Nothing of it is in the metadata log: a new active controller starts every recov
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from backends.simulator.loop import Timer
+from backends.simulator.config import Config
+from backends.simulator.controller.metadata_writer import MetadataWriter
+from backends.simulator.loop import Loop, Timer
 from backends.simulator.messages import LogInfoReply, LogInfoRequest
 from backends.simulator.network import broker as node
+from backends.simulator.rpc import RpcEndpoint
 from recovery.controller.cluster_image import acceptable_leaders
+from recovery.controller.elect_leaders import ElectionRequest, elect_leaders
 from recovery.controller.registration import Registration
+from recovery.controller.transition_targets import ElectionKind
 from recovery.controller.unclean_recovery import LogInfo, RecoveryDecision, RecoveryStep, recover
 from recovery.model import TopicPartition
-
-if TYPE_CHECKING:
-    from backends.simulator.controller.active_controller import ActiveController
 
 
 class _Ongoing:
@@ -36,17 +38,19 @@ class _Ongoing:
 class UncleanRecovery:
     """Works while ``unclean.recovery.manager.enabled``. ``finished`` counts since this controller leads."""
 
-    def __init__(self, controller: ActiveController) -> None:
-        self._controller = controller
-        self._context = controller.context
+    def __init__(self, metadata: MetadataWriter, loop: Loop, config: Config, endpoint: RpcEndpoint) -> None:
+        self._metadata = metadata
+        self._loop = loop
+        self._config = config
+        self._endpoint = endpoint
         self._ongoing: dict[TopicPartition, _Ongoing] = {}
         self.finished = 0
         if self._on:
-            self.look(controller.image.leaderless())
+            self.look(metadata.image.leaderless())
 
     @property
     def _on(self) -> bool:
-        return self._controller.image.rules.recovery_manager
+        return self._metadata.image.rules.recovery_manager
 
     def close(self) -> None:
         for ongoing in self._ongoing.values():
@@ -58,14 +62,14 @@ class UncleanRecovery:
         if not self._on:
             return
         for tp in list(partitions):
-            partition = self._controller.image.partitions.get(tp)
+            partition = self._metadata.image.partitions.get(tp)
             if partition is not None:
                 self._decide(tp, partition)
 
     def look_everywhere(self) -> None:
         """A broker came back or left: every leaderless partition may go on."""
         if self._on:
-            self.look(self._controller.image.leaderless())
+            self.look(self._metadata.image.leaderless())
 
     def _decide(self, tp: TopicPartition, partition: Registration) -> None:
         ongoing = self._ongoing.get(tp)
@@ -75,7 +79,7 @@ class UncleanRecovery:
             ongoing = None
         if partition.has_leader:
             return
-        image = self._controller.image
+        image = self._metadata.image
         acceptable = acceptable_leaders(partition, image.brokers)
         epochs = {broker: registered.epoch for broker, registered in image.brokers.items()}
         step = recover(
@@ -97,22 +101,24 @@ class UncleanRecovery:
         ongoing.timer.cancel()
         self.finished += 1
         why = f"unclean recovery of {tp} elects {step.leader}: {step.reason}"
-        self._controller.elect_designated({tp: step.leader}, why)
+        outcome = elect_leaders(
+            self._metadata.image, ElectionRequest(ElectionKind.DESIGNATED, {tp: step.leader})
+        )
+        if outcome.effect.changes:
+            self._metadata.write(outcome.effect, why)
 
     def _ask(
         self, tp: TopicPartition, partition: Registration, acceptable: frozenset[int], epochs: dict[int, int]
     ) -> None:
         members = partition.isr or partition.elr
-        strategy = self._controller.image.strategies.of(tp.topic)
+        strategy = self._metadata.image.strategies.of(tp.topic)
         waits_for_members = members and strategy.value != "Aggressive"
         last_known_missing = any(broker not in acceptable for broker in partition.last_known_elr)
         if waits_for_members or (strategy.value == "Balanced" and last_known_missing):
             return
         ongoing = self._ongoing.get(tp)
         if ongoing is None:
-            timer = self._context.loop.call_later(
-                self._context.config.unclean_recovery_timeout, self._time_out, tp
-            )
+            timer = self._loop.call_later(self._config.unclean_recovery_timeout, self._time_out, tp)
             ongoing = self._ongoing[tp] = _Ongoing(partition.leader_epoch, timer)
         for replica in partition.replicas:
             incarnation = (replica, epochs.get(replica, -1))
@@ -123,21 +129,21 @@ class UncleanRecovery:
     def _send(self, tp: TopicPartition, replica: int, incarnation: tuple[int, int]) -> None:
         def answered(reply: Any) -> None:
             ongoing = self._ongoing.get(tp)
-            if ongoing is None or self._controller.closed:
+            if ongoing is None:
                 return
             if not isinstance(reply, LogInfoReply) or not reply.infos:
                 # No answer, or it does not host the replica yet: ask again when anything changes.
                 ongoing.asked.pop(incarnation, None)
-                self._context.loop.call_later(self._context.config.request_timeout, self._again, tp)
+                self._loop.call_later(self._config.request_timeout, self._again, tp)
                 return
             ongoing.answers.append(reply.infos[0])
             self.look((tp,))
 
-        timeout = self._context.config.request_timeout
-        self._controller.endpoint.ask(node(replica), LogInfoRequest((tp,)), timeout, answered)
+        timeout = self._config.request_timeout
+        self._endpoint.ask(node(replica), LogInfoRequest((tp,)), timeout, answered)
 
     def _again(self, tp: TopicPartition) -> None:
-        if tp in self._ongoing and not self._controller.closed:
+        if tp in self._ongoing:
             self.look((tp,))
 
     def _time_out(self, tp: TopicPartition) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from backends.simulator.events import (
     MetadataDiskLost,
@@ -17,11 +16,9 @@ from backends.simulator.invariants.promises import QuorumPromise
 from backends.simulator.messages import MetadataUpdate
 from backends.simulator.quorum.log_records import LogRecord, RecordBody, VotersRecord
 from backends.simulator.quorum.metadata_disk import MetadataDisk
+from backends.simulator.world import World
 from recovery.controller.cluster_image import ClusterImage
 from recovery.membership.voters import ReplicaKey, VoterSet, majorities_overlap
-
-if TYPE_CHECKING:
-    from backends.simulator.world import World
 
 Found = list[tuple[str, str]]
 """(name, detail) of what does not hold."""

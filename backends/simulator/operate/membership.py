@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from backends.base.errors import NoLeader, NotAllowed, NotOffered, Unreachable
 from backends.base.membership import (
@@ -33,23 +33,44 @@ from backends.simulator.quorum.raft_messages import (
     RaftVoterReply,
     RemoveRaftVoter,
 )
+from backends.simulator.simulation import Simulation
 from backends.simulator.world import World
 from recovery.membership.quorum import MembershipRules, Quorum
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.model import Unknown, Why
 
-if TYPE_CHECKING:
-    from backends.simulator.adapter import SimulatorBackend
-
 BROKER_PORT = 9092
 
 
+class SimulationHolder(Protocol):
+    """What this needs of the adapter: one simulation, which is opened and moved on."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def cluster_id(self) -> str: ...
+
+    @property
+    def simulation(self) -> Simulation:
+        """Raises Unreachable before ``open``."""
+        ...
+
+    async def open(self) -> object:
+        """Open the simulation where it is not."""
+        ...
+
+    async def advance(self, seconds: float) -> None:
+        """Let virtual time pass, and save the state."""
+        ...
+
+
 class SimulatedMembership:
-    """Implements :class:`backends.base.membership.Membership` on the adapter's simulation."""
+    """Implements :class:`backends.base.membership.Membership` on a simulation."""
 
     simulated = True
 
-    def __init__(self, backend: SimulatorBackend, kept: SessionStore, denied: tuple[str, ...]) -> None:
+    def __init__(self, backend: SimulationHolder, kept: SessionStore, denied: tuple[str, ...]) -> None:
         self.title = backend.title
         self._backend = backend
         self._kept = kept

@@ -52,9 +52,6 @@ class ProgressByReplica:
         matching = [held for key, held in self._known.items() if voter.matches(key)]
         return max(matching, key=lambda held: held.fetched or 0, default=None)
 
-    def get(self, key: ReplicaKey) -> ReplicaProgress | None:
-        return self._known.get(key)
-
     def observers(self, voters: VoterSet) -> list[tuple[ReplicaKey, ReplicaProgress]]:
         """Those that are no voters, by key."""
         return [(key, held) for key, held in sorted(self._known.items()) if voters.find(key) is None]

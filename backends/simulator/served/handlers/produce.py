@@ -21,7 +21,6 @@ from backends.simulator.served.served_call import ServedCall, code
 from recovery.model import EpochSpan, TopicPartition
 
 BY_ID_FROM = 13
-LEADERS_TOLD_FROM = 10
 
 
 class _Ended(NamedTuple):
