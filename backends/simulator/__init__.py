@@ -1,5 +1,5 @@
-"""A whole Kafka cluster in one process on one seeded clock: the second adapter, for rehearsals and for measuring.
+"""A whole Kafka cluster in one process, on one seeded clock.
 
-The same seed and scenario give the same history, byte for byte. Nothing here knows real time, real randomness
-or a real network, except the adapter and the state file at the edge.
+It is the second adapter, for rehearsals and for measurements. The same seed and scenario give the same history,
+byte for byte. Only the adapter, the state file and the served cluster touch real time and real networks.
 """

@@ -66,8 +66,8 @@ WHOLE_TOPIC = -1
 class SimulatorBackend:
     """Implements :class:`backends.base.protocol.Backend` on one scenario and seed.
 
-    Its state is kept in ``state``, and nowhere with None. Time moves while something is asked, by as much as the
-    answers take, and with :meth:`advance`; real time does not matter.
+    The state is saved in the file ``state``; None saves nothing. Virtual time passes while something is asked,
+    by as much as the answers take, and with :meth:`advance`. Real time does not matter.
     """
 
     simulated = True
@@ -83,7 +83,7 @@ class SimulatorBackend:
 
     @classmethod
     def at(cls, simulation: Simulation) -> SimulatorBackend:
-        """At a run that somebody else holds and goes on with; nothing is kept."""
+        """A backend on a run that the caller owns and continues; nothing is saved."""
         backend = cls(simulation.scenario, simulation.seed)
         backend._given = simulation
         return backend
@@ -110,13 +110,15 @@ class SimulatorBackend:
         return OperatorClient(self.simulation)
 
     async def _done(self, result: T) -> T:
-        """Keeps the state, and lets whoever else is waiting have a turn."""
+        """Save the state, and let other tasks run."""
         self._kept.save()
         await asyncio.sleep(0)
         return result
 
     async def open(self) -> ClusterInfo:
-        """The cluster as it was left, or as the operator meets it first. Raises StateError or Unreachable."""
+        """The cluster as the last command left it, or as the operator meets it first. Raises StateError or
+        Unreachable.
+        """
         async with self._opening:
             if self._simulation is None:
                 self._kept.lock()
@@ -135,9 +137,9 @@ class SimulatorBackend:
         return simulation
 
     def load(self, time: int, after_step: Callable[[object], None] | None = None) -> Simulation:
-        """Open at ``time`` (virtual µs) of a fresh run, before or after the operator comes; nothing is kept.
+        """Open a fresh run at ``time`` (virtual µs), before or after the operator arrives; nothing is saved.
 
-        ``after_step`` is called after every step of the run, and ends it by what it raises.
+        ``after_step`` is called after every step of the run; an exception that it raises ends the run.
         """
         self._simulation = Simulation(self._scenario, self._seed)
         if after_step is not None:
@@ -146,7 +148,7 @@ class SimulatorBackend:
         return self._simulation
 
     async def close(self) -> None:
-        """Let go of the state; may be called while it is opened, which fails then."""
+        """Release the state. A call while the state is being opened makes ``open`` fail."""
         self._closed = True
         self._simulation = None
         self._kept.unlock()
@@ -157,7 +159,7 @@ class SimulatorBackend:
         await self._done(None)
 
     async def cluster(self) -> ClusterInfo:
-        """The brokers as the most caught-up broker that answers has them, fenced ones too."""
+        """All brokers, fenced ones included, as the broker with the newest metadata has them."""
         return await self._done(self._cluster())
 
     def _cluster(self) -> ClusterInfo:
@@ -172,7 +174,7 @@ class SimulatorBackend:
         return ClusterInfo(self.cluster_id, brokers, asked, told.elr_enabled, "simulated", may_alter)
 
     async def capabilities(self) -> Capabilities:
-        """What the recovery tool's specification adds is offered natively, whichever release the scenario is of."""
+        """Every scenario offers the native calls of the recovery tool's specification, whatever its release."""
         calls = (
             Offered("GetReplicaLogInfo", (0, 0), "replica logs"),
             Offered("ElectLeaders", (0, 3), "designated elections"),
@@ -185,7 +187,7 @@ class SimulatorBackend:
         return await self._done(Capabilities(calls, features, NATIVE_LOGS, NATIVE_ELECTIONS))
 
     async def check(self) -> CheckReport:
-        """Who answers the operator, and what the scenario denies, for ``ktriage check``."""
+        """Which brokers answer the operator, and what the scenario denies, for ``ktriage check``."""
         from backends.simulator.operate.check import checked  # noqa: PLC0415  # with the wire's own modules
 
         found = await self.partitions()
@@ -207,7 +209,9 @@ class SimulatorBackend:
         return await self._done(found)
 
     def _unseen(self, seen: set[str]) -> tuple[list[str], Unknown | None]:
-        """The topics that only log dirs show, to a caller who may not see all; and why they may not be compared."""
+        """The topics that only the log dirs show to a caller who may not see all topics; or why log dirs cannot
+        be compared.
+        """
         told = self._dirs([broker.id for broker in self._cluster().brokers if not broker.fenced])
         held: dict[str, None] = {}
         for answer in told.values():
@@ -255,7 +259,7 @@ class SimulatorBackend:
     async def record_times(
         self, records: Sequence[tuple[TopicPartition, Witness]]
     ) -> Mapping[tuple[TopicPartition, Witness], tuple[int, int]]:
-        """Asked of the replicas that hold the records. The simulation's clock begins at 0 ms."""
+        """Asks the replicas that hold the records. The clock of the simulation starts at 0 ms."""
         by_broker: dict[int, list[tuple[TopicPartition, Witness]]] = {}
         for record in records:
             by_broker.setdefault(record[1].broker, []).append(record)
@@ -273,7 +277,7 @@ class SimulatorBackend:
     async def log_dirs(
         self, brokers: Sequence[int] | None = None
     ) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
-        """Every log dir, all brokers asked at once."""
+        """Every log dir; all brokers are asked at once."""
         wanted = sorted(self.simulation.world.specs) if brokers is None else list(brokers)
         return await self._done(self._dirs(wanted))
 
@@ -294,7 +298,7 @@ class SimulatorBackend:
         return found
 
     async def quorum(self) -> Quorum | Unknown:
-        """DescribeQuorum of the active controller, each controller asked."""
+        """DescribeQuorum of the active controller; every controller is asked."""
         if "DESCRIBE cluster" in self.simulation.world.context.denied:
             return Unknown(Why.NOT_ALLOWED, "DescribeQuorum needs DESCRIBE on the cluster")
         controllers = self._scenario.topology.every_controller
@@ -311,7 +315,7 @@ class SimulatorBackend:
 
     @property
     def membership(self) -> SimulatedMembership:
-        """The quorum, to be looked at closely and changed."""
+        """The metadata quorum: its state in detail, and changes of its voters."""
         return SimulatedMembership(self, self._kept, self._scenario.topology.config.denied)
 
     async def reassignments(
@@ -354,7 +358,7 @@ class SimulatorBackend:
         return await self._done(ended)
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
-        """Put back orders that somebody wrote: this adapter itself writes none."""
+        """Restore assignment orders that another tool wrote: this adapter writes none."""
         return await self._done(Elections(self._asking, self._kept).restore(rows, recorder))
 
 

@@ -1,4 +1,4 @@
-"""The workload's clients: they find the leader, and send or read."""
+"""The workload: producers and consumers, which find the leader and send to it or read from it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ FindLeader = Callable[[TopicPartition], int]
 
 
 class Producer:
-    """One producer, with one batch a partition in flight; what is refused counts as lost to the producer and is
-    not sent again. ``acknowledged`` counts records that the leader said it has.
+    """One producer with one batch per partition in flight. A refused batch is not sent again.
+
+    ``acknowledged`` counts the records that the leader acknowledged.
     """
 
     def __init__(self, context: Context, number: int, spec: ProducerSpec, find_leader: FindLeader) -> None:
@@ -71,8 +72,9 @@ class Producer:
 
 
 class Consumer:
-    """One consumer, with one request a partition in flight. ``read`` counts records. Whose position is gone goes on
-    at the end (``auto.offset.reset``).
+    """One consumer with one request per partition in flight. ``read`` counts records.
+
+    If its position is out of range it continues at the end (``auto.offset.reset=latest``).
     """
 
     def __init__(self, context: Context, number: int, spec: ConsumerSpec, find_leader: FindLeader) -> None:
@@ -111,4 +113,4 @@ class Consumer:
 
 
 def _nobody(_source: NetworkNode, _body: Any, _answer: Any) -> None:
-    """Nobody asks a client anything."""
+    """Clients serve no requests."""

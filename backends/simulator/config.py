@@ -1,4 +1,4 @@
-"""How a simulated cluster is configured. Times are microseconds of virtual time, after Kafka's own names."""
+"""The configuration of a simulated cluster. Names follow Kafka's; times are microseconds of virtual time."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from backends.simulator.record_times import RecordTimes
 
 
 class DeniedPermissions:
-    """What the operator may not do at present, as "READ topic payments" or "READ topic *"."""
+    """What the operator may not do at present, such as "READ topic payments" or "READ topic *"."""
 
     def __init__(self, permissions: Iterable[str] = ()) -> None:
         self.permissions = frozenset(permissions)
@@ -29,9 +29,10 @@ class DeniedPermissions:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The loop, the network, the configuration and the observers. ``controllers`` are all controllers' ids;
-    ``topic_configs`` are configurations that nothing depends on (``cleanup.policy``, say). ``denied`` is what
-    the configuration denies the operator, until somebody changes it.
+    """``emit`` takes the events that invariants check. ``controllers`` are the ids of all controllers.
+
+    ``topic_configs`` are settings that nothing in the simulator depends on (``cleanup.policy``, say).
+    ``denied`` is what the operator may not do; it starts as the configuration says.
     """
 
     loop: Loop

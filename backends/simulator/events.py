@@ -23,8 +23,9 @@ class MetadataWritten(NamedTuple):
 
 
 class MetadataCommitted(NamedTuple):
-    """The metadata at a commit: what brokers get to see. ``before`` is what was committed last, ``touched`` and
-    ``why`` are as in the update.
+    """A commit of metadata, which brokers can read now.
+
+    ``before`` is the image of the previous commit; ``touched`` and ``why`` are those of the update.
     """
 
     before: ClusterImage
@@ -39,7 +40,7 @@ class LogChanged(NamedTuple):
 
 
 class LeadershipTaken(NamedTuple):
-    """A broker acts as leader of the partition from now on."""
+    """A broker leads the partition from now on."""
 
     broker: int
     tp: TopicPartition
@@ -47,7 +48,7 @@ class LeadershipTaken(NamedTuple):
 
 
 class HighWatermarkMoved(NamedTuple):
-    """A leader moved its high watermark, with the ISR that the controller had committed as the leader knew it."""
+    """A leader moved its high watermark. ``isr`` is the committed ISR that the leader knew."""
 
     broker: int
     tp: TopicPartition
@@ -82,7 +83,7 @@ class BrokerStopped(NamedTuple):
 
 
 class DiskLost(NamedTuple):
-    """A log dir's content is gone for good."""
+    """The content of a log dir is lost for good."""
 
     broker: int
 
@@ -104,7 +105,7 @@ class QuorumWritten(NamedTuple):
 
 
 class QuorumTruncated(NamedTuple):
-    """A controller's metadata log is cut at offset ``to``; ``epoch`` is the one of the record that lay there."""
+    """A controller's metadata log was truncated to offset ``to``; ``epoch`` is that of the record there."""
 
     controller: int
     to: int
@@ -112,8 +113,11 @@ class QuorumTruncated(NamedTuple):
 
 
 class QuorumCommitted(NamedTuple):
-    """A leader of the quorum moved its high watermark from ``before`` to ``offset``, by the voters ``voters``, and
-    committed ``entries`` with that: a snapshot may take them out of its log.
+    """A leader of the quorum moved its high watermark from ``before`` to ``offset`` and so committed
+    ``entries``.
+
+    ``voters`` are the voters in force. The entries are included because a snapshot may remove them from the
+    log.
     """
 
     controller: int
@@ -126,7 +130,7 @@ class QuorumCommitted(NamedTuple):
 
 
 class MetadataDiskLost(NamedTuple):
-    """The metadata log dir of a controller is gone for good."""
+    """A controller's metadata log dir is lost for good."""
 
     controller: int
     disk: MetadataDisk

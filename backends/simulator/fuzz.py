@@ -1,4 +1,4 @@
-"""Random histories: a small cluster, random faults, every invariant checked at every step."""
+"""Random histories: a small cluster, random faults, and every invariant checked at every step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTITIONS = 3
 
 
 class FuzzResult(NamedTuple):
-    """One seed's run: what broke, what was lost with an excuse, and the history's digest."""
+    """The run of one seed: broken invariants, excused losses, and the digest of the history."""
 
     seed: int
     steps: int
@@ -52,7 +52,7 @@ def fuzz(seed: int, seconds: int = 60) -> FuzzResult:
     try:
         run(world, seed, seconds)
         checker.settle()
-    except Exception as failed:  # whatever goes wrong is this seed's result
+    except Exception as failed:  # any exception is the result of this seed
         error = f"{type(failed).__name__}: {failed}"
     return FuzzResult(
         seed, world.loop.steps, tuple(checker.broken), tuple(checker.lost), world.history.digest(), error
@@ -60,15 +60,15 @@ def fuzz(seed: int, seconds: int = 60) -> FuzzResult:
 
 
 def prepare(seed: int) -> tuple[World, Checker]:
-    """The world of that seed at time 0."""
+    """The world of that seed at time 0, and its checker."""
     world = World(topology(seed), seed)
     return world, Checker(world, strict=False)
 
 
 def run(world: World, seed: int, seconds: int, only: tuple[str, ...] | None = None) -> None:
-    """Faults for two thirds of the time, then everything is mended and has time to settle.
+    """Faults for two thirds of the time; then everything is repaired and has time to settle.
 
-    ``only`` names the faults that happen; None: all.
+    ``only`` names the faults that may happen; None means all.
     """
     random = _random(seed, "faults")
     quiet = seconds * SECOND * 2 // 3
@@ -83,7 +83,7 @@ def run(world: World, seed: int, seconds: int, only: tuple[str, ...] | None = No
 
 
 def mend(world: World) -> None:
-    """Every cut is healed, and every node is up."""
+    """Heal every cut and start every node."""
     world.history.add("fuzz", "mend")
     world.network.heal_all()
     for number in world.specs:
@@ -93,7 +93,7 @@ def mend(world: World) -> None:
 
 
 def topology(seed: int) -> Topology:
-    """A cluster as the seed draws it: shipped rules most of the time, the whole of KIP-966 otherwise."""
+    """A cluster drawn from the seed: mostly with the rules of released Kafka, otherwise with all of KIP-966."""
     random = _random(seed, "topology")
     count = random.choice((3, 3, 4, 5))
     ids = tuple(range(1, count + 1))
@@ -139,7 +139,7 @@ def _quorum(random: Random) -> dict[str, Any]:
 
 
 def _random(seed: int, what: str) -> Random:
-    # Streams of their own, so that a change of one part leaves the others' draws alone.
+    # One stream per part, so that a change of one part does not shift the draws of the others.
     return Random(f"{what} {seed}")  # noqa: S311
 
 
@@ -241,7 +241,7 @@ def _elr(world: World, random: Random) -> None:
     _tell(world, UpdateFeature(ELR_FEATURE, random.randrange(2)))
 
 
-# name → (how often, what happens).
+# name → (relative frequency, the fault).
 FAULTS: dict[str, tuple[int, Fault]] = {
     "kill": (8, _kill),
     "power off": (6, _power_off),
@@ -263,4 +263,4 @@ FAULTS: dict[str, tuple[int, Fault]] = {
 }
 
 OF_THE_QUORUM = (*QUORUM_FAULTS, "heal", "min ISR", "failover")
-"""What happens to controllers and to the voters, and something to write meanwhile."""
+"""Faults of controllers and voters, and changes that write metadata meanwhile."""

@@ -1,4 +1,4 @@
-"""Many seeds at once, in processes of their own."""
+"""Random histories of many seeds, in parallel processes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from multiprocessing import resource_tracker
 from backends.simulator.fuzz import FuzzResult, fuzz
 
 LOOK_SECONDS = 0.2
-"""How often whoever waits for a result looks whether it should stop."""
+"""Seconds between two checks of ``stop`` while a result is awaited."""
 
 
 AT_ONCE = 64
-"""Processes at the most, whatever is asked for."""
+"""The largest number of processes."""
 
 
 def fuzz_seeds(
     seeds: range, jobs: int, stop: Callable[[], bool] = lambda: False, *, seconds: int = 60
 ) -> Iterator[FuzzResult]:
-    """One result a seed, in their order, each of ``seconds`` of virtual time; fewer where ``stop`` says so.
+    """One result per seed, in order, each of ``seconds`` of virtual time. ``stop`` ends the iteration early.
 
-    No process is left behind, whatever ends the iteration.
+    No process is left behind, however the iteration ends.
     """
     jobs = min(jobs, len(seeds), AT_ONCE)
     if jobs <= 1:
@@ -49,7 +49,7 @@ def fuzz_seeds(
 
 
 class _FuzzSeed:
-    """One seed, in whichever process."""
+    """Runs one seed in a worker process."""
 
     def __init__(self, seconds: int) -> None:
         self._seconds = seconds
@@ -60,13 +60,13 @@ class _FuzzSeed:
 
 @contextmanager
 def _untouched_by_the_terminal() -> Iterator[None]:
-    """Processes that are made meanwhile never see Ctrl-C or a closed terminal: the one that made them ends them.
+    """Processes started meanwhile never receive Ctrl-C or SIGHUP; their parent ends them.
 
-    They inherit what is blocked, so there is no moment in which a signal would find them without a handler.
+    They inherit the blocked signals, so no signal can arrive before a handler is set.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
     try:
-        # It is started with the first process otherwise, and unblocks SIGINT.
+        # Otherwise it would start with the first process, and unblock SIGINT.
         resource_tracker.ensure_running()
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
         yield

@@ -1,4 +1,4 @@
-"""What happened, line by line, and the digest that two runs of one seed must share."""
+"""The event lines of a run, and the digest that two runs of one seed must share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FOLD = 1024
 
 
 class Line(NamedTuple):
-    """One event: virtual time in microseconds, at which node, and what in a few words."""
+    """One event: virtual time in µs, the node, and what happened."""
 
     time: int
     node: str
@@ -23,7 +23,7 @@ class Line(NamedTuple):
 
 
 class _Digest:
-    """A digest of lines that can be written to a file and gone on with, which hashlib's cannot."""
+    """A digest that can be pickled and continued, which hashlib's cannot."""
 
     __slots__ = ("_digest", "_lines")
 
@@ -45,8 +45,8 @@ class _Digest:
 
 
 class History:
-    """The events of one run. ``keep`` is how many of the newest lines are held; the digest covers all of them,
-    and every step of the loop.
+    """The events of one run. ``keep`` is the number of newest lines in memory; the digest covers all lines and
+    every step of the loop.
     """
 
     def __init__(self, loop: Loop, keep: int = 10_000) -> None:
@@ -59,7 +59,7 @@ class History:
         loop.after_step.append(self._stepped)
 
     def add(self, node: object, what: str) -> None:
-        """Record an event at the present time."""
+        """Add an event at the current time."""
         line = Line(self._loop.now, str(node), what)
         written = f"{line.time} {line.node} {line.what}\n"
         self._steps.add(written)
@@ -71,11 +71,11 @@ class History:
             listener(line)
 
     def digest(self) -> str:
-        """64 hexadecimal digits over everything so far."""
+        """64 hexadecimal digits over all events and steps so far."""
         return self._steps.hexdigest()
 
     def events_digest(self) -> str:
-        """64 hexadecimal digits over the events alone: the same whether or not an operator looked meanwhile."""
+        """64 hexadecimal digits over the events alone: independent of an operator's questions."""
         return self._events.hexdigest()
 
     def _stepped(self, callback: Callable[..., None]) -> None:

@@ -1,6 +1,6 @@
-"""A topology as a running cluster's state: the metadata, and what lies on each broker's disks.
+"""A topology as the state of a running cluster: its metadata, and the logs on each broker's disks.
 
-Logs and registrations that are equal are one object: 200,000 partitions are loaded in a second or two.
+Equal logs and registrations are one object, so that 200,000 partitions load in a second or two.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class InitialState(NamedTuple):
 
 
 def initial_state(topology: Topology) -> InitialState:
-    """Raises KeyError where a topic names a broker that the topology does not have."""
+    """Raises KeyError if a topic names an unknown broker."""
     brokers = {spec.id: spec for spec in topology.brokers}
     disks = {spec.id: BrokerDisk(_log_dirs(spec)) for spec in topology.brokers}
     tracked = any(spec.log_dirs > 1 for spec in topology.brokers)

@@ -1,8 +1,8 @@
-"""The event loop: virtual time, one seeded random source, and one order of everything.
+"""The event loop: virtual time, one seeded source of randomness, and one order of all callbacks.
 
-Callbacks due at the same time run in the order in which they were asked for, so a history depends on the seed
-and the scenario only. Nothing may iterate over a set of names or of tuples with names in them: the order of
-such a set differs from process to process.
+Callbacks due at the same time run in the order in which they were scheduled, so a history depends only on seed
+and scenario. No code may iterate over a set of strings, or of tuples with strings: its order differs between
+processes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ SECOND = 1_000_000
 
 
 class Timer(list[Any]):
-    """A callback to come; ``cancel`` may be called in any state, and twice.
+    """A scheduled callback. ``cancel`` may be called in any state, and twice.
 
-    It is the queue's entry itself, [time, order, callback, arguments]: the queue compares no Python objects.
+    It is the queue's entry itself, [time, order, callback, arguments], so the queue compares no Python objects.
     """
 
     __slots__ = ()
@@ -37,22 +37,22 @@ class Timer(list[Any]):
 class Loop:
     """Runs callbacks in the order of virtual time. Times and delays are whole microseconds.
 
-    ``random`` is the run's only source of randomness. ``after_step`` is called after every callback, with the
-    callback that ran: invariants are checked there, and the history is written.
+    ``random`` is the run's only source of randomness. Each hook in ``after_step`` is called after every
+    callback, with that callback: there invariants are checked and the history is written.
     """
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.now = 0
         self.steps = 0
-        # One seeded generator, so that a seed replays: this is not for secrets.
+        # Seeded, so that a run can be replayed; not for secrets.
         self.random = Random(seed)  # noqa: S311
         self.after_step: list[Callable[[Callable[..., None]], None]] = []
         self._queue: list[Timer] = []
         self._asked = 0
 
     def call_at(self, time: int, callback: Callable[..., None], *args: Any) -> Timer:
-        """Run ``callback(*args)`` at ``time``; what is past runs now, after what is already due."""
+        """Run ``callback(*args)`` at ``time``; a past time means now, after what is already due."""
         now = self.now
         self._asked += 1
         timer = Timer((time if time > now else now, self._asked, callback, args))
@@ -60,7 +60,7 @@ class Loop:
         return timer
 
     def call_later(self, delay: int, callback: Callable[..., None], *args: Any) -> Timer:
-        # As call_at, which is one call less for half of all timers.
+        # Repeats call_at: this saves a call for half of all timers.
         now = self.now
         self._asked += 1
         timer = Timer((now + delay if delay > 0 else now, self._asked, callback, args))
@@ -68,7 +68,7 @@ class Loop:
         return timer
 
     def draw(self, below: int) -> int:
-        """A random number of at least 0 and below ``below``; as ``random.randrange``, without its checks."""
+        """A random number from 0 to ``below`` - 1; as ``random.randrange``, without its checks."""
         bits = below.bit_length()
         drawn = self.random.getrandbits(bits)
         while drawn >= below:
@@ -76,7 +76,7 @@ class Loop:
         return drawn
 
     def step(self) -> bool:
-        """Run the next callback; False where there is none."""
+        """Run the next callback; False if there is none."""
         timer = self._next()
         if timer is None:
             return False
@@ -85,7 +85,7 @@ class Loop:
         return True
 
     def run_until(self, time: int) -> None:
-        """Run everything due up to and at ``time``; afterwards it is that time."""
+        """Run everything that is due up to and including ``time``, and set the time to it."""
         queue, run = self._queue, self._run
         while queue and queue[0][0] <= time:
             timer = heappop(queue)
@@ -97,7 +97,7 @@ class Loop:
         self.run_until(self.now + duration)
 
     def run_while(self, waiting: Callable[[], bool], limit: int) -> bool:
-        """Run until ``waiting()`` is false, at most ``limit`` microseconds; returns whether it came to that."""
+        """Run while ``waiting()`` is true, for at most ``limit`` µs; returns whether it became false."""
         deadline = self.now + limit
         while waiting():
             timer = self._next()
@@ -110,13 +110,13 @@ class Loop:
 
     @property
     def due(self) -> int | None:
-        """When the next callback runs; None where there is none."""
+        """When the next callback runs; None if there is none."""
         timer = self._next()
         return None if timer is None else int(timer[0])
 
     @property
     def pending(self) -> int:
-        """How many callbacks are still to come, cancelled ones that have not surfaced included."""
+        """The number of scheduled callbacks, including cancelled ones that are still in the queue."""
         return len(self._queue)
 
     def _next(self) -> Timer | None:

@@ -1,4 +1,4 @@
-"""What the nodes say to each other; each message is named after Kafka's request or answer."""
+"""The messages between nodes, named after Kafka's requests and answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recovery.model import EpochSpan, TopicPartition
 
 
 class Error(StrEnum):
-    """Errors that brokers answer with, by Kafka's names. The controller's are ``ControllerError``."""
+    """The errors of brokers, by Kafka's names. Those of the controller are ``ControllerError``."""
 
     NOT_LEADER_OR_FOLLOWER = "NOT_LEADER_OR_FOLLOWER"
     FENCED_LEADER_EPOCH = "FENCED_LEADER_EPOCH"
@@ -33,10 +33,10 @@ class Error(StrEnum):
 
 
 class MetadataUpdate(NamedTuple):
-    """An entry of the metadata log: the whole state after it, and what it touched.
+    """An entry of the metadata log: the whole state after it, and what it changed.
 
-    ``last_epoch`` is the highest broker epoch ever given; ``placed`` those of ``touched`` that are new, or whose
-    replicas are others now.
+    ``last_epoch`` is the highest broker epoch so far. ``placed`` are those of ``touched`` that are new or have
+    other replicas now.
     """
 
     image: ClusterImage
@@ -51,7 +51,9 @@ class MetadataUpdate(NamedTuple):
 
 
 class RegisterBroker(NamedTuple):
-    """``previous_epoch`` is the clean shutdown file's, -1 without one (KIP-966); ``incarnation`` the process."""
+    """``previous_epoch`` comes from the clean shutdown file, -1 without one (KIP-966). ``incarnation``
+    identifies the process.
+    """
 
     broker: int
     previous_epoch: int
@@ -64,13 +66,15 @@ class Registered(NamedTuple):
 
 
 class NotController(NamedTuple):
-    """``leader`` is whom the controller asked believes to lead."""
+    """``leader`` is the node that the asked controller believes to lead."""
 
     leader: int | None
 
 
 class Heartbeat(NamedTuple):
-    """``caught_up``: the broker has read its own registration. ``offline_directories`` are failed ones' ids."""
+    """``caught_up``: the broker has read its own registration. ``offline_directories`` are ids of failed log
+    dirs.
+    """
 
     broker: int
     epoch: int
@@ -94,8 +98,10 @@ class MetadataFetch(NamedTuple):
 
 
 class MetadataBatch(NamedTuple):
-    """The state at ``offset``; ``image`` None: nothing new. ``touched`` is what changed since the offset asked for,
-    None: anything may have. ``placed`` is as in the updates.
+    """The state at ``offset``; ``image`` None means no news.
+
+    ``touched`` are the partitions that changed since the requested offset; None means that any may have
+    changed. ``placed`` is as in :class:`MetadataUpdate`.
     """
 
     offset: int
@@ -114,14 +120,14 @@ class AlterPartitions(NamedTuple):
 
 
 class AlterPartitionsReply(NamedTuple):
-    """``refusal`` of the whole request, or an answer for each partition."""
+    """``refusal`` of the whole request, or one answer for each partition."""
 
     refusal: ControllerRefusal | None
     answers: tuple[tuple[TopicPartition, ControllerRefusal | None, Registration | None], ...] = ()
 
 
 class AssignDirectories(NamedTuple):
-    """Where the broker has placed replicas (KIP-858): directory ids."""
+    """The directory ids of replicas that the broker has placed (KIP-858)."""
 
     broker: int
     epoch: int
@@ -132,7 +138,7 @@ class AssignDirectories(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where a follower wants to read. ``last_epoch`` is its last record's, -1 in an empty log."""
+    """Where a follower wants to read. ``last_epoch`` is that of its last record, -1 for an empty log."""
 
     tp: TopicPartition
     leader_epoch: int
@@ -141,8 +147,8 @@ class Position(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """``positions`` holds what changed since the session's last Fetch, ``forgotten`` what is not followed any more;
-    ``session`` 0 asks for a new one.
+    """``positions`` are those that changed since the last Fetch of the session; ``forgotten`` are no longer
+    followed. ``session`` 0 asks for a new session.
     """
 
     replica: int
@@ -153,7 +159,7 @@ class Fetch(NamedTuple):
 
 
 class FetchedPartition(NamedTuple):
-    """Data, or where the logs part: (epoch, its end on the leader)."""
+    """Records, or in ``diverging`` where the logs part: (epoch, its end on the leader)."""
 
     tp: TopicPartition
     leader_epoch: int
@@ -165,7 +171,7 @@ class FetchedPartition(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """``session`` is -1 where the leader does not know the one asked for."""
+    """``session`` is -1 if the leader does not know the requested one."""
 
     session: int
     partitions: tuple[FetchedPartition, ...]
@@ -189,14 +195,14 @@ class ProduceReply(NamedTuple):
 
 
 class Consume(NamedTuple):
-    """A consumer's Fetch from ``offset`` on; -1: from the end of what may be seen."""
+    """A consumer's Fetch from ``offset`` on; -1 means from the high watermark."""
 
     tp: TopicPartition
     offset: int
 
 
 class ConsumeReply(NamedTuple):
-    """``high_watermark`` is the end of what a consumer may see, ``spans`` what lies before it."""
+    """``spans`` are the records read, all below ``high_watermark``."""
 
     error: Error | None
     high_watermark: int = -1
@@ -204,14 +210,14 @@ class ConsumeReply(NamedTuple):
 
 
 class DeleteRecords(NamedTuple):
-    """Delete what lies below ``before``, at most up to the high watermark (KIP-107); -1: all of that."""
+    """Delete the records below ``before``, at most up to the high watermark (KIP-107); -1 means all of these."""
 
     tp: TopicPartition
     before: int
 
 
 class RecordsDeleted(NamedTuple):
-    """``start`` is the leader's new log start; its followers come to it with their next fetch."""
+    """``start`` is the leader's new log start; followers take it over with their next fetch."""
 
     error: Error | None
     start: int = -1
@@ -221,7 +227,7 @@ class RecordsDeleted(NamedTuple):
 
 
 class ElectLeaders(NamedTuple):
-    """``partitions`` None: all; values are the designated leaders (v3), -1 otherwise."""
+    """``partitions`` None means all. The values are the designated leaders (v3), -1 otherwise."""
 
     kind: ElectionKind
     partitions: tuple[tuple[TopicPartition, int], ...] | None
@@ -232,7 +238,7 @@ class ElectLeadersReply(NamedTuple):
 
 
 class Reassign(NamedTuple):
-    """AlterPartitionReassignments; a target of None cancels."""
+    """AlterPartitionReassignments; a target of None cancels a reassignment."""
 
     targets: tuple[tuple[TopicPartition, tuple[int, ...] | None], ...]
     allow_replication_factor_change: bool
@@ -243,7 +249,7 @@ class ReassignReply(NamedTuple):
 
 
 class SetConfig(NamedTuple):
-    """A topic's configuration, or with an empty topic the cluster's default; a value of None removes it."""
+    """A topic's configuration, or the cluster default if ``topic`` is empty. A value of None removes it."""
 
     topic: str
     name: str
@@ -251,7 +257,7 @@ class SetConfig(NamedTuple):
 
 
 class UpdateFeature(NamedTuple):
-    """``dry_run``: only say whether it would be accepted (kraft.version)."""
+    """``dry_run``: only check whether it would be accepted (kraft.version)."""
 
     feature: str
     level: int
@@ -269,7 +275,7 @@ class DeleteTopic(NamedTuple):
 
 
 class Done(NamedTuple):
-    """The answer to what has no other: None, or why not."""
+    """The answer to a request without a richer one: None, or the refusal."""
 
     refusal: ControllerRefusal | None
 

@@ -1,7 +1,7 @@
-"""The replicated metadata log as the controllers use it; the quorum stands behind it (KIP-595, KIP-853).
+"""The replicated metadata log, as the controllers use it; the quorum implements it (KIP-595, KIP-853).
 
-A payload is opaque to the log. What a controller appends is committed in order or lost with its leadership;
-what is committed is never undone.
+The log does not look into a payload. An appended payload is committed in order, or lost with the leadership; a
+committed one is never undone.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from recovery.model import Unknown
 
 
 class CommittedPayload(NamedTuple):
-    """A committed entry: its offset in the log, and what was appended."""
+    """A committed entry: its offset in the log, and its payload."""
 
     offset: int
     payload: Any
 
 
 class CommittedRead(NamedTuple):
-    """``entries`` in order; ``reached`` is the newest offset that a reader has seen with them, records that are
-    none of its business included; ``whole``: nothing was left out between the offset asked for and there.
+    """``entries`` in order. ``reached`` is the newest offset that the reader has now seen, records of the
+    quorum included. ``whole``: nothing is missing between the requested offset and ``entries``.
     """
 
     entries: Sequence[CommittedPayload]
@@ -34,54 +34,54 @@ class CommittedRead(NamedTuple):
 
 
 class MetadataLogListener(Protocol):
-    """What a controller hears from its replica of the log."""
+    """How a replica of the log notifies its controller."""
 
     def lead(self, epoch: int, last: Any | None) -> None:
-        """This controller became leader of ``epoch`` and may append; ``last`` is the newest payload of its log,
-        None in an empty one. Everything in its log is committed by then.
+        """This controller leads ``epoch`` and may append. ``last`` is the newest payload of its log, None in an
+        empty one. Its whole log is committed by then.
         """
         ...
 
     def resign(self) -> None:
-        """This controller no longer leads; what it appended and is not committed may be lost."""
+        """This controller no longer leads; its uncommitted payloads may be lost."""
         ...
 
     def halt(self) -> None:
-        """The disk under the log failed: the process ends."""
+        """The disk of the log failed: the process must end."""
         ...
 
 
 class MetadataLog(Protocol):
-    """All replicas of the log. ``controller`` is always the id of the node at which something is asked."""
+    """All replicas of the log. ``controller`` is the id of the node that handles the call."""
 
     def start(self, controller: int, endpoint: RpcEndpoint, listener: MetadataLogListener) -> None:
-        """The controller's process started; its replica of the log is as it left it."""
+        """The controller's process started, with the replica that its disk holds."""
         ...
 
     def stop(self, controller: int) -> None:
-        """The controller's process is gone; may be called twice."""
+        """The controller's process ended; may be called twice."""
         ...
 
     def receive(self, controller: int, source: NetworkNode, body: Any, answer: Answer) -> bool:
-        """A request that arrived at the controller; False where it is none of the log's."""
+        """Handle a request that arrived at the controller; False if it is not for the log."""
         ...
 
     def leading_epoch(self, controller: int) -> int:
-        """The epoch in which the controller believes that it leads, -1 where it does not."""
+        """The epoch in which the controller believes to lead, -1 if it does not."""
         ...
 
     def leader_known_to(self, controller: int) -> int | None:
-        """Whom the controller believes to lead."""
+        """The node that the controller believes to lead."""
         ...
 
     def append(self, controller: int, payload: Any, done: Callable[[bool], None]) -> None:
-        """Append at the leader. ``done`` is called once: True when it is committed, False when the leadership was
-        lost before (it may be committed later all the same).
+        """Append at the leader. ``done`` is called once: True when it is committed, False if the leadership was
+        lost before (it may still be committed later).
         """
         ...
 
     def committed(self, controller: int, after: int, limit: int) -> CommittedRead:
-        """At most ``limit`` entries behind offset ``after`` that the controller knows to be committed."""
+        """At most ``limit`` entries after offset ``after`` that the controller knows to be committed."""
         ...
 
     def observed(self, controller: int, observer: ReplicaKey, offset: int) -> None:

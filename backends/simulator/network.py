@@ -1,9 +1,8 @@
 """The network between brokers, controllers and the operator: latency, loss, cuts and delays.
 
-Between two nodes messages of one channel arrive in the order in which they were sent, as over one TCP
-connection; a broker has several of them to a controller (heartbeats, AlterPartition, the rest). What is lost,
-cut off, or sent to a node that is down or restarts meanwhile never arrives: callers have deadlines
-(:mod:`backends.simulator.rpc`).
+Messages of one channel between two nodes arrive in order, as over one TCP connection. A broker has several
+channels to a controller (heartbeats, AlterPartition, the rest). A lost message never arrives, nor does one that
+is cut off or sent to a node that is down or restarts: callers have deadlines (:mod:`backends.simulator.rpc`).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from backends.simulator.loop import MILLISECOND, Loop
 
 
 class NetworkRole(StrEnum):
-    """What a node is."""
+    """The kind of a node."""
 
     BROKER = "broker"
     CONTROLLER = "controller"
@@ -48,8 +47,8 @@ def controller(node_id: int) -> NetworkNode:
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """How the network behaves everywhere: each message takes ``latency`` plus up to ``jitter`` microseconds, and is
-    lost with probability ``loss``.
+    """The conditions of the whole network: each message takes ``latency`` plus up to ``jitter`` µs, and is lost
+    with probability ``loss``.
     """
 
     latency: int = MILLISECOND // 2
@@ -66,8 +65,10 @@ class _Attached(NamedTuple):
 
 
 class _Stream:
-    """One channel from one node to another. ``last`` is when its newest message arrives; nothing is drawn for a
-    ``fixed`` one: what an operator asks must not change what happens.
+    """One channel between two nodes. ``last`` is when its newest message arrives.
+
+    A ``fixed`` one (to or from the operator) uses no randomness: the operator's questions must not change the
+    run.
     """
 
     __slots__ = ("fixed", "last", "link")
@@ -91,7 +92,7 @@ class Network:
         self._streams: dict[tuple[NetworkNode, NetworkNode, str], _Stream] = {}
 
     def attach(self, node: NetworkNode, receive: Receive) -> int:
-        """``node`` is up; what was sent to an earlier incarnation of it is lost. Returns this one's number."""
+        """``node`` is up; messages to its earlier incarnation are lost. Returns the number of this incarnation."""
         self._incarnations += 1
         self._attached[node] = _Attached(receive, self._incarnations)
         return self._incarnations
@@ -104,7 +105,7 @@ class Network:
         return node in self._attached
 
     def send(self, source: NetworkNode, target: NetworkNode, message: Any, channel: str = "") -> None:
-        """Send one message; whether it arrives is not told."""
+        """Send one message, without notice whether it arrives."""
         key = (source, target, channel)
         stream = self._streams.get(key)
         if stream is None:
@@ -135,16 +136,16 @@ class Network:
     def cut(
         self, left: Iterable[NetworkNode], right: Iterable[NetworkNode], *, one_way: bool = False
     ) -> None:
-        """Nothing passes between a node of ``left`` and one of ``right``; what is in flight is lost too.
+        """Cut every link between ``left`` and ``right``; messages in flight are lost too.
 
-        With ``one_way`` only what goes from left to right is cut.
+        With ``one_way`` only the links from left to right are cut.
         """
         self._cut.update(self._links(left, right, one_way))
 
     def heal(
         self, left: Iterable[NetworkNode], right: Iterable[NetworkNode], *, one_way: bool = False
     ) -> None:
-        """Undo ``cut`` between these nodes, whichever cut it was."""
+        """Undo cuts between these nodes."""
         self._cut.difference_update(self._links(left, right, one_way))
 
     def heal_all(self) -> None:
@@ -152,9 +153,10 @@ class Network:
         self._delay.clear()
 
     def delay(self, source: NetworkNode, target: NetworkNode, extra: int, channel: str = "") -> None:
-        """What ``source`` sends to ``target`` on ``channel`` takes ``extra`` µs longer from now on; 0 ends it.
+        """Messages from ``source`` to ``target`` on ``channel`` take ``extra`` µs longer from now on; 0 ends
+        it.
 
-        Messages on the slow channel still arrive in order, behind those sent before.
+        They still arrive in order, after messages sent before.
         """
         if extra:
             self._delay[source, target, channel] = extra
@@ -162,7 +164,7 @@ class Network:
             self._delay.pop((source, target, channel), None)
 
     def connected(self, source: NetworkNode, target: NetworkNode) -> bool:
-        """Whether both are up and nothing is cut between them, in either direction."""
+        """Whether both are up, and no link between them is cut in either direction."""
         whole = (source, target) not in self._cut and (target, source) not in self._cut
         return whole and self.up(source) and self.up(target)
 

@@ -1,4 +1,4 @@
-"""What the operator asks brokers, by the names of Kafka's calls, and their answers."""
+"""The operator's requests to brokers, by the names of Kafka's calls, and their answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class DescribeCluster(NamedTuple):
 
 
 class ClusterDescribed(NamedTuple):
-    """``brokers`` are (id, fenced); ``offset`` is how far this broker has read the metadata log."""
+    """``brokers`` are (id, fenced). ``offset`` is how far this broker has read the metadata log."""
 
     brokers: tuple[tuple[int, bool], ...]
     offset: int
@@ -22,7 +22,7 @@ class ClusterDescribed(NamedTuple):
 
 
 class DescribeTopicPartitions(NamedTuple):
-    """``topics`` None: all that the caller may see. ``cursor`` is the first partition of the page."""
+    """``topics`` None means all that the caller may see. ``cursor`` is the first partition of the page."""
 
     topics: tuple[str, ...] | None
     cursor: TopicPartition | None
@@ -30,8 +30,9 @@ class DescribeTopicPartitions(NamedTuple):
 
 
 class TopicPartitionsDescribed(NamedTuple):
-    """One page. ``cursor`` is where the next one begins, None after the last; ``refused`` are topics that do not
-    exist or may not be described.
+    """One page. ``cursor`` is the start of the next page, None after the last.
+
+    ``refused`` are topics that do not exist or may not be described.
     """
 
     states: tuple[PartitionState, ...]
@@ -40,13 +41,13 @@ class TopicPartitionsDescribed(NamedTuple):
 
 
 class GetReplicaLogInfo(NamedTuple):
-    """The recovery tool's GetReplicaLogInfo v0: at most 1000 partitions are served."""
+    """GetReplicaLogInfo v0 of the recovery tool's specification: answers at most 1000 partitions."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 class ReplicaLogInfo(NamedTuple):
-    """``leader_epoch`` is the partition's, as this broker knows it."""
+    """``leader_epoch`` is that of the partition, as this broker knows it."""
 
     tp: TopicPartition
     leader_epoch: int
@@ -55,7 +56,7 @@ class ReplicaLogInfo(NamedTuple):
 
 
 class ReplicaLogInfos(NamedTuple):
-    """``has_more_data``: not all partitions that were asked for are in it."""
+    """``has_more_data``: not all requested partitions are included."""
 
     error: Error | None
     broker_epoch: int = -1
@@ -64,13 +65,13 @@ class ReplicaLogInfos(NamedTuple):
 
 
 class ReadLineage(NamedTuple):
-    """Stands for the rounds of Fetch that find a log's epochs (READ topic)."""
+    """Stands for the rounds of Fetch that find the epochs of a log. Needs READ on the topic."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 class LogDescription(NamedTuple):
-    """``high_watermark`` is the one that this broker knows. One object for all logs that are alike."""
+    """``high_watermark`` is the one that this broker knows. Equal logs share one object."""
 
     lineage: Lineage
     log_start_offset: int
@@ -91,13 +92,13 @@ class LineageRead(NamedTuple):
 
 
 class ReadTimes(NamedTuple):
-    """Stands for a Fetch of each record's batch, as replica -3 (READ topic)."""
+    """Stands for a Fetch of each record's batch, as replica -3. Needs READ on the topic."""
 
     records: tuple[tuple[TopicPartition, int], ...]
 
 
 class TimesRead(NamedTuple):
-    """For each record the first and newest timestamp of its batch in ms, None where it cannot be had."""
+    """For each record the (first, newest) timestamp of its batch in ms, None if unknown."""
 
     times: tuple[tuple[int, int] | None, ...]
 
@@ -116,13 +117,13 @@ class DescribeConfigs(NamedTuple):
 
 
 class ConfigsDescribed(NamedTuple):
-    """For each topic its effective configuration, or why not."""
+    """For each topic its effective configuration, or the error."""
 
     topics: tuple[tuple[str, tuple[tuple[str, str], ...] | Error], ...]
 
 
 class ListReassignments(NamedTuple):
-    """``partitions`` None: all."""
+    """``partitions`` None means all."""
 
     partitions: tuple[TopicPartition, ...] | None
 
@@ -135,4 +136,4 @@ class ReassignmentsListed(NamedTuple):
 
 
 class DescribeQuorum(NamedTuple):
-    """To a broker: forwarded to the active controller."""
+    """A broker forwards it to the active controller."""

@@ -1,7 +1,7 @@
-"""The partitions of a cluster as a mapping that shares what does not change.
+"""The partitions of a cluster, as a mapping that shares unchanged parts.
 
-200,000 partitions are held in one tuple a topic; a changed partition costs a copy of its topic's tuple, and
-equal registrations are one object (:class:`Interner`).
+Each topic is one tuple of registrations, so a changed partition costs a copy of its topic's tuple. Equal
+registrations are one object (:class:`Interner`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _T = TypeVar("_T", bound=Hashable)
 
 
 class Interner:
-    """Gives the one shared object that equals a value."""
+    """Returns the one shared object that equals a value."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Hashable] = {}
@@ -32,7 +32,7 @@ class Interner:
 
 
 class PartitionTable(SharingTable):
-    """A frozen mapping. Partitions of a topic are numbered from 0 without gaps, as Kafka numbers them."""
+    """A frozen mapping. The partitions of a topic are numbered from 0 without gaps, as in Kafka."""
 
     __slots__ = ("_counted", "_deleted", "_keys", "_names", "_size", "_topics")
 
@@ -56,27 +56,27 @@ class PartitionTable(SharingTable):
         return self._topics
 
     def counted(self) -> tuple[tuple[Registration, int], ...]:
-        """Each registration that occurs, and of how many partitions; in the order in which they occur first."""
+        """Each distinct registration and its number of partitions, in the order of first occurrence."""
         if self._counted is None:
             everything = list(chain.from_iterable(self._topics.values()))
-            # By identity: equal ones are mostly one object, and hashing 200,000 takes as long as all the rest.
+            # By identity: equal ones are mostly one object, and hashing 200,000 would double the time.
             objects = {id(registration): registration for registration in everything}
             counts = Counter(map(id, everything))
             self._counted = tuple((objects[key], count) for key, count in counts.items())
         return self._counted
 
     def generation(self, topic: str) -> int:
-        """How often a topic of that name was deleted: a new one has another id."""
+        """How often a topic of that name was deleted; the next one gets another id."""
         return self._deleted.get(topic, 0)
 
     def names_by_id(self) -> Mapping[str, str]:
-        """Every topic's name by its id; made when it is asked for first."""
+        """Every topic's name by its id; computed on first use."""
         if self._names is None:
             self._names = {topic_id(name, self.generation(name)): name for name in self._topics}
         return self._names
 
     def keys_of(self, topic: str) -> tuple[TopicPartition, ...]:
-        """The topic's partitions in order; none where it does not exist."""
+        """The topic's partitions in order; none if it does not exist."""
         return self._keys[topic] if topic in self._topics else ()
 
     def __getitem__(self, tp: TopicPartition) -> Registration:
@@ -86,7 +86,7 @@ class PartitionTable(SharingTable):
         return row[tp.partition]
 
     def get(self, tp: TopicPartition, default: Any = None) -> Any:
-        """As of any mapping; the inherited one pays for an exception where there is nothing."""
+        """As for any mapping; the inherited method is slower because it raises and catches KeyError."""
         row = self._topics.get(tp[0])
         return row[tp[1]] if row is not None and 0 <= tp[1] < len(row) else default
 
@@ -108,7 +108,7 @@ class PartitionTable(SharingTable):
             yield from zip(self._keys[topic], row, strict=True)
 
     def updated(self, changes: Mapping[TopicPartition, Registration]) -> PartitionTable:
-        """The table with ``changes`` to partitions that it holds."""
+        """The table with ``changes`` to existing partitions."""
         rows: dict[str, list[Registration]] = {}
         for tp, registration in changes.items():
             row = rows.get(tp.topic)
@@ -121,21 +121,21 @@ class PartitionTable(SharingTable):
         return PartitionTable(topics, self._keys, self._size, self._deleted, self._names)
 
     def with_topic(self, topic: str, row: tuple[Registration, ...]) -> PartitionTable:
-        """The table with one topic more."""
+        """The table with one more topic."""
         keys = tuple(TopicPartition(topic, number) for number in range(len(row)))
         return PartitionTable(
             {**self._topics, topic: row}, {**self._keys, topic: keys}, deleted=self._deleted
         )
 
     def without_topic(self, topic: str) -> PartitionTable:
-        """The table with one topic less."""
+        """The table without one topic."""
         topics = {name: row for name, row in self._topics.items() if name != topic}
         deleted = {**self._deleted, topic: self.generation(topic) + 1}
         return PartitionTable(topics, self._keys, deleted=deleted)
 
 
 class _Items(ItemsView[TopicPartition, Registration]):
-    """Walks the rows side by side: looking up each of 200,000 keys takes five times as long."""
+    """Iterates over whole rows: five times as fast as a lookup of each of 200,000 keys."""
 
     _mapping: PartitionTable
 

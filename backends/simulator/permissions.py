@@ -1,4 +1,4 @@
-"""What somebody may be denied: "READ topic payments", "READ topic *", "ALTER cluster"."""
+"""Permissions that can be denied: "READ topic payments", "READ topic *", "ALTER cluster"."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXPECTED = (
 
 
 def is_permission(text: object) -> bool:
-    """Whether that can be asked for at all."""
+    """Whether the text is such a permission."""
     words = text.split(" ") if isinstance(text, str) else []
     if len(words) == 2:
         return words[0] in OF_CLUSTER and words[1] == "cluster"
@@ -27,6 +27,6 @@ def is_permission(text: object) -> bool:
 
 
 def any_topic(permission: str) -> str | None:
-    """The same for every topic; None where it is not about a topic."""
+    """The same permission on every topic; None if it is not about a topic."""
     operation, _, resource = permission.partition(" ")
     return f"{operation} topic *" if resource.startswith("topic ") else None

@@ -1,4 +1,4 @@
-"""What random histories do to the metadata quorum: controllers, their disks, and the voters."""
+"""Random faults of the metadata quorum: controllers, their disks, and the voters."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _split_the_controllers(world: World, random: Random) -> None:
 
 
 def _lose_a_controllers_disk(world: World, random: Random) -> None:
-    """Seldom so many that nobody can be elected any more: the rest of the run would be idle."""
+    """Seldom so many that no leader can be elected: the rest of the run would be idle."""
     number = _any_controller(world, random)
     leader = world.quorum.leader
     if leader is not None:
@@ -108,4 +108,4 @@ QUORUM_FAULTS: dict[str, tuple[int, Fault]] = {
     "kraft.version": (1, _upgrade),
     "move a controller": (1, _move_controller),
 }
-"""Name → (how often, what happens)."""
+"""Name → (relative frequency, the fault)."""

@@ -1,5 +1,7 @@
-"""When records were written. Records are never kept, and neither are their timestamps: a span of an epoch is the
-same batch in whichever log it lies (log matching), and one table tells the times of all replicas.
+"""When records were written.
+
+No log holds records or timestamps. A span of an epoch is the same batch in every log (log matching), so one
+table has the times for all replicas.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from recovery.model import EpochSpan, TopicPartition
 
 
 class _Batches(NamedTuple):
-    """One partition's batches of one epoch: where each begins and ends, and its time in ms."""
+    """The batches of one partition and epoch: starts, ends, and times in ms."""
 
     starts: list[int]
     ends: list[int]
@@ -20,20 +22,20 @@ class _Batches(NamedTuple):
 
 
 class RecordTimes:
-    """Filled by leaders as they append. What a cluster was loaded with was written when the clock stood at 0."""
+    """Leaders add to it as they append. Records from before the run have time 0."""
 
     def __init__(self) -> None:
         self._batches: dict[tuple[TopicPartition, int], _Batches] = {}
 
     def written(self, tp: TopicPartition, span: EpochSpan, now: int) -> None:
-        """A batch of the leader of ``span``'s epoch; ``now`` in virtual µs."""
+        """A leader appended a batch; ``now`` in virtual µs."""
         held = self._batches.setdefault((tp, span.epoch), _Batches([], [], []))
         held.starts.append(span.start)
         held.ends.append(span.end)
         held.times.append(now // MILLISECOND)
 
     def of(self, tp: TopicPartition, epoch: int, offset: int) -> tuple[int, int]:
-        """First and newest timestamp, in ms, of the batch that holds that record."""
+        """(First, newest) timestamp in ms of the batch that holds the record."""
         held = self._batches.get((tp, epoch))
         if held is None:
             return 0, 0

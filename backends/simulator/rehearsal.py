@@ -1,5 +1,5 @@
-"""A whole incident without a person: the scenario until the operator comes, a recovery by a strategy, and what is
-left of the data afterwards. Only a simulation can tell the last: it knows what was acknowledged.
+"""A whole incident without a person: the scenario until the operator arrives, a recovery by a strategy, and
+what is left of the data. Only a simulation can tell the last, because it knows what was acknowledged.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from recovery.strategy import DecisionKind, Strategy, decide
 
 SURVEY_SECONDS = 30.0
 SETTLE = 60 * SECOND
-"""How long the cluster is left alone after everything that happens, unless told otherwise."""
+"""Virtual µs without any fault at the end of a run, by default."""
 
 
 class Interrupted(Exception):
-    """The run was told to stop before its end."""
+    """The run was stopped before its end."""
 
 
 class RehearsalResult(NamedTuple):
@@ -66,11 +66,11 @@ class NullRecorder:
         return action
 
     def after(self, entry: str, result: Mapping[str, object]) -> None:
-        """Nothing is kept."""
+        """Does nothing."""
 
 
 def end_of(scenario: Scenario) -> int:
-    """Virtual µs: a minute after the operator came and the last fault happened."""
+    """Virtual µs: a minute after the operator's arrival and the last fault."""
     last = max((_last_of(fault, scenario) for fault in scenario.faults), default=0)
     return max(scenario.operator_at, last) + SETTLE
 
@@ -83,7 +83,7 @@ def _last_of(fault: Fault, scenario: Scenario) -> int:
 
 
 def unmet(scenario: Scenario, simulation: Simulation) -> tuple[str, ...]:
-    """What the scenario expects of the operator's first moment, which is now, and is not so: a line each."""
+    """The expectations of the scenario that do not hold now, when the operator arrives: one line each."""
     offline, quorum = len(simulation.offline()), simulation.world.quorum
     found = []
     if offline != scenario.offline:
@@ -112,10 +112,10 @@ async def rehearse(
     *,
     stop: Callable[[], bool] = lambda: False,
 ) -> RehearsalResult:
-    """Run the scenario to ``until`` (virtual µs), with a recovery by ``strategy`` when the operator comes.
+    """Run the scenario to ``until`` (virtual µs), with a recovery by ``strategy`` when the operator arrives.
 
-    Without a strategy nobody does anything. By default it goes to :func:`end_of` the scenario.
-    Raises Interrupted once ``stop`` says so, which is asked after every step.
+    Without a strategy nothing is done. The default end is :func:`end_of` the scenario. ``stop`` is called after
+    every step; raises Interrupted when it returns True.
     """
 
     def after_step(_ran: object) -> None:
@@ -146,7 +146,7 @@ async def rehearse(
 
 
 def _left(simulation: Simulation) -> RehearsalResult:
-    """What is left now, without what the operator met and did."""
+    """The result now, without the operator's part."""
     world, checker = simulation.world, simulation.checker
     return RehearsalResult(
         scenario=simulation.scenario.name,
@@ -168,7 +168,7 @@ def _left(simulation: Simulation) -> RehearsalResult:
 
 
 def _finished(simulation: Simulation) -> int:
-    """KIP-966's ``unclean_recovery_finished_count``: 0 again with every new active controller."""
+    """KIP-966's ``unclean_recovery_finished_count``; each new active controller starts at 0."""
     process = simulation.world.active
     return 0 if process is None or process.active is None else process.active.recovery.finished
 

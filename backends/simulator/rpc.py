@@ -1,4 +1,4 @@
-"""Requests and answers over the network, with deadlines: an answer comes once, late ones are dropped."""
+"""Requests and answers over the network, with deadlines. An answer is delivered once; late answers are dropped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from backends.simulator.loop import Loop, Timer
 from backends.simulator.network import Network, NetworkNode
 
 Message = tuple[bool, int, Any]
-"""Whether it is an answer, the caller's correlation id, the body: a plain tuple, since a run makes many."""
+"""(Whether it is an answer, the caller's correlation id, the body). A plain tuple, because a run creates many."""
 
 Answer = Callable[[Any], None]
 """Sends the answer to one request; may be called later than the handler, and at most once."""
@@ -19,10 +19,10 @@ Handler = Callable[[NetworkNode, Any, Answer], None]
 
 
 class RpcEndpoint:
-    """One node's end of the network: serves requests with ``handle``, and asks others.
+    """One node's end of the network: serves requests with ``handle``, and sends requests.
 
-    An endpoint lives as long as the process that it stands for: ``close`` on a crash, and make a new one on
-    restart. A closed endpoint neither sends nor receives, and none of its callers hear any more.
+    It lives as long as the process: ``close`` it on a crash, and create a new one on a restart. A closed
+    endpoint neither sends nor receives, and calls no callback.
     """
 
     def __init__(self, loop: Loop, network: Network, node: NetworkNode, handle: Handler) -> None:
@@ -32,12 +32,12 @@ class RpcEndpoint:
         self._handle = handle
         self._pending: dict[int, tuple[Callable[[Any], None], Timer]] = {}
         self.closed = False
-        # An answer that an earlier process on this node waited for is none of this one's.
+        # Correlation ids differ between incarnations, so an answer to an earlier process is dropped.
         self.incarnation = network.attach(node, self._receive)
         self._correlation = self.incarnation << 32
 
     def close(self) -> None:
-        """The process is gone; may be called twice."""
+        """The process has ended; may be called twice."""
         if self.closed:
             return
         self.closed = True
@@ -49,7 +49,7 @@ class RpcEndpoint:
     def ask(
         self, target: NetworkNode, body: Any, timeout: int, then: Callable[[Any], None], channel: str = ""
     ) -> None:
-        """Send a request; ``then`` is called once: with the answer's body, or with None after ``timeout``."""
+        """Send a request. ``then`` is called once: with the answer's body, or with None after ``timeout``."""
         if self.closed:
             return
         self._correlation += 1
@@ -59,7 +59,7 @@ class RpcEndpoint:
         self._network.send(self.node, target, (False, correlation, body), channel)
 
     def tell(self, target: NetworkNode, body: Any) -> None:
-        """Send a request whose answer nobody waits for."""
+        """Send a request without waiting for an answer."""
         if not self.closed:
             self._network.send(self.node, target, (False, 0, body))
 

@@ -1,4 +1,4 @@
-"""One run of a scenario: the world, its timeline, and the invariants that watch it."""
+"""One run of a scenario: the world, its timeline, and the invariant checker."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from backends.simulator.world import World
 from recovery.model import TopicPartition
 
 PIECE = 100 * MILLISECOND
-"""Virtual time between two looks at whether somebody wants to stop."""
+"""Virtual µs between two points at which the run can be cancelled."""
 
 
 class Simulation:
-    """At time 0; :meth:`advance_to` moves it. The same scenario and seed give the same history.
+    """Starts at time 0; :meth:`advance_to` moves it. The same scenario and seed give the same history.
 
-    ``strict`` raises InvariantBroken where the scenario does not say that it breaks the invariant.
+    ``strict`` raises InvariantBroken, unless the scenario says that it breaks an invariant.
     """
 
     def __init__(self, scenario: Scenario, seed: int, *, strict: bool = False) -> None:
@@ -37,12 +37,12 @@ class Simulation:
         return self.world.loop.now
 
     def advance_to(self, time: int) -> None:
-        """Run everything up to ``time`` (virtual µs); what is past stays."""
+        """Run everything up to ``time`` (virtual µs); an earlier time changes nothing."""
         self.world.loop.run_until(time)
         self.checker.settle()
 
     async def come_to(self, time: int) -> None:
-        """As :meth:`advance_to`, in pieces: whoever waits for it can be stopped meanwhile."""
+        """As :meth:`advance_to`, in slices, so that the caller can be cancelled meanwhile."""
         while (due := self.world.loop.due) is not None and due <= time:
             self.advance_to(min(time, max(due, self.now + PIECE)))
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What a simulated cluster is made of, before anything happens to it."""
+"""The initial cluster of a simulation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from recovery.controller.rules import UncleanRecoveryStrategy
 
 @dataclass(frozen=True, slots=True)
 class BrokerSpec:
-    """``log_dirs`` is how many entries ``log.dirs`` has; ``kraft_versions`` what its software supports."""
+    """``log_dirs`` is the number of entries in ``log.dirs``; ``kraft_versions`` the range that its software
+    supports.
+    """
 
     id: int
     rack: str | None = None
@@ -53,7 +55,7 @@ class ProducerSpec:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSpec:
-    """Somebody who reads each partition every ``interval`` µs, from the end of what is there at first."""
+    """Reads each partition every ``interval`` µs, from its initial end on."""
 
     topic: str
     partitions: tuple[int, ...]
@@ -62,10 +64,10 @@ class ConsumerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A cluster that runs: everybody registered, unfenced and caught up at time 0.
+    """A running cluster: every broker registered, unfenced and caught up at time 0.
 
-    ``controllers`` are the voters, the first of which leads; ``spare_controllers`` are machines that do not run
-    yet, formatted without initial controllers.
+    ``controllers`` are the voters; the first leads. ``spare_controllers`` do not run yet, and are formatted
+    without initial controllers.
     """
 
     name: str
@@ -85,7 +87,7 @@ class Topology:
 
 
 def cluster_id(name: str, seed: int) -> str:
-    """No live cluster has such an id: theirs are 22 characters without dots. No two names have the same."""
+    """Unique per name. No live cluster has such an id: theirs are 22 characters without dots."""
     plain = PurePath(name).stem
     safe = "".join(char if char.isalnum() or char == "-" else "-" for char in plain)
     if safe != name:
@@ -94,6 +96,6 @@ def cluster_id(name: str, seed: int) -> str:
 
 
 def directory_id(broker: int, index: int, generation: int = 0) -> str:
-    """A log dir's id as Kafka prints it: 22 characters of URL-safe base64. A replaced disk has another."""
+    """The id of a log dir as Kafka prints it: 22 characters of URL-safe base64. A replaced disk has another."""
     digest = hashlib.sha256(f"dir {broker} {index} {generation}".encode()).digest()[:16]
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""The whole cluster, and everything that can happen to it."""
+"""The whole simulated cluster, and everything that can happen to it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from recovery.model import NO_LEADER, TopicPartition
 
 
 class World:
-    """One cluster at time 0, running as its topology says; time moves with ``loop``.
+    """One cluster at time 0, running as its topology says. Time moves with ``loop``.
 
-    ``image`` is the newest committed metadata, whoever has heard of it. Faults may be asked for in any state:
-    what is down already stays down.
+    ``image`` is the newest committed metadata. Faults may be requested in any state: a stopped node stays
+    stopped.
     """
 
     def __init__(self, topology: Topology, seed: int) -> None:
@@ -93,7 +93,7 @@ class World:
         return [broker for broker, (lowest, highest) in ranges.items() if not lowest <= level <= highest]
 
     def _leader(self, tp: TopicPartition) -> int:
-        """The leader in the newest metadata that a running broker has: what clients find."""
+        """The leader in the newest metadata of a running broker, as clients find it."""
         newest = max(self.brokers.values(), key=lambda process: process.state.offset, default=None)
         partition = None if newest is None else newest.state.image.partitions.get(tp)
         return NO_LEADER if partition is None else partition.leader
@@ -121,7 +121,7 @@ class World:
             process.stop()
 
     def power_off(self, brokers: Iterable[int]) -> None:
-        """What was not flushed is gone. Of a broker that is down already the page cache goes too."""
+        """Unflushed data is lost, also the page cache of a broker that is already down."""
         for broker in brokers:
             process = self.brokers.pop(broker, None)
             if process is not None:
@@ -135,7 +135,7 @@ class World:
                     self.events.emit(BrokerStopped(broker, clean=False, power_lost=True))
 
     def shut_down_broker(self, broker: int) -> None:
-        """A controlled shutdown: it ends when a controller has agreed."""
+        """A controlled shutdown: the process ends when the controller agrees."""
         process = self.brokers.get(broker)
         if process is not None:
             process.shut_down()
@@ -151,12 +151,12 @@ class World:
         self.history.add(f"broker-{broker}", f"log dir {directory} fails")
 
     def break_partition(self, broker: int, tp: TopicPartition) -> None:
-        """The files of one partition fail, in a log dir that is good."""
+        """The files of one partition fail, in a working log dir."""
         self.disks[broker].bad[tp] = None
         self.history.add(f"broker-{broker}", f"the files of {tp} fail")
 
     def replace_log_dir(self, broker: int, directory: int) -> None:
-        """A new, empty disk. Raises ValueError while the broker runs: Kafka looks at its dirs when it starts."""
+        """A new, empty disk. Raises ValueError while the broker runs: Kafka reads its log dirs at start only."""
         if broker in self.brokers:
             raise ValueError(f"broker {broker} runs: stop it before its disk is replaced")
         self._replaced += 1
@@ -172,13 +172,13 @@ class World:
             self.controllers[controller] = ControllerProcess(self.context, controller, self.kill_controller)
 
     def kill_controller(self, controller: int) -> None:
-        """SIGKILL, or a loss of power: what counts of the metadata log is on the disk."""
+        """SIGKILL or a power loss: the metadata log is always flushed."""
         process = self.controllers.pop(controller, None)
         if process is not None:
             process.stop()
 
     def failover(self, to: int) -> None:
-        """The quorum's leader resigns in favour of ``to``, which leads soon where its log is long enough."""
+        """The quorum's leader resigns in favour of ``to``, which soon leads if its log is long enough."""
         self.quorum.hand_over(to)
 
     def break_controller_disk(self, controller: int) -> None:
@@ -199,7 +199,7 @@ class World:
         self.events.emit(MetadataDiskLost(controller, lost))
 
     def tell_quorum(self, body: Any) -> None:
-        """A request of somebody in the cluster's own network, to the quorum's leader."""
+        """A request from inside the cluster's network to the quorum's leader."""
         leader = self.quorum.leader
         if leader is None:
             self.history.add("quorum", "nobody leads: refused")
@@ -215,10 +215,10 @@ class World:
 
     @property
     def active(self) -> ControllerProcess | None:
-        """The controller that acts; where two believe that they do, the one with the newer metadata."""
+        """The active controller; if two believe to be it, the one with the newer epoch."""
         acting = [process for process in self.controllers.values() if process.active is not None]
         return max(acting, key=lambda process: self.quorum.leading_epoch(process.id), default=None)
 
 
 def _nobody(_source: NetworkNode, _body: Any, _answer: Answer) -> None:
-    """Nobody asks the operator anything."""
+    """The operator serves no requests."""

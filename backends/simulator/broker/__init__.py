@@ -1,1 +1,1 @@
-"""A broker: its disks, its logs, what it does as a leader and as a follower."""
+"""A broker: its disks, its logs, and its work as a leader and as a follower."""

@@ -1,4 +1,4 @@
-"""A leader's requests to change the ISR: AlterPartition, one request of the broker in flight (KIP-497, KIP-903)."""
+"""AlterPartition requests of a broker: changes of the ISR, one request in flight (KIP-497, KIP-903)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from recovery.controller.registration import Registration
 from recovery.model import TopicPartition
 
 ALTER_PARTITION = "alter-partition"
-"""The connection that these requests have for themselves."""
+"""The channel of these requests: a connection of their own."""
 
 Answered = Callable[[TopicPartition, AlterPartition, ControllerRefusal | None, Registration | None], None]
 
 
 class AlterPartitionManager:
-    """Collects what leaders ask for and sends it; ``answered`` is called once for each partition."""
+    """Collects the changes that partition leaders ask for and sends them together.
+
+    ``answered`` is called once for each partition in a request.
+    """
 
     def __init__(
         self,
@@ -43,7 +46,7 @@ class AlterPartitionManager:
     def ask(self, tp: TopicPartition, request: AlterPartition) -> None:
         self._unsent[tp] = request
         if self._in_flight is None:
-            # Whatever else this step asks for goes along.
+            # Changes that are asked for at the same instant go into the same request.
             self._in_flight = {}
             self._timers.later(0, self._send)
 
@@ -60,7 +63,7 @@ class AlterPartitionManager:
         asked = self._in_flight or {}
         backoff = self._config.alter_partition_backoff
         if not isinstance(reply, AlterPartitionsReply) or reply.refusal is not None:
-            # Nobody answered, or our registration is not known (yet): the same is asked again.
+            # No answer, or the controller does not know our registration yet: send the same changes again.
             self._unsent = {**asked, **self._unsent}
             self._timers.later(backoff, self._send)
             return

@@ -1,4 +1,4 @@
-"""One broker's process, from its start to its end."""
+"""One run of a broker process, from start to end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from recovery.controller.registration import LOST_DIRECTORY, Registration
 from recovery.model import TopicPartition
 
 ASSIGNMENTS_WAIT = 100 * MILLISECOND
-"""As shipped; a broker that starts is unfenced before it has told that a replica moved to another log dir."""
+"""As in Kafka. A starting broker is unfenced before it reports that a replica moved to another log dir."""
 HEARTBEAT = "heartbeat"
 METADATA = "metadata"
 
@@ -108,17 +108,17 @@ class BrokerProcess:
         self._serve()
 
     def _serve(self) -> None:
-        """What goes on in the background for as long as the process lives."""
+        """Start the background work of the process: flushing, checkpoints, metadata fetches."""
         config = self._config
         random = self._context.loop.random
         self._timers.later(random.randrange(config.flush_interval), self._flush)
         self._timers.later(random.randrange(config.high_watermark_checkpoint_interval), self._checkpoint)
         self._fetch_metadata()
 
-    # The end.
+    # Stopping.
 
     def stop(self, *, clean: bool = False, power_lost: bool = False) -> None:
-        """The process is gone: after a controlled shutdown, by SIGKILL, or with the machine's power."""
+        """The process has ended: by a controlled shutdown, by SIGKILL, or with the machine's power."""
         self._timers.cancel()
         self.leader.close()
         self.endpoint.close()
@@ -132,7 +132,7 @@ class BrokerProcess:
         self._context.emit(BrokerStopped(self.id, clean, power_lost))
 
     def shut_down(self) -> None:
-        """Begin a controlled shutdown: leaderships move first (KIP-631)."""
+        """Start a controlled shutdown; the leaderships move first (KIP-631)."""
         self._shutting_down = True
         if self.state.epoch == UNREGISTERED:
             self._stopped(self.id, True)
@@ -223,7 +223,7 @@ class BrokerProcess:
         if first or batch.touched is None:
             mine = self._everything()
         else:
-            # Most of what a large cluster writes is not about this broker.
+            # In a large cluster most changes are not about this broker.
             logs, without, placed = self.storage.disk.logs, self._without_log, batch.placed
             if without or placed:
                 mine = [tp for tp in batch.touched if tp in logs or tp in without or tp in placed]
@@ -281,7 +281,9 @@ class BrokerProcess:
         return True
 
     def _assign(self, directories: Iterable[tuple[TopicPartition, str]]) -> None:
-        """Tell the controller where replicas are, a moment later: others that come up meanwhile go along."""
+        """Report the log dirs of replicas to the controller after a short wait, so that several go into one
+        request.
+        """
         if not self._assignments:
             self._timers.later(ASSIGNMENTS_WAIT, self._send_assignments)
         self._assignments.update(directories)
@@ -299,7 +301,7 @@ class BrokerProcess:
     # Disks.
 
     def _went_offline(self) -> None:
-        """A log dir or a partition failed. The broker stops when no log dir is left."""
+        """A log dir or a partition failed. The broker stops when its last log dir has failed."""
         if len(self.storage.failed) == len(self.storage.disk.directories):
             self._note("no log dir is left: the broker stops")
             self._timers.later(0, self._stopped, self.id, False)

@@ -1,4 +1,4 @@
-"""A broker's way to the active controller, whoever that is."""
+"""The requests of a broker to the active controller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backends.simulator.rpc import RpcEndpoint
 
 
 class ControllerChannel:
-    """Remembers who led last; goes to the next controller where one is silent or knows no better."""
+    """Remembers the last known leader. Tries the next controller if one is silent or knows no leader."""
 
     def __init__(self, controllers: tuple[int, ...], endpoint: RpcEndpoint) -> None:
         self._controllers = controllers
@@ -19,7 +19,9 @@ class ControllerChannel:
         self._guess = controllers[0]
 
     def ask(self, body: Any, timeout: int, then: Callable[[Any], None], channel: str = "") -> None:
-        """Ask once. ``then`` gets None where no active controller answered; the next ask goes elsewhere."""
+        """Send once. ``then`` gets None if no active controller answered; the next request goes to another
+        controller.
+        """
         asked = self._guess
 
         def heard(reply: Any) -> None:

@@ -1,4 +1,4 @@
-"""Partitions and configurations as a broker describes them from its own metadata."""
+"""Partitions and topic configurations, as a broker describes them from its own metadata."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ Offline = dict[tuple[tuple[int, ...], tuple[str, ...]], tuple[int, ...]]
 def describe_page(
     image: ClusterImage, most: int, body: ask.DescribeTopicPartitions, denied: DeniedPermissions
 ) -> ask.TopicPartitionsDescribed:
-    """One page of DescribeTopicPartitions v0: topics in order of their names, with a cursor behind the last.
+    """One page of DescribeTopicPartitions v0: topics by name, and a cursor to the next page.
 
-    All topics are asked for with ``topics`` None: those that the caller may not see are left out in silence.
+    ``topics`` None asks for all topics; those that the caller may not see are left out without an error.
+    ``most`` is the broker's own limit of partitions in a page.
     """
     held = topics_of(image)
     names = sorted(held) if body.topics is None else sorted(dict.fromkeys(body.topics))
@@ -81,7 +82,7 @@ def describe_configs(
     body: ask.DescribeConfigs,
     denied: DeniedPermissions,
 ) -> ask.ConfigsDescribed:
-    """Effective topic configurations (DESCRIBE_CONFIGS topic)."""
+    """Effective topic configurations. Needs DESCRIBE_CONFIGS on each topic."""
     held = topics_of(image)
     rows: list[tuple[str, tuple[tuple[str, str], ...] | Error]] = []
     for topic in body.topics:

@@ -1,4 +1,4 @@
-"""What a broker's process leaves behind: its log dirs, the logs in them, and the clean shutdown file."""
+"""What a broker's process leaves on its machine: log dirs, the logs in them, and the clean shutdown file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recovery.model import TopicPartition
 
 @dataclass(slots=True)
 class LogDirState:
-    """One entry of ``log.dirs``. ``broken``: every read and write fails from now on, whether noticed or not."""
+    """One entry of ``log.dirs``. ``broken``: every read and write fails from now on, noticed or not."""
 
     path: str
     id: str
@@ -18,8 +18,11 @@ class LogDirState:
 
 
 class BrokerDisk:
-    """Survives the process. ``dirty`` are the logs with unflushed data; ``bad`` are partitions whose own files fail
-    while their log dir is good. ``clean_shutdown_epoch`` is the clean shutdown file, None without one.
+    """Outlives the process.
+
+    ``dirty`` are the logs with unflushed data, ``unchecked`` those whose high watermark is not in the
+    checkpoint file. ``bad`` are partitions whose own files fail in a working log dir. ``clean_shutdown_epoch``
+    is the content of the clean shutdown file, None without one.
     """
 
     def __init__(self, directories: list[LogDirState]) -> None:
@@ -31,7 +34,7 @@ class BrokerDisk:
         self.clean_shutdown_epoch: int | None = None
 
     def store(self, tp: TopicPartition, log: Log) -> None:
-        """Write the log; what goes beyond the flushed offset stays in the page cache for now."""
+        """Write the log. Records beyond the flushed offset are in the page cache only."""
         self.logs[tp] = log
         if log.flushed < log.end:
             self.dirty[tp] = None
@@ -44,7 +47,7 @@ class BrokerDisk:
             marks.pop(tp, None)
 
     def flush(self) -> None:
-        """Everything in the page cache is written to the platters of the dirs that still work."""
+        """Write the page cache to the disks of the log dirs that still work."""
         for tp in list(self.dirty):
             if self.works(tp):
                 self.logs[tp] = flushed(self.logs[tp])
@@ -63,7 +66,9 @@ class BrokerDisk:
         return tp not in self.bad and not self.directories[self.logs[tp].directory].broken
 
     def crash(self, *, power_lost: bool) -> list[TopicPartition]:
-        """The process ended without a word. Returns the partitions that lost records with the page cache."""
+        """The process ended without a clean shutdown. Returns the partitions that lost records with the page
+        cache.
+        """
         self.clean_shutdown_epoch = None
         lost = [tp for tp in self.dirty if self.logs[tp].dirty] if power_lost else []
         for tp in {**self.dirty, **self.unchecked} if power_lost else self.unchecked:
@@ -74,13 +79,13 @@ class BrokerDisk:
         return lost
 
     def shut_down(self, epoch: int) -> None:
-        """A clean shutdown: everything is flushed, and the file is written in each working log dir."""
+        """A clean shutdown: flush everything and write the clean shutdown file."""
         self.flush()
         self.checkpoint()
         self.clean_shutdown_epoch = epoch
 
     def replace(self, directory: int, new_id: str) -> list[TopicPartition]:
-        """A new, empty disk in the place of a log dir. Returns the partitions that were on the old one."""
+        """Put a new, empty disk in the place of a log dir. Returns the partitions that were on the old one."""
         gone = [tp for tp, log in self.logs.items() if log.directory == directory]
         for tp in gone:
             self.delete(tp)

@@ -1,6 +1,6 @@
-"""The leader's side of fetching: one incremental session a follower (KIP-227), which is told only what is new.
+"""The leader's side of Fetch: one incremental fetch session for each follower (KIP-227).
 
-A follower that has everything costs one held request a wait, however many partitions it follows.
+A caught-up follower costs one held request per wait, however many partitions it follows.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from backends.simulator.rpc import Answer
 from recovery.model import EpochSpan, TopicPartition
 
 WARM = 1
-"""The session that is there from the start in a cluster that is loaded running."""
+"""Id of the session that exists from the start in a cluster that is loaded running."""
 
 
 class FollowerRequests(Protocol):
-    """What the sessions need of the leader: its partitions, and a place to report what followers say."""
+    """What the sessions need of the partition leader."""
 
     def leading(self, tp: TopicPartition) -> Leadership | None:
         """The leadership of the partition; None where this broker does not lead it."""
@@ -50,8 +50,8 @@ class FollowerRequests(Protocol):
 
 
 class FetchSession:
-    """``ready`` are the partitions that may have something for the follower; ``held`` its waiting request;
-    ``later`` the partitions whose ISR it may join with its next request.
+    """``ready`` are the partitions that may have news for the follower. ``held`` is its waiting request.
+    ``later`` are the partitions whose ISR it may join with its next request.
     """
 
     __slots__ = ("heard", "held", "id", "later", "ready", "timer")
@@ -66,7 +66,7 @@ class FetchSession:
 
 
 class FetchSessions:
-    """All sessions of one leader broker."""
+    """The sessions of all followers of one broker. ``warm``: the cluster was loaded running."""
 
     def __init__(self, leader: FollowerRequests, config: Config, timers: TimerGroup, *, warm: bool) -> None:
         self._leader = leader
@@ -77,21 +77,21 @@ class FetchSessions:
         self._sessions: dict[int, FetchSession] = {}
 
     def heard(self, follower: int) -> int:
-        """When the follower last fetched anything; in a cluster that was loaded running, at the start."""
+        """When the follower fetched last; -1 for never. In a cluster that was loaded running, at the start."""
         session = self._sessions.get(follower)
         if session is not None:
             return session.heard
         return 0 if self._warm else -1
 
     def fetches(self, follower: int) -> bool:
-        """Whether the follower is fetching: only then may it join an ISR, however far it once was."""
+        """Whether the follower fetches at present: only then may it join an ISR."""
         session = self._sessions.get(follower)
         if session is None:
             return False
         return self._timers.loop.now - session.heard <= 2 * self._config.replica_fetch_wait_max
 
     def fetch(self, body: Fetch, answer: Answer) -> None:
-        """One Fetch of a follower: its new positions, then what there is for it, now or after a wait."""
+        """Handle one Fetch: take the new positions, then answer with news, at once or after a wait."""
         session = self._session(body)
         if session is None:
             answer(Fetched(-1, ()))
@@ -132,13 +132,15 @@ class FetchSessions:
         return None
 
     def look_at_next_fetch(self, tp: TopicPartition, follower: int) -> None:
-        """The follower may join the partition's ISR if its next request still is for it."""
+        """The follower may join the partition's ISR with its next request, if that still includes the
+        partition.
+        """
         session = self._sessions.get(follower)
         if session is not None:
             session.later[tp] = None
 
     def wake(self, tp: TopicPartition, follower: int) -> None:
-        """There may be something new of the partition for the follower."""
+        """The partition may have news for the follower."""
         session = self._sessions.get(follower)
         if session is None:
             if not self._warm:
@@ -152,13 +154,13 @@ class FetchSessions:
     def _wait_is_over(self, session: FetchSession) -> None:
         follower = next((broker for broker, held in self._sessions.items() if held is session), None)
         if follower is None:
-            return  # replaced by a newer session meanwhile
+            return  # a newer session has replaced it
         if not self._release(follower, session) and session.held is not None:
             answer, session.held = session.held, None
             answer(Fetched(session.id, ()))
 
     def _release(self, follower: int, session: FetchSession) -> bool:
-        """Answer the held request with everything that is ready; False where nothing is."""
+        """Answer the held request with everything that is ready; False if nothing is."""
         if session.held is None or not session.ready:
             return False
         ready, session.ready = session.ready, {}
@@ -220,7 +222,7 @@ class FetchSessions:
 
 
 def _divergence(log: Log, position: Position) -> tuple[int, int] | None:
-    """The leader's largest epoch not beyond the follower's last one with its end, where the logs part there."""
+    """Where the logs part: the leader's largest epoch up to the follower's last one, and its end offset."""
     if position.last_epoch < 0:
         return None if position.offset <= log.end else (log.last_epoch, log.end)
     found = end_of_epoch(log, position.last_epoch) or (position.last_epoch, log.start)

@@ -1,4 +1,4 @@
-"""The follower's side: a fetcher for each leader, which truncates to the leader's epochs and appends."""
+"""The follower's side of Fetch: truncates to the leader's epochs, and appends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NEW = 0
 
 
 class FetcherContext(NamedTuple):
-    """What the fetchers of one broker share; ``note`` adds a line to the history."""
+    """What all fetchers of one broker share. ``note`` adds a line to the history."""
 
     state: BrokerState
     storage: LogStorage
@@ -38,8 +38,9 @@ class FetcherContext(NamedTuple):
 
 
 class PartitionFetcher:
-    """Follows ``leader`` for as long as any partition is followed there. ``changed`` are the partitions whose
-    position the leader has to be told; all others are where the session has them.
+    """Follows ``leader`` while any partition is followed there.
+
+    ``changed`` are the partitions whose position the next request must contain; the session knows all others.
     """
 
     def __init__(self, context: FetcherContext, leader: int, *, warm: bool) -> None:
@@ -52,7 +53,7 @@ class PartitionFetcher:
         self._stopped = False
 
     def start(self) -> None:
-        """In a running cluster the fetchers are anywhere in their waits."""
+        """Begin at a random point of the wait, as in a running cluster."""
         wait = self._config.replica_fetch_wait_max
         self._sending = True
         self._timers.later(self._timers.loop.random.randrange(wait), self._send)
@@ -69,7 +70,7 @@ class PartitionFetcher:
             self._timers.later(0, self._send)
 
     def forget(self, tp: TopicPartition) -> None:
-        """Follow it no more: the leader is told with the next request."""
+        """Follow it no longer; the next request tells the leader."""
         self._changed.pop(tp, None)
         self._forgotten[tp] = None
 
@@ -106,7 +107,7 @@ class PartitionFetcher:
             self._timers.later(backoff, self._send)
             return
         if self._session == _NEW:
-            # The leader has a session for us, and is told where everything is.
+            # The leader has made a session: send it the position of every partition.
             self._changed = dict.fromkeys(followed_from(self._state, self._leader))
         self._session = reply.session
         for result in reply.partitions:
@@ -123,7 +124,7 @@ class PartitionFetcher:
             self._changed[tp] = None
             return
         if result.error is not None or result.leader_epoch != partition.leader_epoch:
-            # One of the two has not heard of the newest epoch yet.
+            # The leader or this broker does not know the newest leader epoch yet.
             self._timers.later(self._config.replica_fetch_backoff, self._retry, tp)
             return
         log = self._storage.read(tp)
@@ -149,7 +150,7 @@ class PartitionFetcher:
 
 
 def followed_from(state: BrokerState, leader: int) -> Iterator[TopicPartition]:
-    """The partitions that this broker follows there, as its metadata has them."""
+    """The partitions that this broker follows on ``leader``, by its metadata."""
     for tp, partition in state.image.partitions.items():
         if partition.leader == leader and state.id in partition.replicas:
             yield tp

@@ -1,4 +1,4 @@
-"""Which partitions a broker follows, and from whom."""
+"""One fetcher for each leader that a broker follows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from recovery.model import NO_LEADER, TopicPartition
 
 
 class FetcherManager:
-    """One fetcher for each leader, stopped when nothing is followed there any more."""
+    """Starts a fetcher with the first partition that is followed on a leader, and stops it after the last one."""
 
     def __init__(self, context: FetcherContext) -> None:
         self._context = context
@@ -19,7 +19,7 @@ class FetcherManager:
         self._left: dict[TopicPartition, None] = {}
 
     def load(self) -> None:
-        """Follow everything as the metadata has it, already caught up."""
+        """Follow every partition as the metadata says, already caught up."""
         table = self._state.image.partitions
         assert isinstance(table, PartitionTable)
         for partition, count in table.counted():
@@ -30,14 +30,16 @@ class FetcherManager:
             self._fetchers[leader].start()
 
     def _from(self, partition: Registration | None) -> int | None:
-        """The leader that this broker follows for the partition; None where it follows nobody."""
+        """The leader that this broker follows for the partition; None if it follows none."""
         me = self._state.id
         if partition is None or me not in partition.replicas or partition.leader in (me, NO_LEADER):
             return None
         return partition.leader
 
     def changed(self, tp: TopicPartition, before: Registration | None, after: Registration | None) -> None:
-        """The partition's metadata changed; ``before`` is None where this process followed nobody yet."""
+        """The metadata of the partition changed. ``before`` is None if this process followed no leader for it
+        yet.
+        """
         old = None if tp in self._left else self._from(before)
         new = self._from(after)
         if old is not None and old != new:
@@ -53,7 +55,7 @@ class FetcherManager:
             self._fetchers[new].add(tp)
 
     def leave(self, tp: TopicPartition) -> None:
-        """Follow nobody for the partition any more: its log went offline. May be called twice."""
+        """Stop following the partition: its log went offline. May be called twice."""
         old = self._from(self._state.image.partitions.get(tp))
         if tp not in self._left:
             self._left[tp] = None
@@ -62,7 +64,7 @@ class FetcherManager:
                 self._less(old)
 
     def never(self, tp: TopicPartition) -> None:
-        """The partition is offline here, or has no log: nobody was followed for it."""
+        """The partition is offline here, or has no log: it was never followed."""
         self._left[tp] = None
 
     def _less(self, leader: int) -> None:

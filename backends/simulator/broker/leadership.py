@@ -1,4 +1,4 @@
-"""What a leader knows of one partition: how far its followers are, and the ISR that it asked for."""
+"""What a leader knows of one partition: the progress of its followers, and the ISR that it asked for."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ UNKNOWN = -1
 
 
 class PartitionFollower:
-    """A follower as its fetches show it. ``offset`` is UNKNOWN until it fetched in this leader epoch.
+    """A follower, as its Fetch requests show it.
 
-    ``broker_epoch`` is the one that its fetches carry (KIP-903); ``end_at_fetch`` the leader's log end at its last
-    fetch with a new position; ``told`` the high watermark and the log start that it was sent last.
+    ``offset`` is UNKNOWN until it fetches in this leader epoch. ``broker_epoch`` comes with its requests
+    (KIP-903). ``end_at_fetch`` is the leader's log end at its last fetch with a new position. ``told`` is the
+    (high watermark, log start) that was last sent to it.
     """
 
     __slots__ = ("broker_epoch", "caught_up_at", "diverging", "end_at_fetch", "fetched_at", "offset", "told")
@@ -30,15 +31,17 @@ class PartitionFollower:
 
 
 class PendingProduce(NamedTuple):
-    """A produce request with acks=all that waits for the high watermark to reach ``end``."""
+    """An acks=all request that waits until the high watermark reaches ``end``."""
 
     end: int
     done: Callable[[bool], None]
 
 
 class Leadership:
-    """One leader epoch of one partition at its leader. ``isr`` is the one that the controller committed;
-    ``pending`` is the one asked for and not yet answered.
+    """One leader epoch of one partition, at its leader.
+
+    ``isr`` is the ISR that the controller committed. ``pending`` is the ISR that was asked for and not answered
+    yet.
     """
 
     __slots__ = ("epoch", "followers", "isr", "partition_epoch", "pending", "start", "waiting")
@@ -54,13 +57,15 @@ class Leadership:
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
-        """The committed ISR and what may have been added to it (KIP-966, "Additional High Watermark ...")."""
+        """The committed ISR, and the members that may have been added to it (KIP-966, "Additional High
+        Watermark ...").
+        """
         if self.pending is None:
             return self.isr
         return tuple(dict.fromkeys((*self.isr, *self.pending)))
 
     def commit(self, partition: Registration) -> bool:
-        """Take over what the controller has committed; False where it is no news."""
+        """Take over the state that the controller committed; False if it is not newer."""
         if partition.partition_epoch <= self.partition_epoch:
             return False
         self.partition_epoch = partition.partition_epoch
@@ -69,7 +74,7 @@ class Leadership:
         return True
 
     def replicated(self, leader: int, end: int) -> int:
-        """Up to where all of the maximal ISR has the log; UNKNOWN while one of them has not fetched."""
+        """The offset up to which the whole maximal ISR has the log; UNKNOWN while a member has not fetched."""
         offsets = [end]
         for member in self.maximal_isr:
             if member != leader:

@@ -12,8 +12,8 @@ from recovery.model import TopicPartition
 
 
 class LogStorage:
-    """``failed`` are the log dirs, by index, that this process has taken offline; ``failed_partitions`` the single
-    partitions whose dir is good. A restart finds what works then.
+    """``failed`` are the indexes of the log dirs that this process has taken offline. ``failed_partitions`` are
+    failed partitions in working log dirs. A restarted process begins again with what works then.
     """
 
     def __init__(
@@ -43,28 +43,28 @@ class LogStorage:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing at all has failed here, noticed or not."""
+        """Whether nothing has failed here, noticed or not."""
         disk = self.disk
         failed = self.failed or self.failed_partitions or disk.bad
         return not failed and not any(directory.broken for directory in disk.directories)
 
     def log(self, tp: TopicPartition) -> Log:
-        """The log as this process has it in memory. Raises KeyError where it has none."""
+        """The log in this process's memory. Raises KeyError if there is none."""
         return self.disk.logs[tp]
 
     def offline(self, tp: TopicPartition) -> bool:
-        """Whether the partition is known to be offline here, or not here at all."""
+        """Whether the partition is known to be offline here, or has no log here."""
         log = self.disk.logs.get(tp)
         return log is None or log.directory in self.failed or tp in self.failed_partitions
 
     def read(self, tp: TopicPartition) -> Log | None:
-        """The log; None where reading it fails."""
+        """The log; None if reading it fails."""
         if self.offline(tp) or not self._works(tp):
             return None
         return self.disk.logs[tp]
 
     def write(self, tp: TopicPartition, log: Log) -> bool:
-        """Replace the log; False where that fails, and nothing is written."""
+        """Replace the log; False if the write fails, and then nothing is written."""
         if self.offline(tp) or not self._works(tp):
             return False
         self.disk.store(tp, log)
@@ -90,20 +90,20 @@ class LogStorage:
         self._went_offline()
 
     def checkpoint(self) -> None:
-        """High watermarks are written to every dir that is online: a failed one is noticed here at the latest."""
+        """Write the high watermarks to every online log dir. A broken one is noticed here at the latest."""
         for index, directory in enumerate(self.disk.directories):
             if directory.broken and index not in self.failed:
                 self._fail(index)
         self.disk.checkpoint()
 
     def create(self, tp: TopicPartition, directory: str | None) -> bool:
-        """A new, empty log in the directory that the metadata names, or in the one with the fewest logs.
+        """Create an empty log, in the log dir that the metadata names or in the one with the fewest logs.
 
-        Returns False where nothing is made: the named directory is offline here, or all are.
+        Returns False, and creates nothing, if that log dir is offline, or if all are.
         """
         ids = {held.id: index for index, held in enumerate(self.disk.directories)}
         placed = directory not in (None, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY, LOST_DIRECTORY)
-        # A directory that the broker does not have any more was on a disk that was replaced.
+        # The metadata may still name the directory id of a disk that was replaced.
         index = ids[directory] if placed and directory in ids else self._emptiest()
         if index < 0 or index in self.failed:
             return False

@@ -1,4 +1,4 @@
-"""What a broker answers an operator, from its own metadata and its own disks; the rest it forwards."""
+"""Requests of an operator to a broker: answered from its metadata and disks, or forwarded to the controller."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from recovery.controller.unclean_recovery import LogInfo
 from recovery.model import TopicPartition, Unknown, Why
 
 _new = tuple.__new__
-"""Makes a NamedTuple in half the time that its own constructor takes, where 600,000 are made."""
+"""Creates a NamedTuple in half the time of its constructor; up to 600,000 are created for one survey."""
 
 BYTES_A_RECORD = 100
-"""What a record takes in a simulated log dir."""
+"""Size of a record in a simulated log dir."""
 TOTAL_BYTES = 1 << 40
-"""What a simulated log dir holds."""
+"""Size of a simulated log dir."""
 
 
 class OperatorRequests:
@@ -80,7 +80,7 @@ class OperatorRequests:
         }
 
     def handle(self, body: Any, answer: Answer) -> None:
-        """One request. Raises TypeError for one that no broker knows."""
+        """Answer one request. Raises TypeError for an unknown one."""
         served = self._served.get(type(body))
         if served is not None:
             answer(served(body))
@@ -104,7 +104,7 @@ class OperatorRequests:
         return ask.ReplicaLogInfos(None, self._state.epoch, len(body.partitions) > limit, infos)
 
     def _infos(self, tps: Sequence[TopicPartition]) -> Iterator[ask.ReplicaLogInfo]:
-        """An operator who looks at 200,000 partitions asks for 600,000 logs: the usual one is told at once."""
+        """Fast for the usual case: an operator who looks at 200,000 partitions asks for 600,000 logs."""
         logs, find = self._storage.disk.logs, self._state.image.partitions.get
         usual = self._storage.sound and not self._denied.permissions
         for tp in tps:
@@ -125,7 +125,9 @@ class OperatorRequests:
         return ask.ReplicaLogInfo(tp, epoch, self._storage.log(tp).end, None)
 
     def _log_error(self, tp: TopicPartition) -> Error | None:
-        """Looks without noticing: what an operator reads must not change what happens."""
+        """Reads the disk state without taking a broken log dir offline: an operator's question must not change
+        the run.
+        """
         storage = self._storage
         if tp not in storage.disk.logs:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -136,7 +138,7 @@ class OperatorRequests:
         return ask.LineageRead(tuple(self._reads(body.partitions)))
 
     def _reads(self, tps: Sequence[TopicPartition]) -> Iterator[ask.LineageRow]:
-        """Equal logs are one object, and their lineage is made once."""
+        """Equal logs are one object, so their lineage is built once."""
         disk = self._storage.disk
         usual = self._storage.sound and not self._denied.permissions
         known: dict[int, ask.LogDescription] = {}
@@ -173,7 +175,7 @@ class OperatorRequests:
         return None if epoch is None else self._times.of(tp, epoch, offset)
 
     def _for_the_controller(self, body: LogInfoRequest) -> LogInfoReply:
-        """KIP-966's GetReplicaLogInfo, with the epoch of the last record."""
+        """GetReplicaLogInfo of KIP-966, with the epoch of the last record."""
         infos = []
         for tp in body.partitions:
             partition = self._state.image.partitions.get(tp)
@@ -218,7 +220,7 @@ class OperatorRequests:
         return ask.ReassignmentsListed(None, tuple(rows))
 
     def _forward(self, body: Any, answer: Answer) -> None:
-        """To the active controller; where that is not known, the operator asks again."""
+        """Forward to the active controller. If it is not known, the operator has to ask again."""
         needs = "ALTER cluster"
         if isinstance(body, ElectLeaders) and body.kind is ElectionKind.DESIGNATED:
             needs = "CLUSTER_ACTION cluster"

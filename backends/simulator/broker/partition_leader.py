@@ -1,4 +1,4 @@
-"""What a broker does for the partitions that it leads: appends, the high watermark, the ISR."""
+"""The partitions that a broker leads: appends, the high watermark, the ISR."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from recovery.model import EpochSpan, TopicPartition
 
 
 class LeaderContext(NamedTuple):
-    """What leaders of one cluster share; ``times`` notes when records were written."""
+    """What the leaders of one cluster share. ``times`` records when records were written."""
 
     config: Config
     emit: Emit
@@ -42,9 +42,10 @@ class LeaderContext(NamedTuple):
 
 
 class PartitionLeader:
-    """Partitions that nothing happened to have no object: :meth:`leading` makes one when it is needed, with all of
-    the ISR caught up. That is true of a cluster that was loaded running (``warm``); otherwise every leadership
-    begins with followers that have not fetched yet.
+    """Partitions without any event have no :class:`Leadership`; :meth:`leading` creates it when it is needed.
+
+    In a cluster that was loaded running (``warm``) it then starts with the whole ISR caught up. Otherwise every
+    leadership starts with followers that have not fetched yet.
     """
 
     def __init__(
@@ -69,13 +70,13 @@ class PartitionLeader:
         timers.later(self._config.replica_lag_time_max // 2, self._check_lag)
 
     def read(self, tp: TopicPartition) -> Log | None:
-        """The log, or None where its log dir fails: the failure is noticed here."""
+        """The log, or None if its log dir fails; reading notices the failure."""
         return self.storage.read(tp)
 
-    # Becoming leader, staying it, and no longer being it.
+    # Taking and dropping leaderships.
 
     def leading(self, tp: TopicPartition) -> Leadership | None:
-        """The leadership of the partition; None where this broker does not lead it, as far as it knows."""
+        """The leadership of the partition; None if this broker does not lead it, by its own metadata."""
         lead = self._led.get(tp)
         if lead is None:
             partition = self.state.image.partitions.get(tp)
@@ -95,7 +96,7 @@ class PartitionLeader:
         return lead
 
     def take(self, tp: TopicPartition, partition: Registration) -> None:
-        """The partition's metadata says that this broker leads it: a new epoch, or a change within the old one."""
+        """The metadata says that this broker leads the partition: a new epoch, or a change within the epoch."""
         lead = self._led.get(tp)
         if lead is not None and lead.epoch == partition.leader_epoch:
             if lead.commit(partition):
@@ -109,7 +110,7 @@ class PartitionLeader:
         self._after_isr(tp, lead)
 
     def stays(self, tp: TopicPartition, before: Registration, after: Registration) -> None:
-        """A change within the epoch of a leadership that may have no object yet."""
+        """A change within the epoch; the leadership may have no object yet."""
         if tp not in self._led:
             self._materialise(tp, before)
         self.take(tp, after)
@@ -138,7 +139,7 @@ class PartitionLeader:
     def followed(
         self, position: Position, lead: Leadership, body: Fetch, diverging: tuple[int, int] | None
     ) -> None:
-        """A follower told where it is."""
+        """A follower reported its position."""
         now = self._timers.loop.now
         end = self.storage.log(position.tp).end
         follower = lead.followers.get(body.replica)
@@ -160,8 +161,8 @@ class PartitionLeader:
         self._expand(position.tp, lead, body.replica)
 
     def advance(self, tp: TopicPartition, lead: Leadership) -> None:
-        """Move the high watermark as far as the maximal ISR has the log, while the committed ISR is no smaller than
-        min ISR (KIP-966, "Additional High Watermark advancement requirement").
+        """Move the high watermark to what the whole maximal ISR has, unless the committed ISR is below min ISR
+        (KIP-966, "Additional High Watermark advancement requirement").
         """
         log = self.storage.log(tp)
         offset = lead.replicated(self.id, log.end)
@@ -186,32 +187,32 @@ class PartitionLeader:
     # The ISR.
 
     def _after_isr(self, tp: TopicPartition, lead: Leadership) -> None:
-        """A follower that has just left the ISR joins it by a request of its own, not by what it said before."""
+        """A follower that has just left the ISR joins again only with a new request, not by its old position."""
         self.advance(tp, lead)
         for follower in lead.followers:
             if follower not in lead.isr:
                 self.sessions.look_at_next_fetch(tp, follower)
 
     def may_join(self, tp: TopicPartition, broker: int) -> None:
-        """The follower has fetched the partition once more, from where it was."""
+        """The follower has fetched again from the same position."""
         lead = self._led.get(tp)
         if lead is not None and broker in lead.followers:
             self._expand(tp, lead, broker)
 
     def forgotten(self, tp: TopicPartition, broker: int) -> None:
-        """The follower does not fetch the partition any more."""
+        """The follower no longer fetches the partition."""
         lead = self._led.get(tp)
         if lead is not None:
             lead.followers.pop(broker, None)
 
     def heard_again(self, broker: int) -> None:
-        """A follower that was silent for a while fetches again, from where it was."""
+        """The follower fetches again after a pause, from the same position."""
         for tp, lead in self._led.items():
             if broker in lead.followers and broker not in lead.isr:
                 self._expand(tp, lead, broker)
 
     def look_at(self, brokers: Iterable[int]) -> None:
-        """The registration of these brokers changed: they may be eligible for an ISR now."""
+        """The registrations of these brokers changed: they may be eligible for an ISR now."""
         changed = frozenset(brokers)
         if not changed:
             return
@@ -221,7 +222,7 @@ class PartitionLeader:
                     self.sessions.look_at_next_fetch(tp, follower)
 
     def _expand(self, tp: TopicPartition, lead: Leadership, broker: int) -> None:
-        """Ask for a follower to join the ISR that has what consumers have seen, and the epoch's start."""
+        """Ask to add the follower to the ISR, once it has the high watermark and the start of the epoch."""
         follower = lead.followers[broker]
         if broker in lead.maximal_isr or lead.pending is not None or follower.offset < lead.start:
             return
@@ -231,7 +232,7 @@ class PartitionLeader:
             self._ask(tp, lead, (*lead.isr, broker))
 
     def _eligible(self, broker: int, follower: PartitionFollower) -> bool:
-        """Alive in this broker's metadata, and of the incarnation that fetches (KIP-903, "Leader")."""
+        """Registered as alive, with the broker epoch that its fetches carry (KIP-903, "Leader")."""
         registered = self.state.image.brokers.get(broker)
         if registered is None or not registered.active:
             return False
@@ -253,7 +254,7 @@ class PartitionLeader:
             return False
         follower = lead.followers.get(member)
         if follower is None:
-            # Nothing was heard of it in this epoch: its time runs from the first look on.
+            # It has not fetched in this epoch: its lag counts from this first check.
             lead.followers[member] = PartitionFollower(UNKNOWN, UNCHECKED_EPOCH, self._timers.loop.now)
             return False
         if follower.offset >= self.storage.log(tp).end:
@@ -261,9 +262,9 @@ class PartitionLeader:
         return follower.caught_up_at < since
 
     def _materialise_silent(self, since: int) -> None:
-        """A follower that is silent altogether lags in every partition, also where there is no object yet.
+        """A silent follower lags in every partition, also in those without an object yet: create these.
 
-        What is led later has one from the start, so that one look at everything is enough.
+        Partitions that are led later have an object from the start, so one pass over all of them is enough.
         """
         image = self.state.image
         now_silent = frozenset(
@@ -287,7 +288,7 @@ class PartitionLeader:
         if member == self.id:
             return self.state.epoch
         follower = lead.followers.get(member)
-        # A member that has not fetched in this leader epoch: its broker epoch is not known.
+        # The broker epoch of a member is unknown until it fetches in this leader epoch.
         return UNCHECKED_EPOCH if follower is None else follower.broker_epoch
 
     def _answered(
@@ -297,9 +298,11 @@ class PartitionLeader:
         refusal: ControllerRefusal | None,
         partition: Registration | None,
     ) -> None:
-        """The controller's word on the ISR. After INELIGIBLE_REPLICA the committed ISR stands again (KIP-903,
-        "Leader"): nothing was written. Other refusals do not say so, since an earlier copy of the request may have
-        been: what was asked for counts until newer metadata comes.
+        """The controller's answer to an ISR change.
+
+        After INELIGIBLE_REPLICA nothing was written, and the committed ISR counts again (KIP-903, "Leader").
+        Other refusals leave it open, because an earlier copy of the request may have been written: the
+        requested ISR counts until newer metadata arrives.
         """
         lead = self._led.get(tp)
         if lead is None or lead.epoch != asked.leader_epoch:
@@ -308,7 +311,7 @@ class PartitionLeader:
             if not lead.commit(partition) and partition.partition_epoch == lead.partition_epoch:
                 lead.pending = None
         elif refusal is not None and refusal.error is ControllerError.NOT_CONTROLLER:
-            # The controller is behind this broker's metadata.
+            # The controller has older metadata than this broker.
             self._timers.later(self._config.alter_partition_backoff, self._changes.ask, tp, asked)
         elif (
             refusal is not None
@@ -321,7 +324,9 @@ class PartitionLeader:
     # Producers.
 
     def produce(self, body: Produce, answer: Answer) -> None:
-        """One batch. acks=all is refused below min ISR, and acknowledged when the high watermark covers it."""
+        """Append one batch. acks=all is refused below min ISR, and acknowledged when the high watermark covers
+        it.
+        """
         lead = self.leading(body.tp)
         if lead is None or not self.state.running:
             answer(ProduceReply(Error.NOT_LEADER_OR_FOLLOWER))
@@ -379,7 +384,7 @@ class PartitionLeader:
         self._wake(body.tp, lead)
 
     def min_isr_changed(self, before: ClusterImage) -> None:
-        """A lower min ISR lets high watermarks go on."""
+        """After a lower min ISR, high watermarks may advance again."""
         for tp, lead in self._led.items():
             if before.effective_min_isr(tp.topic) != self.state.image.effective_min_isr(tp.topic):
                 self.advance(tp, lead)

@@ -1,6 +1,6 @@
-"""A replica's log as a frozen value: epoch spans and offsets, never a record.
+"""A replica's log as a frozen value: epoch spans and offsets, without records.
 
-A cluster of 200,000 partitions has 600,000 logs; those that nothing happened to share a few values.
+A cluster of 200,000 partitions has 600,000 logs; logs without any event share a few values.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from recovery.model import NO_EPOCH, EpochSpan, Lineage
 
 
 class Log(NamedTuple):
-    """``spans`` ascend without gaps from ``start``. What lies at or beyond ``flushed`` is in the page cache only.
+    """``spans`` ascend without gaps from ``start``. Offsets from ``flushed`` on are in the page cache only.
 
-    ``high_watermark`` is the running process's; ``checkpoint`` is the one on disk, read after a restart.
-    ``directory`` is the index of the broker's log dir.
+    ``high_watermark`` is the one in the running process; ``checkpoint`` is the one on disk, which a restart
+    reads. ``directory`` is the index of the broker's log dir.
     """
 
     spans: tuple[EpochSpan, ...] = ()
@@ -45,7 +45,7 @@ class Log(NamedTuple):
 
 
 def appended(log: Log, spans: Iterable[EpochSpan]) -> Log:
-    """``log`` with ``spans`` at its end. Raises ValueError where they do not fit: a gap, or an older epoch."""
+    """``log`` with ``spans`` appended. Raises ValueError for a gap or an older epoch."""
     kept = list(log.spans)
     end = log.end
     for span in spans:
@@ -56,17 +56,17 @@ def appended(log: Log, spans: Iterable[EpochSpan]) -> Log:
         else:
             kept.append(span)
         end = span.end
-    # Not _replace, here and below: it takes three times as long, and this is what a run does most.
+    # Not _replace, here and below: it takes three times as long, and this is the most frequent operation of a run.
     return Log(tuple(kept), log.start, log.flushed, log.high_watermark, log.checkpoint, log.directory)
 
 
 def marked(log: Log, high_watermark: int) -> Log:
-    """``log`` with that high watermark."""
+    """``log`` with a new high watermark."""
     return Log(log.spans, log.start, log.flushed, high_watermark, log.checkpoint, log.directory)
 
 
 def truncated(log: Log, offset: int) -> Log:
-    """``log`` without what lies at or beyond ``offset``; below the log start it becomes empty there."""
+    """``log`` without the offsets from ``offset`` on. Below the log start it becomes empty at ``offset``."""
     if offset >= log.end:
         return log
     end = max(offset, 0)
@@ -83,12 +83,12 @@ def truncated(log: Log, offset: int) -> Log:
 
 
 def restarted_at(log: Log, offset: int) -> Log:
-    """An empty log that goes on at ``offset``: the leader's log starts beyond this one's end."""
+    """An empty log that starts at ``offset``: the leader's log starts beyond the end of this one."""
     return Log((), offset, offset, offset, offset, log.directory)
 
 
 def without_head(log: Log, start: int) -> Log:
-    """``log`` after retention has deleted what lies below ``start``, at most up to its end."""
+    """``log`` without the offsets below ``start``, at most up to its end."""
     if start <= log.start:
         return log
     start = min(start, log.end)
@@ -107,20 +107,20 @@ def flushed(log: Log) -> Log:
 
 
 def checkpointed(log: Log) -> Log:
-    """``log`` with its high watermark on disk."""
+    """``log`` with its high watermark written to disk."""
     return Log(log.spans, log.start, log.flushed, log.high_watermark, log.high_watermark, log.directory)
 
 
 def after_crash(log: Log, *, power_lost: bool) -> Log:
-    """What the next process finds: after a power loss the unflushed suffix is gone; the high watermark is the
-    one on disk.
+    """The log that the next process finds. A power loss takes the unflushed suffix; the high watermark is the
+    checkpointed one.
     """
     kept = truncated(log, log.flushed) if power_lost else log
     return kept._replace(high_watermark=min(kept.checkpoint, kept.end))
 
 
 def end_of_epoch(log: Log, epoch: int) -> tuple[int, int] | None:
-    """The largest epoch of the log that is at most ``epoch``, and its end offset; None where there is none."""
+    """The largest epoch of the log up to ``epoch``, and its end offset; None if there is none."""
     for span in reversed(log.spans):
         if span.epoch <= epoch:
             return span.epoch, span.end
@@ -140,8 +140,10 @@ def read(log: Log, offset: int, limit: int) -> tuple[EpochSpan, ...]:
 
 
 def truncation(log: Log, diverging_epoch: int, diverging_end: int) -> int:
-    """Where a follower truncates to that was told the leader's largest epoch not beyond its own, and that
-    epoch's end on the leader (KIP-595, "Fetch").
+    """The offset to which a follower truncates.
+
+    (``diverging_epoch``, ``diverging_end``) is the leader's largest epoch up to the follower's last one, and
+    its end offset on the leader (KIP-595, "Fetch").
     """
     mine = end_of_epoch(log, diverging_epoch)
     if mine is None:
@@ -161,7 +163,7 @@ def kept(log: Log, spans: Iterable[EpochSpan]) -> tuple[EpochSpan, ...]:
 
 
 def missing(log: Log, spans: Iterable[EpochSpan]) -> tuple[EpochSpan, ...]:
-    """The parts of ``spans`` at or beyond the log start that the log does not hold, in their order."""
+    """The parts of ``spans`` from the log start on that the log does not hold, in their order."""
     held = {span.epoch: span for span in log.spans}
     lacking = []
     for span in spans:

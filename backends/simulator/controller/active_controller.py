@@ -1,5 +1,7 @@
-"""The active controller: every request is decided by :mod:`recovery.controller` on the newest state, appended to
-the metadata log, and answered when it is committed.
+"""The active controller.
+
+:mod:`recovery.controller` decides every request on the newest state; the change is appended to the metadata log
+and answered when it is committed.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ class ActiveController:
         self._periodic.close()
 
     def handle(self, body: Any, answer: Answer) -> None:
-        """One request; its answer may come later, or never when the leadership is lost."""
+        """Handle one request. The answer may come later, or never if the leadership is lost."""
         if isinstance(body, Heartbeat):
             self._sessions.heartbeat(body, answer)
         elif isinstance(body, AlterPartitions):
@@ -105,11 +107,11 @@ class ActiveController:
         brokers: Iterable[int] = (),
         created: Sequence[TopicPartition] = (),
     ) -> None:
-        """Make ``effect`` the newest state and append it; ``then`` runs when it is committed, ``otherwise`` when
+        """Make ``effect`` the newest state and append it. ``then`` runs when it is committed, ``otherwise`` if
         the leadership was lost before.
         """
         if self._closed:
-            # A timer of an earlier leadership must not write into the next one.
+            # A timer of an earlier leadership must not write in the next one.
             if otherwise is not None:
                 otherwise()
             return
@@ -130,7 +132,7 @@ class ActiveController:
 
         self._context.metadata.append(self._node.id, update, done)
         if self._closed:
-            return  # the disk failed under it
+            return  # the metadata disk failed during the append
         if update.brokers:
             self.recovery.look_everywhere()
         else:
@@ -139,7 +141,7 @@ class ActiveController:
     def write_or_go_on(
         self, effect: Effect, why: str, answer: Answer, reply: Any, created: Sequence[TopicPartition] = ()
     ) -> None:
-        """Answer ``reply`` when ``effect`` is committed; at once where it changes nothing."""
+        """Answer ``reply`` when ``effect`` is committed, or at once if it changes nothing."""
         if effect.image is self.image:
             answer(reply)
             return

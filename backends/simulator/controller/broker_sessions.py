@@ -1,4 +1,4 @@
-"""Registrations and heartbeats: who is fenced, who comes back, who may shut down (KIP-631, KIP-966)."""
+"""Broker registrations and heartbeats: fencing, unfencing, controlled shutdown (KIP-631, KIP-966)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from recovery.controller.controller_errors import ControllerError, ControllerRef
 
 
 class BrokerSessions:
-    """When each broker was last heard; one that is silent for the session timeout is fenced."""
+    """The last heartbeat of each broker. A broker that is silent for the session timeout is fenced."""
 
     def __init__(self, metadata: MetadataWriter, loop: Loop, timeout: int) -> None:
         self._metadata = metadata
@@ -34,7 +34,7 @@ class BrokerSessions:
         self._timeout = timeout
         self._heard: dict[int, int] = {}
         self._timers: dict[int, Timer] = {}
-        # A new controller has heard nobody yet: each broker gets a whole session.
+        # A new controller has had no heartbeat yet: each broker gets a full session.
         for broker, registered in metadata.image.brokers.items():
             if not registered.fenced:
                 self._touch(broker)
@@ -61,7 +61,9 @@ class BrokerSessions:
             self._metadata.write(effect, f"broker {broker} fenced: session expired", brokers=(broker,))
 
     def register(self, body: RegisterBroker, answer: Answer) -> None:
-        """A new incarnation. While the old one's session lasts it is refused, unless that one was shutting down."""
+        """Register a new incarnation. It is refused while the session of the old one lasts, unless the old one
+        was shutting down.
+        """
         metadata = self._metadata
         known = metadata.image.brokers.get(body.broker)
         again = known is not None and known.incarnation == body.incarnation
@@ -95,7 +97,7 @@ class BrokerSessions:
         )
 
     def heartbeat(self, body: Heartbeat, answer: Answer) -> None:
-        """Unfences who has caught up, starts a controlled shutdown, takes failed directories offline."""
+        """Unfence a caught-up broker, start a controlled shutdown, take failed log dirs offline."""
         metadata = self._metadata
         refusal = check_sender(metadata.image.brokers, body.broker, body.epoch)
         if refusal is not None:
@@ -123,7 +125,7 @@ class BrokerSessions:
             metadata.write(effect, why, brokers=(body.broker,))
 
     def _shut_down(self, body: Heartbeat, answer: Answer) -> None:
-        """First the leaderships move; once that is written the broker may go, and is fenced."""
+        """The leaderships move first; when that is written the broker may stop, and is fenced."""
         metadata = self._metadata
         registered = metadata.image.brokers[body.broker]
         going = HeartbeatReply(None, registered.fenced, True)

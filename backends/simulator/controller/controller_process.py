@@ -1,4 +1,4 @@
-"""One controller's process: it serves brokers while it leads, and sends them elsewhere while it does not."""
+"""One run of a controller process: serves brokers while it leads, and names the leader while it does not."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ControllerProcess:
         context.metadata.start(controller, self.endpoint, self)
 
     def stop(self) -> None:
-        """The process is gone, as after SIGKILL or a power loss."""
+        """The process has ended, by SIGKILL or a power loss."""
         self._context.history.add(self.node, "stopped")
         self._step_down()
         self.endpoint.close()
@@ -71,7 +71,7 @@ class ControllerProcess:
             self.active.handle(body, answer)
 
     def _metadata(self, fetch: MetadataFetch, answer: Answer) -> None:
-        """Answers at once where there is something new, otherwise when there is, or when the wait is over."""
+        """Answer at once if there is news; otherwise when there is, or after the wait."""
         observer = ReplicaKey(fetch.broker, fetch.directory)
         self._context.metadata.observed(self.id, observer, fetch.offset)
         read = self._context.metadata.committed(self.id, fetch.offset, BATCH)
@@ -97,7 +97,7 @@ class ControllerProcess:
 
 
 def _batch(read: CommittedRead) -> MetadataBatch:
-    """What was committed, as one step; without an image where nothing of it is for a broker."""
+    """The committed updates as one batch; without an image if no update is for brokers."""
     if not read.entries:
         return MetadataBatch(read.reached, None, (), ())
     newest: MetadataUpdate = read.entries[-1].payload

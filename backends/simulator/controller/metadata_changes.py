@@ -1,4 +1,4 @@
-"""Configurations, features and topics: what an operator changes beside leaders and assignments."""
+"""Changes of configurations, features, topics and log dir assignments, on the metadata image."""
 
 from __future__ import annotations
 
@@ -67,19 +67,21 @@ def _strategy(image: ClusterImage, topic: str, strategy: UncleanRecoveryStrategy
 
 
 def update_feature(image: ClusterImage, body: UpdateFeature) -> Effect | ControllerRefusal:
-    """Switch the ELR on or off. Switched off, what partitions hold of it goes with their next change (KIP-966)."""
+    """Switch the ELR on or off. After switching it off, a partition loses its ELR with its next change
+    (KIP-966).
+    """
     if body.feature != ELR_FEATURE or body.level not in (0, 1):
         return _invalid(f"unknown feature level {body.feature}={body.level}")
     rules = replace(image.rules, elr=body.level == 1)
     min_isr = image.min_isr
     if rules.elr and min_isr.cluster is None:
-        # As shipped: with the ELR on the cluster always has a min ISR of its own.
+        # As in Kafka: with the ELR on, the cluster always has a dynamic min ISR.
         min_isr = replace(min_isr, cluster=min_isr.static)
     return Effect(replace(image, rules=rules, min_isr=min_isr), {})
 
 
 def create_topic(image: ClusterImage, body: CreateTopic) -> Effect | ControllerRefusal:
-    """A new topic; replicas on fenced brokers are not in its first ISR."""
+    """A new topic. Replicas on fenced brokers are not in its first ISR."""
     assert isinstance(image.partitions, PartitionTable)
     if body.topic in image.partitions.topics:
         return ControllerRefusal(ControllerError.INVALID_REQUEST, f"topic {body.topic} exists")
@@ -107,7 +109,7 @@ def create_topic(image: ClusterImage, body: CreateTopic) -> Effect | ControllerR
 
 
 def delete_topic(image: ClusterImage, body: DeleteTopic) -> Effect | ControllerRefusal:
-    """A topic's partitions and configurations go; brokers delete its logs when they hear of it."""
+    """Remove the topic's partitions and configurations; brokers then delete its logs."""
     table = image.partitions
     assert isinstance(table, PartitionTable)
     if body.topic not in table.topics:
@@ -119,8 +121,10 @@ def delete_topic(image: ClusterImage, body: DeleteTopic) -> Effect | ControllerR
 
 
 def assign_directories(image: ClusterImage, body: AssignDirectories) -> Effect:
-    """Where replicas are placed (KIP-858). A replica in the LOST directory counts as shut down: it leaves the ISR,
-    and the leader is chosen anew (jbod-disk-failure, "Restarted Partition Leader Selector").
+    """Where replicas are placed (KIP-858).
+
+    A replica in the LOST directory counts as shut down: it leaves the ISR, and a new leader is chosen
+    (jbod-disk-failure, "Restarted Partition Leader Selector").
     """
     broker = body.broker
     changes: dict[TopicPartition, PartitionChange] = {}
@@ -131,7 +135,7 @@ def assign_directories(image: ClusterImage, body: AssignDirectories) -> Effect:
         placed = partition.directories or (MIGRATING_DIRECTORY,) * len(partition.replicas)
         at = partition.replicas.index(broker)
         if placed[at] == directory:
-            continue  # an earlier copy of the request was heard
+            continue  # an earlier copy of the request was applied
         directories = (*placed[:at], directory, *placed[at + 1 :])
         change = PartitionChange(directories=directories)
         if directory == LOST_DIRECTORY:
@@ -149,7 +153,7 @@ def assign_directories(image: ClusterImage, body: AssignDirectories) -> Effect:
 
 
 def _directories(image: ClusterImage, replicas: tuple[int, ...]) -> tuple[str, ...]:
-    """A broker with one log dir is known to use it; the others say where they placed the replica (KIP-858)."""
+    """The directory is known for a broker with one log dir; the others report it later (KIP-858)."""
     held = [image.brokers[broker].directories for broker in replicas]
     if not any(held):
         return ()

@@ -1,4 +1,4 @@
-"""What the active controller does by the clock: unclean elections, and preferred leaders back in place."""
+"""Periodic work of the active controller: unclean elections, and preferred leader elections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recovery.controller.transition_targets import ElectionKind
 
 
 class PeriodicElections:
-    """Starts over with each active controller, as shipped."""
+    """The intervals start anew with each active controller, as in Kafka."""
 
     def __init__(self, metadata: MetadataWriter, loop: Loop, config: Config) -> None:
         self._metadata = metadata

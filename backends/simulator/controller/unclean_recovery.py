@@ -1,6 +1,7 @@
-"""KIP-966's Unclean Recovery manager: it asks the replicas for their logs, and elects by what they answer.
+"""The Unclean Recovery Manager of KIP-966: asks the replicas for their logs and elects by the answers.
 
-Nothing of it is in the metadata log: a new active controller starts every recovery anew ("Controller failover").
+Its state is not in the metadata log: a new active controller starts every recovery anew ("Controller
+failover").
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from recovery.model import TopicPartition
 
 
 class _Ongoing:
-    """One partition's recovery: the answers so far, of this leader epoch."""
+    """The recovery of one partition: the answers of this leader epoch so far."""
 
     __slots__ = ("answers", "asked", "leader_epoch", "timed_out", "timer")
 
@@ -36,7 +37,9 @@ class _Ongoing:
 
 
 class UncleanRecovery:
-    """Works while ``unclean.recovery.manager.enabled``. ``finished`` counts since this controller leads."""
+    """Active while ``unclean.recovery.manager.enabled``. ``finished`` counts recoveries of this active
+    controller.
+    """
 
     def __init__(self, metadata: MetadataWriter, loop: Loop, config: Config, endpoint: RpcEndpoint) -> None:
         self._metadata = metadata
@@ -58,7 +61,7 @@ class UncleanRecovery:
         self._ongoing.clear()
 
     def look(self, partitions: Iterable[TopicPartition]) -> None:
-        """Decide anew about ``partitions``: something about them changed."""
+        """Decide again about ``partitions``, because something about them changed."""
         if not self._on:
             return
         for tp in list(partitions):
@@ -67,7 +70,7 @@ class UncleanRecovery:
                 self._decide(tp, partition)
 
     def look_everywhere(self) -> None:
-        """A broker came back or left: every leaderless partition may go on."""
+        """A broker came or went: decide again about every partition without a leader."""
         if self._on:
             self.look(self._metadata.image.leaderless())
 
@@ -96,7 +99,7 @@ class UncleanRecovery:
             self._ask(tp, partition, acceptable, epochs)
 
     def _elect(self, tp: TopicPartition, step: RecoveryDecision) -> None:
-        # The write looks at the partition again: by then the recovery must be over.
+        # The write decides again about the partition; the recovery must have ended by then.
         ongoing = self._ongoing.pop(tp)
         ongoing.timer.cancel()
         self.finished += 1
@@ -132,7 +135,7 @@ class UncleanRecovery:
             if ongoing is None:
                 return
             if not isinstance(reply, LogInfoReply) or not reply.infos:
-                # No answer, or it does not host the replica yet: ask again when anything changes.
+                # No answer, or the broker does not host the replica yet: ask again later.
                 ongoing.asked.pop(incarnation, None)
                 self._loop.call_later(self._config.request_timeout, self._again, tp)
                 return

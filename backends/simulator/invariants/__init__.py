@@ -1,1 +1,1 @@
-"""What must be true at each step of each run, by name; whatever breaks one is reported with the seed."""
+"""Invariants by name, checked at each step of each run. A broken one is reported with the seed."""

@@ -1,4 +1,4 @@
-"""Looks at what each step touched, at the end of the step."""
+"""Checks the invariants after each step, on the events of that step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from backends.simulator.world import World
 
 
 class InvariantBroken(AssertionError):
-    """A run came to a state that must not be. ``broken`` says which."""
+    """A run broke an invariant; ``broken`` says which."""
 
     def __init__(self, broken: BrokenInvariant, seed: int) -> None:
         super().__init__(f"seed {seed}: {broken}")
@@ -40,8 +40,9 @@ class InvariantBroken(AssertionError):
 
 
 class Checker:
-    """Watches a world. ``broken`` collects what did not hold, ``lost`` what acknowledged data an unclean election
-    or too many unclean shutdowns took, which is allowed and reported. ``strict`` raises InvariantBroken at once.
+    """Checks one world. ``broken`` collects violations. ``lost`` collects acknowledged data that an unclean
+    election or too many unclean shutdowns took: that is allowed, and reported. ``strict`` raises
+    InvariantBroken at once.
     """
 
     def __init__(self, world: World, *, strict: bool = True) -> None:
@@ -77,7 +78,7 @@ class Checker:
         world.loop.after_step.append(self._after_step)
 
     def settle(self) -> None:
-        """Check what happened outside the loop: faults between two steps."""
+        """Check events from outside the loop: faults between two steps."""
         if not self._events:
             return
         events = self._events.copy()

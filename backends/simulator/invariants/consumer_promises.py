@@ -1,4 +1,4 @@
-"""The promise to consumers: what was read once is there, until somebody is elected uncleanly."""
+"""The promise to consumers: a record that was read stays readable until an unclean election."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ConsumerPromises:
         self._read: dict[TopicPartition, tuple[EpochSpan, ...]] = {}
 
     def read(self, event: RecordsRead) -> Found:
-        """A leader that has not heard of an unclean election shows what is lost already."""
+        """A leader that has not heard of an unclean election may show lost records."""
         if self._replication.elected_uncleanly(event.tp) <= event.epoch:
             read = self._read.get(event.tp, ())
             for span in event.spans:
@@ -44,7 +44,7 @@ class ConsumerPromises:
         if unclean or not self._known.elr_always or (tp, event.broker) in self._known.left_behind:
             return []
         if tp in self._known.rewound:
-            return []  # metadata was lost
+            return []  # committed metadata was lost
         return [
             (DataPromise.READ_KEPT, f"{tp}: leader {event.broker} lacks {lacking}, which consumers have read")
         ]

@@ -1,4 +1,4 @@
-"""What an omniscient observer knows: what was acknowledged, what was visible, and which brokers lost data."""
+"""What only an omniscient observer knows: acknowledged records, high watermarks, and brokers that lost data."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from recovery.model import EpochSpan, TopicPartition
 
 
 class GroundTruth:
-    """Partitions that nothing happened to have no entry: all that they were loaded with is committed.
+    """A partition without any event has no entry: all its initial records are committed.
 
-    ``unclean_at`` is each broker's last unclean shutdown, ``joined_at`` when a replica last joined a partition's
-    ISR; ``unregistered`` are brokers that lost data and have not told the controller yet.
+    ``unclean_at`` is each broker's last unclean shutdown. ``joined_at`` is when a replica last joined a
+    partition's ISR. ``unregistered`` are brokers that lost data and have not registered since.
 
-    What shipped Kafka does to the ELR beside its rules: ``emptied`` are partitions whose ELR a change of min ISR
-    took away while the ISR was under it, ``left_behind`` replicas that were reassigned away and stayed in the ELR,
-    with their logs gone, or that a leader went on without which had not heard of a raised min ISR.
+    Released Kafka deviates from the ELR's rules: ``emptied`` are partitions whose ELR was cleared by a change
+    of min ISR while the ISR was below it. ``left_behind`` are replicas that stayed in the ELR after a
+    reassignment away from them, or that a leader outran because it did not know of a raised min ISR.
 
-    ``rewound`` are partitions whose committed metadata went back with the disk of a static voter: who is in the ISR
-    again may be short, and leader epochs are given out a second time. Nothing is promised of their data any more.
+    ``rewound`` are partitions whose committed metadata went back when a static voter lost its disk. ISR members
+    may have short logs then, and leader epochs are used a second time, so nothing is promised of their data.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -38,7 +38,7 @@ class GroundTruth:
         self.elr_always = topology.config.rules.elr
 
     def acknowledged(self, tp: TopicPartition) -> tuple[EpochSpan, ...]:
-        """What was acknowledged with acks=all, ascending."""
+        """The spans that were acknowledged with acks=all, ascending."""
         held = self._acknowledged.get(tp)
         if held is None:
             end = self._loaded.get(tp.topic, 0)
@@ -46,7 +46,7 @@ class GroundTruth:
         return held
 
     def acknowledge(self, tp: TopicPartition, span: EpochSpan) -> bool:
-        """Note the span; False where one of its offsets was acknowledged before in the same epoch."""
+        """Add the span; False if one of its offsets was acknowledged before in the same epoch."""
         held = self.acknowledged(tp)
         again = any(
             old.epoch == span.epoch and old.start < span.end and span.start < old.end for old in held[-2:]
@@ -55,25 +55,25 @@ class GroundTruth:
         return not again
 
     def forget(self, tp: TopicPartition, kept: tuple[EpochSpan, ...]) -> None:
-        """Only ``kept`` of what was acknowledged is still there."""
+        """Only ``kept`` of the acknowledged spans is left."""
         self._acknowledged[tp] = kept
 
     def deleted(self, tp: TopicPartition) -> None:
-        """Nothing of the partition is left, and what was loaded is not either."""
+        """The partition was deleted, with its initial records."""
         self._acknowledged[tp] = ()
         self._high_watermarks[tp] = 0
         self.emptied.pop(tp, None)
         self.rewound.pop(tp, None)
 
     def high_watermark(self, tp: TopicPartition) -> int:
-        """The highest that any leader showed since the last unclean election."""
+        """The highest that any leader had since the last unclean election."""
         return self._high_watermarks.get(tp, self._loaded.get(tp.topic, 0))
 
     def set_high_watermark(self, tp: TopicPartition, offset: int) -> None:
         self._high_watermarks[tp] = offset
 
     def stopped(self, event: BrokerStopped | DiskLost, now: int) -> None:
-        """A broker's process ended, or a disk of its is gone."""
+        """A broker's process ended, or it lost a disk."""
         if isinstance(event, DiskLost) or not event.clean:
             self.unclean_at[event.broker] = now
         if isinstance(event, DiskLost) or event.power_lost:
@@ -82,7 +82,7 @@ class GroundTruth:
     def shipped_exceptions(
         self, tp: TopicPartition, before: Registration, after: Registration, min_isr: int
     ) -> None:
-        """Note what one change does to the ELR that the rules do not promise."""
+        """Note a change of the ELR in which released Kafka deviates from the rules."""
         if len(after.isr) >= min_isr:
             self.emptied.pop(tp, None)
         elif before.elr and not after.elr and before.isr == after.isr and before.leader == after.leader:
@@ -95,7 +95,7 @@ class GroundTruth:
                 self.left_behind.pop((tp, member), None)
 
     def rewind(self, lost: ClusterImage, left: ClusterImage) -> None:
-        """The committed state ``lost`` is gone, and the new active controller goes on with ``left``."""
+        """The committed state ``lost`` is gone; the new active controller continues from ``left``."""
         for tp in (*lost.partitions, *left.partitions):
             if lost.partitions.get(tp) != left.partitions.get(tp):
                 self.rewound[tp] = None
@@ -107,7 +107,7 @@ class GroundTruth:
         )
 
     def seen(self, image: ClusterImage, tp: TopicPartition) -> int:
-        """The lowest effective min ISR that the partition's topic ever had."""
+        """The lowest effective min ISR that the partition's topic has had."""
         now = image.effective_min_isr(tp.topic)
         lowest = min(now, self.lowest_min_isr.get(tp.topic, now))
         self.lowest_min_isr[tp.topic] = lowest
@@ -115,7 +115,7 @@ class GroundTruth:
 
 
 def with_span(held: tuple[EpochSpan, ...], span: EpochSpan) -> tuple[EpochSpan, ...]:
-    """The union with one span more, which mostly goes on where the last one ended."""
+    """The union with one more span, which mostly continues the last one."""
     if held:
         epoch, start, end = held[-1]
         if epoch == span.epoch and start <= span.start <= end:

@@ -1,4 +1,4 @@
-"""The invariants of ``recovery.controller`` over every change that an active controller writes."""
+"""Checks the invariants of ``recovery.controller`` on every change that an active controller writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recovery.controller.registration import Registration
 
 
 def check_written(event: MetadataWritten) -> list[tuple[str, str]]:
-    """(name, detail) of each invariant that the written state or the step to it breaks."""
+    """(name, detail) of each invariant that the new state, or the step to it, breaks."""
     found = []
     general = _excuses(event.before, event.after)
     elr = event.after.rules.elr
@@ -23,7 +23,7 @@ def check_written(event: MetadataWritten) -> list[tuple[str, str]]:
     for tp, change in event.changes.items():
         before, after = event.before.partitions[tp], event.after.partitions[tp]
         min_isr = event.after.effective_min_isr(tp.topic)
-        # Steps of partitions that are one value are one step.
+        # Equal partitions are one object, so equal steps are checked once.
         violations = known.get((id(before), id(after), min_isr))
         if violations is None:
             excuses = general | _own_excuses(before, after)
@@ -34,7 +34,7 @@ def check_written(event: MetadataWritten) -> list[tuple[str, str]]:
         found += [
             (str(violation.invariant), f"{tp}: {violation.detail}")
             for violation in violations
-            # Switching the ELR off does not bring back what it let go.
+            # A partition that lost its whole ISR under the ELR has none when the ELR is switched off.
             if before.isr or violation.invariant is not Invariant.ISR_KEPT_WITHOUT_ELR
         ]
     return found
@@ -61,6 +61,6 @@ def _own_excuses(before: Registration, after: Registration) -> frozenset[Excuse]
 
 
 def unclean_election(before: Registration, after: Registration) -> bool:
-    """Whether the step made a leader of a replica that was in neither ISR nor ELR."""
+    """Whether the step elected a replica that was in neither ISR nor ELR."""
     new = after.leader != before.leader and after.has_leader
     return new and after.leader not in (*before.isr, *before.elr)

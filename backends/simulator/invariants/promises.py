@@ -1,4 +1,4 @@
-"""The invariants of the data, by name; those of the metadata are ``recovery.controller.invariants``."""
+"""The names of the data and quorum invariants; those of the metadata are in ``recovery.controller.invariants``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from backends.simulator.loop import SECOND
 
 
 class DataPromise(StrEnum):
-    """What Kafka promises of the data (KIP-966, KIP-903, replication)."""
+    """What Kafka promises for the data (KIP-966, KIP-903, replication)."""
 
     ACKNOWLEDGED_KEPT = (
         "no record acknowledged with acks=all is lost with at most min ISR - 1 unclean shutdowns, unless an"
@@ -40,7 +40,7 @@ class QuorumPromise(StrEnum):
 
 
 class BrokenInvariant(NamedTuple):
-    """An invariant that did not hold: when (virtual µs), its name, and the values that break it."""
+    """A violation: when (virtual µs), the invariant's name, and the values that violate it."""
 
     time: int
     name: str
@@ -51,7 +51,7 @@ class BrokenInvariant(NamedTuple):
 
 
 class LostRecords(NamedTuple):
-    """Records acknowledged with acks=all that a new leader does not have: ``records`` offsets."""
+    """Records acknowledged with acks=all that a new leader lacks. ``records`` is a number of offsets."""
 
     time: int
     partition: str

@@ -1,4 +1,4 @@
-"""The invariants of the metadata quorum, against what lies on the controllers' disks."""
+"""Checks the invariants of the metadata quorum against the controllers' disks."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from recovery.controller.cluster_image import ClusterImage
 from recovery.membership.voters import ReplicaKey, VoterSet, majorities_overlap
 
 Found = list[tuple[str, str]]
-"""(name, detail) of what does not hold."""
+"""(name, detail) of each violation."""
 
 REMEMBERED = 8192
-"""Records that are remembered for comparison; what is older lies in every replica's snapshot."""
+"""Records that are remembered for comparison; older ones are in the snapshot of every replica."""
 
 
 class QuorumPromises:
-    """``_written`` holds each record by (offset, epoch) with the epoch of the record before it; ``_epochs`` the
-    epoch of every committed record. Both forget what is long past.
+    """``_written`` maps (offset, epoch) of each record to its body and the epoch of the record before it.
+    ``_epochs`` maps committed offsets to epochs. Both drop old records.
     """
 
     def __init__(self, world: World, known: GroundTruth) -> None:
@@ -73,7 +73,7 @@ class QuorumPromises:
         return found
 
     def written(self, event: QuorumWritten) -> Found:
-        """A record's epoch and what lies before it are the same wherever it lies: by induction the logs match."""
+        """Records with one offset and epoch are equal, and follow equal records: by induction the logs match."""
         log = event.disk.log
         found: Found = []
         for offset in range(max(event.first, log.start), log.end):
@@ -90,7 +90,7 @@ class QuorumPromises:
         return found
 
     def _change(self, disk: MetadataDisk, offset: int, after: VoterSet) -> Found:
-        """A leader writes a set: the one before it must be committed, and differ by one voter."""
+        """A leader writes a voter set: the previous set must be committed, and differ by one voter."""
         log = disk.log
         before_at, before = log.voters_before(offset)
         found: Found = []
@@ -103,7 +103,7 @@ class QuorumPromises:
         return found
 
     def truncated(self, event: QuorumTruncated) -> Found:
-        """Only what was never committed may go."""
+        """Only uncommitted records may be truncated."""
         if event.to >= self._end or self._lost_static or self._epochs.get(event.to) != event.epoch:
             return []
         detail = f"controller {event.controller} cuts at {event.to}, committed is up to {self._end}"
@@ -141,7 +141,7 @@ class QuorumPromises:
         return [(name, f"{newest} is held by {held}, the voters are {_names(event.voters)}")]
 
     def _disks(self) -> list[MetadataDisk]:
-        """Lost ones too: what a disk held when its controller told the leader so counts."""
+        """Lost disks included: what a disk held when its controller reported it to the leader counts."""
         return [*self._world.quorum.disks.values(), *self._lost]
 
     def _commit(self, first: int, entries: Sequence[LogRecord]) -> Found:
@@ -161,8 +161,9 @@ class QuorumPromises:
         return found
 
     def disk_lost(self, event: MetadataDiskLost) -> Found:
-        """Static voters go by node id: an empty one votes as before, which KIP-853 is there to mend. It does so too
-        for another voter that has not heard yet of the upgrade to kraft.version 1.
+        """Static voters are identified by node id, so an empty disk votes as before; KIP-853 solves this.
+
+        The same holds for another voter that has not heard of the upgrade to kraft.version 1 yet.
         """
         self._lost.append(event.disk)
         if event.disk.log.kraft_version < 1 or self._goes_by_id(event.controller):
@@ -170,7 +171,7 @@ class QuorumPromises:
         return []
 
     def _goes_by_id(self, number: int) -> bool:
-        """Whether another voter still counts this one by its node id alone."""
+        """Whether another voter still identifies this one by its node id alone."""
         others = (disk for other, disk in self._world.quorum.disks.items() if other != number)
         sets = [disk.log.voters.voters for disk in others if disk.log.voters.find(disk.key) is not None]
         return any(voter.key.id == number and not voter.key.directory_id for held in sets for voter in held)
@@ -183,7 +184,7 @@ def _differences(before: VoterSet, after: VoterSet) -> int:
 
 
 def _named(before: VoterSet, after: VoterSet) -> VoterSet:
-    """``before`` with the directory ids that ``after`` has for its static voters: that changes nobody."""
+    """``before`` with the directory ids that ``after`` has for its static voters: not a change of voters."""
     ids = {key.id: key for key in after.keys}
     rows = [
         voter if voter.key.directory_id else voter._replace(key=ids.get(voter.key.id, voter.key))

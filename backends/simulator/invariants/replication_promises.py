@@ -1,4 +1,4 @@
-"""The invariants of the data: what was promised to producers and consumers, against what lies on the disks."""
+"""Checks the promises to producers and consumers against the logs on the disks."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from recovery.loss import count
 from recovery.model import NO_EPOCH, TopicPartition
 
 Found = list[tuple[str, str]]
-"""(name, detail) of what does not hold."""
+"""(name, detail) of each violation."""
 
 
 class ReplicationPromises:
-    """Allowed losses are appended to ``lost``."""
+    """Appends allowed losses to ``lost``."""
 
     def __init__(self, world: World, known: GroundTruth, lost: list[LostRecords]) -> None:
         self._world = world
@@ -37,12 +37,13 @@ class ReplicationPromises:
         self._followed: dict[TopicPartition, int] = {}
 
     def elected_uncleanly(self, tp: TopicPartition) -> int:
-        """The epoch of the last unclean election, NO_EPOCH without one."""
+        """The epoch of the last unclean election; NO_EPOCH without one."""
         return self._uncleanly.get(tp, (NO_EPOCH, ""))[0]
 
     def elected_uncleanly_since(self, tp: TopicPartition) -> bool:
-        """Whether somebody was elected uncleanly after the leadership before the newest one was taken: who was may
-        never have heard of it, and be elected cleanly, with the same log, later.
+        """Whether an unclean election happened after the leadership before the newest one was taken.
+
+        The elected replica may never have learned of it, and may be elected cleanly later with the same log.
         """
         return self.elected_uncleanly(tp) > self._followed.get(tp, NO_EPOCH)
 
@@ -54,12 +55,12 @@ class ReplicationPromises:
         return self._world.disks[broker].logs.get(tp)
 
     def log_changed(self, event: LogChanged) -> Found:
-        """Every epoch begins at one offset and follows one epoch, in whichever log: by induction the logs match."""
+        """In all logs an epoch starts at the same offset, after the same epoch: by induction the logs match."""
         log = self._log(event.broker, event.tp)
         if log is None or not log.spans or event.tp in self._known.rewound:
             return []
         origins = self._origins.setdefault(event.tp, {})
-        # What lies further down was checked when it was written.
+        # Older epochs were checked when they were written.
         newest = max(len(log.spans) - 2, 0)
         previous = log.spans[newest - 1].epoch if newest else NO_EPOCH
         for index, span in enumerate(log.spans[newest:], start=newest):
@@ -87,14 +88,16 @@ class ReplicationPromises:
             found.append((DataPromise.HIGH_WATERMARK_RISES, detail))
         self._moved[event.tp] = (event.epoch, event.offset)
         if self._uncleanly.get(event.tp, (NO_EPOCH, ""))[0] > event.epoch:
-            return found  # somebody was elected uncleanly, and this leader has not heard of it: nothing is promised
+            return found  # an unclean election that this leader has not heard of: nothing is promised
         if event.offset > self._known.high_watermark(event.tp):
             self._known.set_high_watermark(event.tp, event.offset)
         self._outrun(event)
         return found + self._members(event.tp, self._world.image)
 
     def _outrun(self, event: HighWatermarkMoved) -> None:
-        """A leader that has not heard of a raised min ISR leaves behind what the controller takes for the ELR."""
+        """A leader that does not know of a raised min ISR advances without replicas that the controller keeps
+        in the ELR.
+        """
         partition = self._world.image.partitions.get(event.tp)
         if partition is not None and event.min_isr < self._world.image.effective_min_isr(event.tp.topic):
             for member in partition.elr:
@@ -104,11 +107,11 @@ class ReplicationPromises:
         if event.acks != -1 or self._known.acknowledge(event.tp, event.span):
             return []
         if event.tp in self._known.rewound:
-            return []  # two leaders may have had the epoch
+            return []  # the epoch may have had two leaders
         return [(DataPromise.LOG_MATCHING, f"{event.tp}: {event.span} is acknowledged twice in its epoch")]
 
     def _note(self, event: MetadataCommitted) -> None:
-        """Note which elections are unclean, and who was told of to the controller."""
+        """Note unclean elections, and which brokers have registered again."""
         if not event.image.rules.elr:
             self._known.elr_always = False
         for broker, held in event.image.brokers.items():
@@ -127,13 +130,13 @@ class ReplicationPromises:
             if unclean_election(before_, after):
                 self._uncleanly[tp] = (after.leader_epoch, event.why)
             if after.leader != before_.leader:
-                continue  # who was elected need not be alive any more; who caught up with a leader is
+                continue  # an elected replica may be dead by now; one that caught up with a leader is alive
             for member in after.isr:
                 if member not in before_.isr:
                     self._known.joined_at[tp, member] = self._world.loop.now
 
     def _deleted(self, tp: TopicPartition) -> None:
-        """The topic is gone, and nothing that was promised of it holds for another of its name."""
+        """The topic is deleted; its promises do not hold for a new topic of the same name."""
         for held in (self._leaders, self._origins, self._moved, self._uncleanly, self._followed):
             held.pop(tp, None)
         self._known.deleted(tp)
@@ -147,7 +150,7 @@ class ReplicationPromises:
             if partition is None or uncleanly is None or not partition.has_leader:
                 pass
             elif uncleanly[0] == partition.leader_epoch:
-                # A replica that was just added may have no log yet, and is elected all the same.
+                # A replica that was just added may be elected before it has a log.
                 log = self._log(partition.leader, tp)
                 end = 0 if log is None else log.end
                 self._known.set_high_watermark(tp, min(self._known.high_watermark(tp), end))
@@ -155,16 +158,18 @@ class ReplicationPromises:
         return found
 
     def _failed(self, broker: int, log: Log | None) -> bool:
-        """Whether the log lies in a dir that failed: what was not flushed there goes with the power."""
+        """Whether the log is in a failed log dir: its unflushed records are lost with the power."""
         return log is not None and self._world.disks[broker].directories[log.directory].broken
 
     def _members(self, tp: TopicPartition, image: ClusterImage) -> Found:
-        """ISR and ELR hold what consumers have seen; who lost its data and has not registered yet is not blamed."""
+        """ISR and ELR members hold the data up to the high watermark; a broker that lost data and has not
+        registered since is excused.
+        """
         partition = image.partitions.get(tp)
         if partition is None or tp in self._known.rewound:
             return []
         visible = self._known.high_watermark(tp)
-        # Once the ELR was off, what is left of it in a partition's record promises nothing.
+        # After the ELR was off, the rest of it in a partition's record promises nothing.
         elr = partition.elr if self._known.elr_always else ()
         excused = partition.isr if not self._known.elr_always and len(partition.isr) == 1 else ()
         found: Found = []
@@ -172,7 +177,7 @@ class ReplicationPromises:
             (DataPromise.ISR_HOLDS_HIGH_WATERMARK, partition.isr),
             (DataPromise.ELR_HOLDS_HIGH_WATERMARK, elr),
         ):
-            # As shipped, a replica that was reassigned away may be left in the ELR; its log is gone.
+            # As in Kafka, a removed replica may stay in the ELR after a reassignment; its log is deleted.
             for member in (broker for broker in members if broker in partition.replicas):
                 log = self._log(member, tp)
                 short = (0 if log is None else log.end) < visible
@@ -227,7 +232,7 @@ class ReplicationPromises:
         return [(DataPromise.ACKNOWLEDGED_KEPT, f"{tp}: leader {event.broker} lacks {lacking}")]
 
     def _excuse(self, event: LeadershipTaken) -> str:
-        """Why the loss is one that the promise does not cover; empty where it does."""
+        """Why the promise does not cover this loss; empty if it does."""
         tp = event.tp
         image = self._world.image
         if not self._known.elr_always:

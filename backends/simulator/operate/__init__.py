@@ -1,1 +1,1 @@
-"""The operator's side: asking a simulated cluster over its network, and keeping a simulation from run to run."""
+"""The operator of a simulated cluster: asks over its network, and saves the session between commands."""

@@ -1,6 +1,6 @@
-"""The calls that the recovery tool's specification adds to Kafka, as a rehearsal names them.
+"""How a rehearsal names the native calls of the recovery tool's specification.
 
-Every simulated cluster offers them, of whichever release its scenario is; Kafka's releases up to 4.3 do not.
+Every simulated cluster offers them, whatever the release of its scenario; Kafka releases up to 4.3 do not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ``ktriage check`` shows of a simulated cluster: who answers, and what the scenario denies the operator."""
+"""``ktriage check`` on a simulated cluster: which brokers answer, and what the scenario denies the operator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOPIC_RIGHTS = {
 
 
 def reached(asking: OperatorClient, cluster: ClusterInfo) -> tuple[Reachability, ...]:
-    """Every broker that is listed, asked once."""
+    """Ask every listed broker once."""
     answers = asking.all([(node(broker.id), DescribeCluster()) for broker in cluster.brokers])
     newest = max((a.offset for a in answers if isinstance(a, ClusterDescribed)), default=-1)
     found = []
@@ -42,7 +42,7 @@ def checked(
     partitions: Partitions,
     denied: frozenset[str],
 ) -> CheckReport:
-    """``partitions`` are all; ``denied`` as the scenario has it: "READ topic payments"."""
+    """``partitions`` are all partitions. ``denied`` is as in the scenario: "READ topic payments"."""
     topics = {state.topic for state in partitions.states}
     rights = [
         PermissionCheck(name, CLUSTER_RESOURCE, use, f"{name} cluster" not in denied)

@@ -1,8 +1,8 @@
-"""A run as a file that the next command goes on from, so that it need not be replayed: a cache, never the truth.
+"""A run saved to a file, from which the next command continues without a replay. It is only a cache.
 
-Callbacks that wait in the loop and on the network are functions within functions. Pickle knows those by name only,
-and has none for them; they are written as their code's place in the source and what their cells hold. That is
-meaningful to exactly the same source, so the source's digest is part of the header.
+The callbacks in the loop and on the network are nested functions, which pickle cannot write by name. They are
+written as the position of their code in the source, with the contents of their cells. That works only with
+exactly the same source, so a digest of the source is part of the header.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from backends.simulator.simulation import Simulation
 
 Header = Mapping[str, Any]
 DEEP = 20_000
-"""Objects of a run hang together in long chains."""
+"""Recursion limit: the objects of a run form long chains."""
 
 
 class _Pickler(pickle.Pickler):
@@ -66,7 +66,7 @@ def _function(
 
 @cache
 def _codes(module: str) -> dict[tuple[str, int], CodeType]:
-    """Every function's code of the module, however deep it is nested, by its name and line."""
+    """The code of every function of the module, nested ones included, by qualified name and line."""
     found: dict[tuple[str, int], CodeType] = {}
     waiting: list[Any] = [
         value
@@ -87,7 +87,7 @@ def _codes(module: str) -> dict[tuple[str, int], CodeType]:
 
 @cache
 def _source() -> str:
-    """A digest of everything that a run depends on."""
+    """A digest of all source files that a run depends on."""
     digest = hashlib.sha256(sys.version.encode())
     for package in (backends.simulator, recovery):
         root = Path(package.__path__[0])
@@ -98,7 +98,7 @@ def _source() -> str:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """No garbage is collected meanwhile: what a run holds stays, and is walked through in vain every time."""
+    """No garbage collection inside: a run keeps its objects, so collecting would only cost time."""
     before = gc.isenabled()
     gc.disable()
     try:
@@ -109,7 +109,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def write(path: Path, header: Header, simulation: Simulation) -> None:
-    """Write the run, whole or not at all; where that cannot be done, nothing is there to go on from."""
+    """Write the run completely, or leave no file."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, DEEP))
     try:
@@ -126,7 +126,7 @@ def write(path: Path, header: Header, simulation: Simulation) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Whole or not at all, and nothing beside it: raises OSError."""
+    """Replace the file completely or not at all, and leave no temporary file. Raises OSError."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".checkpoint-", delete=False) as file:
         try:
             file.write(content)
@@ -138,11 +138,11 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def header(path: Path) -> Header | None:
-    """What the checkpoint says it is of; None where there is none of this very source, or somebody else's."""
+    """The header of the checkpoint; None if there is none, or if it is of other source or another user."""
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
-                return None  # loading it would run its owner's code
+                return None  # unpickling it would run its owner's code
             found = json.loads(file.readline())
     except (OSError, ValueError):
         return None
@@ -150,11 +150,11 @@ def header(path: Path) -> Header | None:
 
 
 def load(path: Path) -> Simulation | None:
-    """The run; None where the file is no whole checkpoint."""
+    """The run; None if the file is not a complete checkpoint."""
     try:
         with path.open("rb") as file, undisturbed():
             file.readline()
             found = pickle.load(file)  # noqa: S301  # our own file: of this user, and of this very source
-    except Exception:  # whatever a cut-off file makes of itself: then the run is replayed
+    except Exception:  # a damaged file can raise anything; the run is then replayed
         return None
     return found if isinstance(found, Simulation) else None

@@ -1,4 +1,4 @@
-"""The simulated cluster's quorum, described and changed as a real one is (KIP-853)."""
+"""The quorum of a simulated cluster, described and changed like a real one (KIP-853)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BROKER_PORT = 9092
 
 
 class SimulationHolder(Protocol):
-    """What this needs of the adapter: one simulation, which is opened and moved on."""
+    """What :class:`SimulatedMembership` needs of the adapter: one simulation that it opens and advances."""
 
     @property
     def title(self) -> str: ...
@@ -90,26 +90,26 @@ class SimulatedMembership:
         return self._backend.simulation.world
 
     async def open(self) -> str:
-        """Open the adapter where it is not."""
+        """Open the adapter if it is not open."""
         await self._backend.open()
         return self._backend.cluster_id
 
     async def close(self) -> None:
-        """The simulation belongs to the adapter."""
+        """Nothing: the adapter closes the simulation."""
 
     async def pause(self, seconds: float) -> None:
-        """Virtual time."""
+        """Let virtual time pass."""
         await self._backend.advance(seconds)
 
     async def describe(self) -> Quorum:
-        """What the leader knows, the newest VotersRecord's offset and a pending change included."""
+        """The quorum as its leader knows it, with the offset of the newest VotersRecord and a pending change."""
         self._allowed("DESCRIBE", "DescribeQuorum")
         found = self._newest()
         await self._backend.advance(0)
         return found
 
     def _newest(self) -> Quorum:
-        """Raises NoLeader, or Unreachable where no controller answers."""
+        """Raises NoLeader, or Unreachable if no controller answers."""
         asked = [controller(number) for number in self._world.topology.every_controller]
         answers = self._asking.all([(node, DescribeVoters()) for node in asked])
         leaders = [answer for answer in answers if isinstance(answer, Quorum)]
@@ -121,7 +121,7 @@ class SimulatedMembership:
         raise Unreachable("no controller answers the operator")
 
     async def controllers(self) -> tuple[Controller, ...] | Unknown:
-        """Every controller that has been started, by id."""
+        """Every controller that was ever started, by id."""
         registered = self._world.quorum.registered
         answers = self._asking.all([(controller(number), DescribeController()) for number in registered])
         await self._backend.advance(0)
@@ -137,7 +137,7 @@ class SimulatedMembership:
         raise NotOffered("a simulated cluster keeps no metadata log in Kafka's format")
 
     async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:  # noqa: ARG002
-        """Whoever listens there."""
+        """The node that listens at that address."""
         answer = self._probe(host, port)
         await self._backend.advance(0)
         return answer
@@ -185,7 +185,7 @@ class SimulatedMembership:
         )
 
     async def nodes(self) -> tuple[ClusterNode, ...]:
-        """Brokers and controllers, spare ones that were started too."""
+        """Brokers, and all controllers that were ever started."""
         found = []
         for number in sorted(self._world.specs):
             host = _broker_host(number)
@@ -206,7 +206,7 @@ class SimulatedMembership:
     async def add_voter(
         self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
     ) -> ChangeAnswer:
-        """AddRaftVoter, once."""
+        """Send AddRaftVoter once."""
         detail: dict[str, object] = {
             "voter": voter.key.id,
             "directoryId": voter.key.directory_id,
@@ -218,7 +218,7 @@ class SimulatedMembership:
     async def remove_voter(
         self, key: ReplicaKey, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
     ) -> ChangeAnswer:
-        """RemoveRaftVoter, once."""
+        """Send RemoveRaftVoter once."""
         detail: dict[str, object] = {"voter": key.id, "directoryId": key.directory_id}
         body = RemoveRaftVoter(key, self._backend.cluster_id)
         return await self._change(recorder, "remove-voter", detail, body, timeout)
@@ -226,7 +226,7 @@ class SimulatedMembership:
     async def upgrade_feature(
         self, feature: str, level: int, recorder: Recorder | None, *, dry_run: bool
     ) -> ChangeAnswer:
-        """UpdateFeatures, once."""
+        """Send UpdateFeatures once."""
         if feature != KRAFT_VERSION and dry_run:
             return ChangeAnswer(ChangeEnd.REFUSED, "INVALID_REQUEST", f"{feature} cannot be tried here")
         body = UpdateFeature(feature, level, dry_run)

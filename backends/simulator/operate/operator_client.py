@@ -1,4 +1,4 @@
-"""Questions of the operator, in virtual time: the world goes on while an answer is waited for."""
+"""The operator's requests, in virtual time: the cluster goes on while an answer is awaited."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from recovery.model import PartitionState, TopicPartition, Unknown, Why
 T = TypeVar("T")
 
 TIMEOUT = 3 * SECOND
-"""How long one answer is waited for."""
+"""Longest wait for an answer, in virtual µs."""
 
 
 class ConnectionRefused(NamedTuple):
-    """Nobody listens there: known at once, as a refused connection is."""
+    """No process listens there; known at once, like a refused connection."""
 
     node: NetworkNode
 
 
 class OperatorClient:
-    """The operator at one simulation. Reading changes nothing but the time."""
+    """The operator of one simulation. Its questions change nothing but the time."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._world = simulation.world
@@ -42,7 +42,9 @@ class OperatorClient:
         return self._world.loop.now
 
     def all(self, questions: Sequence[tuple[NetworkNode, Any]], timeout: int = TIMEOUT) -> list[Any]:
-        """Ask all at once. One answer a question, in order: None where none came, Refused where nobody listens."""
+        """Send all requests at once. One answer per request, in order: None without an answer,
+        ConnectionRefused if no process listens.
+        """
         answers: list[Any] = [None] * len(questions)
         waiting: dict[int, None] = {}
         for index, (node, body) in enumerate(questions):
@@ -72,11 +74,11 @@ class OperatorClient:
         self._simulation.advance_to(self.now + duration)
 
     def settle(self) -> None:
-        """Everything that is due now has happened: whoever replays the run comes to the same state."""
+        """Run everything that is due now, so that a replay of the run reaches the same state."""
         self._simulation.advance_to(self.now)
 
     def caught_up(self) -> tuple[int, ClusterDescribed]:
-        """The broker with the newest metadata among those that answer. Raises Unreachable."""
+        """The broker with the newest metadata among those that answer, and its answer. Raises Unreachable."""
         brokers = sorted(self._world.specs)
         answers = self.all([(broker(number), DescribeCluster()) for number in brokers])
         told = [
@@ -92,7 +94,9 @@ class OperatorClient:
     def describe(
         self, topics: Sequence[str] | None
     ) -> tuple[tuple[PartitionState, ...], Mapping[str, Error], int]:
-        """Every page of DescribeTopicPartitions from a caught-up broker: states, refused topics, who was asked."""
+        """All pages of DescribeTopicPartitions from a caught-up broker: states, refused topics, the broker's
+        id.
+        """
         asked, _ = self.caught_up()
         states: list[PartitionState] = []
         refused: dict[str, Error] = {}
@@ -117,7 +121,7 @@ def silence(answer: Any) -> Unknown:
 
 
 def denied(error: Error, operation: str, resource: str, doing: str) -> Unknown:
-    """A broker's error as a value."""
+    """A broker's error as an Unknown."""
     if error in (Error.CLUSTER_AUTHORIZATION_FAILED, Error.TOPIC_AUTHORIZATION_FAILED):
         return Unknown(Why.NOT_ALLOWED, f"{doing} needs {operation} on {resource}")
     return Unknown(Why.FAILED, error.value)

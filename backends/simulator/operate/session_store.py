@@ -1,7 +1,7 @@
-"""A simulation that lasts from command to command.
+"""Persists a run as an event log and replays it.
 
-What is kept is not the cluster but how it came about: the scenario, the seed, what the operator sent and when, and
-what time it is. Whoever opens it replays that, and checks that it came to the same history.
+The file holds the scenario, the seed, every change that the operator sent with its time, and the current time.
+Opening it replays these, and checks that the history is the same.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from recovery.model import TopicPartition
 
 TIMEOUT = 3_000_000
 WORTH_KEEPING = 20_000
-"""From so many steps on, which take about a second, a replay ends with a checkpoint."""
+"""A replay of at least so many steps (about a second) ends with a checkpoint."""
 LARGE = 20_000
 """Partitions."""
 
 Sent = ElectLeaders | Reassign | AddRaftVoter | RemoveRaftVoter | UpdateFeature
-"""What an operator sends that changes something."""
+"""The requests of an operator that change something."""
 
 
 class SessionStore:
-    """The kept state of one scenario and seed, in ``path``; None keeps nothing.
+    """The state file of one scenario and seed at ``path``; None saves nothing.
 
-    Open it with :meth:`lock`, then :meth:`simulation`; ``save`` after anything that moved time.
+    Open it with :meth:`lock`, then :meth:`simulation`. Call ``save`` after everything that moves time.
     """
 
     def __init__(self, scenario: Scenario, seed: int, path: Path | None) -> None:
@@ -51,8 +51,9 @@ class SessionStore:
         self._simulation: Simulation | None = None
 
     def lock(self) -> None:
-        """Raises StateError while another process has it, or where it cannot be kept. Nothing is put beside a file
-        that is no state of this scenario and seed.
+        """Raises StateError while another process holds the lock, or if the file cannot be written.
+
+        Creates no lock beside a file that is not a state of this scenario and seed.
         """
         if self._path is None or self._lock is not None:
             return
@@ -65,7 +66,7 @@ class SessionStore:
             raise StateError(f"{self._path}: the simulation cannot be kept there: {error.strerror}") from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # A reset that ended in between has deleted the file that was opened: what it locks, nobody sees.
+            # A reset may have deleted the opened lock file meanwhile: then the lock excludes no other process.
             current = os.path.samestat(os.fstat(handle), path.stat())
         except OSError:
             current = False
@@ -81,7 +82,7 @@ class SessionStore:
             self._lock = None
 
     async def simulation(self) -> Simulation:
-        """The simulation as it was left, or as the operator meets it first. Raises StateError."""
+        """The simulation as the last command left it, or as the operator meets it first. Raises StateError."""
         state = self._read()
         with checkpoint.undisturbed():
             if state is None:
@@ -97,12 +98,14 @@ class SessionStore:
                 if history != simulation.world.history.events_digest():
                     raise StateError(f"{self._path}: this version comes to another history; {self._reset}")
         if len(simulation.world.image.partitions) >= LARGE:
-            gc.freeze()  # what a large run holds stays, and would be walked through again and again
+            gc.freeze()  # a large run keeps its objects; without this every collection would visit them
         self._simulation = simulation
         return simulation
 
     async def _replayed(self, sent: list[dict[str, Any]], now: int) -> Simulation:
-        """The run at ``now``, from its last checkpoint where there is one; a long way is not gone twice."""
+        """The run at ``now``, continued from its checkpoint if there is one. A long replay ends with a new
+        checkpoint.
+        """
         simulation, done = self._from_checkpoint(sent, now)
         before = simulation.world.loop.steps
         endpoint: RpcEndpoint = simulation.world.operator
@@ -115,7 +118,7 @@ class SessionStore:
         return simulation
 
     def _from_checkpoint(self, sent: list[dict[str, Any]], now: int) -> tuple[Simulation, int]:
-        """Where the replay begins, and how much of what was sent is done by then."""
+        """The run to continue from, and how many of the sent changes it contains."""
         held = None if self._path is None else checkpoint.header(self._checkpoint)
         if held is not None:
             done = held["sent"]
@@ -151,13 +154,13 @@ class SessionStore:
         return state
 
     def sent(self, to: NetworkNode, body: Sent) -> None:
-        """Note what the operator sends now, before it goes out."""
+        """Note a change that the operator is about to send."""
         if self._simulation is None:
             return
         self._sent.append({"at": self._simulation.now, "role": to.role.value, "to": to.id, **_encoded(body)})
 
     def save(self) -> None:
-        """Write the state, whole or not at all. Raises StateError."""
+        """Write the state completely or not at all. Raises StateError."""
         if self._path is None or self._simulation is None:
             return
         state = {
@@ -181,9 +184,9 @@ class SessionStore:
             raise StateError(f"{self._path}: the simulation was not kept: {error.strerror}") from None
 
     def reset(self) -> bool:
-        """Forget what was kept, and its checkpoint; False where nothing was.
+        """Delete the state and its checkpoint; False if there was none.
 
-        Raises StateError, and deletes nothing, where the file is not this scenario's and seed's.
+        Raises StateError, and deletes nothing, if the file is not of this scenario and seed.
         """
         if self._path is None or state_file.own(self._path, self._scenario, self._seed) is None:
             return False
@@ -238,4 +241,4 @@ def _decoded(row: dict[str, Any]) -> Sent:
 
 
 def _unheard(_reply: Any) -> None:
-    """The answer was heard when it was sent first."""
+    """Replay: the answer was handled in the original run."""

@@ -1,4 +1,4 @@
-"""The file in which a simulation lasts from command to command: whose it is, and what is beside it."""
+"""The state file of a simulation: which scenario and seed it belongs to, and the files beside it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _ELSEWHERE = "give another --state FILE"
 
 
 class StateError(Refused):
-    """The kept state cannot be used: one line for a person, with what to do."""
+    """The state file cannot be used. One line for a person, with what to do."""
 
 
 def contents(path: Path) -> dict[str, Any] | None:
-    """What the file holds; None where there is none. Raises StateError where it is no simulation's state."""
+    """The content of the file; None if there is none. Raises StateError if it is not a simulation's state."""
     if path.exists() and not path.is_file():
         raise StateError(f"{path}: not a file; {_ELSEWHERE}")
     try:
@@ -38,7 +38,9 @@ def contents(path: Path) -> dict[str, Any] | None:
 
 
 def own(path: Path, scenario: Scenario, seed: int) -> dict[str, Any] | None:
-    """The state of this scenario, which may have changed since, and of this seed. Raises StateError."""
+    """The state, if it is of this scenario (possibly changed since) and seed; None without a file. Raises
+    StateError.
+    """
     state = contents(path)
     if state is None:
         return None
@@ -50,18 +52,18 @@ def own(path: Path, scenario: Scenario, seed: int) -> dict[str, Any] | None:
 
 
 def reset_command(path: Path, scenario: Scenario, seed: int) -> str:
-    """The command that forgets exactly this file."""
+    """The command that deletes exactly this file."""
     words = ("ktriage", "simulate", "reset", scenario.name, "--seed", str(seed), "--state", str(path))
     return shlex.join(words)
 
 
 def beside(path: Path, what: str) -> Path:
-    """The ``checkpoint`` or the ``lock`` of the state in ``path``."""
+    """The path of the ``checkpoint`` or the ``lock`` of the state in ``path``."""
     return path.with_name(f"{path.name}.{what}")
 
 
 def forget(path: Path) -> None:
-    """Delete the state and what is beside it. Raises StateError."""
+    """Delete the state and the files beside it. Raises StateError."""
     try:
         path.unlink()
         beside(path, "checkpoint").unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The survey of a simulated cluster: GetReplicaLogInfo of every replica's own broker, then its epochs."""
+"""The survey of a simulated cluster: GetReplicaLogInfo of every replica's own broker, then its lineage."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Logs = dict[int, dict[TopicPartition, ReplicaLog | Unknown]]
 
 
 class SimulatedSurvey:
-    """One survey; every broker is asked for at most 1,000 partitions at a time, all brokers at once."""
+    """One survey. All brokers are asked at once, each for at most 1,000 partitions per request."""
 
     def __init__(self, asking: OperatorClient, request: SurveyRequest, brokers: Sequence[Broker]) -> None:
         self._asking = asking
@@ -56,7 +56,7 @@ class SimulatedSurvey:
         self._deadline = asking.now + round(request.duration * SECOND)
         self._logs: Logs = {}
         self._contacts: dict[int, Contact] = {}
-        # Most logs of a large cluster are alike, and are told by one object.
+        # Most logs of a large cluster are equal, and shown by one object.
         self._alike: dict[Hashable, ReplicaLog] = {}
         self._tps = [state.tp for state in request.partitions]
         left: defaultdict[int, list[TopicPartition]] = defaultdict(list)
@@ -77,7 +77,7 @@ class SimulatedSurvey:
         return self._logs.setdefault(broker, {})
 
     async def run(self, progress: Progress | None) -> None:
-        """Until every replica is settled, at the latest until the duration is over."""
+        """Run until every replica is settled, at the latest until the duration is over."""
         total = sum(map(len, self._left.values()))
         while self._left:
             remaining = self._deadline - self._asking.now
@@ -87,7 +87,7 @@ class SimulatedSurvey:
             self._round(min(TIMEOUT, remaining))
             if progress is not None:
                 progress("asking brokers", self._settled, total)
-            await asyncio.sleep(0)  # a survey of 600,000 logs takes seconds, and can be stopped meanwhile
+            await asyncio.sleep(0)  # a survey of 600,000 logs takes seconds; here it can be cancelled
             if self._left and self._settled == before:
                 self._asking.wait(min(RETRY, max(self._deadline - self._asking.now, 0)))
         for broker, partitions in self._left.items():
@@ -113,7 +113,7 @@ class SimulatedSurvey:
         self._note(broker, silence(answer))
         listed = self._brokers.get(broker)
         if listed is None or listed.fenced:
-            # Nobody expects it to be up: what it holds stays unknown.
+            # It is not expected to be up, so it is not asked again: its logs stay unknown.
             problem = silence(answer)
             self._of(broker).update(dict.fromkeys(self._left.pop(broker), problem))
 
@@ -125,7 +125,7 @@ class SimulatedSurvey:
             self._of(broker).update(dict.fromkeys(self._left.pop(broker), problem))
             return
         self._note(broker, None)
-        # Both were asked for the same partitions, and answer in their order.
+        # Both requests name the same partitions, and both answers keep their order.
         reads: Iterable[LineageRow | None] = epochs.logs if isinstance(epochs, LineageRead) else repeat(None)
         logs = self._of(broker)
         alike: dict[tuple[int, int, int], ReplicaLog | Unknown] = {}
@@ -139,7 +139,7 @@ class SimulatedSurvey:
                 if told is not None and info.error is None:
                     alike[key] = log
             logs[tp] = log
-        # What was not served (HasMoreData) is asked for in the next round.
+        # The rest (HasMoreData) is requested in the next round.
         rest = left[len(answer.infos) :]
         if rest:
             self._left[broker] = rest
@@ -166,7 +166,7 @@ class SimulatedSurvey:
     def result(
         self, min_isr: Mapping[str, int | Unknown], reassigning: frozenset[TopicPartition] | Unknown
     ) -> SurveyResult:
-        """``min_isr`` is each topic's as configured."""
+        """``min_isr`` is the configured value of each topic."""
         surveys = []
         alike: dict[tuple[int, bool, int], Replica] = {}
         logs = self._logs
@@ -175,7 +175,7 @@ class SimulatedSurvey:
             replicas = []
             for broker in state.replicas:
                 log = logs[broker][tp]
-                # All that a standing depends on within one survey.
+                # Within one survey a standing depends only on these.
                 key = (broker, broker in offline, id(log))
                 replica = alike.get(key)
                 if replica is None:
@@ -193,7 +193,7 @@ def _effective(configured: int | Unknown, state: PartitionState) -> int | Unknow
 
 
 def _unusual(info: ReplicaLogInfo, read: LineageRow | None) -> ReplicaLog | Unknown:
-    """What is known of a log that was not told, or without its epochs."""
+    """What is known of a log without a full answer."""
     if info.error is not None:
         return _unknown(info.error, info.tp.topic, "DESCRIBE")
     epoch, end = info.leader_epoch, info.log_end_offset

@@ -1,4 +1,6 @@
-"""What a controller asks the leader for by itself: to join (auto-join), and to be known as it is now (KIP-853)."""
+"""Requests of a controller to the leader about itself: to join the voters, and to update its voter entry
+(KIP-853).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ JOIN_TIMEOUT = 600 * SECOND
 
 
 class AutoJoin:
-    """Looks at most once a fetch timeout, while the replica follows. One request at a time."""
+    """Checks at most once per fetch timeout, while the replica follows. One request at a time."""
 
     def __init__(self, state: RaftState, context: QuorumContext, endpoint: RpcEndpoint) -> None:
         self._state = state
@@ -33,7 +35,7 @@ class AutoJoin:
         self._told = False
 
     def begin(self) -> None:
-        """A new leader, or the same again."""
+        """The replica follows a new leader, or the same one again."""
         self._due = self._context.loop.now + self._context.config.controller_fetch_timeout
         self._asking = self._told = False
 
@@ -62,7 +64,7 @@ class AutoJoin:
         known = state.voters.find(state.key)
         if known is None:
             return self._join(own, cluster_id) if host.auto_join else None
-        # Before kraft.version 1 the leader keeps what it is told in memory: every leader has to be told.
+        # Before kraft.version 1 leaders keep voter updates in memory only: every new leader needs one.
         outdated = known != own if state.log.kraft_version >= 1 else not self._told
         return UpdateRaftVoter(own, state.epoch, cluster_id) if outdated else None
 

@@ -11,9 +11,9 @@ from recovery.membership.voters import ReplicaKey
 
 
 def describe(state: RaftState, context: QuorumContext, leader: RaftLeader) -> Quorum:
-    """Times are milliseconds since the start of the run; the leader's own are now, as Kafka's are.
+    """Times are ms since the start of the run; the leader's own are now, as in Kafka.
 
-    There is no high watermark until a record of the leader's epoch is committed. Only the leader is asked.
+    There is no high watermark before a record of the leader's epoch is committed.
     """
     now = context.now_ms()
     progress = [

@@ -1,4 +1,4 @@
-"""What lies in the metadata log: the controllers' payloads, and the quorum's own control records (KIP-595)."""
+"""Records of the metadata log: the controllers' payloads, and the control records of the quorum (KIP-595)."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from recovery.membership.voters import VoterSet
 
 
 class LeaderChangeMessage(NamedTuple):
-    """LeaderChangeMessage: the first record of an epoch. With it committed, everything before it is."""
+    """The first record of an epoch. When it is committed, everything before it is."""
 
     leader: int
     voters: tuple[int, ...]
 
 
 class KRaftVersionRecord(NamedTuple):
-    """KRaftVersionRecord."""
+    """The kraft.version from here on."""
 
     level: int
 
 
 class VotersRecord(NamedTuple):
-    """VotersRecord: the set that is in force from here on, committed or not."""
+    """The voter set in force from here on, committed or not."""
 
     voters: VoterSet
 
 
 class NoOpRecord(NamedTuple):
-    """NoOpRecord: an idle leader writes one every ``metadata.max.idle.interval.ms``."""
+    """An idle leader writes one every ``metadata.max.idle.interval.ms``."""
 
 
 class MetadataRecord(NamedTuple):
-    """What a controller appended; opaque here."""
+    """The payload of a controller; the quorum does not look into it."""
 
     payload: Any
 
@@ -47,10 +47,10 @@ class LogRecord(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """Everything below offset ``end``, whose last record is of ``epoch``.
+    """Everything below offset ``end``; the last record below it is of ``epoch``.
 
-    ``payload_at`` is the offset of the newest payload in it, -1 and None where there is none; ``voters`` is None
-    where no VotersRecord lies below it.
+    ``payload_at`` is the offset of the newest payload in it; -1, and ``payload`` None, if there is none.
+    ``voters`` is None without a VotersRecord below ``end``.
     """
 
     end: int
@@ -62,4 +62,4 @@ class Snapshot(NamedTuple):
 
 
 EMPTY = Snapshot(0, 0, None, -1, None, 0)
-"""What lies below a log that begins at offset 0."""
+"""The snapshot of a log that starts at offset 0."""

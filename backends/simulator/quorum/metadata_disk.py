@@ -1,4 +1,4 @@
-"""What a controller has on its metadata log dir, and how its host is set up: it survives every crash."""
+"""A controller's metadata disk, which survives every crash, and the configuration of its host."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ PORT = 9093
 
 
 class MetadataDisk:
-    """``epoch``, ``voted`` and ``leader`` are the quorum-state file (KIP-595). Every write is flushed before it
-    counts, so a loss of power takes no more than a crash does.
+    """``epoch``, ``voted`` and ``leader`` are the quorum-state file (KIP-595).
+
+    Every write is flushed before it counts, so a power loss takes no more than a crash.
     """
 
     def __init__(self, key: ReplicaKey, bootstrap: VoterSet | None, kraft_version: int) -> None:
@@ -29,7 +30,7 @@ class MetadataDisk:
 
 @dataclass(frozen=True, slots=True)
 class ControllerHost:
-    """A controller's configuration: where it listens, ``controller.quorum.auto.join.enable``, and the range of
+    """A controller's configuration: its listener, ``controller.quorum.auto.join.enable``, and the range of
     kraft.version that its software supports.
     """
 
@@ -44,7 +45,7 @@ class ControllerHost:
         return (VoterEndpoint(LISTENER, self.host, self.port),)
 
     def voter(self, key: ReplicaKey) -> Voter:
-        """This controller as a voter with its directory ``key``."""
+        """This controller as a voter with the directory of ``key``."""
         return Voter(key, self.endpoints, self.kraft_versions)
 
 
@@ -53,6 +54,6 @@ def host_name(controller: int) -> str:
 
 
 def metadata_directory_id(controller: int, generation: int = 0) -> str:
-    """A metadata log dir's id as Kafka prints it: 22 characters. A disk that was replaced has another."""
+    """The id of a metadata log dir as Kafka prints it: 22 characters. A replaced disk has another."""
     digest = hashlib.sha256(f"metadata {controller} {generation}".encode()).digest()[:16]
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")

@@ -20,10 +20,12 @@ from recovery.membership.voters import VoterEndpoint
 
 @dataclass(frozen=True, slots=True)
 class QuorumContext:
-    """``hosts`` is each controller's configuration, which an operator may change; ``bootstrap`` are the controllers
-    of ``controller.quorum.bootstrap.servers``. ``committed`` is told (where a log that ends with it ends, who
-    committed it, payload); of one payload more than one leader may tell it. ``brokers_without`` names the
-    registered brokers that do not support a level of kraft.version: the controller tells the quorum (KIP-853).
+    """``hosts`` is the configuration of each controller, which an operator may change. ``bootstrap`` is
+    ``controller.quorum.bootstrap.servers``, as ids.
+
+    ``committed`` is called with (log end after the payload, id of the leader that committed it, payload); more
+    than one leader may report the same payload. ``brokers_without`` returns the registered brokers that do not
+    support a level of kraft.version; the controller tells the quorum (KIP-853).
     """
 
     loop: Loop
@@ -41,7 +43,9 @@ class QuorumContext:
         return self.config.membership
 
     def resolve(self, endpoints: Iterable[VoterEndpoint]) -> NetworkNode | None:
-        """Whoever listens at the first endpoint of the controllers' listener; None where nobody does."""
+        """The controller that listens at the first endpoint of the controllers' listener; None if there is
+        none.
+        """
         for endpoint in endpoints:
             if endpoint.listener == LISTENER:
                 for host in self.hosts.values():
@@ -53,7 +57,7 @@ class QuorumContext:
         return self.loop.now // 1000
 
     def leader_at(self, controller: int) -> QuorumLeader:
-        """The controller as a leader makes itself known."""
+        """The controller's id and endpoints, as a leader announces itself."""
         return QuorumLeader(controller, self.hosts[controller].endpoints)
 
     def note(self, controller: int, what: str) -> None:

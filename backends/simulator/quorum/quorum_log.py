@@ -1,4 +1,4 @@
-"""The metadata log as a quorum of controllers: what stands behind :mod:`backends.simulator.metadata_log`."""
+"""The metadata log as a quorum of controllers: implements :mod:`backends.simulator.metadata_log`."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ _ITS_OWN = REQUESTS | {DescribeVoters, DescribeController, DescribeQuorum, Updat
 
 
 class QuorumLog:
-    """Implements :class:`backends.simulator.metadata_log.MetadataLog` with one replica a controller.
+    """Implements :class:`backends.simulator.metadata_log.MetadataLog` with one replica per controller.
 
-    At time 0 the quorum has been running: the first controller leads epoch 1, and all of ``first`` is committed.
-    ``committed`` is told each committed payload once, in order, with the id of the leader that committed it.
-    ``registered`` are the controllers that have ever been started.
+    At time 0 the quorum is running: the first controller leads epoch 1, and ``first`` is committed.
+    ``committed`` is called once for each committed payload, in order, with the id of the leader that committed
+    it. ``registered`` are the controllers that were ever started.
     """
 
     listener = LISTENER
@@ -103,13 +103,13 @@ class QuorumLog:
         self._load(topology.config, first)
 
     def _formatted(self, number: int) -> MetadataDisk:
-        """As by ``kafka-storage format --no-initial-controllers``, or by a static configuration."""
+        """Formatted as by ``kafka-storage format --no-initial-controllers``, or with static voters."""
         key = ReplicaKey(number, metadata_directory_id(number, self._generations.get(number, 0)))
         static = self._static() if self._topology.config.kraft_version == 0 else None
         return MetadataDisk(key, static, 0)
 
     def _static(self) -> VoterSet:
-        """``controller.quorum.voters``: node ids and addresses, no directory ids."""
+        """``controller.quorum.voters``: node ids and addresses, without directory ids."""
         hosts = self.context.hosts
         return VoterSet(
             tuple(hosts[number].voter(ReplicaKey(number)) for number in self._topology.controllers)
@@ -134,7 +134,7 @@ class QuorumLog:
             disk.log.append(entries)
         self._told = RaftLogEnd(FIRST_EPOCH, len(entries))
 
-    # The seam.
+    # MetadataLog.
 
     def start(self, controller: int, endpoint: RpcEndpoint, listener: MetadataLogListener) -> None:
         replica = RaftReplica(self.context, self.disks[controller], endpoint, listener)
@@ -210,7 +210,7 @@ class QuorumLog:
             body = log.at(offset).body
             assert isinstance(body, MetadataRecord)
             entries.append(CommittedPayload(offset, body.payload))
-        # What comes behind the last payload are records that say nothing to a broker.
+        # The records after the last payload are of no use to a broker.
         read_all = len(entries) < limit
         reached = end - 1 if read_all or not entries else entries[-1].offset
         return CommittedRead(tuple(entries), max(reached, after), after + 1 >= log.start)
@@ -227,12 +227,12 @@ class QuorumLog:
         return describe(replica.state, self.context, replica.leadership)
 
     def _was_committed(self, at: RaftLogEnd, controller: int, payload: Any) -> None:
-        # Static voters may lose what they committed: then a newer epoch commits anew, at lower offsets.
+        # Static voters may lose committed records; a newer epoch then commits others at lower offsets.
         if at > self._told:
             self._told = at
             self._tell(controller, payload)
 
-    # What happens to controllers.
+    # Faults and changes of controllers.
 
     @property
     def leader(self) -> RaftReplica | None:
@@ -241,23 +241,23 @@ class QuorumLog:
         return max(leaders, key=lambda replica: replica.epoch, default=None)
 
     def break_disk(self, controller: int) -> None:
-        """The metadata log dir fails with the next write."""
+        """The metadata log dir fails with its next write."""
         self.disks[controller].broken = True
 
     def replace_disk(self, controller: int) -> ReplicaKey:
-        """A new disk, formatted without initial controllers, while the process is down. Returns its new key."""
+        """Put in a new disk, formatted without initial controllers, while the process is down. Returns its key."""
         assert controller not in self.replicas
         self._generations[controller] = self._generations.get(controller, 0) + 1
         self.disks[controller] = self._formatted(controller)
         return self.disks[controller].key
 
     def add(self, controller: int) -> AddRaftVoter:
-        """The request that adds the controller with the disk that it has."""
+        """The request that adds the controller with its current disk."""
         own = self.context.hosts[controller].voter(self.disks[controller].key)
         return AddRaftVoter(own, self.context.cluster_id, self._topology.config.request_timeout)
 
     def remove(self, controller: int) -> RemoveRaftVoter:
-        """The request that removes the voter of that node id, in the newest leader's set: the oldest of several."""
+        """The request that removes the voter of that node id; the oldest one if there are several."""
         voters = VoterSet(()) if self.leader is None else self.leader.voters
         held = [key for key in voters.keys if key.id == controller]
         key = held[0] if held else self.disks[controller].key
@@ -268,10 +268,11 @@ class QuorumLog:
         self.context.hosts[controller] = replace(self.context.hosts[controller], **changed)
 
     def hand_over(self, to: int) -> None:
-        """The leader resigns in favour of ``to`` once that has its log; with no leader ``to`` stands.
+        """The leader resigns in favour of ``to`` when ``to`` has its log; without a leader ``to`` stands at
+        once.
 
-        Nothing happens where ``to`` does not run, is no voter, or leads already. Kafka has no such request: it is
-        the quickest succession that its rules allow.
+        Does nothing if ``to`` does not run, is not a voter, or leads already. Kafka has no such request; this
+        is the quickest succession under its rules.
         """
         leader, successor = self.leader, self.replicas.get(to)
         if successor is None or leader is successor or not successor.state.is_voter:

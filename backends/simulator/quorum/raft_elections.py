@@ -1,4 +1,4 @@
-"""Elections: election timers, pre-votes and votes (KIP-595, KIP-996), by the voters' keys (KIP-853)."""
+"""Elections: timers, pre-votes and votes (KIP-595, KIP-996), with voters identified by keys (KIP-853)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recovery.membership.voters import ReplicaKey, Voter
 
 
 class RaftElections:
-    """One replica's part in elections. A replica that is no voter waits for none, and votes where it is asked."""
+    """One replica's part in elections. A replica that is not a voter starts none, but votes when asked."""
 
     def __init__(
         self, state: RaftState, context: QuorumContext, endpoint: RpcEndpoint, roles: RoleChanges
@@ -33,7 +33,7 @@ class RaftElections:
             self._timer = None
 
     def wait(self) -> None:
-        """Between one and two election timeouts: voters seldom stand at the same time."""
+        """Wait for one to two election timeouts, at random, so that voters seldom stand at the same time."""
         loop = self._context.loop
         timeout = self._context.config.controller_election_timeout
         if self._timer is not None:
@@ -52,12 +52,12 @@ class RaftElections:
             self._timer = None
 
     def stand_now(self) -> None:
-        """Do not wait any longer."""
+        """Stand without waiting for the timer."""
         if self._state.role in (RaftRole.UNATTACHED, RaftRole.FOLLOWER):
             self._roles.stand(RaftRole.PROSPECTIVE)
 
     def begin(self) -> None:
-        """Ask every voter; one's own vote is given."""
+        """Vote for this replica, and ask every other voter."""
         state = self._state
         self._granted, self._refused = {}, {}
         self.wait()
@@ -72,7 +72,7 @@ class RaftElections:
         state = self._state
         target = self._context.resolve(voter.endpoints)
         if target is None:
-            return  # nobody listens at the address that the VotersRecord has
+            return  # no controller listens at the address in the VotersRecord
         request = VoteRequest(
             state.key,
             state.epoch,
@@ -107,10 +107,10 @@ class RaftElections:
             self._roles.won()
         elif outcome is VoteTally.LOST and state.role is RaftRole.PROSPECTIVE:
             self._lost()
-        # A candidate that cannot win any more waits for its timer: nobody gains by a quicker next try.
+        # A candidate that cannot win any more waits for its timer.
 
     def _lost(self) -> None:
-        """A prospective replica goes back: to its leader where it knows one."""
+        """A prospective replica follows its leader again if it knows one."""
         state = self._state
         if state.leader is not None:
             self._roles.follow(state.epoch, state.leader)
@@ -118,7 +118,7 @@ class RaftElections:
             self._roles.become_unattached(state.epoch)
 
     def asked(self, body: RaftVote, answer: Answer) -> None:
-        """Somebody asks for this replica's vote."""
+        """Another replica asks for this replica's vote."""
         state = self._state
         elector = Elector(
             state.key,

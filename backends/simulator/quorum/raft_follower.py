@@ -1,4 +1,4 @@
-"""The follower's side: finding the leader, fetching, truncating where the logs part, and snapshots."""
+"""The follower's side: finding the leader, fetching, truncating, and loading snapshots."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ SUCCESSION_BACKOFF = 20 * MILLISECOND
 
 
 class RaftFollower:
-    """Used while the replica follows, and to find out whom. Answers to earlier turns are dropped."""
+    """Active while the replica follows, and while it looks for a leader.
+
+    Each turn begins with a new leader or role; answers to earlier turns are dropped.
+    """
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class RaftFollower:
         self._timer = self._retry = None
 
     def start(self, leader: QuorumLeader) -> None:
-        """Fetch from ``leader`` until somebody else leads or it is silent for the fetch timeout."""
+        """Fetch from ``leader`` until another leads, or until it is silent for the fetch timeout."""
         self._reset()
         self._timer = self._context.loop.call_at(self._deadline, self._expired)
         self._joining.begin()
@@ -64,7 +67,7 @@ class RaftFollower:
         self._deadline = self._context.loop.now + self._context.config.controller_fetch_timeout
 
     def abandoned(self, successors: tuple[ReplicaKey, ...]) -> None:
-        """The leader has resigned: the first of its successors stands at once, the others later and later."""
+        """The leader has resigned: its first successor stands at once, the others with growing delays."""
         place = next((at for at, key in enumerate(successors) if key == self._state.key), len(successors))
         backoff = 0 if place == 0 else SUCCESSION_BACKOFF * 2**place
         self._deadline = min(self._deadline, self._context.loop.now + backoff)
@@ -84,7 +87,7 @@ class RaftFollower:
     # Without a leader.
 
     def discover(self) -> None:
-        """Ask one of the bootstrap servers after the other, in random order, who leads."""
+        """Ask a random bootstrap server who leads, again and again."""
         state = self._state
         others = [number for number in self._context.bootstrap if number != state.id]
         if not others:
@@ -101,7 +104,7 @@ class RaftFollower:
 
     @property
     def _patience(self) -> int:
-        """An answer that is lost is asked for again before the fetch timeout: one loss is no election."""
+        """A lost answer is requested again before the fetch timeout, so that one loss causes no election."""
         config = self._context.config
         return config.metadata_idle_interval + config.controller_fetch_timeout // 4
 

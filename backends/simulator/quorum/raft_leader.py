@@ -1,7 +1,7 @@
-"""The leader's side: appending, serving fetches, the high watermark, and noticing that nobody listens any more.
+"""The leader's side: appending, serving fetches, the high watermark, and resigning without a majority.
 
-Held fetches are answered by the next record; an idle leader writes a no-op every
-``metadata.max.idle.interval.ms`` (500 ms, as long as Kafka's followers wait), so no fetch needs a timer of its own.
+The next record answers held fetches. An idle leader writes a no-op every ``metadata.max.idle.interval.ms`` (500
+ms, as long as Kafka's followers wait), so fetches need no timers of their own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from recovery.membership.voters import ReplicaKey
 
 FETCHED_RECORDS = 256
 FORGET_EVERY = 20
-"""Ticks from one look at silent observers to the next."""
+"""Ticks between two checks for silent observers."""
 
 
 class _PendingCommit(NamedTuple):
@@ -53,9 +53,9 @@ class _HeldFetch(NamedTuple):
 
 
 class RaftLeader:
-    """Lives while the replica leads one epoch. ``first`` is where the epoch's records begin.
+    """Lives while the replica leads one epoch. ``first`` is the offset at which the epoch starts.
 
-    ``announced``: the controller has been told that it leads, as it is once a record of the epoch is committed.
+    ``announced``: ``announce`` was called, because a record of the epoch is committed.
     """
 
     def __init__(
@@ -109,14 +109,14 @@ class RaftLeader:
             self._tick_later()
 
     def _never_written(self) -> tuple[RecordBody, ...]:
-        """The bootstrap snapshot's voters, where no VotersRecord was ever written (KIP-853, "VotersRecord")."""
+        """The voters of the bootstrap snapshot, if no VotersRecord was ever written (KIP-853, "VotersRecord")."""
         log = self.state.log
         if log.kraft_version < 1 or log.voters_offset is not None:
             return ()
         return KRaftVersionRecord(log.kraft_version), VotersRecord(log.voters)
 
     def close(self) -> None:
-        """The leadership is over, or the process: what waits for a commit is lost or may be committed later."""
+        """The leadership or the process has ended. Records that wait for a commit are lost, or committed later."""
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -129,7 +129,7 @@ class RaftLeader:
         for fetch in held.values():
             fetch.answer(FetchedMetadata(state.epoch, None, RaftError.NOT_LEADER_OR_FOLLOWER))
 
-    # By the clock.
+    # Timers.
 
     def _tick_later(self) -> None:
         interval = self._context.config.metadata_idle_interval
@@ -154,7 +154,7 @@ class RaftLeader:
             self._tick_later()
 
     def _majority_heard(self, since: int) -> bool:
-        """Whether a majority fetched after ``since``; a leader that is no voter any more does not count itself."""
+        """Whether a majority fetched after ``since``. A leader that is no longer a voter does not count itself."""
         state = self.state
         if self._began > since:
             return True
@@ -165,7 +165,7 @@ class RaftLeader:
         return heard >= state.voters.majority
 
     def successors(self) -> list[ReplicaKey]:
-        """The other voters, whoever has most first."""
+        """The other voters, the one with the longest log first."""
         others = self.state.others
 
         def behind(at: int) -> int:
@@ -175,7 +175,7 @@ class RaftLeader:
         return [others[at].key for at in sorted(range(len(others)), key=behind)]
 
     def _tell_voters(self) -> None:
-        """BeginQuorumEpoch to each voter that has neither fetched lately nor acknowledged the epoch."""
+        """Send BeginQuorumEpoch to each voter that has not fetched recently."""
         state = self.state
         lately = self._context.loop.now - self._context.config.controller_fetch_timeout // 2
         for voter in state.others:
@@ -197,7 +197,7 @@ class RaftLeader:
     # Appending.
 
     def append(self, *bodies: RecordBody) -> None:
-        """Write records of this epoch; followers hear of them at the end of the instant."""
+        """Write records of this epoch; held fetches are answered at the end of the instant."""
         epoch = self.state.epoch
         if self._writer.write([LogRecord(epoch, body) for body in bodies]):
             self._appended = self._context.loop.now
@@ -210,7 +210,9 @@ class RaftLeader:
         self.append_and_wait((MetadataRecord(payload),), done)
 
     def append_and_wait(self, bodies: tuple[RecordBody, ...], done: Callable[[bool], None]) -> None:
-        """As :meth:`append`; ``done`` is called once: True when they are committed, False if that is not known."""
+        """As :meth:`append`. ``done`` is called once: True when the records are committed, False if that is
+        unknown.
+        """
         self._waiting.append(_PendingCommit(self.state.log.end + len(bodies) - 1, done))
         self.append(*bodies)
 
@@ -226,7 +228,7 @@ class RaftLeader:
     # Fetching.
 
     def fetch(self, body: FetchMetadata, answer: Answer) -> None:
-        """One Fetch of a voter or an observer, whatever voter set it believes in."""
+        """One Fetch of a voter or an observer, whatever voter set it has read."""
         state = self.state
         log, asked = state.log, body.log_end
         snapshot = log.snapshot
@@ -255,7 +257,7 @@ class RaftLeader:
             self._hand_over_now()
 
     def hand_over(self, to: ReplicaKey) -> None:
-        """Resign in favour of ``to`` as soon as it has everything: before that it would not be elected."""
+        """Resign in favour of ``to`` when it has the whole log; before that it would not be elected."""
         self._successor = to
         self._hand_over_now()
 
@@ -274,7 +276,7 @@ class RaftLeader:
     # Committing.
 
     def ends(self) -> dict[ReplicaKey, int]:
-        """Each voter's log end as far as it is known; this replica's own only while it is a voter."""
+        """The known log end of each voter; this replica's own only while it is a voter."""
         own = self.state.own
         ends = {} if own is None else {own.key: self.state.log.end}
         for voter in self.state.others:
@@ -284,7 +286,7 @@ class RaftLeader:
         return ends
 
     def _advance(self) -> None:
-        """Move the high watermark to what a majority of the voters in force holds, of this epoch (KIP-595)."""
+        """Move the high watermark to what a majority of the voters in force holds, in this epoch (KIP-595)."""
         state = self.state
         reached = rules.high_watermark(state.voters, self.ends())
         before = state.high_watermark or 0

@@ -1,7 +1,7 @@
-"""One replica's metadata log with its newest snapshot, and what the control records in it say.
+"""One replica's metadata log with its newest snapshot, and the control records in it.
 
-The voters and the kraft.version are read from the whole log, committed or not, and go back with a truncation
-(KIP-853, "Reading uncommitted data").
+Voters and kraft.version are read from the whole log, committed or not, and revert with a truncation (KIP-853,
+"Reading uncommitted data").
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from recovery.membership.raft_votes import RaftLogEnd
 from recovery.membership.voters import VoterSet
 
 KEPT_PAYLOADS = 64
-"""How many payloads are kept at most: each is a whole state, and older ones are the snapshot's."""
+"""The largest number of payloads in a log, because each is a whole state; the snapshot covers older ones."""
 
 
 class VotersAt(NamedTuple):
@@ -32,10 +32,10 @@ class VotersAt(NamedTuple):
 
 
 class RaftLog:
-    """Records from ``start`` to ``end``; what lies below ``start`` is in ``snapshot``.
+    """Records from ``start`` to ``end``; ``snapshot`` covers everything below ``start``.
 
-    ``voters`` is the set in force, empty where nothing is known yet. ``bootstrap`` are the voters that the node was
-    formatted or configured with, None for one that was formatted without: they count until a VotersRecord is read.
+    ``voters`` is the set in force, empty if none is known. ``bootstrap`` are the voters of the node's format or
+    configuration, None if it was formatted without; they count until a VotersRecord is read.
     """
 
     def __init__(self, bootstrap: VoterSet | None, bootstrap_version: int) -> None:
@@ -73,13 +73,15 @@ class RaftLog:
 
     @property
     def voters_offset(self) -> int | None:
-        """Where the newest VotersRecord lies; None where there is none in the log or below it."""
+        """The offset of the newest VotersRecord, the snapshot included; None if there is none."""
         if self._voters:
             return self._voters[-1].offset
         return None if self.snapshot.voters is None else self.snapshot.end - 1
 
     def voters_before(self, offset: int) -> tuple[int | None, VoterSet]:
-        """Where the set in force before the record at ``offset`` lies, None if it was not written; and the set."""
+        """The set in force before the record at ``offset``, with its offset; None for a set that was not
+        written.
+        """
         for record in reversed(self._voters):
             if record.offset < offset:
                 return record
@@ -94,26 +96,26 @@ class RaftLog:
         return max(self.snapshot.kraft_version, self.bootstrap_version)
 
     def at(self, offset: int) -> LogRecord:
-        """The record at ``offset``. Raises IndexError where the log does not hold it."""
+        """The record at ``offset``. Raises IndexError if the log does not hold it."""
         if not self.start <= offset < self.end:
             raise IndexError(f"{offset} is not between {self.start} and {self.end}")
         return self.entries[offset - self.start]
 
     def read(self, offset: int, limit: int) -> tuple[LogRecord, ...]:
-        """At most ``limit`` records from ``offset`` on. Raises IndexError where a snapshot has them."""
+        """At most ``limit`` records from ``offset`` on. Raises IndexError for an offset in the snapshot."""
         at = offset - self.start
         if at < 0:
             raise IndexError(f"{offset} lies below {self.start}")
         return tuple(self.entries[at : at + limit])
 
     def epoch_of(self, offset: int) -> int | None:
-        """The epoch of the record at ``offset``; None where it cannot be told."""
+        """The epoch of the record at ``offset``; None if unknown."""
         if self.start <= offset < self.end:
             return self.entries[offset - self.start].epoch
         return self.snapshot.epoch if offset == self.start - 1 else None
 
     def end_of_epoch(self, epoch: int) -> RaftLogEnd:
-        """The largest epoch not beyond ``epoch`` with its end, as OffsetForLeaderEpoch has it."""
+        """The largest epoch up to ``epoch`` with its end, as in OffsetForLeaderEpoch."""
         if epoch == self.last_epoch:
             return RaftLogEnd(epoch, self.end)
         found = RaftLogEnd(self.snapshot.epoch, self.snapshot.end)
@@ -139,7 +141,7 @@ class RaftLog:
             self.entries.append(entry)
 
     def truncate(self, offset: int) -> None:
-        """Drop everything from ``offset`` on; a VotersRecord that goes is undone."""
+        """Drop everything from ``offset`` on; dropped VotersRecords are undone."""
         del self.entries[max(offset - self.start, 0) :]
         self._epochs = [held for held in self._epochs if held[1] < offset]
         self._voters = [held for held in self._voters if held.offset < offset]
@@ -148,13 +150,13 @@ class RaftLog:
         self.voters = self._in_force()
 
     def payload_offsets(self, after: int, before: int) -> Sequence[int]:
-        """The offsets of the payloads behind ``after`` and below ``before`` that are still in the log."""
+        """The offsets of payloads after ``after`` and below ``before`` that the log still holds."""
         if not self._payloads or self._payloads[-1] <= after:
             return ()
         return [offset for offset in self._payloads if after < offset < before]
 
     def newest_payload(self, before: int) -> tuple[int, object]:
-        """The newest payload below offset ``before`` and where it lies; (-1, None) where there is none."""
+        """The newest payload below ``before`` with its offset; (-1, None) if there is none."""
         for offset in reversed(self._payloads):
             if offset < before:
                 body = self.at(offset).body
@@ -163,7 +165,7 @@ class RaftLog:
         return self.snapshot.payload_at, self.snapshot.payload
 
     def snapshot_at(self, end: int) -> Snapshot:
-        """What a snapshot of everything below ``end`` holds; ``end`` lies in the log, above its start."""
+        """A snapshot of everything below ``end``, which must be in the log, above its start."""
         at, payload = self.newest_payload(end)
         voters, version = self.snapshot.voters, self.snapshot.kraft_version
         for record in self._voters:
@@ -177,7 +179,7 @@ class RaftLog:
         return Snapshot(end, epoch, payload, at, voters, version)
 
     def compact(self, committed: int, kept: int) -> None:
-        """Take a snapshot where many records below ``committed`` are held; ``kept`` of them stay."""
+        """Take a snapshot if many records below ``committed`` are held; ``kept`` of them stay."""
         held = min(committed, self.end) - self.start
         if held < 2 * kept and len(self._payloads) < 2 * KEPT_PAYLOADS:
             return
@@ -189,7 +191,7 @@ class RaftLog:
             self._drop_below(self.snapshot_at(end))
 
     def install(self, snapshot: Snapshot) -> None:
-        """Begin anew with a snapshot that was fetched."""
+        """Start over from a fetched snapshot."""
         self.entries.clear()
         self._epochs.clear()
         self._voters.clear()

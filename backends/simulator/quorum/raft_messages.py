@@ -1,4 +1,4 @@
-"""What controllers say to each other, and what is asked of the quorum's leader; named after Kafka's requests."""
+"""Messages between controllers, and requests to the quorum's leader; named after Kafka's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 
 
 class QuorumLeader(NamedTuple):
-    """Who leads, and where it listens."""
+    """The id of the leader, and its endpoints."""
 
     id: int
     endpoints: tuple[VoterEndpoint, ...]
@@ -31,7 +31,7 @@ class VoteReply(NamedTuple):
 
 
 class BeginQuorumEpoch(NamedTuple):
-    """The new leader makes itself known to a voter, with its endpoints. ``voter`` is whom it is meant for."""
+    """A new leader announces itself to a voter, with its endpoints. ``voter`` is the intended receiver."""
 
     cluster_id: str
     epoch: int
@@ -40,7 +40,7 @@ class BeginQuorumEpoch(NamedTuple):
 
 
 class EndQuorumEpoch(NamedTuple):
-    """The leader resigns; ``successors`` are voters, the one to go first named first."""
+    """The leader resigns. ``successors`` are voters; the first should stand first."""
 
     cluster_id: str
     epoch: int
@@ -57,7 +57,7 @@ class EpochReply(NamedTuple):
 
 
 class FetchMetadata(NamedTuple):
-    """A replica asks for what lies behind its log's end; its directory id goes with it (KIP-853, "Fetch")."""
+    """Fetch of a replica from the end of its log on; its key has the directory id (KIP-853, "Fetch")."""
 
     cluster_id: str
     replica: ReplicaKey
@@ -66,7 +66,7 @@ class FetchMetadata(NamedTuple):
 
 
 class FetchedMetadata(NamedTuple):
-    """Records, or where the logs part, or the id of the snapshot to fetch first: its last epoch and its end."""
+    """Records, or where the logs part, or the id of a snapshot to fetch first: (its last epoch, its end)."""
 
     epoch: int
     leader: QuorumLeader | None
@@ -87,7 +87,7 @@ class FetchSnapshot(NamedTuple):
 
 
 class FetchedSnapshot(NamedTuple):
-    """``snapshot`` is None where it is not there any more."""
+    """``snapshot`` is None if the leader no longer has it."""
 
     epoch: int
     leader: QuorumLeader | None
@@ -96,29 +96,32 @@ class FetchedSnapshot(NamedTuple):
 
 
 class ApiVersions(NamedTuple):
-    """ApiVersions of the leader to a voter that is to be added; ``node`` is whom it expects."""
+    """The leader asks a voter that is to be added; ``node`` is the node id that it expects."""
 
     node: int
 
 
 class ApiVersionsReply(NamedTuple):
-    """``kraft_versions`` is None where another node answers."""
+    """``kraft_versions`` is None if another node answers."""
 
     kraft_versions: tuple[int, int] | None
 
 
 class DescribeVoters(NamedTuple):
-    """DescribeQuorum with what the leader alone knows: answered with ``recovery.membership.quorum.Quorum``, by
-    others with a refusal that names the leader.
+    """DescribeQuorum with what only the leader knows.
+
+    The leader answers with ``recovery.membership.quorum.Quorum``, others with a refusal that names the leader.
     """
 
 
 class DescribeController(NamedTuple):
-    """ApiVersions and DescribeConfigs: who a controller is, and how it is set up."""
+    """ApiVersions and DescribeConfigs: the identity and configuration of a controller."""
 
 
 class ControllerDescribed(NamedTuple):
-    """``leader`` is whom it takes for the leader, -1 for none; ``offset`` is the newest that it knows committed."""
+    """``leader`` is the node that it believes to lead, -1 for none. ``offset`` is the newest that it knows to
+    be committed.
+    """
 
     cluster_id: str
     node_id: int
@@ -146,7 +149,7 @@ class RemoveRaftVoter(NamedTuple):
 
 
 class UpdateRaftVoter(NamedTuple):
-    """A voter's own, with the epoch that it knows."""
+    """Sent by the voter itself, with the epoch that it knows."""
 
     voter: Voter
     leader_epoch: int
@@ -154,7 +157,7 @@ class UpdateRaftVoter(NamedTuple):
 
 
 class RaftVoterReply(NamedTuple):
-    """None for a change that is committed, or why not. ``leader``: where it should have gone."""
+    """``refusal`` is None for a committed change. ``leader`` is the node to send the request to instead."""
 
     refusal: VoterChangeRefusal | None
     leader: QuorumLeader | None = None

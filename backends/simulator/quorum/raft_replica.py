@@ -1,4 +1,4 @@
-"""One controller's replica of the metadata log while its process runs: what it is in its epoch, and who leads."""
+"""One controller's replica of the metadata log: its roles, and the requests that it serves."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ REQUESTS = frozenset(
         UpdateRaftVoter,
     )
 )
-"""What controllers, and operators, ask a replica."""
+"""Requests that every replica serves, from controllers and operators."""
 
 
 class RaftReplica:
-    """One controller's replica of the metadata log. Lives as long as the process; its disk outlives it.
+    """Lives as long as the controller's process; its disk outlives it.
 
-    Implements ``RoleChanges`` and ``LogWriter`` for its parts. ``leadership`` is there while this replica leads.
+    Implements ``RoleChanges`` and ``LogWriter`` for its parts. ``leadership`` exists while this replica leads.
     """
 
     def __init__(
@@ -89,10 +89,10 @@ class RaftReplica:
     def _note(self, what: str) -> None:
         self._context.note(self.id, what)
 
-    # Its life.
+    # Start and end.
 
     def start(self) -> None:
-        """As the quorum-state file left it (KIP-595): a leader that restarts has resigned."""
+        """Continue from the quorum-state file (KIP-595): a leader that restarts has resigned."""
         if self.state.disk.leader == self.id and self.state.is_voter:
             self.state.role = RaftRole.RESIGNED
             self.elections.wait()
@@ -100,7 +100,7 @@ class RaftReplica:
             self.become_unattached(self.state.epoch)
 
     def resume(self, leader: QuorumLeader) -> None:
-        """Go on in a quorum that has been running: its log is committed and ``leader`` leads."""
+        """Continue in a running quorum: the log is committed and ``leader`` leads."""
         if leader.id == self.id:
             self.state.high_watermark = self.state.log.end
             self._lead(self.state.log.end - 1, running=True)
@@ -108,7 +108,7 @@ class RaftReplica:
             self.follow(self.state.epoch, leader)
 
     def close(self) -> None:
-        """The process is gone."""
+        """The process has ended."""
         self.state.closed = True
         self.elections.cancel()
         self._follower.stop()
@@ -159,7 +159,7 @@ class RaftReplica:
         self.elections.wait()
 
     def follow(self, epoch: int, leader: QuorumLeader) -> None:
-        """Fetch from ``leader``, whoever that is: it need not be in this replica's voter set (KIP-853)."""
+        """Fetch from ``leader``, which need not be in this replica's voter set (KIP-853)."""
         self._enter(RaftRole.FOLLOWER, epoch)
         self.state.leader = leader
         self.state.disk.leader = leader.id
@@ -167,7 +167,7 @@ class RaftReplica:
         self._follower.start(leader)
 
     def stand(self, role: RaftRole) -> None:
-        """Ask the voters: as prospective whether they would vote, as candidate, an epoch up, for their votes."""
+        """Ask the voters: as prospective whether they would vote, as candidate (an epoch up) for their votes."""
         if role is RaftRole.CANDIDATE:
             self._enter(role, self.state.epoch + 1)
             self.state.disk.voted = self.state.key
@@ -198,7 +198,7 @@ class RaftReplica:
         self._listener.lead(self.state.epoch, log.newest_payload(log.end)[1])
 
     def heard_of(self, epoch: int, leader: QuorumLeader | None) -> bool:
-        """What an answer tells of the epoch; True where this replica changes its role for it."""
+        """Apply what an answer says of the epoch; True if this replica changes its role for it."""
         if epoch < self.state.epoch or (leader is not None and leader.id == self.id):
             return False
         if epoch > self.state.epoch and leader is None:
@@ -223,14 +223,14 @@ class RaftReplica:
         return True
 
     def fail(self) -> None:
-        """The metadata log dir is gone: Kafka halts."""
+        """The metadata log dir has failed: Kafka halts."""
         self._note("the metadata log dir fails: the controller stops")
         self._listener.halt()
 
     # Requests.
 
     def receive(self, body: Any, answer: Answer) -> None:
-        """One of ``REQUESTS``."""
+        """Serve one of ``REQUESTS``."""
         if isinstance(body, FetchMetadata):
             self._fetch(body, answer)
         elif isinstance(body, RaftVote):
@@ -277,7 +277,7 @@ class RaftReplica:
         )
 
     def _begins(self, body: BeginQuorumEpoch, answer: Answer) -> None:
-        """Neither the leader nor this replica has to be in the voter set (KIP-853, "BeginQuorumEpoch")."""
+        """Neither the leader nor this replica need be in the voter set (KIP-853, "BeginQuorumEpoch")."""
         if body.cluster_id != self._context.cluster_id:
             answer(EpochReply(self.state.epoch, self.state.leader, RaftError.INCONSISTENT_CLUSTER_ID))
             return

@@ -1,4 +1,4 @@
-"""Where one replica of the metadata log stands, and what may be done to its role and its log."""
+"""The state of one replica of the metadata log, and the changes that its parts may make."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RaftState:
         self.id = disk.key.id
         self.role = RaftRole.UNATTACHED
         self.leader: QuorumLeader | None = None
-        # What a snapshot holds is committed.
+        # Everything in a snapshot is committed.
         self.high_watermark: int | None = disk.log.start or None
         self.fetched = False
         self.closed = False

@@ -1,4 +1,4 @@
-"""Changes of the voters at the leader: the rules of ``recovery.membership`` on the running quorum."""
+"""Changes of the voters at the leader: applies the rules of ``recovery.membership`` to the running quorum."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from recovery.membership.voter_changes import (
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 
 GOOD = VersionsProbe(answered=True)
-"""What the new voter may answer: the checks that come before it is asked are made with this."""
+"""The best answer of a new voter; with it the checks run that precede the question."""
 
 
 class LeaderLog(Protocol):
@@ -60,7 +60,7 @@ class LeaderLog(Protocol):
 
 
 class VoterChanges:
-    """``static`` is the voter set as voters have told of themselves before kraft.version 1: in memory only."""
+    """``static`` is the voter set with the updates of static voters before kraft.version 1; in memory only."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class VoterChanges:
             self._update(body, answer)
 
     def _add(self, body: AddRaftVoter, answer: Answer) -> None:
-        """The new voter is asked for its versions before it is looked at whether it has caught up."""
+        """The new voter is asked for its versions before the check that it has caught up."""
         state = self._state
         request = AddVoter(body.voter, body.cluster_id)
         first = add_voter(self.quorum(), request, GOOD, self._context.rules)
@@ -167,7 +167,7 @@ class VoterChanges:
             answer(RaftVoterReply(None))
 
     def look(self) -> None:
-        """Whether the pending change is committed or its time is over; a leader that it removed resigns."""
+        """Finish the pending change if it is committed or timed out; a removed leader resigns."""
         state = self._state
         pending = self._pending
         if pending is not None:
@@ -182,13 +182,13 @@ class VoterChanges:
             self._roles.become_resigned(self._leader.successors(), "it is no voter any more")
 
     def _removed(self) -> bool:
-        """Whether a committed set leaves this leader out, a set that timed out before it was committed included."""
+        """Whether a committed set excludes this leader, a set that timed out before its commit included."""
         state = self._state
         at, known = state.log.voters_offset, state.high_watermark
         return not state.is_voter and at is not None and known is not None and at < known
 
     def close(self) -> None:
-        """The leadership is lost before the change was committed; it may still be."""
+        """The leadership is lost before the commit of the change, which may still happen."""
         self._pending = None
         self._reply(self._lost())
 
@@ -207,7 +207,7 @@ class VoterChanges:
     # kraft.version.
 
     def upgrade(self, level: int, answer: Answer, *, dry_run: bool) -> None:
-        """UpdateFeatures of kraft.version: written with the directory ids that the voters told of themselves."""
+        """UpdateFeatures of kraft.version: writes the voters with the directory ids that they reported."""
         state = self._state
         version = state.log.kraft_version
         refusal = None if level == version else self._unfit(level)
@@ -244,12 +244,12 @@ class VoterChanges:
         )
 
     def _known(self) -> VoterSet:
-        """The set in force, with what static voters have told."""
+        """The set in force, with the updates of static voters."""
         dynamic = self._state.log.kraft_version >= 1
         return self._state.voters if dynamic or self.static is None else self.static
 
     def _told(self) -> VoterSet:
-        """The static voters with what each, the leader included, has told of itself."""
+        """The static voters as they reported themselves, the leader included."""
         state = self._state
         held = self._known()
         own = self._context.hosts[state.id].voter(state.key)

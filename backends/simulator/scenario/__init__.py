@@ -1,1 +1,1 @@
-"""Scenarios: YAML files that say what a cluster is, what happens to it, and what the operator meets."""
+"""Scenarios: YAML files with a cluster, the faults that happen to it, and what the operator meets."""

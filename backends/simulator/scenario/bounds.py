@@ -1,4 +1,4 @@
-"""How large and how long a scenario may be: whatever is more would be run for days, or not at all."""
+"""Limits of a scenario's size and length; a larger one would run for days, or not at all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _topic(name: str) -> str:
 def _setting(value: object) -> object:
     if not isinstance(value, (bool, int, float)):
         raise ValueError("a number, true or false is expected")  # noqa: TRY004  # what pydantic tells by its place
-    if not 0 <= value <= LARGEST_SETTING:  # nor is nan
+    if not 0 <= value <= LARGEST_SETTING:  # also refuses nan
         raise ValueError(f"a number from 0 to {LARGEST_SETTING} is expected")
     return value
 

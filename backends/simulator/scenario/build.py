@@ -1,4 +1,4 @@
-"""A checked scenario file as the values that a simulation takes."""
+"""Converts a checked scenario file to the values that a simulation takes."""
 
 from __future__ import annotations
 
@@ -57,13 +57,15 @@ CONFIGS: dict[str, tuple[str, str]] = {
 
 
 _SWITCHES = ("controller.quorum.auto.join.enable", "auto.leader.rebalance.enable")
-# Nothing would ever be read, or asked, with none.
+# With 0 nothing would ever be read, or described.
 _AT_LEAST_ONE = ("replica.fetch.max.records", "max.request.partition.size.limit")
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """``digest`` is of the file's text: a saved state belongs to exactly that. ``operator_at`` in virtual µs."""
+    """``digest`` is that of the file's text; a saved state belongs to exactly that text. ``operator_at`` in
+    virtual µs.
+    """
 
     name: str
     title: str
@@ -80,7 +82,7 @@ class Scenario:
 
 
 def build(model: ScenarioModel, name: str, text: str) -> Scenario:
-    """Raises Misplaced for what the file's own parts contradict."""
+    """Raises Misplaced if parts of the file contradict each other."""
     brokers = _brokers(model.cluster)
     _few_enough(model.topics)
     topics = tuple(
@@ -181,7 +183,7 @@ def _topics(
         TopicSpec(
             name,
             topic.partitions,
-            # Topics that are spread by themselves begin where the one before them ended.
+            # The placement of each topic continues where the previous topic ended.
             assignments if own else _rotated(assignments, number * topic.partitions),
             topic.min_isr,
             topic.strategy,
@@ -193,7 +195,7 @@ def _topics(
 
 
 def _few_enough(topics: tuple[TopicModel, ...]) -> None:
-    """Each topic by itself may be within the bounds, and all of them not. No two have the same name."""
+    """Checks the total number of partitions, and that no two topics have the same name."""
     known: set[str] = set()
     partitions = 0
     for index, topic in enumerate(topics):
@@ -271,7 +273,7 @@ def _consumers(model: ScenarioModel, topics: tuple[TopicSpec, ...]) -> list[Cons
 def _used(
     load: WorkloadModel | ConsumerModel, topics: tuple[TopicSpec, ...], path: tuple[int | str, ...]
 ) -> tuple[int, ...]:
-    """The partitions that a client uses."""
+    """The partitions that a client uses. Raises Misplaced for an unknown topic or partition."""
     topic = next((topic for topic in topics if topic.name == load.topic), None)
     if topic is None:
         raise Misplaced((*path, "topic"), "the name of one of the topics")
@@ -300,8 +302,8 @@ def _producers(model: ScenarioModel, topics: tuple[TopicSpec, ...]) -> list[Prod
 
 
 def nodes(given: tuple[str, ...], topology: Topology, path: tuple[int | str, ...]) -> tuple[NetworkNode, ...]:
-    """The nodes that a scenario names: ``broker-1``, ``controller-100``, ``operator``, ``brokers``, ``controllers``
-    or a rack, ``rack-a``. Raises Misplaced.
+    """The nodes of ``broker-1``, ``controller-100``, ``operator``, ``brokers``, ``controllers`` or a rack,
+    ``rack-a``. Raises Misplaced.
     """
     found: dict[NetworkNode, None] = {}
     for name in given:
@@ -326,13 +328,13 @@ def _named(name: str, topology: Topology) -> list[NetworkNode]:
 
 
 def others(inside: tuple[NetworkNode, ...], topology: Topology) -> tuple[NetworkNode, ...]:
-    """Every broker and controller that is not among ``inside``; the operator is beside the cluster."""
+    """Every broker and controller that is not in ``inside``; never the operator."""
     everybody = nodes(("brokers", "controllers"), topology, ())
     return tuple(node for node in everybody if node not in inside)
 
 
 def partition(text: str, topology: Topology, path: tuple[int | str, ...]) -> TopicPartition:
-    """``topic-3``. Raises Misplaced."""
+    """Parses ``topic-3``. Raises Misplaced."""
     topic, _, number = text.rpartition("-")
     known = {spec.name: spec.partitions for spec in topology.topics}
     if topic not in known or not number.isdecimal() or int(number) >= known[topic]:
@@ -341,7 +343,7 @@ def partition(text: str, topology: Topology, path: tuple[int | str, ...]) -> Top
 
 
 def check_fault(fault: Fault, topology: Topology, path: tuple[int | str, ...]) -> None:
-    """Whether the fault names what exists, and what it can happen to. Raises Misplaced."""
+    """Checks that the fault names existing targets of the right kind. Raises Misplaced."""
     for key in ("nodes", "others", "node", "target", "source"):
         given = getattr(fault, key, None)
         if given and given != ("others",):

@@ -1,4 +1,4 @@
-"""What is wrong with a scenario file: one line with the file, the line and what was expected."""
+"""Mistakes in scenario files: one line with file, line number and what was expected."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ class ScenarioError(ValueError):
 
 
 class UnknownScenario(ScenarioError):
-    """No scenario of that name, and no such file."""
+    """No built-in scenario of that name, and no such file."""
 
 
 class Misplaced(ValueError):
-    """What is expected at ``path`` (keys and indices) in the file."""
+    """``expected`` belongs at ``path`` (keys and indices) in the file."""
 
     def __init__(self, path: tuple[int | str, ...], expected: str) -> None:
         super().__init__(f"expected {expected}")

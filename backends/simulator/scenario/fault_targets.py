@@ -1,4 +1,4 @@
-"""Which nodes a fault can happen to: a broker's fault to brokers, a controller's to controllers."""
+"""Checks that a fault names nodes that it can happen to: brokers or controllers, and existing log dirs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OF_A_CONTROLLER = {
 
 
 def check_kind(fault: Fault, found: Sequence[NetworkNode], path: tuple[int | str, ...]) -> None:
-    """``found`` are the nodes named at ``path``. Raises Misplaced where the fault cannot happen to one of them."""
+    """``found`` are the nodes named at ``path``. Raises Misplaced if the fault cannot happen to one of them."""
     if isinstance(fault, _OF_BROKERS):
         role = NetworkRole.BROKER
     elif isinstance(fault, _OF_CONTROLLERS):
@@ -47,7 +47,7 @@ def check_kind(fault: Fault, found: Sequence[NetworkNode], path: tuple[int | str
 def check_log_dir(
     fault: Fault, found: Sequence[NetworkNode], topology: Topology, path: tuple[int | str, ...]
 ) -> None:
-    """``found`` are brokers. Raises Misplaced where one of them has no such log dir."""
+    """``found`` are brokers. Raises Misplaced if one of them has no such log dir."""
     if not isinstance(fault, DiskFault):
         return
     ids = {node.id for node in found}

@@ -1,4 +1,4 @@
-"""What can happen to a cluster, as a scenario writes it. Times are seconds of virtual time."""
+"""The faults of a scenario file. Times are seconds of virtual time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from backends.simulator.scenario.bounds import Seconds, TopicName
 
 
 class StrictModel(BaseModel):
-    """A misspelt key is a mistake, never ignored."""
+    """An unknown key is an error, never ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -26,7 +26,7 @@ class TimedFault(StrictModel):
 
 
 class CutFault(TimedFault):
-    """Nothing passes between ``nodes`` and ``others`` (default: everybody else), or only towards ``nodes``."""
+    """Cut ``nodes`` from ``others`` (default: all other nodes); with ``one_way`` only messages from ``nodes``."""
 
     do: Literal["cut"]
     nodes: Nodes
@@ -43,7 +43,7 @@ class HealFault(TimedFault):
 
 
 class DelayFault(TimedFault):
-    """What ``source`` sends to ``target`` takes ``seconds`` longer, on one ``channel`` of its connections."""
+    """Messages from ``source`` to ``target`` take ``seconds`` longer, on one ``channel`` of its connections."""
 
     do: Literal["delay"]
     source: str
@@ -53,7 +53,9 @@ class DelayFault(TimedFault):
 
 
 class BrokerFault(TimedFault):
-    """``nodes`` are brokers, a rack (``rack-a``) or ``brokers``; ``every`` seconds lie between one and the next."""
+    """``nodes`` are brokers, a rack (``rack-a``) or ``brokers``; ``every`` is the time in seconds between two
+    of them.
+    """
 
     do: Literal["kill", "power-off", "start", "shut-down"]
     nodes: Nodes
@@ -69,7 +71,7 @@ class DiskFault(TimedFault):
 
 
 class PartitionFault(TimedFault):
-    """The files of one partition (``topic-3``) fail, in a log dir that is good."""
+    """The files of one partition (``topic-3``) fail, in a working log dir."""
 
     do: Literal["break-partition"]
     node: str
@@ -77,8 +79,9 @@ class PartitionFault(TimedFault):
 
 
 class ControllerFault(TimedFault):
-    """Failover has the leader resign in favour of ``node``. A disk that breaks stops its controller; one is
-    replaced while its controller is down, by a formatted one with another directory id.
+    """``failover``: the leader resigns in favour of ``node``. A broken disk stops its controller.
+
+    A disk is replaced while its controller is down, by a formatted one with another directory id.
     """
 
     do: Literal[
@@ -92,7 +95,7 @@ class ControllerFault(TimedFault):
 
 
 class ControllerMove(TimedFault):
-    """The controller is started again with another address; as a voter it makes itself known there."""
+    """The controller restarts with another address; a voter then updates its voter entry."""
 
     do: Literal["move-controller"]
     node: str
@@ -101,7 +104,7 @@ class ControllerMove(TimedFault):
 
 
 class VoterChangeFault(TimedFault):
-    """Asked of the quorum's leader: add ``node`` with the disk that it has, or remove the voter of its id."""
+    """A request to the quorum's leader: add ``node`` with its current disk, or remove the voter of its id."""
 
     do: Literal["add-voter", "remove-voter"]
     node: str
@@ -139,7 +142,7 @@ class ReassignmentFault(TimedFault):
 
 
 class ElectionFault(TimedFault):
-    """An election as Kafka's own tool asks for it."""
+    """An election, as Kafka's own tool requests it."""
 
     do: Literal["elect"]
     kind: Literal["preferred", "unclean"]

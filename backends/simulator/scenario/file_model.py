@@ -1,4 +1,4 @@
-"""A scenario file, checked."""
+"""The schema of a scenario file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BrokerModel(StrictModel):
 
 
 class ManyBrokers(StrictModel):
-    """``count`` brokers from id ``first`` on, one rack after the other."""
+    """``count`` brokers from id ``first`` on, assigned to the racks in turn."""
 
     count: Annotated[int, Field(gt=0, le=BROKERS)]
     first: Annotated[int, Field(ge=0)] = 1
@@ -43,7 +43,7 @@ def _written_as(value: object) -> str:
     return _MANY if isinstance(value, (dict, ManyBrokers)) else _EACH
 
 
-# Not names, so that no key of a file is taken for one of them.
+# With spaces, so that no key of a file can be mistaken for one of them.
 _MANY, _EACH = "so many", "each one"
 Brokers = Annotated[
     Annotated[tuple[BrokerModel, ...], Field(min_length=1, max_length=BROKERS), Tag(_EACH)]
@@ -53,7 +53,7 @@ Brokers = Annotated[
 
 
 class Switches(StrictModel):
-    """What this cluster does differently from shipped Kafka 4.3."""
+    """How this cluster differs from released Kafka 4.3."""
 
     kafka: Literal["4.3", "4.0", "3.9", "kip-966"] = "4.3"
     elr: bool | None = None
@@ -78,8 +78,10 @@ class NetworkModel(StrictModel):
 
 
 class ClusterModel(StrictModel):
-    """``config`` holds Kafka's names and values. ``controllers`` are the voters at the start, of which the first
-    leads; ``spare_controllers`` are formatted without initial controllers, and do not run yet.
+    """``config`` holds Kafka's names and values.
+
+    ``controllers`` are the initial voters; the first leads. ``spare_controllers`` are formatted without initial
+    controllers, and do not run yet.
     """
 
     brokers: Brokers
@@ -94,9 +96,10 @@ class ClusterModel(StrictModel):
 
 
 class TopicModel(StrictModel):
-    """``replicas`` are taken in turn; without them ``replication_factor`` spreads them over brokers and racks.
+    """``replicas`` are assigned in turn; without them ``replication_factor`` spreads replicas over brokers and
+    racks.
 
-    With a ``count`` there are that many topics, and ``{n}`` in the name is the number.
+    ``count`` creates that many topics, with their number for ``{n}`` in the name.
     """
 
     name: TopicName
@@ -119,7 +122,7 @@ class TopicModel(StrictModel):
 
 
 class WorkloadModel(StrictModel):
-    """``records`` a batch to each of the ``partitions`` (default: all), ``every`` seconds."""
+    """A batch of ``records`` to each of the ``partitions`` (default: all), ``every`` seconds."""
 
     topic: str
     partitions: tuple[int, ...] | None = None
@@ -131,7 +134,7 @@ class WorkloadModel(StrictModel):
 
 
 class ConsumerModel(StrictModel):
-    """Somebody who reads the ``partitions`` (default: all) ``every`` seconds."""
+    """A consumer that reads the ``partitions`` (default: all) ``every`` seconds."""
 
     topic: str
     partitions: tuple[int, ...] | None = None
@@ -139,7 +142,7 @@ class ConsumerModel(StrictModel):
 
 
 class OperatorModel(StrictModel):
-    """The operator comes ``at`` that time, does not reach ``cannot_reach``, and may not do what is ``denied``:
+    """The operator arrives ``at`` that time, cannot reach ``cannot_reach``, and may not do what is ``denied``:
     "READ topic payments", "CLUSTER_ACTION cluster".
     """
 
@@ -149,8 +152,8 @@ class OperatorModel(StrictModel):
 
 
 class Expectation(StrictModel):
-    """What the operator meets: how many partitions are ``offline``, which invariants the run ``breaks``, the voters
-    of the metadata quorum by node id, and whether one of them leads.
+    """What the operator meets: the number of ``offline`` partitions, the invariants that the run ``breaks``,
+    the node ids of the voters, and whether one of them leads.
     """
 
     offline: Annotated[int, Field(ge=0)]
@@ -160,7 +163,7 @@ class Expectation(StrictModel):
 
 
 class ScenarioModel(StrictModel):
-    """One file."""
+    """A whole file."""
 
     title: Annotated[str, Field(min_length=1)]
     about: str

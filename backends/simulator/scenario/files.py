@@ -1,4 +1,4 @@
-"""Reading scenario files: those that come with the tool by their name, others by their path."""
+"""Reads scenario files: built-in ones by name, others by path."""
 
 from __future__ import annotations
 
@@ -30,18 +30,20 @@ _SAMPLES = {
     ("operator",): "{at: 60}",
     ("expect",): "{offline: 0}",
 }
-"""What a file needs at least."""
+"""Examples for the required keys."""
 BUILT_IN = Path(__file__).parent.parent / "scenarios"
 
 
 def names() -> tuple[str, ...]:
-    """The scenarios that come with the tool."""
+    """The built-in scenarios."""
     return tuple(sorted(path.stem for path in BUILT_IN.glob("*.yaml")))
 
 
 def read(name: str) -> Scenario:
-    """The scenario of that name, or in the file of that path. Such a one's name is the whole path: from wherever it
-    is named it is the same scenario, and no other is. Raises ScenarioError.
+    """The built-in scenario of that name, or the one in the file at that path.
+
+    The name of a file's scenario is its absolute path, so that it is unique and independent of the working
+    directory. Raises ScenarioError.
     """
     path = BUILT_IN / f"{name}.yaml"
     if not path.is_file() or Path(name).name != name:
@@ -60,7 +62,7 @@ def read(name: str) -> Scenario:
 
 
 def parse(text: str, name: str, where: str) -> Scenario:
-    """The scenario in ``text``. Raises ScenarioError: ``where``, the line, and what was expected."""
+    """The scenario in ``text``. Raises ScenarioError with ``where``, the line, and what was expected."""
     try:
         tree = yaml.compose(text, Loader=yaml.SafeLoader)
         data = yaml.safe_load(text)
@@ -89,7 +91,7 @@ def parse(text: str, name: str, where: str) -> Scenario:
 
 
 def _refuse_doubled(tree: yaml.Node, where: str) -> None:
-    """YAML itself would take the last of two equal keys, and say nothing."""
+    """YAML itself would silently use the last of two equal keys."""
     waiting, seen = [tree], set()
     while waiting:
         node = waiting.pop()
@@ -110,7 +112,9 @@ def _refuse_doubled(tree: yaml.Node, where: str) -> None:
 
 
 def _first(errors: Sequence[Any]) -> tuple[tuple[int | str, ...], str]:
-    """Where the mistake is, and what was expected. A key that nobody knows explains the one that is missing."""
+    """The place of the mistake, and what was expected. An unknown key is shown first: it may explain a missing
+    one.
+    """
     unknown = next((error for error in errors if error["type"] == "extra_forbidden"), None)
     if unknown is None:
         return errors[0]["loc"], _expected(errors[0])
@@ -139,7 +143,7 @@ def _expected(error: Any) -> str:
 
 
 def _line(where: str, tree: yaml.Node, path: tuple[int | str, ...], expected: str) -> str:
-    """The line of the innermost node on ``path`` that is in the file."""
+    """The line of the innermost node of ``path`` that the file contains."""
     node, line, named = tree, tree.start_mark.line, []
     for part in path:
         found = _child(node, part)

@@ -1,4 +1,4 @@
-"""Where the replicas of a topic are placed when a scenario does not say."""
+"""Default placement of a topic's replicas."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from backends.simulator.topology import BrokerSpec
 
 
 def spread(brokers: tuple[BrokerSpec, ...], replication_factor: int) -> tuple[tuple[int, ...], ...]:
-    """Assignments to be taken in turn: leaders evenly, followers shifted from round to round so that no two brokers
-    share all of their partitions, each replica in another rack as far as there are racks (as Kafka's own).
+    """Assignments to use in turn.
+
+    Leaders are spread evenly. Followers shift from round to round, so that no two brokers share all partitions.
+    Replicas are in different racks as far as possible, as with Kafka's own placement.
     """
     ordered = _by_rack(brokers)
     count = len(ordered)
@@ -22,7 +24,7 @@ def spread(brokers: tuple[BrokerSpec, ...], replication_factor: int) -> tuple[tu
 
 
 def _by_rack(brokers: tuple[BrokerSpec, ...]) -> list[int]:
-    """One broker of each rack in turn."""
+    """The brokers, one of each rack in turn."""
     racks: dict[str | None, list[int]] = {}
     for spec in brokers:
         racks.setdefault(spec.rack, []).append(spec.id)

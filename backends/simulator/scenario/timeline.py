@@ -1,4 +1,4 @@
-"""A scenario's faults, each at its time."""
+"""Schedules a scenario's faults and carries them out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from recovery.model import NO_LEADER
 
 
 class Timeline:
-    """Puts every fault of the scenario into the world's loop. ``refused``: what a controller did not do, why."""
+    """Schedules every fault of the scenario in the world's loop. ``refused``: what a controller refused, and
+    why.
+    """
 
     def __init__(self, world: World, scenario: Scenario) -> None:
         self._world = world
@@ -47,7 +49,9 @@ class Timeline:
             world.loop.call_at(round(fault.at * SECOND), self.happen, fault)
 
     def happen(self, fault: Fault) -> None:
-        """Now. Raises ValueError for what the world cannot do in its state, such as a running broker's new disk."""
+        """Carry out the fault now. Raises ValueError if the state forbids it, such as a new disk for a running
+        broker.
+        """
         self._world.history.add("scenario", fault.note or fault.do)
         self._does[type(fault)](fault)
 
@@ -132,7 +136,7 @@ class Timeline:
         self._world.tell_quorum(UpdateFeature(KRAFT_VERSION, fault.level))
 
     def _tell(self, body: Any) -> None:
-        """A request of somebody in the cluster's own network, to the controller that acts."""
+        """A request from inside the cluster's network to the active controller."""
         active = self._world.active
         if active is None or active.active is None:
             self._refused("no controller acts at present")

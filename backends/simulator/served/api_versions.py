@@ -1,6 +1,6 @@
-"""Which calls a broker and a controller serve, and in which versions: those that Kafka 4.3.1 says in ApiVersions.
+"""The APIs that brokers and controllers serve, with their versions: those of Kafka 4.3.1.
 
-Beside them GetReplicaLogInfo v0 and ElectLeaders v3 of the recovery tool's specification, which can be hidden.
+Also GetReplicaLogInfo v0 and ElectLeaders v3 of the recovery tool's specification, which can be hidden.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _EVERYWHERE: dict[int, tuple[int, int]] = {
 }
 _BROKER: dict[int, tuple[int, int]] = {
     **_EVERYWHERE,
-    # 4.x says 0 for the sake of old librdkafka, and decodes from 3 on (KIP-896).
+    # 4.x announces 0 for old versions of librdkafka, and decodes from 3 on (KIP-896).
     Api.Produce: (0, 13),
     Api.Fetch: (4, 18),
     Api.ListOffsets: (1, 11),
@@ -81,13 +81,14 @@ _CONTROLLER: dict[int, tuple[int, int]] = {**_EVERYWHERE, Api.UpdateRaftVoter: (
 
 
 class NoSuchCall(ValueError):
-    """What is to be hidden is no call that is served: one line for a person."""
+    """An API to be hidden is not served: one line for a person."""
 
 
 def hidden(text: str) -> frozenset[tuple[int, int | None]]:
-    """``--without``: calls by name, with ``:VERSION`` for that version and all above it.
+    """Parses ``--without``: API names, with ``:VERSION`` for that version and all above.
 
-    Raises NoSuchCall, also for a version that nobody serves, and for ApiVersions, by which every client begins.
+    Raises NoSuchCall, also for a version that is not served, and for ApiVersions, which every client needs
+    first.
     """
     found: set[tuple[int, int | None]] = set()
     for name in filter(None, (part.strip() for part in text.split(","))):
@@ -105,7 +106,7 @@ def hidden(text: str) -> frozenset[tuple[int, int | None]]:
 
 
 def offered(role: NetworkRole, without: Iterable[tuple[int, int | None]] = ()) -> Versions:
-    """What a node of that role serves, less what is hidden."""
+    """The APIs that a node of that role serves, without the hidden ones."""
     served = dict(_BROKER if role is NetworkRole.BROKER else _CONTROLLER)
     for key, version in without:
         if key not in served:

@@ -1,4 +1,4 @@
-"""One client's connection: frames in, answers out, one after the other as Kafka does."""
+"""One client connection: requests are answered one after the other, as in Kafka."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class NodeService:
 
 
 class ClientConnection:
-    """``principal`` is None until it is known: at once, or where users are configured, after SASL PLAIN."""
+    """``_principal`` is None until it is known: at once, or with users after SASL PLAIN."""
 
     def __init__(
         self, service: NodeService, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -65,16 +65,18 @@ class ClientConnection:
         self._bare_token = False
 
     def reset(self) -> None:
-        """Gone at once, without a farewell."""
+        """Close at once, with a connection reset."""
         self._writer.transport.abort()
 
     async def serve(self) -> None:
-        """Until the client leaves, says what cannot be understood, or fails to authenticate."""
+        """Serve until the client leaves, sends an undecodable frame, or fails to authenticate."""
         try:
             while True:
                 data = await read_frame(self._reader)
                 if not self._service.answers():
-                    await asyncio.Event().wait()  # a node that is cut off takes everything and says nothing
+                    await (
+                        asyncio.Event().wait()
+                    )  # a node that is cut off accepts everything and answers nothing
                 if not await self._one(data):
                     return
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
@@ -91,7 +93,7 @@ class ClientConnection:
             self._service.handler_failed(defect)
 
     async def _one(self, data: bytes) -> bool:
-        """Answer one frame; False where the connection ends."""
+        """Answer one frame; False if the connection ends."""
         if self._bare_token:
             self._bare_token = False
             return await self._token(data)
@@ -100,7 +102,7 @@ class ClientConnection:
         if self._principal is None and frame.api_key not in _GREETING:
             raise Undecodable(f"api key {frame.api_key} before authentication")
         if frame.api_key == Api.ApiVersions and not _within(served, frame):
-            # KIP-511: an unknown version is answered as version 0, with the versions of this call alone.
+            # KIP-511: an unknown version gets an answer of version 0, with the versions of ApiVersions only.
             lowest, highest = served[Api.ApiVersions]
             own = {"api_key": int(Api.ApiVersions), "min_version": lowest, "max_version": highest}
             refused = {"error_code": ErrorCode.unsupported_version, "api_keys": (own,)}
@@ -171,7 +173,7 @@ class ClientConnection:
         }
 
     async def _token(self, data: bytes) -> bool:
-        """SASL without SaslAuthenticate, as after SaslHandshake v0: an empty frame says yes."""
+        """SASL without SaslAuthenticate, after SaslHandshake v0: an empty frame means success."""
         self._principal = self._known(data)
         if self._principal is None:
             return False

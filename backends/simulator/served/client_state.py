@@ -1,6 +1,6 @@
-"""What clients bring and the simulator has no place for: records' contents, producers, configurations.
+"""Producer ids, record batches and inert configs.
 
-None of it decides what happens to a partition.
+Clients bring them, and the simulator has no model of them. None of it decides what happens to a partition.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from backends.simulator.served.record_batches import ProducedBatch, RecordConten
 from recovery.model import EpochSpan, TopicPartition
 
 REMEMBERED = 5
-"""Batches of a producer that a duplicate is known by, as in Kafka."""
+"""The number of batches per producer that detect duplicates, as in Kafka."""
 
 
 class _Appended(NamedTuple):
@@ -27,19 +27,19 @@ class _Appended(NamedTuple):
 
 
 class IdempotentProducers:
-    """Idempotent producers' last batches (KIP-98): those that are in a leader's log count there."""
+    """The last batches of idempotent producers (KIP-98). A batch counts only if the leader's log holds it."""
 
     def __init__(self) -> None:
         self._next = 1000
         self._sent: dict[tuple[TopicPartition, int], list[_Appended]] = defaultdict(list)
 
     def new_id(self) -> int:
-        """A producer id that nobody has."""
+        """A producer id that is not in use."""
         self._next += 1
         return self._next
 
     def duplicate(self, tp: TopicPartition, batch: ProducedBatch, log: Log) -> EpochSpan | None:
-        """Where the same batch lies in the log already."""
+        """The span of the same batch, if the log already holds it."""
         for sent in self._in(tp, batch.producer_id, log):
             same_end = sent.last == batch.sequence + batch.records - 1
             if sent.epoch == batch.producer_epoch and sent.sequence == batch.sequence and same_end:
@@ -47,7 +47,7 @@ class IdempotentProducers:
         return None
 
     def follows(self, tp: TopicPartition, batch: ProducedBatch, log: Log) -> bool:
-        """Whether the batch is the next of its producer; one whose producer is not known may begin anywhere."""
+        """Whether the batch is the next of its producer. An unknown producer may start with any sequence."""
         sent = self._in(tp, batch.producer_id, log)
         if not sent:
             return True
@@ -57,7 +57,7 @@ class IdempotentProducers:
         return batch.sequence == (newest.last + 1) & 0x7FFFFFFF
 
     def appended(self, tp: TopicPartition, batch: ProducedBatch, span: EpochSpan) -> None:
-        """The batch is in a leader's log now."""
+        """A leader has appended the batch."""
         sent = self._sent[tp, batch.producer_id]
         sent.append(_Appended(batch.producer_epoch, batch.sequence, span))
         del sent[: -4 * REMEMBERED]
@@ -78,7 +78,7 @@ class IdempotentProducers:
 
 
 class ClientState:
-    """``configs`` are the values of resources, by (type, name), that the simulator does not act upon."""
+    """``configs`` are the values of resources, by (type, name), that the simulator does not act on."""
 
     def __init__(self) -> None:
         self.contents = RecordContents()
@@ -86,7 +86,7 @@ class ClientState:
         self.configs: dict[tuple[int, str], dict[str, str]] = defaultdict(dict)
 
     def forget(self, topic: str, resource: int) -> None:
-        """The topic was deleted: another of its name begins with nothing."""
+        """The topic was deleted: a new one of its name starts with nothing."""
         self.contents.forget(topic)
         self.producers.forget(topic)
         self.configs.pop((resource, topic), None)

@@ -1,4 +1,4 @@
-"""Stepping a served cluster, and making faults in it, from another process: one JSON line there, one back."""
+"""Steps and faults of a served cluster, requested by another process: one JSON line each way."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ _FAULT: TypeAdapter[Fault] = TypeAdapter(Fault)
 
 
 class ControlError(ValueError):
-    """What was asked for cannot be done: one line for a person."""
+    """The request cannot be done: one line for a person."""
 
 
 def read_fault(words: Sequence[str]) -> dict[str, Any]:
-    """``kill broker-1``, ``set-config topic=payments name=min.insync.replicas value=1``: as a scenario has it.
+    """Parses ``kill broker-1`` or ``set-config topic=payments name=min.insync.replicas value=1`` to a scenario
+    fault.
 
-    Words without ``=`` are what the fault happens to; values are YAML. Raises ControlError.
+    Words without ``=`` are the target; values are YAML. Raises ControlError.
     """
     model = _models().get(words[0]) if words else None
     if model is None:
@@ -77,7 +78,7 @@ def _models() -> dict[str, type[BaseModel]]:
 
 
 def checked(given: dict[str, Any], at: float = 0.0) -> Fault:
-    """The fault, to happen ``at`` that virtual second. Raises ControlError."""
+    """The fault, at that virtual second. Raises ControlError."""
     try:
         return _FAULT.validate_python({**given, "at": at})
     except ValidationError as error:
@@ -87,7 +88,7 @@ def checked(given: dict[str, Any], at: float = 0.0) -> Fault:
 
 
 class ControlSocket:
-    """The served side. ``said`` is told what was done, for the terminal that serves."""
+    """The serving side. ``said`` gets a line for each thing done, for the terminal that serves."""
 
     def __init__(self, cluster: ServedCluster, path: Path, said: Callable[[str], None]) -> None:
         self._cluster = cluster
@@ -99,7 +100,7 @@ class ControlSocket:
         """Listen, for this user only. Raises OSError."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with contextlib.suppress(FileNotFoundError):
-            self._path.unlink()  # the port is ours: whoever left this socket is gone
+            self._path.unlink()  # the port is bound by this process, so the socket is a leftover
         before = os.umask(0o177)
         try:
             self._server = await asyncio.start_unix_server(self._take, self._path, limit=_LIMIT)
@@ -122,7 +123,7 @@ class ControlSocket:
             writer.write(json.dumps(answer).encode() + b"\n")
             await writer.drain()
         except (TimeoutError, ConnectionError, ValueError):
-            return  # nobody there, or a line that never ends
+            return  # the other side is gone, or its line never ends
         finally:
             writer.close()
 
@@ -162,7 +163,7 @@ class ControlSocket:
 
 
 def inject(cluster: ServedCluster, fault: Fault) -> None:
-    """Let it happen now. Raises ControlError for what cannot happen, and for what a controller refuses."""
+    """Carry out the fault now. Raises ControlError if it cannot happen, or if a controller refuses it."""
     topology = _as_it_is(cluster)
     try:
         check_fault(fault, topology, ())
@@ -176,7 +177,7 @@ def inject(cluster: ServedCluster, fault: Fault) -> None:
     timeline = Timeline(cluster.world, replace(cluster.scenario, faults=(), topology=topology))
     try:
         timeline.happen(fault)
-    except ValueError as error:  # what a fault cannot be made to, such as a running broker's disk replaced
+    except ValueError as error:  # the state forbids it, such as a new disk for a running broker
         raise ControlError(f"{fault.do}: {error}") from None
     finally:
         cluster.clock.step(0)
@@ -185,14 +186,14 @@ def inject(cluster: ServedCluster, fault: Fault) -> None:
 
 
 def _as_it_is(cluster: ServedCluster) -> Topology:
-    """The scenario's nodes with the topics of now: clients make and delete some."""
+    """The scenario's nodes with the current topics, because clients create and delete topics."""
     held = topics_of(cluster.world.image)
     topics = tuple(TopicSpec(name, len(rows), ()) for name, rows in held.items())
     return replace(cluster.scenario.topology, topics=topics)
 
 
 def _only_kept(cluster: ServedCluster, fault: ConfigFault) -> bool:
-    """Checked as a client's request is; True where nothing is decided by the configuration, so it is only kept."""
+    """Checks the change like a client's. True if nothing depends on the configuration: then it is only stored."""
     if fault.topic and fault.topic not in topics_of(cluster.world.image):
         raise ControlError(f"{fault.do}: The topic '{fault.topic}' does not exist.")
     wrong = wrong_config(fault.name, fault.value)
@@ -209,7 +210,9 @@ def _only_kept(cluster: ServedCluster, fault: ConfigFault) -> bool:
 
 
 async def send_control(path: Path, asked: dict[str, Any]) -> dict[str, Any]:
-    """From another process. Raises ControlError where nobody serves there, or with why it was not done."""
+    """Send a request from another process. Raises ControlError if no simulator is served there, or with the
+    reason of a refusal.
+    """
     try:
         async with asyncio.timeout(_ANSWER_WITHIN):
             reader, writer = await asyncio.open_unix_connection(path, limit=_LIMIT)

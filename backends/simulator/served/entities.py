@@ -1,7 +1,7 @@
-"""Answers: plain values turned into the message of whichever version was asked for.
+"""Converts plain values to messages of the requested version.
 
-A handler answers once, with everything that the newest version can say; what an older one has no field for is left
-out here, by kio's own schema of that version.
+A handler answers with everything that the newest version has. Fields that an older version lacks are left out
+here, by kio's schema of that version.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Make = Callable[[Any], Any]
 
 @cache
 def request_type(api_key: int, version: int) -> type[RequestPayload]:
-    """kio's, or one of those that no release has. Raises kio's errors where there is none."""
+    """kio's type, or that of a native call that no release has. Raises kio's errors if there is none."""
     return recovery_tool_messages.REQUESTS.get((api_key, version)) or load_request_schema(api_key, version)
 
 
@@ -48,9 +48,9 @@ def encode(kind: type[ResponsePayload], values: Values) -> bytes:
 
 
 def build(kind: type[Any], values: Values) -> Any:
-    """The message from its fields' values: times in ms, ids in Kafka's own form, errors by number.
+    """The message from its fields' values: times in ms, ids in Kafka's form, errors by number.
 
-    A nested message is a mapping of its own. What is not given has the schema's default, or is zero.
+    A nested message is a mapping. A missing field has the schema's default, or is zero.
     """
     made: dict[str, Any] = {}
     for name, make, absent in _plan(kind):
@@ -90,7 +90,7 @@ def _many(nested: type[Any]) -> _Make:
 
 
 def uuid(text: str | None) -> UUID | None:
-    """An id in Kafka's form, 22 characters of URL-safe base64; None and the empty string are the zero id."""
+    """An id in Kafka's form (22 characters of URL-safe base64); None and the empty string are the zero id."""
     return UUID(bytes=base64.urlsafe_b64decode(text + "==")) if text else None
 
 
@@ -109,17 +109,17 @@ _ABSENT: dict[str, Any] = {
 
 
 class Undecodable(ValueError):
-    """A frame that is no request that is served here."""
+    """A frame without a request that is served here."""
 
 
 def decode(kind: type[RequestPayload], body: memoryview) -> Any:
-    """A request. Raises Undecodable.
+    """A decoded request. Raises Undecodable.
 
-    What is left behind it is passed over, as by Kafka: librdkafka asks for all topics with three bytes too many.
+    Extra bytes at the end are ignored, as by Kafka: librdkafka sends three when it asks for all topics.
     """
     try:
         check_lengths(kind, body, 0)
         entity, _ = entity_reader(kind)(body, 0)
-    except Exception as error:  # kio's readers raise as many kinds of errors as there are formats
+    except Exception as error:  # kio's readers raise many kinds of errors
         raise Undecodable(f"{kind.__name__}: {type(error).__name__}") from None
     return entity

@@ -1,7 +1,8 @@
-"""The questions that a survey asks by the thousand, read from and written to bytes: the general way takes long.
+"""ListOffsets v7 and Fetch v12 of a survey, from bytes to bytes: the general handlers are too slow for
+thousands.
 
-ListOffsets v7 and Fetch v12, in the form in which they are sent for logs' ends and epochs.
-Whatever looks different is None, and answered the general way; a test holds both ways' answers against each other.
+Reads only the form in which a survey asks for log ends and epochs. Any other request returns None and takes the
+general handler; a test compares the answers of both.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class _Topic(NamedTuple):
 
 
 class _Bytes:
-    """A request's bytes, from front to back."""
+    """Reads the bytes of a request from front to back."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
@@ -64,7 +65,7 @@ class _Bytes:
         return text
 
     def rows(self, shape: Struct) -> list[tuple[int, ...]]:
-        """An array of entries of one size, each without tags (the last field)."""
+        """An array of fixed-size entries without tags (the last field)."""
         count = self.varint() - 1
         end = self._at + count * shape.size
         if count < 0 or end > len(self._data):
@@ -92,7 +93,7 @@ class _Bytes:
 
 
 class HostedReplicas:
-    """The replicas on one broker, while it answers one request."""
+    """The replicas on one broker, during one request."""
 
     def __init__(self, broker: BrokerAccess) -> None:
         self._broker = broker
@@ -104,14 +105,14 @@ class HostedReplicas:
         self._plain = self._plain and not any(held.broken for held in broker.storage.disk.directories)
 
     def of(self, topic: str, numbers: Sequence[int]) -> list[HostedReplica | ErrorCode]:
-        """As :meth:`find`, of several partitions of one topic."""
+        """As :meth:`find`, for several partitions of one topic."""
         row = self._rows.get(topic) if self._plain else None
         if row is None:
             return [self.find(TopicPartition(topic, number)) for number in numbers]
         me, size, logs = self._broker.state.id, len(row), self._logs
         found: list[HostedReplica | ErrorCode] = []
         for number in numbers:
-            # A plain tuple is the same key, and quicker to make.
+            # A plain tuple equals the key, and is created faster.
             log = logs.get((topic, number))  # type: ignore[call-overload]
             partition = row[number] if 0 <= number < size else None
             if log is not None and partition is not None and me in partition.replicas:
@@ -137,7 +138,7 @@ _INT = Struct(">i").pack
 
 
 async def list_offsets(call: ServedCall, body: memoryview) -> bytes | None:
-    """ListOffsets v7 of the debugging replica for logs' ends."""
+    """ListOffsets v7 of the debugging replica for log ends."""
     try:
         data = _Bytes(body)
         replica, _ = data.take(_HEAD)
@@ -183,7 +184,7 @@ _DIVERGING = Struct(">BBBiqB").pack
 
 
 async def fetch(call: ServedCall, body: memoryview) -> bytes | None:
-    """Fetch v12 of a consumer who wants to know where an epoch ends, and waits for nothing."""
+    """Fetch v12 of a consumer that asks where an epoch ends, without waiting."""
     try:
         data = _Bytes(body)
         replica, wait, least, *_ = data.take(_FETCH_HEAD)
@@ -219,7 +220,7 @@ def _lineages(call: ServedCall, broker: BrokerAccess, topics: list[_Topic]) -> b
                 rows.append(_INT(number) + _failed(found))
                 continue
             log, partition, leads = found
-            # Logs and registrations that are equal are one object in a loaded cluster, and live as long as this.
+            # In a loaded cluster equal logs are one object; all of them outlive this call, so ids are safe keys.
             key = (id(log), offset, epoch, leads and partition.leader_epoch)
             known = told.get(key)
             if known is None:
@@ -236,7 +237,7 @@ def _failed(error: ErrorCode) -> bytes:
 
 
 def _lineage(replica: HostedReplica, offset: int, last_epoch: int) -> bytes | None:
-    """None where there are records to be sent."""
+    """None if there are records to send."""
     log = replica.log
     if not log.start <= offset <= log.end:
         return _failed(ErrorCode.offset_out_of_range)

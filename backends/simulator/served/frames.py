@@ -14,7 +14,7 @@ from backends.simulator.served.api_versions import Api
 from backends.simulator.served.entities import Undecodable, request_type
 
 LARGEST = 16 << 20
-"""Bytes of a request at most; Kafka's ``socket.request.max.bytes`` allows 100 MiB, which no client here needs."""
+"""The largest request in bytes. Kafka allows 100 MiB (``socket.request.max.bytes``); no client here needs that."""
 
 _LENGTH = Struct(">i")
 _START = Struct(">hhi")
@@ -22,7 +22,7 @@ _START = Struct(">hhi")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One request, its body not decoded yet."""
+    """One request with its undecoded body."""
 
     api_key: int
     version: int
@@ -32,7 +32,7 @@ class Frame:
 
 
 async def read_frame(reader: StreamReader) -> bytes:
-    """The next frame's bytes. Raises IncompleteReadError at the end, Undecodable for a length that cannot be."""
+    """The bytes of the next frame. Raises IncompleteReadError at the end, Undecodable for an impossible length."""
     (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
     if not _START.size <= length <= LARGEST:
         raise Undecodable(f"a frame of {length} bytes")
@@ -40,9 +40,9 @@ async def read_frame(reader: StreamReader) -> bytes:
 
 
 def parse(data: bytes, served: dict[int, tuple[int, int]]) -> Frame:
-    """Raises Undecodable for what is no request of a version in ``served``.
+    """Raises Undecodable for a request that is not in ``served``.
 
-    ApiVersions of an unknown version is let through without a body: it is answered all the same (KIP-511).
+    ApiVersions of an unknown version passes without a body, because it gets an answer (KIP-511).
     """
     api_key, version, correlation = _START.unpack_from(data)
     lowest, highest = served.get(api_key, (0, -1))
@@ -53,7 +53,7 @@ def parse(data: bytes, served: dict[int, tuple[int, int]]) -> Frame:
     try:
         flexible = request_type(api_key, version).__flexible__
         header, size = entity_reader(Header2 if flexible else Header1)(memoryview(data), 0)
-    except Exception as error:  # as many kinds as there are formats
+    except Exception as error:  # kio's readers raise many kinds of errors
         raise Undecodable(f"a header: {type(error).__name__}") from None
     return Frame(
         api_key, version, correlation, getattr(header, "client_id", None) or "", memoryview(data)[size:]
@@ -61,6 +61,6 @@ def parse(data: bytes, served: dict[int, tuple[int, int]]) -> Frame:
 
 
 def answer(frame: Frame, body: bytes, *, flexible: bool) -> bytes:
-    """The answer's frame. That of ApiVersions always has the oldest header (KIP-511)."""
+    """The frame of the answer. ApiVersions always has the oldest response header (KIP-511)."""
     tags = b"\0" if flexible and frame.api_key != Api.ApiVersions else b""
     return b"".join((_LENGTH.pack(4 + len(tags) + len(body)), _LENGTH.pack(frame.correlation), tags, body))

@@ -1,4 +1,4 @@
-"""The handler of every API: the one place that knows them all."""
+"""The handler of every API, in one place."""
 
 from __future__ import annotations
 

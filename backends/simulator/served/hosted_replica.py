@@ -1,4 +1,4 @@
-"""One replica as its broker's process has it, with the checks that Kafka makes before it answers for it."""
+"""One replica as its broker knows it, with the checks that Kafka makes before it answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_EPOCH = -1
 
 
 class HostedReplica(NamedTuple):
-    """``leads``: this broker leads the partition, as far as it knows."""
+    """``leads``: this broker leads the partition, by its own metadata."""
 
     log: Log
     partition: Registration
@@ -23,7 +23,9 @@ class HostedReplica(NamedTuple):
 
     @property
     def epochs(self) -> tuple[EpochSpan, ...]:
-        """The entries of the leader epoch file: a leader that has written nothing has one of its own epoch."""
+        """The entries of the leader epoch file. A leader that has written nothing has an entry of its own
+        epoch.
+        """
         spans = self.log.spans
         own = self.partition.leader_epoch
         if self.leads and own > self.log.last_epoch:
@@ -32,7 +34,7 @@ class HostedReplica(NamedTuple):
 
 
 def find(broker: BrokerAccess, tp: TopicPartition) -> HostedReplica | ErrorCode:
-    """The replica of ``tp`` on this broker. It looks without noticing: a broken disk stays unnoticed."""
+    """The replica of ``tp`` on this broker. Does not take a broken log dir offline."""
     partition = broker.state.image.partitions.get(tp)
     if partition is None:
         return ErrorCode.unknown_topic_or_partition
@@ -47,7 +49,7 @@ def find(broker: BrokerAccess, tp: TopicPartition) -> HostedReplica | ErrorCode:
 
 
 def current(replica: HostedReplica, leader_epoch: int) -> ErrorCode:
-    """KIP-320's fencing: an epoch of -1 is not compared."""
+    """KIP-320's check of the leader epoch; -1 is not compared."""
     known = replica.partition.leader_epoch
     if leader_epoch in (NO_EPOCH, known):
         return ErrorCode.none
@@ -55,10 +57,10 @@ def current(replica: HostedReplica, leader_epoch: int) -> ErrorCode:
 
 
 def end_of(replica: HostedReplica, epoch: int) -> tuple[int, int]:
-    """The largest epoch of the log not beyond ``epoch``, and where it ends; (-1, -1) where there is none.
+    """The largest epoch of the log up to ``epoch``, and its end; (-1, -1) if there is none.
 
-    As LeaderEpochFileCache has it: below the first epoch that is kept the answer is ``epoch`` itself and the
-    start of that first one.
+    As LeaderEpochFileCache: below the first epoch of the log the answer is ``epoch`` itself and the start of
+    that first one.
     """
     entries = replica.epochs
     if not entries or epoch < 0 or epoch > entries[-1].epoch:

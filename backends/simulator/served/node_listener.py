@@ -1,4 +1,4 @@
-"""One node's listener, and what becomes of its connections when the node dies, hangs or is cut off."""
+"""The listener of one node, and its connections when the node dies, hangs or is cut off."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from backends.simulator.served.served_context import ServedContext
 
 BACKLOG = 128
 AT_MOST = 1_000
-"""Connections at once; more are closed as they come."""
+"""The largest number of connections; further ones are closed at once."""
 AGAIN = 0.05
-"""Seconds until a port that could not be bound is tried again."""
+"""Seconds between two attempts to bind a port."""
 
 
 class NodeListener:
-    """Keeps its port for as long as it lives, so that nobody else gets it while the node is down.
+    """Keeps its port while the node is down, so that no other process takes it.
 
-    A node that was killed refuses, and its connections are reset. A machine that lost its power says nothing any
-    more, and so does one that the operator is cut off from: new connections are taken and nothing is answered.
+    A killed node refuses connections, and its open ones are reset. A node without power, or cut off from the
+    operator, accepts connections and answers nothing.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class NodeListener:
             self._dark = event.power_lost
 
     async def bind(self, host: str, port: int) -> int:
-        """Take the port. Raises OSError where it is taken."""
+        """Take the port. Raises OSError if it is taken."""
         held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             # Any free port must not be that of another simulator's node that is down: that one is bound for reuse.
@@ -95,7 +95,7 @@ class NodeListener:
         return held
 
     def _present(self) -> object | None:
-        """The process that serves there now: a broker that starts listens once it has the metadata, as Kafka's."""
+        """The process that serves now. A starting broker listens once it has metadata, as in Kafka."""
         world = self._world
         if self.node.role is NetworkRole.CONTROLLER:
             return world.controllers.get(self.node.id)
@@ -108,7 +108,7 @@ class NodeListener:
         return self._process is not None and self._world.network.connected(OPERATOR, self.node)
 
     def look(self) -> None:
-        """Follow the node: reset what was connected to a process that is gone, stop or begin to listen."""
+        """Follow the node's state: reset the connections of an ended process, stop or start listening."""
         present = self._present()
         powered = self._dark and self.node.id in self._world.brokers
         if present is self._process and not powered:

@@ -1,4 +1,4 @@
-"""Who is asking, and what that principal may not do."""
+"""The principals of a served cluster, and what they may not do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from backends.simulator.permissions import EXPECTED, OF_CLUSTER, OF_TOPICS, any_
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """``denied``: "READ topic payments", "READ topic *", "ALTER cluster". All else is allowed."""
+    """``denied``: "READ topic payments", "READ topic *", "ALTER cluster". Everything else is allowed."""
 
     name: str = "ANONYMOUS"
     password: str = ""
@@ -20,7 +20,7 @@ class Principal:
 
 
 class PrincipalRights(DeniedPermissions):
-    """What one principal is denied, together with what the cluster denies everybody."""
+    """What is denied to one principal, including what the cluster denies to all."""
 
     def __init__(self, principal: Principal, everybody: Container[object] = ()) -> None:
         super().__init__(principal.denied)
@@ -28,7 +28,7 @@ class PrincipalRights(DeniedPermissions):
         self._everybody = everybody
 
     def __contains__(self, permission: object) -> bool:
-        """Whether that is denied; as the simulator's own set of denied permissions."""
+        """Whether the permission is denied."""
         text = str(permission)
         own = self.principal.denied
         if text in own or text in self._everybody:
@@ -36,7 +36,7 @@ class PrincipalRights(DeniedPermissions):
         return any_topic(text) in own
 
     def topic(self, operation: str, topic: str) -> bool:
-        """Whether that operation is allowed on the topic."""
+        """Whether the operation is allowed on the topic."""
         return f"{operation} topic {topic}" not in self
 
     def cluster(self, operation: str) -> bool:
@@ -55,7 +55,9 @@ def _bits(operations: Iterable[str]) -> int:
 
 
 def principals(text: object) -> dict[str, Principal]:
-    """From ``{name: {password: …, denied: […]}}``, ``denied`` as in Principal. Raises ValueError, one line."""
+    """Parses ``{name: {password: …, denied: […]}}``, with ``denied`` as in Principal. Raises ValueError with
+    one line.
+    """
     if (
         not isinstance(text, Mapping)
         or not text

@@ -1,7 +1,7 @@
-"""Record batches (KIP-98's format, magic 2) of logs that hold epoch spans and no records.
+"""Record batches (magic 2, KIP-98) for logs that hold epoch spans without records.
 
-What clients produced is kept by (epoch, offset), which is one record in whichever log it lies; what the scenario's
-own producers wrote is made up when it is read.
+Batches of clients are stored by (epoch, offset), which identifies one record in every log. Records of the
+scenario's own producers are generated when they are read.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _MAGIC = 2
 _COMPRESSION = 0x07
 _TRANSACTIONAL = 0x10
 MADE_UP = 500
-"""Records in a batch that is made up."""
+"""The most records in a generated batch."""
 
 
 class BadRecords(ValueError):
-    """What a producer sent is no record batch of the present format, or is damaged."""
+    """A produced batch is damaged, or not of magic 2."""
 
 
 class Compressed(BadRecords):
-    """Compressed by a codec: nothing here reads that."""
+    """The batch is compressed; that is not supported here."""
 
 
 class ProducedBatch(NamedTuple):
-    """A batch as it was produced; sequence and producer are -1 where the producer is not idempotent."""
+    """A batch as it was produced. Sequence and producer are -1 for a producer that is not idempotent."""
 
     data: bytes
     records: int
@@ -61,7 +61,7 @@ def read_produced(data: bytes) -> ProducedBatch:
         raise Compressed("compressed")
     try:
         read_batch(data, 0)
-    except Exception as error:  # kio's readers raise as many kinds of errors as there are formats
+    except Exception as error:  # kio's readers raise many kinds of errors
         raise BadRecords(str(error)) from None
     if count < 1 or last_delta != count - 1:
         raise BadRecords(f"{count} records that end at {last_delta}")
@@ -75,7 +75,7 @@ class _StoredBatches(NamedTuple):
 
 
 class RecordContents:
-    """The records that clients produced, of all logs together."""
+    """The stored batches of clients, for all logs together."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[TopicPartition, int], _StoredBatches] = {}
@@ -96,7 +96,7 @@ class RecordContents:
             del self._held[key]
 
     def read(self, tp: TopicPartition, span: EpochSpan, time_of: Callable[[int], int]) -> Iterator[bytes]:
-        """The batches of exactly ``span``; ``time_of`` gives a made-up record's timestamp in ms."""
+        """The batches of exactly ``span``. ``time_of`` returns the timestamp in ms of a generated record."""
         held = self._held.get((tp, span.epoch), _StoredBatches([], [], []))
         offset = span.start
         at = max(bisect_right(held.starts, offset) - 1, 0)
@@ -116,20 +116,20 @@ class RecordContents:
 
 
 def _part(data: bytes, span: EpochSpan) -> bytes:
-    """What a truncation has left of a batch."""
+    """The part of a batch that a truncation has left."""
     batch, _ = read_batch(data, 0)
     kept = [record for record in batch.records if span.start <= record.offset < span.end]
     return _written(span, kept, batch)
 
 
 def _same_time(start: int, end: int, time_of: Callable[[int], int]) -> int:
-    """Where the records end that were written together with the one at ``start``."""
+    """The end of the records that have the same timestamp as the one at ``start``."""
     time = time_of(start)
     return next((offset for offset in range(start + 1, end) if time_of(offset) != time), end)
 
 
 def _made_up(span: EpochSpan, time_ms: int) -> bytes:
-    # kio truncates to milliseconds what has become a float: a tenth of one more does not change them.
+    # kio truncates a float to milliseconds; a tenth more avoids the next lower one.
     timestamp = TZAwareMicros.parse(datetime.fromtimestamp(time_ms / 1000 + 0.0001, UTC))
     records = [
         Record(

@@ -1,7 +1,8 @@
-"""Answers about thousands of partitions, encoded straight to bytes: kio's writer takes a call for every field.
+"""Answers about thousands of partitions, encoded directly to bytes, because kio's writer makes a call per
+field.
 
-Formats of the Kafka protocol: DescribeTopicPartitionsResponse v0, ListOffsetsResponse v6 to v11 and FetchResponse
-v12 to v18, GetReplicaLogInfoResponse v0; a test holds the bytes against kio's.
+DescribeTopicPartitionsResponse v0, ListOffsetsResponse v6 to v11, FetchResponse v12 to v18,
+GetReplicaLogInfoResponse v0. A test compares the bytes with kio's.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _INT = Struct(">i").pack
 
 
 class DescribedPage(NamedTuple):
-    """A page, as one value through the simulator's network."""
+    """A page, wrapped as one value for the simulator's network."""
 
     page: TopicPartitionsDescribed
 

@@ -1,4 +1,4 @@
-"""One request while it is answered: who asks, what, of which node, and the ways to find the answer."""
+"""One request while it is answered, and the types of its handlers."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from recovery.controller.controller_errors import ControllerRefusal
 T = TypeVar("T")
 
 PATIENCE = 30 * SECOND
-"""Virtual µs after which a node that does not answer is given up: its client hears nothing."""
+"""Virtual µs to wait for a silent node; its client then gets no answer."""
 
 
 class NodeSilent(Exception):
-    """No answer comes: the request hangs, as it does at a node that is cut off."""
+    """There will be no answer: the request hangs, as at a node that is cut off."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedCall:
-    """``request`` is the decoded message; ``version`` the one that the answer is written in."""
+    """``request`` is the decoded message; ``version`` is also that of the answer."""
 
     context: ServedContext
     node: NetworkNode
@@ -44,14 +44,14 @@ class ServedCall:
         return self.node.role is NetworkRole.BROKER
 
     async def ask(self, body: Any, timeout: int = PATIENCE) -> Any:
-        """The node's answer to one of the simulator's own messages. Raises Silent."""
+        """The node's answer to a message of the simulator. Raises NodeSilent."""
         reply = await self.context.clock.ask(self.node, body, timeout)
         if reply is None:
             raise NodeSilent
         return reply
 
     async def there(self, look: Callable[[BrokerAccess], T]) -> T:
-        """What ``look`` finds at the broker when the question arrives there. Raises Silent."""
+        """What ``look`` returns at the broker when the request arrives there. Raises NodeSilent."""
 
         def act(broker: BrokerAccess, answer: Answer) -> None:
             answer((look(broker),))
@@ -60,33 +60,33 @@ class ServedCall:
         return found  # type: ignore[no-any-return]  # what look returned, through the simulator's network
 
     def field(self, name: str, absent: Any = None) -> Any:
-        """A field of the request, or ``absent`` where its version has none."""
+        """A field of the request; ``absent`` if its version has none."""
         return getattr(self.request, name, absent)
 
 
 Handler = Callable[[ServedCall], Awaitable[Values | bytes | None]]
-"""Answers one call: by values, by bytes that are encoded already, or with None, by nothing (acks=0)."""
+"""Answers one request: with values, with encoded bytes, or with None for no answer (acks=0)."""
 
 FastPath = Callable[[ServedCall, memoryview], Awaitable[bytes | None]]
 """Answers the bytes of one request with bytes; None where the request needs the general handler."""
 
 
 class HandlerTable(NamedTuple):
-    """The handler of each API, and the fast paths by API and version."""
+    """The general handler of each API, and the fast paths by API and version."""
 
     handlers: Mapping[Api, Handler]
     fast_paths: Mapping[tuple[Api, int], FastPath]
 
 
 def code(error: Error | ControllerRefusal | None) -> ErrorCode:
-    """Kafka's error of that name."""
+    """The error code of that name."""
     if error is None:
         return ErrorCode.none
     name = error.error.value if isinstance(error, ControllerRefusal) else error.value
-    # The limit's error is of the specification's own, and has no number.
+    # An error that only the specification has, without a number.
     return ErrorCode.__members__.get(name.lower(), ErrorCode.invalid_request)
 
 
 def message(error: Error | ControllerRefusal | None) -> str | None:
-    """What Kafka says beside the code."""
+    """Kafka's error message with the code."""
     return error.reason if isinstance(error, ControllerRefusal) else None

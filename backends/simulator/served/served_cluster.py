@@ -1,4 +1,4 @@
-"""The served cluster: the simulation, its clock, a listener for each node, and what only the wire has."""
+"""The served cluster: a simulation with its clock, and a listener for each node."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from backends.simulator.simulation import Simulation
 
 @dataclass(frozen=True, slots=True)
 class ServedClusterOptions:
-    """``speed`` in virtual seconds a second, 0: time stands still. ``port_base`` 0: any ports that are free.
+    """``speed`` in virtual seconds per second; 0: time stands still. ``port_base`` 0: any free ports.
 
-    ``without`` are calls that are hidden, with a version: from that one on. With ``users`` every listener wants
-    SASL PLAIN. ``cluster_id`` empty: one that is the same for a scenario and seed.
+    ``without`` are hidden APIs, with a version from that version on. With ``users`` every listener requires
+    SASL PLAIN. An empty ``cluster_id`` is derived from scenario and seed.
     """
 
     seed: int = 1
@@ -41,11 +41,11 @@ class ServedClusterOptions:
 
 
 class ServedCluster:
-    """One scenario on the wire, from the moment at which its operator comes; or a ``simulation`` that somebody else
-    holds and goes on with, as it is.
+    """One scenario on the wire, from the arrival of its operator on; or a ``simulation`` that the caller owns,
+    as it is.
 
-    Start and close it in one running event loop. ``ports`` are known once it is started; they stay with their
-    nodes, whatever happens to these. A defect of the simulator stops the cluster; ``async with`` then raises it.
+    Start and close it in one running event loop. ``ports`` are known once it is started, and stay with their
+    nodes. A defect of the simulator stops the cluster; ``async with`` then raises it.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ServedCluster:
         self._listeners: dict[NetworkNode, NodeListener] = {}
 
     async def start(self) -> None:
-        """Listen at every node that is up. Raises OSError where a port is taken; then nothing listens."""
+        """Listen at every node that is up. Raises OSError if a port is taken; then nothing listens."""
         nodes = sorted(self.world.nodes(), key=lambda node: (node.role is not NetworkRole.BROKER, node.id))
         try:
             for number, node in enumerate(nodes):
@@ -152,17 +152,17 @@ class ServedCluster:
         return self._listeners[node]
 
     def _look(self) -> None:
-        """Something may have happened: who is down does not listen any more."""
+        """The state may have changed: nodes that are down stop listening."""
         for listener in self._listeners.values():
             listener.look()
 
 
 def _cluster_id(name: str, seed: int) -> str:
-    """As Kafka prints one: 22 characters of URL-safe base64, the same for a scenario and seed."""
+    """22 characters of URL-safe base64, as Kafka prints it; the same for a scenario and seed."""
     return cluster_id_of(hashlib.sha256(f"cluster {name} {seed}".encode()).digest()[:16])
 
 
 def cluster_id_of(sixteen: bytes) -> str:
-    """16 bytes as Kafka prints an id; never with a dash in front, which a command would take for an option."""
+    """16 bytes as Kafka prints an id; never with a leading dash, which a command would read as an option."""
     text = base64.urlsafe_b64encode(sixteen).decode().rstrip("=")
     return f"A{text[1:]}" if text.startswith("-") else text

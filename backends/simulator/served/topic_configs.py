@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class ConfigType(IntEnum):
-    """DescribeConfigs' types."""
+    """The types of DescribeConfigs."""
 
     BOOLEAN = 1
     STRING = 2
@@ -19,8 +19,9 @@ class ConfigType(IntEnum):
 
 
 class TopicConfig(NamedTuple):
-    """``broker`` is the broker's configuration that it falls back to, empty where that has another unit or none;
-    ``least`` what a number may be at least; ``one_of`` what each of its words may be, empty where any.
+    """``broker`` is the broker config that it falls back to; empty if there is none, or one in another unit.
+
+    ``least`` is the minimum of a number; ``one_of`` are the allowed words, empty if any are.
     """
 
     kind: ConfigType

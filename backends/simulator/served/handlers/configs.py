@@ -1,7 +1,7 @@
-"""DescribeConfigs and IncrementalAlterConfigs: what the simulator acts upon is its own, the rest is only kept.
+"""DescribeConfigs and IncrementalAlterConfigs.
 
-Sources and synonyms as Kafka 4.3.1 tells them; of a broker only what is set on it, and a few values that clients
-look for.
+The controller holds the configurations that the simulator acts on; all others are only stored. Sources and
+synonyms are those of Kafka 4.3.1. A broker shows only what was set on it, and a few values that clients read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ACTED_UPON = frozenset((MIN_ISR, UNCLEAN, STRATEGY))
 
 
 class ConfigEntry(NamedTuple):
-    """One configuration: its value by source, the strongest first."""
+    """One configuration with its layers (source, name, value), the strongest first."""
 
     name: str
     kind: ConfigType
@@ -41,7 +41,7 @@ class ConfigEntry(NamedTuple):
 
 
 async def describe_configs(call: ServedCall) -> Values:
-    """Effective values of topics, and of the node that is asked."""
+    """Effective values of topics, and of the asked node."""
     if not call.at_broker:
         return {"results": [_one(call, call.context.world.image, None, r) for r in call.request.resources]}
     return await call.there(
@@ -145,7 +145,7 @@ def _allows(strategy: Any) -> str:
 def _of_node(
     call: ServedCall, image: ClusterImage, broker: BrokerAccess | None, *, cluster: bool
 ) -> Iterable[ConfigEntry]:
-    """What is set on the node, a broker or a controller; with ``cluster`` only what is set for all of them."""
+    """What is set on the node, a broker or a controller; with ``cluster`` only the cluster-wide defaults."""
     beside = call.context.client_state.configs
     name = "" if cluster else str(call.node.id)
     source = DYNAMIC_DEFAULT if cluster else DYNAMIC_BROKER
@@ -186,7 +186,7 @@ def _own(call: ServedCall, broker: BrokerAccess | None) -> dict[str, tuple[Confi
 
 
 async def incremental_alter_configs(call: ServedCall) -> Values:
-    """KIP-339. All of a resource's changes are checked before the first is made."""
+    """KIP-339. All changes of a resource are checked before the first is made."""
     results = []
     for resource in call.request.resources:
         error, said = await _alter(call, resource)
@@ -232,12 +232,12 @@ def _refused(call: ServedCall, kind: int, name: str) -> ErrorCode | None:
 
 def _wrong(change: Any) -> str | None:
     if change.config_operation == DELETE:
-        return None  # whatever it is, it is not there afterwards
+        return None  # a value to delete need not be valid
     return wrong_config(change.name, change.value or "")
 
 
 def wrong_config(name: str, value: str | None) -> str | None:
-    """What Kafka says of a topic's configuration that cannot be, or of its value; None is the default."""
+    """Kafka's message for an invalid topic configuration or value; None if it is valid."""
     if name == STRATEGY:
         return None
     config = TOPIC_CONFIGS.get(name)
@@ -248,7 +248,7 @@ def wrong_config(name: str, value: str | None) -> str | None:
 
 
 def _wrong_value(config: TopicConfig, value: str) -> tuple[str, str]:
-    """The value as Kafka shows it, and what it says of it; empty where nothing is wrong."""
+    """(The value as Kafka shows it, its message); empty if the value is valid."""
     if config.kind in _NUMBERS:
         try:
             number = float(value) if config.kind is ConfigType.DOUBLE else int(value)
@@ -256,7 +256,7 @@ def _wrong_value(config: TopicConfig, value: str) -> tuple[str, str]:
             return value, f"Not a number of type {config.kind.name}"
         if number < config.least:
             return str(number), f"Value must be at least {config.least}"
-        if config.kind is ConfigType.DOUBLE and number > 1:  # there is one, a ratio
+        if config.kind is ConfigType.DOUBLE and number > 1:  # the only one is a ratio
             return str(number), "Value must be no more than 1"
     if config.kind is ConfigType.BOOLEAN and value.lower() not in ("true", "false"):
         return value, "Expected value to be either true or false"
@@ -285,14 +285,14 @@ async def _change(call: ServedCall, kind: int, name: str, change: Any) -> tuple[
 async def set_config(
     call: ServedCall, topic: str, name: str, value: str | None
 ) -> tuple[ErrorCode, str | None]:
-    """One of the configurations that the controller decides by."""
+    """Change a configuration that the controller acts on."""
     reply = await call.ask(SetConfig(topic, name, value))
     refusal = refusal_of(reply)
     return code(refusal), message(refusal)
 
 
 def refusal_of(reply: Any) -> Error | ControllerRefusal | None:
-    """Why the controller did not do it, whichever way that was answered."""
+    """Why the controller refused, whatever the form of its answer."""
     if isinstance(reply, Done):
         return reply.refusal
     if isinstance(reply, NotController):

@@ -22,7 +22,7 @@ UNCLEAN = 1
 _KINDS = {0: ElectionKind.PREFERRED, UNCLEAN: ElectionKind.UNCLEAN, DESIGNATED: ElectionKind.DESIGNATED}
 NOT_AN_ELECTION = ErrorCode.invalid_request
 
-# As released Kafka puts it.
+# The messages of released Kafka.
 _WORDS = {
     ControllerError.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
     ControllerError.ELIGIBLE_LEADERS_NOT_AVAILABLE: None,
@@ -31,7 +31,7 @@ _WORDS = {
 
 
 async def elect_leaders(call: ServedCall) -> Values:
-    """Preferred and unclean elections (KIP-460), from v3 designated ones, which need CLUSTER_ACTION."""
+    """Preferred and unclean elections (KIP-460); from v3 on designated ones, which need CLUSTER_ACTION."""
     kind = _KINDS.get(call.field("election_type", 0))
     asked = call.request.topic_partitions
     if kind is None or (kind is ElectionKind.DESIGNATED and (call.version < 3 or asked is None)):
@@ -102,7 +102,7 @@ def _said(call: ServedCall, tp: TopicPartition, refusal: ControllerRefusal | Non
 
 
 async def alter_partition_reassignments(call: ServedCall) -> Values:
-    """KIP-455, with KIP-860's flag from v1; replicas of null cancel."""
+    """KIP-455, with the flag of KIP-860 from v1 on. Null replicas cancel."""
     if not call.rights.cluster("ALTER"):
         return {"error_code": ErrorCode.cluster_authorization_failed, "responses": ()}
     targets = tuple(

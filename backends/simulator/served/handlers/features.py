@@ -28,7 +28,7 @@ STANDING = {
     "streams.version": 1,
     "transaction.version": 2,
 }
-"""Levels of Kafka 4.3.1 that nothing here depends on."""
+"""Features of Kafka 4.3.1 with fixed levels here."""
 SUPPORTED = {**STANDING, KRAFT_VERSION: 1, ELR_FEATURE: 1}
 """The highest level of each."""
 LOWEST = {METADATA: 7}
@@ -73,14 +73,14 @@ def _metadata_offset(call: ServedCall) -> int:
 
 
 def finalised(world: World) -> Mapping[str, int]:
-    """The levels now, 0 where a feature is off."""
+    """The current levels; 0 if a feature is off."""
     leader = world.quorum.leader
     kraft = 1 if leader is None else leader.log.kraft_version
     return {**STANDING, ELR_FEATURE: int(world.image.rules.elr), KRAFT_VERSION: kraft}
 
 
 async def update_features(call: ServedCall) -> Values:
-    """Needs ALTER on the cluster. One that is refused refuses all: nothing is changed then."""
+    """Needs ALTER on the cluster. If one update is refused, none is made."""
     if not call.rights.cluster("ALTER"):
         return {"error_code": ErrorCode.cluster_authorization_failed, "results": ()}
     updates = [
@@ -100,7 +100,7 @@ async def update_features(call: ServedCall) -> Values:
 
 
 def _kind(update: Any) -> int:
-    """v0 only told whether going down was allowed."""
+    """v0 says only whether a downgrade is allowed."""
     told = getattr(update, "upgrade_type", None)
     return int(told) if told is not None else UPGRADE + int(update.allow_downgrade)
 
@@ -144,7 +144,7 @@ def _kept_from_falling(feature: str, level: int, now: int, kind: int) -> str | N
 
 
 async def _put(call: ServedCall, feature: str, level: int, *, dry_run: bool) -> tuple[ErrorCode, str] | None:
-    """Hand it to the quorum's leader, or to the active controller; None where it is done, or would be."""
+    """Send it to the quorum's leader or to the active controller; None if it is done, or would be."""
     if feature in STANDING or (feature == ELR_FEATURE and dry_run):
         return None
     body = UpdateFeature(feature, level, dry_run)

@@ -1,7 +1,7 @@
-"""Fetch, as consumers and the debugging replicas send it: from leaders and followers, with or without data.
+"""Fetch of consumers and debugging replicas, from leaders and followers.
 
-Shared with Kafka: a consumer of v11 and later may read from any replica (KIP-392); the last fetched epoch is held
-against the log's own (KIP-595); replica -3 reads to the log's end, everybody else to the high watermark.
+As in Kafka, a consumer of v11 or later may read from any replica (KIP-392), and the last fetched epoch is
+compared with the log (KIP-595). Replica -3 reads to the log's end, all others to the high watermark.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ FROM_ANY_REPLICA = 11
 FLEXIBLE_FROM = 12
 BY_ID_FROM = 13
 PAUSE = 0.02
-"""Seconds between two looks for something to send, while a consumer waits."""
+"""Seconds between two checks for records while a consumer waits."""
 MOST_RECORDS = 10_000
 
 
 class FetchedRow(NamedTuple):
-    """One partition's answer."""
+    """The answer for one partition."""
 
     number: int
     error: ErrorCode
@@ -45,7 +45,7 @@ class FetchedRow(NamedTuple):
 
 
 class FetchReader(NamedTuple):
-    """Who reads at which broker; ``left`` holds the bytes that the answer may still take."""
+    """One request at one broker. ``left`` holds the bytes that the answer may still take."""
 
     call: ServedCall
     broker: BrokerAccess
@@ -54,11 +54,11 @@ class FetchReader(NamedTuple):
 
 
 Topics = list[tuple[str, str | None, list[FetchedRow]]]
-"""Name (empty: none), id where it was asked by id, rows."""
+"""(Name or empty if unknown, id if the request has ids, rows)."""
 
 
 async def fetch(call: ServedCall) -> Values | bytes:
-    """No sessions: every answer is complete, and says so by session id 0 (KIP-227)."""
+    """Without sessions: every answer is complete and has session id 0 (KIP-227)."""
     request = call.request
     loop = asyncio.get_running_loop()
     deadline = loop.time() + request.max_wait.total_seconds()
@@ -126,7 +126,7 @@ def _one(reader: FetchReader, tp: TopicPartition, asked: Any) -> FetchedRow:
 
 
 def _data(reader: FetchReader, tp: TopicPartition, replica: HostedReplica, asked: Any, until: int) -> bytes:
-    """Whole batches, at least one where there is any (KIP-74), at most what the request takes."""
+    """Whole batches up to the request's limits; at least one if there is any (KIP-74)."""
     if asked.fetch_offset >= until or reader.left[0] <= 0:
         return b""
     room = min(asked.partition_max_bytes, reader.left[0])
@@ -191,7 +191,7 @@ def _packed(topics: Topics) -> bytes:
 
 
 def _row(row: FetchedRow) -> bytes:
-    # No aborted transactions (a null array), no other replica preferred.
+    # No aborted transactions (a null array), no preferred read replica.
     mark = row.high_watermark
     fixed = _FIXED(row.number, row.error.value, mark, mark, row.log_start, 0, -1)
     tags = NO_TAGS

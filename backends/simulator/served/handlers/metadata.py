@@ -1,4 +1,4 @@
-"""Metadata, DescribeCluster and DescribeTopicPartitions, as a broker answers from its own metadata."""
+"""Metadata, DescribeCluster and DescribeTopicPartitions, answered from a broker's own metadata."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_grou
 
 
 async def metadata(call: ServedCall) -> Values:
-    """Metadata: no ELR, no fenced brokers; a partition without a leader has LEADER_NOT_AVAILABLE."""
+    """Without ELR and fenced brokers. A partition without a leader has LEADER_NOT_AVAILABLE."""
     return await call.there(lambda broker: _metadata(call, broker))
 
 
@@ -121,7 +121,7 @@ def _broker(call: ServedCall, number: int) -> dict[str, Any]:
 
 
 async def describe_cluster(call: ServedCall) -> Values:
-    """DescribeCluster: of the brokers, with fenced ones from v2; at a controller, of the controllers too."""
+    """At a broker: the brokers, from v2 on with fenced ones. At a controller: the controllers."""
     kind = call.field("endpoint_type", BROKERS)
     asked = call.field("include_cluster_authorized_operations", False)
     operations = NOT_ASKED

@@ -1,4 +1,4 @@
-"""ListOffsets and OffsetForLeaderEpoch: where logs begin and end, as the broker that is asked has them."""
+"""ListOffsets and OffsetForLeaderEpoch, answered from the asked broker's own logs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLEXIBLE_FROM = 6
 
 
 class OffsetRow(NamedTuple):
-    """One partition's answer; -1 stands for what there is not."""
+    """The answer for one partition; -1 means none."""
 
     number: int
     error: ErrorCode
@@ -31,7 +31,7 @@ class OffsetRow(NamedTuple):
 
 
 async def list_offsets(call: ServedCall) -> Values | bytes:
-    """ListOffsets: of the leader for a consumer, of any replica for the debugging replica."""
+    """From the leader for a consumer, from any replica for the debugging replica."""
     topics = await call.there(lambda broker: _all(call, broker))
     if call.version >= FLEXIBLE_FROM:
         return _packed(topics)
@@ -118,7 +118,7 @@ def _at(
 
 
 def _by_time(call: ServedCall, tp: TopicPartition, replica: HostedReplica, timestamp: int) -> OffsetRow:
-    """The first record that is not older than ``timestamp``; times never fall along a log."""
+    """The first record that is not older than ``timestamp``. Times never decrease along a log."""
     low, high = replica.log.start, replica.log.end
     while low < high:
         middle = (low + high) // 2
@@ -139,7 +139,7 @@ def _time(call: ServedCall, tp: TopicPartition, replica: HostedReplica, offset: 
 
 
 async def offset_for_leader_epoch(call: ServedCall) -> Values:
-    """OffsetForLeaderEpoch: answered by the leader only."""
+    """Answered by the leader only."""
     return await call.there(lambda broker: {"topics": _ends(call, broker)})
 
 

@@ -1,4 +1,4 @@
-"""Produce and InitProducerId; and FindCoordinator, which finds none."""
+"""Produce, InitProducerId and FindCoordinator (which never finds one)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BY_ID_FROM = 13
 
 
 class _Ended(NamedTuple):
-    """``leader``: (id, epoch), where the answer tells who leads now (KIP-951)."""
+    """``leader`` is (id, epoch) if the answer names the current leader (KIP-951)."""
 
     error: ErrorCode
     offset: int = -1
@@ -34,7 +34,7 @@ class _Ended(NamedTuple):
 
 
 async def produce(call: ServedCall) -> Values | None:
-    """acks 0, 1 and all; idempotent producers too, transactions not. With acks=0 there is no answer."""
+    """acks 0, 1 and all, and idempotent producers; no transactions. With acks=0 there is no answer."""
     request = call.request
     if request.acks not in (0, 1, -1):
         ended = _Ended(ErrorCode.invalid_required_acks)
@@ -88,7 +88,7 @@ async def _one(call: ServedCall, name: str, asked: Any) -> _Ended:
 
 
 class _Appending:
-    """One batch, from the moment it arrives at the broker."""
+    """Appends one batch when it arrives at the broker."""
 
     def __init__(self, call: ServedCall, tp: TopicPartition, batch: ProducedBatch, acks: int) -> None:
         self._call = call
@@ -97,7 +97,7 @@ class _Appending:
         self._acks = acks
 
     def __call__(self, broker: BrokerAccess, answer: Answer) -> None:
-        """Look for a duplicate, append, and remember what was appended before the answer comes."""
+        """Detect a duplicate, append, and store the batch before the answer."""
         tp, batch = self._tp, self._batch
         partition = broker.state.image.partitions.get(tp)
         if partition is None:
@@ -168,7 +168,7 @@ def _row(index: int, ended: _Ended) -> Values:
 
 
 async def init_producer_id(call: ServedCall) -> Values:
-    """An id of its own for an idempotent producer; transactions have no coordinator here."""
+    """A new id for an idempotent producer. There is no coordinator for transactions."""
     refused = {"producer_id": -1, "producer_epoch": -1}
     if call.request.transactional_id is not None:
         return {**refused, "error_code": ErrorCode.coordinator_not_available}
@@ -190,7 +190,9 @@ async def init_producer_id(call: ServedCall) -> Values:
 
 
 async def find_coordinator(call: ServedCall) -> Values:
-    """No groups and no transactions: COORDINATOR_NOT_AVAILABLE, which clients that assign by hand can live with."""
+    """COORDINATOR_NOT_AVAILABLE: there are no groups and no transactions. Clients that assign partitions
+    themselves work.
+    """
     nobody = {
         "node_id": -1,
         "host": "",

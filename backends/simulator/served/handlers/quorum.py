@@ -1,4 +1,4 @@
-"""DescribeQuorum, and changes of the voters (KIP-595, KIP-853)."""
+"""DescribeQuorum (KIP-595, KIP-853)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TOPIC = "__cluster_metadata"
 
 
 async def describe_quorum(call: ServedCall) -> Values:
-    """A broker asks the leader; a controller that does not lead says so, and names nobody."""
+    """A broker asks the leader. A controller that does not lead answers with an error and names no leader."""
     if not call.rights.cluster("DESCRIBE"):
         return {"error_code": ErrorCode.cluster_authorization_failed, "topics": (), "nodes": ()}
     reply = await call.ask(DescribeQuorum())
     if isinstance(reply, Quorum):
         return _described(call, reply)
     if call.at_broker:
-        # Nobody leads, or nobody who leads can be reached: the broker goes on trying.
+        # There is no leader that this broker can reach: it keeps trying, and does not answer.
         raise NodeSilent
     row = {
         "error_code": ErrorCode.not_leader_or_follower,

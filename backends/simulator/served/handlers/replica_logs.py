@@ -1,4 +1,4 @@
-"""GetReplicaLogInfo v0, the recovery tool's own call, and DescribeLogDirs."""
+"""GetReplicaLogInfo v0 of the recovery tool's specification, and DescribeLogDirs."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _ROW = Struct(">iiqhB").pack
 
 
 async def get_replica_log_info(call: ServedCall) -> bytes:
-    """The log ends of at most 1000 replicas; the rest is left out, and ``has_more_data`` says so.
+    """The log ends of at most 1000 replicas; ``has_more_data`` is set if more were requested.
 
-    The specification's answer has no error of its own: without CLUSTER_ACTION each partition is refused.
+    The answer has no top-level error: without CLUSTER_ACTION each partition is refused.
     """
     return await call.there(lambda broker: _log_info(call, broker))
 
@@ -81,7 +81,7 @@ def _missing(broker: BrokerAccess, tp: TopicPartition, error: ErrorCode) -> byte
 
 
 async def describe_log_dirs(call: ServedCall) -> Values | bytes:
-    """KIP-113, KIP-827. All topics where none is named; a failed dir has KAFKA_STORAGE_ERROR and nothing else."""
+    """KIP-113, KIP-827. All topics if none is named. A failed dir has only KAFKA_STORAGE_ERROR."""
     if not call.rights.cluster("DESCRIBE"):
         return {"error_code": ErrorCode.cluster_authorization_failed, "results": ()}
     if call.version in (4, 5) and call.request.topics is None:
@@ -133,7 +133,7 @@ def _dir(log_dir: LogDir, wanted: frozenset[tuple[str, int]] | None) -> Values:
 
 
 def _everything(broker: BrokerAccess, *, cordoned: bool) -> bytes:
-    """DescribeLogDirsResponse v4 and v5 of all topics, as :class:`LogDirsDescribed` tells them."""
+    """DescribeLogDirsResponse v4 and v5 of all topics; the same content as :class:`LogDirsDescribed`."""
     storage = broker.storage
     row = Struct(">iqqBB").pack
     topics: list[dict[str, list[bytes]]] = [{} for _ in storage.disk.directories]

@@ -26,7 +26,7 @@ from recovery.controller.cluster_image import ClusterImage
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 LONGEST_NAME = 249
 MOST_PARTITIONS = 10_000
-"""As many as one request may make here; a simulated cluster of more comes from its scenario."""
+"""The most partitions of one request here; a scenario may have more."""
 
 
 class _Refused(Exception):
@@ -37,7 +37,7 @@ class _Refused(Exception):
 
 
 async def create_topics(call: ServedCall) -> Values:
-    """Each topic for itself; replicas as given, or spread over the brokers that are alive."""
+    """Each topic by itself; replicas as given, or spread over the brokers that are alive."""
     return {"topics": [await _create(call, asked) for asked in call.request.topics]}
 
 
@@ -90,12 +90,12 @@ def _checked(call: ServedCall, image: ClusterImage, asked: Any) -> tuple[tuple[i
 
 
 def _in_metrics(name: str) -> str:
-    """Names that are one in Kafka's metrics cannot both be."""
+    """Two topics whose names are equal in Kafka's metrics cannot both exist."""
     return name.replace(".", "_")
 
 
 def wrong_name(name: str) -> str | None:
-    """What Kafka says of a topic's name that cannot be."""
+    """Kafka's message for an invalid topic name; None if it is valid."""
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):
@@ -129,7 +129,7 @@ def _given(image: ClusterImage, asked: Any) -> tuple[tuple[int, ...], ...]:
 
 
 def _wrong_replicas(image: ClusterImage, replicas: tuple[int, ...], others: int) -> str | None:
-    """``others`` is the number of replicas that the first partition has."""
+    """``others`` is the number of replicas of the first partition."""
     if not replicas:
         return "an empty replica list."
     for number in sorted(replicas):
@@ -191,7 +191,7 @@ async def _make(call: ServedCall, asked: Any, rows: tuple[tuple[int, ...], ...])
 
 
 async def delete_topics(call: ServedCall) -> Values:
-    """By name, from v6 by id too."""
+    """By name; from v6 on also by id."""
     names: list[tuple[str | None, str | None]]
     if call.version >= 6:
         names = [(topic.name, kafka_id(topic.topic_id) or None) for topic in call.request.topics]

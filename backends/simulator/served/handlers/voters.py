@@ -1,4 +1,4 @@
-"""AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter (KIP-853), handed to the quorum's leader."""
+"""AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter (KIP-853), forwarded to the quorum's leader."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 
 PATIENCE = 30 * SECOND
 _NOBODY = {"leader_id": -1, "leader_epoch": -1, "host": "", "port": 0}
-"""UpdateRaftVoter's answer has a place for the leader, where somebody else was asked."""
+"""The field for the leader in the answer, filled with the schema's defaults."""
 
 
 async def add_raft_voter(call: ServedCall) -> Values:
-    """Needs ALTER on the cluster. Refused or committed when it is answered."""
+    """Needs ALTER on the cluster. The answer comes after the refusal or the commit."""
     request = call.request
     refused = _refused(call, "ALTER")
     if refused is not None:
@@ -79,7 +79,7 @@ def _refused(call: ServedCall, operation: str) -> Values | None:
 
 
 def _endpoints(call: ServedCall, listeners: Iterable[Any]) -> tuple[VoterEndpoint, ...]:
-    """Where the simulated controllers listen, for the addresses at which they are served."""
+    """The simulated controllers' endpoints, for the addresses at which they are served."""
     hosts = call.context.world.quorum.context.hosts
     by_port = {call.context.ports[node]: node.id for node in call.context.nodes(NetworkRole.CONTROLLER)}
     found = []
@@ -93,7 +93,7 @@ def _endpoints(call: ServedCall, listeners: Iterable[Any]) -> tuple[VoterEndpoin
 
 
 async def ask_leader(call: ServedCall, body: VoterRequest | UpdateFeature, timeout: int) -> Any:
-    """A broker hands it on to the leader; a controller that does not lead says so."""
+    """A broker forwards to the leader; a controller that does not lead answers so."""
     if not call.at_broker:
         return await call.ask(body, timeout)
     leader = call.context.world.quorum.leader
@@ -107,7 +107,7 @@ async def ask_leader(call: ServedCall, body: VoterRequest | UpdateFeature, timeo
 
 
 def _words(call: ServedCall, key: ReplicaKey) -> dict[RaftError, str]:
-    """What Kafka says of voters that are there, or not there, already."""
+    """Kafka's messages for voters that exist already, or do not exist."""
     leader = call.context.world.quorum.leader
     held = () if leader is None else leader.voters.keys
     voters = ", ".join(map(_java, held))
