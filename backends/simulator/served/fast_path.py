@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from backends.live.codec.column_reader import FastPathMiss
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.partition_table import topics_of
 from backends.simulator.served.api_versions import Api
@@ -25,6 +24,10 @@ from recovery.model import TopicPartition
 
 CONSUMER, DEBUGGING, LATEST = -1, -2, -1
 _NO_EPOCH = -1
+
+
+class FastPathMiss(Exception):
+    """The request is not in the form of a survey. Use the general handler."""
 
 
 class _Topic(NamedTuple):
