@@ -48,10 +48,14 @@ def refuse_change() -> NoReturn:
 
 
 class ReadOnlyMembership:
-    """A quorum that can be described; implements :class:`backends.base.membership.Membership`."""
+    """A quorum that can be described; implements :class:`backends.base.membership.Membership`.
 
-    def __init__(self, membership: Membership) -> None:
+    ``refuse`` is called for each change, which is passed on where it does not raise.
+    """
+
+    def __init__(self, membership: Membership, refuse: Callable[[], None] = refuse_change) -> None:
         self._membership = membership
+        self._refuse = refuse
 
     @property
     def title(self) -> str:
@@ -92,20 +96,22 @@ class ReadOnlyMembership:
     async def add_voter(
         self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
     ) -> ChangeAnswer:
-        refuse_change()
+        self._refuse()
+        return await self._membership.add_voter(voter, recorder, timeout=timeout)
 
     async def remove_voter(
         self, key: ReplicaKey, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
     ) -> ChangeAnswer:
-        refuse_change()
+        self._refuse()
+        return await self._membership.remove_voter(key, recorder, timeout=timeout)
 
     async def upgrade_feature(
         self, feature: str, level: int, recorder: Recorder | None, *, dry_run: bool
     ) -> ChangeAnswer:
-        """A dry run only: the controller validates it, and writes nothing."""
+        """A dry run changes nothing: the controller validates it only."""
         if not dry_run:
-            refuse_change()
-        return await self._membership.upgrade_feature(feature, level, None, dry_run=True)
+            self._refuse()
+        return await self._membership.upgrade_feature(feature, level, recorder, dry_run=dry_run)
 
 
 class ReadOnlyBackend:

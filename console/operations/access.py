@@ -37,5 +37,5 @@ def backend_access(backend: Backend, refuse: Callable[[], None]) -> Access[Backe
 
 
 def membership_access(membership: Membership, refuse: Callable[[], None]) -> Access[Membership]:
-    """Access to a metadata quorum."""
-    return Access(ReadOnlyMembership(membership), membership, refuse)
+    """Access to a metadata quorum. A replacement takes hours: ``refuse`` is called for each change of it again."""
+    return Access(ReadOnlyMembership(membership), ReadOnlyMembership(membership, refuse), refuse)

@@ -51,18 +51,20 @@ class Question(NamedTuple):
 
     text: str
     answers: tuple[str, ...]
-    otherwise: str = "not confirmed"
+    otherwise: str = "not confirmed; nothing was sent"
     warnings: tuple[str, ...] = ()
 
     @classmethod
     def number(cls, text: str, number: int, warnings: tuple[str, ...] = ()) -> Question:
         """One that is answered by a number, which has to be read for it."""
-        return cls(text, (str(number),), f"not confirmed (the number is {number})", warnings)
+        return cls(
+            text, (str(number),), f"not confirmed (the number is {number}); nothing was sent", warnings
+        )
 
     def accept(self, typed: str) -> str:
         """The answer. Raises NotDone where it is none of those asked for."""
         if typed not in self.answers:
-            raise NotDone(f"{self.otherwise}; nothing was sent")
+            raise NotDone(self.otherwise)
         return typed
 
 

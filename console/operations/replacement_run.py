@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from backends.base.membership import Membership
 from console.errors import InputError
-from console.exit_status import Status
 from console.journal.journal import Journal
 from console.journal.unfinished_entries import REPLACE, unfinished
 from console.new_files import write_new
@@ -77,7 +76,7 @@ def refuse_replacement_of_other_cluster(plan: ReplacementPlan, cluster_id: str) 
         raise InputError(f"the plan is for cluster {plan.wanted.cluster_id}, and this is {cluster_id}")
 
 
-async def replace_controller(
+async def run_replacement(
     membership: Membership,
     planned: Planned,
     journal: Journal,
@@ -96,7 +95,6 @@ async def replace_controller(
         gone = await go_through(
             membership, plan, journal, keeping, stop, patience=PATIENCE, attended=attended
         )
-    journal.conclude(Status.DONE if gone.course is Course.DONE else Status.PARTLY)
     if gone.quorum is not None:
         remember_voters(gone.quorum)
     if gone.course is Course.DONE:

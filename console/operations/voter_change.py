@@ -35,7 +35,7 @@ FRESH_MS = 500
 """How old a preflight may be when its change is sent, by the leader's clock. Who is asked takes longer."""
 
 
-class Change(StrEnum):
+class VoterChange(StrEnum):
     """What is done to the voters."""
 
     ADD = "add"
@@ -54,7 +54,7 @@ class Given(NamedTuple):
 class Prepared:
     """A change with its preflight; ``probes`` are who answered at the newcomer's endpoints."""
 
-    change: Change
+    change: VoterChange
     given: Given
     voter: Voter
     quorum: Quorum
@@ -64,7 +64,7 @@ class Prepared:
     @property
     def sentence(self) -> str:
         """What is to be sent."""
-        if self.change is Change.REMOVE:
+        if self.change is VoterChange.REMOVE:
             return f"remove voter {self.voter.key}"
         return f"add voter {self.voter.key} at {', '.join(map(str, self.voter.endpoints)) or 'no endpoint'}"
 
@@ -88,12 +88,12 @@ async def prepare_add(
     membership: Membership, node_id: int, directory_id: str | None, endpoints: Sequence[VoterEndpoint] = ()
 ) -> Prepared:
     """Reads, probes and judges; sends nothing. Raises NotChosen, NoLeader, BackendError."""
-    return await _prepare(membership, Change.ADD, Given(node_id, directory_id, tuple(endpoints)))
+    return await _prepare(membership, VoterChange.ADD, Given(node_id, directory_id, tuple(endpoints)))
 
 
 async def prepare_remove(membership: Membership, node_id: int, directory_id: str | None) -> Prepared:
     """As :func:`prepare_add`, for a removal."""
-    return await _prepare(membership, Change.REMOVE, Given(node_id, directory_id))
+    return await _prepare(membership, VoterChange.REMOVE, Given(node_id, directory_id))
 
 
 async def carry_out(
@@ -110,7 +110,7 @@ async def carry_out(
     if against:
         return Changed(prepared, None, False, detail=against)
     tell(f"sent: {prepared.sentence}; its commit is waited for, for at most {CHANGE_TIMEOUT:.0f} s")
-    if prepared.change is Change.ADD:
+    if prepared.change is VoterChange.ADD:
         answer = await membership.add_voter(prepared.voter, recorder)
     else:
         answer = await membership.remove_voter(prepared.voter.key, recorder)
@@ -134,8 +134,8 @@ async def _since_shown(membership: Membership, shown: Prepared, tell: Callable[[
     return why and f"the quorum has changed since this was shown: {why}"
 
 
-async def _prepare(membership: Membership, change: Change, given: Given) -> Prepared:
-    make = _prepare_add if change is Change.ADD else _prepare_remove
+async def _prepare(membership: Membership, change: VoterChange, given: Given) -> Prepared:
+    make = _prepare_add if change is VoterChange.ADD else _prepare_remove
     prepared = await make(membership, given)
     if prepared.verdict.allowed:
         return prepared
@@ -152,7 +152,7 @@ async def _prepare_add(membership: Membership, given: Given) -> Prepared:
     quorum, limits = await settled_quorum(membership, given.node_id)
     voter = Voter(_newcomer(quorum, given.node_id, given.directory_id), endpoints)
     verdict = before_adding(quorum, voter, probes, membership.rules, limits)
-    return Prepared(Change.ADD, given, voter, quorum, verdict, probes)
+    return Prepared(VoterChange.ADD, given, voter, quorum, verdict, probes)
 
 
 def _newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> ReplicaKey:
@@ -170,7 +170,7 @@ async def _prepare_remove(membership: Membership, given: Given) -> Prepared:
     quorum, limits = await settled_quorum(membership)
     key = voter_of(quorum, given.node_id, given.directory_id)
     verdict = before_removing(quorum, key, limits, auto_join=joins)
-    return Prepared(Change.REMOVE, given, Voter(key), quorum, verdict)
+    return Prepared(VoterChange.REMOVE, given, Voter(key), quorum, verdict)
 
 
 async def _auto_join(membership: Membership, quorum: Quorum, key: ReplicaKey) -> bool | None:
@@ -203,7 +203,7 @@ async def _explained(
     membership: Membership, prepared: Prepared, answer: ChangeAnswer, tell: Callable[[str], None]
 ) -> Changed:
     """Looks at the quorum until the change is seen committed, or seen not to be there."""
-    key, adding = prepared.voter.key, prepared.change is Change.ADD
+    key, adding = prepared.voter.key, prepared.change is VoterChange.ADD
     waited, after, told = Waited(membership), None, ""
     while waited.seconds < COMMIT_SECONDS:
         try:

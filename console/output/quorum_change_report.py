@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from console.operations.voter_change import Change, Changed
+from console.operations.voter_change import Changed, VoterChange
 from console.output.json_document import document
 from console.output.quorum_report import key_json, strength_json
 from recovery.membership.quorum import TimeoutCause
@@ -19,7 +19,7 @@ def changed_lines(changed: Changed) -> Iterator[str]:
         return
     key = changed.prepared.voter.key
     if changed.done:
-        verb = "added" if changed.prepared.change is Change.ADD else "removed"
+        verb = "added" if changed.prepared.change is VoterChange.ADD else "removed"
         yield f"{verb}: {key}, committed by the new set"
         return
     yield printable(f"{changed.prepared.sentence}: {changed.answer}")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
+from console.app.plan.apply_plan import Confirmed
 from console.errors import NotDone
 from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import unfinished
-from console.operations.access import Access
-from console.operations.change import open_journal
+from console.operations.access import Access, membership_access
+from console.operations.change import run_change
+from console.operations.replace_controller import ReplaceController
 from console.operations.replacement_consent import Consent
 from console.operations.replacement_plan import Choice
 from console.operations.replacement_run import (
@@ -22,7 +25,6 @@ from console.operations.replacement_run import (
     make_replacement,
     read_replacement,
     refuse_replacement_of_other_cluster,
-    replace_controller,
     save_replacement,
 )
 from console.operations.replacement_steps import Gone, standing
@@ -125,6 +127,10 @@ class Bridge:
         said = f"not sent: {changed.detail}" if changed.answer is None else f"{changed.answer}"
         self._tell(self.told._replace(step=step, said=said))
 
+    def tells(self, *lines: str) -> None:
+        """Something to know beside the steps."""
+        self._tell(self.told._replace(said="; ".join(lines)))
+
     def ends(self, step: ReplacementStep) -> None:
         self._tell(self.told._replace(said=f"step {step.number} is done"))
 
@@ -175,12 +181,20 @@ async def run(
     access: Access[Backend], program: Program, wanted: Planned, stop: StopRequest, bridge: Bridge
 ) -> Gone:
     """Goes through the plan from where the cluster is. Raises NotDone, JournalError and BackendError."""
-    with open_journal(program, wanted.cluster_id, "in the console") as journal:
-        other = open_replacement(unfinished(wanted.cluster_id))
-        if other is not None and Path(other.file) != wanted.file:
-            raise NotDone(
-                f"another replacement is half done ({other.file}): go on with that one first, or give it up:"
-                " ktriage resume --give-up"
-            )
-        membership = await membership_of(access.changing())
-        return await replace_controller(membership, wanted, journal, bridge, stop)
+    await membership_of(access.reading)
+    membership: Membership = getattr(access.changing(), "membership")  # noqa: B009  # no part of every backend
+    return await run_change(
+        ReplaceController(
+            wanted.plan,
+            wanted.file,
+            lambda _planned, _stop: nullcontext(bridge),
+            "in the console",
+            confirmed=wanted.confirmed,
+        ),
+        membership_access(membership, access.refuse),
+        wanted.cluster_id,
+        Confirmed(None, bridge.tells),
+        invocation=program,
+        stop=stop,
+        resume_command=program.resume,
+    )

@@ -15,7 +15,6 @@ from console.operations.access import Access
 from console.operations.apply_plan import Applied, ApplyPlan
 from console.operations.change import Question, run_change
 from console.operations.election_batches import survey_rows
-from console.operations.plan_comparison import Prepared
 from console.operations.unfinished_orders import Settled
 from console.program import Program
 from console.signals import StopRequest
@@ -30,7 +29,7 @@ class Confirmed(NamedTuple):
     called on the backend's thread.
     """
 
-    progress: Progress
+    progress: Progress | None
     says: Callable[..., None]
     restore: bool = False
 
@@ -43,10 +42,10 @@ class Confirmed(NamedTuple):
     def restored(self, settled: Settled) -> None:
         """The journal shows it."""
 
-    def shows(self, prepared: Prepared) -> None:
+    def shows(self, prepared: object) -> None:
         """The screen showed it before it asked."""
 
-    async def answers(self, question: Question, prepared: Prepared) -> str | None:
+    async def answers(self, question: Question, prepared: object) -> str | None:
         return None
 
 

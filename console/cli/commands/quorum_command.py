@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from console.cli.base.run import Run
 from console.cli.commands.options import Reason, Yes, connected, stated
 from console.cli.commands.verbs import Verb
 from recovery.membership.replacement import ReplacementKind
+
+if TYPE_CHECKING:
+    from console.operations.voter_change import Given, VoterChange
 
 HELP = """\
 Shows, judges and changes the metadata quorum and its voters (KIP-853). Every verb takes --bootstrap-server or
@@ -95,10 +98,11 @@ def upgrade(run: Run, *, dry_run: DryRun = False, yes: Yes = False, reason: Reas
     Example:
       ktriage quorum upgrade --bootstrap-server kafka-1:9092 --dry-run
     """
-    from console.cli.quorum.voter_change import Request, change  # noqa: PLC0415  # not for --help
+    from console.cli.quorum.voter_change import upgrade as check_and_send  # noqa: PLC0415  # not for --help
+    from console.operations.change_voters import UpgradeKraftVersion  # noqa: PLC0415
 
-    why = stated(reason, asked=not yes)
-    return change(run, Request("upgrade", None, None, (), dry_run=dry_run, ask=not yes, reason=why))
+    change = UpgradeKraftVersion(stated(reason, asked=not yes))
+    return check_and_send(run, change, dry_run=dry_run, ask=not yes)
 
 
 def add(
@@ -117,13 +121,12 @@ def add(
     Example:
       ktriage quorum add 103 --bootstrap-server kafka-1:9092
     """
-    from console.cli.quorum.voter_change import Request, change  # noqa: PLC0415  # not for --help
+    from console.cli.quorum.quorum_run import given_directory, given_endpoints  # noqa: PLC0415  # not for --help
+    from console.operations.voter_change import Given, VoterChange  # noqa: PLC0415
 
+    given = Given(node, given_directory(directory_id), given_endpoints(tuple(endpoint or ())))
     why = stated(reason, asked=not yes)
-    endpoints = tuple(endpoint or ())
-    return change(
-        run, Request("add", node, directory_id, endpoints, dry_run=dry_run, ask=not yes, reason=why)
-    )
+    return _change_voters(run, VoterChange.ADD, given, why, dry_run=dry_run, ask=not yes)
 
 
 def remove(
@@ -141,10 +144,21 @@ def remove(
     Example:
       ktriage quorum remove 101 --directory-id pKx3… --bootstrap-server kafka-1:9092
     """
-    from console.cli.quorum.voter_change import Request, change  # noqa: PLC0415  # not for --help
+    from console.cli.quorum.quorum_run import given_directory  # noqa: PLC0415  # not for --help
+    from console.operations.voter_change import Given, VoterChange  # noqa: PLC0415
 
-    why = stated(reason, asked=not yes)
-    return change(run, Request("remove", node, directory_id, (), dry_run=dry_run, ask=not yes, reason=why))
+    given, why = Given(node, given_directory(directory_id)), stated(reason, asked=not yes)
+    return _change_voters(run, VoterChange.REMOVE, given, why, dry_run=dry_run, ask=not yes)
+
+
+def _change_voters(
+    run: Run, kind: VoterChange, given: Given, reason: str, *, dry_run: bool, ask: bool
+) -> int:
+    from console.cli.quorum.voter_change import change_voters  # noqa: PLC0415  # not for --help
+    from console.operations.change_voters import ChangeVoters  # noqa: PLC0415
+
+    change = ChangeVoters(kind, given, reason, run.target.title)
+    return change_voters(run, change, dry_run=dry_run, ask=ask)
 
 
 def update_endpoint(
@@ -172,11 +186,8 @@ def update_endpoint(
       ktriage quorum update-endpoint 101 --endpoint CONTROLLER://new-host:9093 --bootstrap-server kafka-1:9092
     """
     from console.cli.quorum.endpoint_update import update_endpoint as show_and_wait  # noqa: PLC0415  # as above
-    from console.cli.quorum.voter_change import Request  # noqa: PLC0415
 
-    return show_and_wait(
-        run, Request("update-endpoint", node, None, tuple(endpoint), dry_run=dry_run, ask=False, reason="")
-    )
+    return show_and_wait(run, node, tuple(endpoint), dry_run=dry_run)
 
 
 def replace(
@@ -227,20 +238,23 @@ def replace(
       ktriage quorum replace --why grow --with 103 --with 104 --bootstrap-server kafka-1:9092
       ktriage quorum replace --plan replace-102.json --bootstrap-server kafka-1:9092
     """
-    from console.cli.quorum.replacement import replace as replace_controller  # noqa: PLC0415  # not for --help
-    from console.cli.quorum.voter_change import Request  # noqa: PLC0415
+    from console.cli.quorum.quorum_run import given_directory, given_endpoints  # noqa: PLC0415  # not for --help
+    from console.cli.quorum.replacement import replace as replace_controller  # noqa: PLC0415
+    from console.operations.replacement_plan import Choice  # noqa: PLC0415
 
-    request = Request(
-        "replace",
-        node,
-        directory_id,
-        tuple(endpoint or ()),
+    stated_reason = stated(reason, asked=not yes)
+    directory, endpoints = given_directory(directory_id), given_endpoints(tuple(endpoint or ()))
+    leaving = () if node is None else (node,)
+    choice = None if why is None else Choice(why, leaving, tuple(with_ or ()), directory, endpoints)
+    return replace_controller(
+        run,
+        choice,
+        plan,
+        confirmed=frozenset(confirmed or ()),
         dry_run=dry_run,
         ask=not yes,
-        reason=stated(reason, asked=not yes),
-        confirmed=frozenset(confirmed or ()),
+        reason=stated_reason,
     )
-    return replace_controller(run, request, why, tuple(with_ or ()), plan)
 
 
 def _quorum(function: Callable[..., int]) -> Callable[..., int]:

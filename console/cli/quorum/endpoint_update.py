@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from backends.base.errors import BackendError, NoLeader
+from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from console.cli.base.run import Run
-from console.cli.quorum.quorum_run import given_endpoints, work
-from console.cli.quorum.voter_change import Request
+from console.cli.quorum.quorum_run import given_endpoints, read_quorum
 from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.operations.elapsed_time import Waited
-from console.operations.remembered_voters import leaderless
 from console.operations.voter_change import probe_endpoint
 from console.output.json_document import document
 from console.signals import StopRequest
@@ -26,35 +24,32 @@ PATIENCE = 3600.0
 POLL = 0.5
 
 
-def update_endpoint(run: Run, request: Request) -> int:
+def update_endpoint(run: Run, node: int, endpoints: tuple[str, ...], *, dry_run: bool) -> int:
     """Shows what to change on the host, and waits until the voter's record says so."""
-    wanted = given_endpoints(request.endpoints)
+    wanted = given_endpoints(endpoints)
     if not wanted:
         raise InputError("quorum update-endpoint needs --endpoint LISTENER://HOST:PORT, as it is to be")
-    node = request.node_id
 
     async def job(membership: Membership, stop: StopRequest) -> bool:
-        cluster_id = await membership.open()
+        await membership.open()
+        quorum = await membership.describe()
         try:
-            quorum = await membership.describe()
             voter_of(quorum, node, None)
-        except NoLeader as error:
-            raise await leaderless(membership, cluster_id, error) from None
         except NotChosen as error:
             raise NotDone(str(error)) from None
         _show(run, quorum, node, wanted)
-        if request.dry_run:
+        if dry_run:
             return has_endpoints(quorum, node, wanted)
         with stop.in_flight():
             return await _until(run, membership, node, wanted, stop)
 
-    there = work(run, job)
+    there = read_quorum(run, job)
     if run.json:
         fields = {"node": node, "endpoints": [str(e) for e in wanted], "done": there}
         run.screen.out(document("quorum-update-endpoint", fields))
     elif there:
         run.screen.out([f"voter {node} has told it: {', '.join(map(str, wanted))}"])
-    return Status.DONE if there or request.dry_run else Status.PARTLY
+    return Status.DONE if there or dry_run else Status.PARTLY
 
 
 def _show(run: Run, quorum: Quorum, node: int, wanted: tuple[VoterEndpoint, ...]) -> None:

@@ -5,25 +5,63 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from backends.base.errors import NoLeader
 from backends.base.membership import Membership
+from backends.base.read_only import ReadOnlyMembership
 from console.cli.base.run import Run
-from console.errors import InputError
+from console.errors import InputError, NotDone
+from console.operations.access import membership_access
+from console.operations.change import Change, Operator, run_change
+from console.operations.remembered_voters import leaderless
 from console.quorum_backend import membership_of, with_quorum
 from console.signals import StopRequest
 from recovery.membership.directory_ids import directory_id
+from recovery.membership.replacement import ReplacementError
+from recovery.membership.replica_lookup import NotChosen
 from recovery.membership.voters import VoterEndpoint
 
 T = TypeVar("T")
+P = TypeVar("P")
+R = TypeVar("R")
 
 
-def work(run: Run, job: Callable[[Membership, StopRequest], Awaitable[T]]) -> T:
-    """Runs ``job`` on the quorum and lets go of it. Raises what the job raises, and Stopped."""
+def read_quorum(run: Run, job: Callable[[Membership, StopRequest], Awaitable[T]]) -> T:
+    """Runs ``job`` on the quorum, which it cannot change. Raises what the job raises, and Stopped.
+
+    A quorum without a leader, and a node that cannot be meant, are a NotDone that says so.
+    """
+    return _on_quorum(run, lambda membership, stop: job(ReadOnlyMembership(membership), stop))
+
+
+def change_quorum(run: Run, change: Change[Membership, P, R], operator: Operator[P]) -> R:
+    """Carries the change out. Raises what it raises, and Stopped; otherwise as :func:`read_quorum`."""
+    run.refuse_if_read_only()
+
+    async def job(membership: Membership, stop: StopRequest) -> R:
+        return await run_change(
+            change,
+            membership_access(membership, run.refuse_if_read_only),
+            await membership.open(),
+            operator,
+            invocation=run.program,
+            stop=stop,
+            resume_command=run.target.command("resume"),
+        )
+
+    return _on_quorum(run, job)
+
+
+def _on_quorum(run: Run, job: Callable[[Membership, StopRequest], Awaitable[T]]) -> T:
     cluster = with_quorum(run.target, run.screen.say)
     membership = membership_of(cluster)
 
     async def supervised(stop: StopRequest) -> T:
         try:
             return await job(membership, stop)
+        except (NotChosen, ReplacementError) as error:
+            raise NotDone(f"{error}; nothing was sent") from None
+        except NoLeader as error:
+            raise await leaderless(membership, await membership.open(), error) from None
         finally:
             await cluster.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from backends.base.membership import Membership
 from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind
-from console.cli.quorum.quorum_run import work
+from console.cli.quorum.quorum_run import read_quorum
 from console.exit_status import Status
 from console.operations.quorum_state import Look
 from console.operations.remembered_voters import look_or_lost
@@ -25,7 +25,7 @@ def show(run: Run, *, everything: bool) -> int:
     async def job(membership: Membership, _stop: object) -> Look | QuorumWithoutLeader:
         return await look_or_lost(membership)
 
-    seen = work(run, job)
+    seen = read_quorum(run, job)
     command = "quorum-replication" if everything else "quorum-status"
     if isinstance(seen, QuorumWithoutLeader):
         run.screen.out(lost_document(seen, command) if run.json else lost_lines(seen))

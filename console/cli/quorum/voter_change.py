@@ -1,109 +1,39 @@
-"""``ktriage quorum add``, ``remove``, ``upgrade`` and ``update-endpoint``."""
+"""``quorum add``, ``remove`` and ``upgrade``: the preflight is shown, asked about, and the change sent."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from backends.base.errors import NoLeader
 from backends.base.membership import Membership
 from console.cli.base.run import Run
-from console.cli.quorum.quorum_run import given_directory, given_endpoints, work
-from console.cli.quorum.recording import recorded
-from console.errors import InputError, NotDone
+from console.cli.base.terminal_operator import Terminal
+from console.cli.quorum.quorum_run import change_quorum, read_quorum
 from console.exit_status import Status
-from console.operations.remembered_voters import leaderless, remember_new_voters
-from console.operations.voter_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
+from console.operations.change_voters import ChangeVoters, Upgraded, UpgradeKraftVersion
+from console.operations.kraft_upgrade import UpgradeCheck, check_upgrade
+from console.operations.voter_change import Changed, Prepared
 from console.output.quorum_change_report import changed_document, changed_lines
 from console.output.quorum_report import preflight_lines
-from console.signals import StopRequest
-from recovery.membership.replica_lookup import NotChosen
+from console.output.quorum_upgrade_report import upgrade_document, upgrade_lines
 from recovery.wording.quantity_text import printable
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One verb with what it was given."""
+def change_voters(run: Run, change: ChangeVoters, *, dry_run: bool, ask: bool) -> int:
+    """Prepares, shows the preflight, asks, sends, tells what came of it; returns the exit status."""
+    terminal = Terminal(run, _preflight, ask=ask)
 
-    verb: str
-    node: int | None
-    directory_id: str | None
-    endpoints: tuple[str, ...]
-    dry_run: bool
-    ask: bool
-    reason: str
-    confirmed: frozenset[int] = frozenset()
+    async def preflight(membership: Membership, _stop: object) -> Changed:
+        prepared = await change.prepare(membership, await membership.open(), terminal)
+        terminal.shows(prepared)
+        return Changed(prepared, None, None)
 
-    @property
-    def node_id(self) -> int:
-        """Raises InputError where none was given."""
-        if self.node is None:
-            raise InputError(f"quorum {self.verb} needs the controller's node id")
-        return self.node
-
-
-def change(run: Run, request: Request) -> int:
-    """Prepares, shows the preflight, asks, sends, tells what came of it."""
-    if request.verb == "update-endpoint":
-        from console.cli.quorum.endpoint_update import update_endpoint  # noqa: PLC0415  # for that verb only
-
-        # It sends nothing, so there is nothing to ask, and a cluster that may only be read may be waited for.
-        return update_endpoint(run, request)
-    if not request.dry_run:
-        run.refuse_if_read_only()
-        if request.ask:
-            run.refuse_unless_interactive("--yes and --reason TEXT, or --dry-run")
-    if request.verb == "upgrade":
-        if request.node is not None:
-            raise InputError(f"quorum upgrade is for the whole quorum and takes no node ({request.node})")
-        from console.cli.quorum.kraft_upgrade import upgrade  # noqa: PLC0415  # for that verb only
-
-        return upgrade(run, request)
-    return _change_voters(run, request)
-
-
-def _change_voters(run: Run, request: Request) -> int:
-    node_id = request.node_id
-    directory, endpoints = given_directory(request.directory_id), given_endpoints(request.endpoints)
-
-    async def prepare(membership: Membership) -> Prepared:
-        if request.verb == "add":
-            return await prepare_add(membership, node_id, directory, endpoints)
-        return await prepare_remove(membership, node_id, directory)
-
-    async def job(membership: Membership, stop: StopRequest) -> Changed:
-        cluster_id = await membership.open()
-        try:
-            if request.dry_run:
-                return Changed(_shown(run, await prepare(membership)), None, None)
-            with recorded(run, cluster_id, request.reason) as journal:
-                prepared = _shown(run, await prepare(membership))
-                if not prepared.verdict.allowed:
-                    journal.conclude(Status.PARTLY)
-                    return Changed(prepared, None, False)
-                if request.ask:
-                    await _confirm(run, prepared)
-                with stop.in_flight():
-                    changed = await carry_out(
-                        membership, prepared, journal, lambda said: run.screen.say(printable(said))
-                    )
-                    await remember_new_voters(membership)
-                    journal.conclude(Status.DONE if changed.done else Status.PARTLY)
-                    return changed
-        except NotChosen as error:
-            raise NotDone(f"{error}; nothing was sent") from None
-        except NoLeader as error:
-            raise await leaderless(membership, cluster_id, error) from None
-
-    return _told(run, request, work(run, job))
-
-
-def _told(run: Run, request: Request, changed: Changed) -> int:
-    """Prints what came of it; a change that was not sent is refused, but for a dry run that would be."""
-    against = changed.prepared.verdict.refused or tuple(filter(None, (changed.detail,)))
+    refuse_unless_allowed(run, dry_run=dry_run, ask=ask)
+    changed = read_quorum(run, preflight) if dry_run else change_quorum(run, change, terminal)
     if run.json:
-        run.screen.out(changed_document(request.verb, changed))
+        run.screen.out(changed_document(str(change.change), changed))
     elif changed.answer is not None:
         run.screen.out(changed_lines(changed))
+    against = changed.prepared.verdict.refused or tuple(filter(None, (changed.detail,)))
     if changed.answer is None and against:
         for reason in against:
             run.screen.say(printable(f"refused: {reason}"))
@@ -111,22 +41,46 @@ def _told(run: Run, request: Request, changed: Changed) -> int:
         if not changed.prepared.verdict.refused:
             run.next("quorum", "status")
         return Status.PARTLY
-    if request.dry_run:
+    if dry_run:
         return Status.DONE
     run.next("quorum", "status")
-    return Status.DONE if changed.done else Status.PARTLY
+    return change.conclusion(changed).status
 
 
-def _shown(run: Run, prepared: Prepared) -> Prepared:
-    lines = preflight_lines(prepared.verdict, prepared.sentence)
+def upgrade(run: Run, change: UpgradeKraftVersion, *, dry_run: bool, ask: bool) -> int:
+    """Checks, shows, asks, sends, looks; returns the exit status."""
+    terminal = Terminal(run, upgrade_lines, ask=ask)
+
+    async def preflight(membership: Membership, _stop: object) -> Upgraded:
+        await membership.open()
+        check: UpgradeCheck = await check_upgrade(membership)
+        terminal.shows(check)
+        return Upgraded(check)
+
+    refuse_unless_allowed(run, dry_run=dry_run, ask=ask)
+    upgraded = read_quorum(run, preflight) if dry_run else change_quorum(run, change, terminal)
     if run.json:
-        run.screen.say(*lines)
-    else:
-        run.screen.out(lines)
-    return prepared
+        run.screen.out(upgrade_document(*upgraded))
+    elif upgraded.answer is not None:
+        seen = ", seen in the cluster" if upgraded.seen else ""
+        run.screen.out([f"kraft.version: {upgraded.answer}{seen}"])
+    refused = upgraded.check.refused
+    for reason in refused:
+        run.screen.say(f"refused: {reason}")
+    if refused:
+        run.screen.say("nothing was sent")
+        return Status.PARTLY
+    return Status.DONE if upgraded.seen or dry_run else Status.PARTLY
 
 
-async def _confirm(run: Run, prepared: Prepared) -> None:
-    node = prepared.voter.key.id
-    question = f"To {prepared.sentence} ({run.target.title}), type the node id:"
-    await run.confirm_number(question, node)
+def refuse_unless_allowed(run: Run, *, dry_run: bool, ask: bool) -> None:
+    """Raises InputError where the change may not be sent, or nobody can be asked about it."""
+    if dry_run:
+        return
+    run.refuse_if_read_only()
+    if ask:
+        run.refuse_unless_interactive("--yes and --reason TEXT, or --dry-run")
+
+
+def _preflight(prepared: Prepared) -> Iterable[str]:
+    return preflight_lines(prepared.verdict, prepared.sentence)

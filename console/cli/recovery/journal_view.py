@@ -39,12 +39,12 @@ def show(run: Run, cluster_id: str | None, last: int) -> int:
 
 
 def _through_controllers(run: Run) -> str:
-    from console.cli.quorum.quorum_run import work  # noqa: PLC0415  # for such a target only
+    from console.cli.quorum.quorum_run import read_quorum  # noqa: PLC0415  # for such a target only
 
     async def opened(membership: Membership, _stop: StopRequest) -> str:
         return await membership.open()
 
-    return work(run, opened)
+    return read_quorum(run, opened)
 
 
 async def _cluster_id(backend: Backend, _stop: StopRequest) -> str:

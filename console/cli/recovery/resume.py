@@ -36,7 +36,14 @@ def _replacement(run: Run, plan: Path | None, wanted: Wanted) -> int | None:
     """Goes on with a controller replacement; None where there is none."""
     from console.cli.quorum.replacement import go_on  # noqa: PLC0415  # few have one
 
-    return go_on(run, plan, wanted)
+    return go_on(
+        run,
+        plan,
+        confirmed=wanted.confirmed,
+        give_up=wanted.give_up,
+        ask=wanted.ask,
+        reason=wanted.reason,
+    )
 
 
 def finish(run: Run, plan: Path | None, wanted: Wanted = Wanted()) -> int:  # noqa: B008  # frozen
@@ -79,11 +86,12 @@ def _elections(run: Run, file: Path | None) -> int:
 
 
 def _through_controllers(run: Run, plan: Path | None) -> int:
-    from console.cli.quorum.unfinished_voters import settle_voters  # noqa: PLC0415  # for such a target only
+    from console.cli.quorum.quorum_run import change_quorum  # noqa: PLC0415  # for such a target only
+    from console.operations.change_voters import SettleVoters  # noqa: PLC0415
 
     if plan is not None:
         raise InputError(f"{plan}: elections are finished through the brokers: give --bootstrap-server")
-    settled, closed = settle_voters(run)
+    settled, closed = change_quorum(run, SettleVoters(), Terminal(run, unfinished_lines))
     status = _told(run, settled)
     return status if closed else Status.PARTLY
 

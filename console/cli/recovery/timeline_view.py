@@ -9,7 +9,7 @@ from pathlib import Path
 
 from backends.base.membership import Membership
 from console.cli.base.run import Run
-from console.cli.quorum.quorum_run import work
+from console.cli.quorum.quorum_run import read_quorum
 from console.errors import InputError
 from console.exit_status import Status
 from console.operations.timeline import EventFilter, TimelineSource, from_directory, gaps
@@ -60,7 +60,7 @@ class TimelineView:
 
     def of_cluster(self, *, follow: bool) -> int:
         """Reads the active controller's log and shows it; returns the exit status. Raises BackendError."""
-        return work(self._run, lambda quorum, stop: self._read(quorum, stop, follow=follow))
+        return read_quorum(self._run, lambda quorum, stop: self._read(quorum, stop, follow=follow))
 
     async def _read(self, quorum: Membership, stop: StopRequest, *, follow: bool) -> int:
         await quorum.open()

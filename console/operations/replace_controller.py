@@ -1,0 +1,272 @@
+"""Replacing a controller, and going on with a replacement that is half done."""
+
+# ruff: noqa: ARG002  # the signatures are the change's
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.base.membership import Membership
+from console.errors import InputError, NotDone
+from console.exit_status import Status
+from console.journal.open_replacement import open_replacement
+from console.journal.unfinished_entries import Unfinished, unfinished
+from console.operations.access import Access
+from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
+from console.operations.change_voters import BROKERS
+from console.operations.replacement_plan import Choice
+from console.operations.replacement_run import (
+    Planned,
+    make_replacement,
+    read_replacement,
+    refuse_replacement_of_other_cluster,
+    run_replacement,
+    save_replacement,
+)
+from console.operations.replacement_steps import Course, Gone, Watcher, standing
+from console.signals import StopRequest
+from recovery.membership.quorum import Quorum
+from recovery.membership.replacement import ReplacementPlan, ReplacementStep
+from recovery.model import TopicPartition
+
+GIVE_UP = "give up"
+"""What is typed to forget a replacement."""
+
+
+class ReplacementStanding(NamedTuple):
+    """A plan beside the quorum: ``step`` is the next one, None where all is done."""
+
+    planned: Planned
+    quorum: Quorum | None = None
+    step: ReplacementStep | None = None
+
+
+Watch = Callable[[Planned, StopRequest], AbstractContextManager[Watcher]]
+"""Somebody to watch a replacement, until it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceController(Change[Membership, ReplacementStanding, Gone]):
+    """Goes through a plan from where the cluster is. Each change of the voters is asked for by who watches.
+
+    ``source`` is the plan, in ``file``, or the choice that a plan is made of and written to ``file`` (None: under
+    the state directory). ``confirmed`` are steps that an operator said are done; unless it is ``attended`` nobody
+    can say so. ``give_up`` is the command that forgets another replacement.
+    """
+
+    source: Choice | ReplacementPlan
+    file: Path | None
+    watch: Watch
+    reason: str
+    give_up: str = "ktriage resume --give-up"
+    confirmed: frozenset[int] = frozenset()
+    attended: bool = True
+
+    def without_lock(self, cluster_id: str) -> None:
+        if isinstance(self.source, ReplacementPlan):
+            refuse_replacement_of_other_cluster(self.source, cluster_id)
+            refuse_unsaid(self.source, self.confirmed)
+
+    async def settle(self, access: Access[Membership], run: ChangeRun[ReplacementStanding]) -> None:
+        half_done = open_replacement(unfinished(run.cluster_id))
+        made = isinstance(self.source, ReplacementPlan)
+        mine = self.file.resolve() if made and self.file is not None else None
+        if half_done is not None and half_done.file != mine:
+            raise NotDone(
+                f"another replacement is half done ({half_done.file}); nothing was sent. Go on with it first:"
+                f" {run.resume_command}; or give it up, with the voters as they are: {self.give_up}"
+            )
+
+    async def prepare(
+        self, cluster: Membership, cluster_id: str, operator: Operator[ReplacementStanding]
+    ) -> ReplacementStanding:
+        plan = await self.plan(cluster)
+        file = self.file if plan is self.source else None
+        planned = Planned.of(plan, file or save_replacement(plan, self.file), self.confirmed)
+        return await stands(cluster, planned)
+
+    async def plan(self, cluster: Membership) -> ReplacementPlan:
+        """The plan, made of the choice where it is none yet. Raises as :func:`plan_replacement`, and InputError."""
+        if isinstance(self.source, ReplacementPlan):
+            return self.source
+        made = await make_replacement(cluster, self.source)
+        refuse_unsaid(made, self.confirmed)
+        return made
+
+    def unsent(self, prepared: ReplacementStanding) -> Gone | None:
+        return None
+
+    def question(self, prepared: ReplacementStanding) -> Question:
+        refused = f"not confirmed; nothing was sent. The plan is {prepared.planned.file}"
+        return Question("Go through these steps now? Type yes:", ("yes",), refused)
+
+    async def carry_out(
+        self, cluster: Membership, prepared: ReplacementStanding, run: ChangeRun[ReplacementStanding]
+    ) -> Gone:
+        with self.watch(prepared.planned, run.stop) as watcher:
+            return await run_replacement(
+                cluster, prepared.planned, run.journal, watcher, run.stop, attended=self.attended
+            )
+
+    def conclusion(self, result: Gone) -> Conclusion:
+        return conclusion_of(result)
+
+
+class Resumed(NamedTuple):
+    """What became of a replacement that was half done; ``planned`` is None where there is none, or no more.
+
+    ``given_up``: it was forgotten. ``orders`` are partitions that may stand in the order of an election, which only
+    the brokers take back.
+    """
+
+    planned: Planned | None = None
+    gone: Gone | None = None
+    given_up: bool = False
+    orders: tuple[TopicPartition, ...] = ()
+
+
+class HalfDoneReplacement(NamedTuple):
+    """What the journal shows; ``planned`` is None where it is given up."""
+
+    found: Unfinished
+    planned: Planned | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
+    """Goes on with the replacement that the journal shows half done, or with that of ``file``.
+
+    ``ask``: a person can be asked whether to go on. ``agreed``: changes of the voters were agreed to before;
+    without either nothing is sent. ``forget``: it is given up, and the voters stay as they are. ``brokers``: the
+    cluster is reached through its brokers.
+    """
+
+    file: Path | None
+    watch: Watch
+    reason: str = "resume"
+    give_up: str = "ktriage resume --give-up"
+    confirmed: frozenset[int] = frozenset()
+    attended: bool = True
+    ask: bool = True
+    agreed: bool = False
+    forget: bool = False
+    brokers: bool = True
+
+    def without_lock(self, cluster_id: str) -> Resumed | None:
+        none = self.file is None and open_replacement(unfinished(cluster_id)) is None
+        return Resumed() if none else None
+
+    async def prepare(
+        self, cluster: Membership, cluster_id: str, operator: Operator[HalfDoneReplacement]
+    ) -> HalfDoneReplacement:
+        found = unfinished(cluster_id)
+        half_done = open_replacement(found)
+        path = self.file or (half_done.file if half_done is not None else None)
+        if path is None or self.forget:
+            return HalfDoneReplacement(found, None)
+        try:
+            plan = read_replacement(path)
+        except InputError as error:
+            raise InputError(
+                f"{error}; without its plan the replacement is only forgotten, with the voters as they are:"
+                f" {self.give_up}"
+            ) from None
+        refuse_replacement_of_other_cluster(plan, cluster_id)
+        refuse_unsaid(plan, self.confirmed)
+        return HalfDoneReplacement(found, Planned.of(plan, path, self.confirmed))
+
+    def unsent(self, prepared: HalfDoneReplacement) -> Resumed | None:
+        ended = prepared.planned is None and not self.forget and not prepared.found.replacements
+        return Resumed() if ended else None
+
+    def question(self, prepared: HalfDoneReplacement) -> Question | None:
+        if prepared.planned is None or not self.ask:
+            return None
+        text = (
+            f"a controller replacement is half done ({prepared.planned.file}). Type go to go on, give up to forget"
+            " it:"
+        )
+        return Question(text, ("go", GIVE_UP))
+
+    async def compare_again(
+        self,
+        cluster: Membership,
+        prepared: HalfDoneReplacement,
+        answer: str,
+        operator: Operator[HalfDoneReplacement],
+    ) -> HalfDoneReplacement:
+        """The run looks at the quorum itself before each step."""
+        return prepared._replace(planned=None) if answer == GIVE_UP else prepared
+
+    async def carry_out(
+        self, cluster: Membership, prepared: HalfDoneReplacement, run: ChangeRun[HalfDoneReplacement]
+    ) -> Resumed:
+        found, planned = prepared
+        if planned is None:
+            entries = [entry.entry for entry in found.replacements]
+            run.journal.settle("given up by the operator", entries=entries)
+            run.operator.says("given up: the voters stay as they are; look with ktriage quorum status")
+            return Resumed(given_up=True)
+        orders = () if self.brokers else tuple(sorted({order.written.tp for order in found.orders}))
+        if orders:
+            run.operator.says(f"not restored: {', '.join(map(str, orders))}: {BROKERS}")
+        gone = None if self.ask or self.agreed else await self._unasked(cluster, planned, run)
+        if gone is None:
+            with self.watch(planned, run.stop) as watcher:
+                gone = await run_replacement(
+                    cluster, planned, run.journal, watcher, run.stop, attended=self.attended
+                )
+        return Resumed(planned, gone, orders=orders)
+
+    async def _unasked(
+        self, cluster: Membership, planned: Planned, run: ChangeRun[HalfDoneReplacement]
+    ) -> Gone | None:
+        """How it ends where nobody can be asked, and voters would be changed; None: nothing of that is left."""
+        _, quorum, step = await stands(cluster, planned)
+        steps = planned.plan.steps
+        left = [] if step is None else [s for s in steps if s.number >= step.number and s.kind.sends]
+        if not left:
+            return None
+        changes = "; ".join(f"step {s.number}, {s.title}" for s in left)
+        run.operator.says(
+            f"a controller replacement is half done ({planned.file}); to go on would send {changes}",
+            "nobody can be asked here: give --yes and --reason TEXT; nothing was sent",
+        )
+        return Gone(Course.UNASKED, step, None, quorum)
+
+    def conclusion(self, result: Resumed) -> Conclusion:
+        if result.gone is None:
+            return Conclusion(Status.DONE)
+        ended = conclusion_of(result.gone)
+        return ended._replace(status=max(ended.status, Status.PARTLY)) if result.orders else ended
+
+
+async def stands(membership: Membership, planned: Planned) -> ReplacementStanding:
+    """Where a replacement is now, with the steps that earlier runs were told are done. Raises BackendError."""
+    plan = planned.plan
+    kept = unfinished(planned.cluster_id).confirmed.get(plan.header.plan_id, frozenset())
+    picture, step = await standing(membership, plan, planned.confirmed | kept)
+    return ReplacementStanding(planned, picture.quorum, step)
+
+
+def conclusion_of(gone: Gone) -> Conclusion:
+    """How a run through a replacement ended."""
+    done = gone.course is Course.DONE
+    return Conclusion(Status.DONE if done else Status.PARTLY, unfinished=not done)
+
+
+def refuse_unsaid(plan: ReplacementPlan, confirmed: frozenset[int]) -> None:
+    """Raises InputError where a step is said to be done that is none, or that the cluster shows by itself."""
+    said = {step.number for step in plan.steps if step.kind.said}
+    wrong = sorted(confirmed - said)
+    if wrong:
+        may = (
+            f"of this plan only {', '.join(map(str, sorted(said)))} can be said to be done"
+            if said
+            else ("of this plan every step is seen in the cluster")
+        )
+        raise InputError(f"--confirmed {wrong[0]}: {may}; nothing was sent")
