@@ -65,8 +65,8 @@ def risk_lines(plan: Plan, count: int) -> Iterator[str]:
 def risk_text(risk: Risk) -> str:
     """The numbers of the whole plan in one line."""
     return (
-        f"if the chosen leader drops out, {len(risk.rows):,} of {risk.elect:,} lose more:"
-        f" {range_text(*risk.then)} offsets instead of {range_text(*risk.planned)}"
+        f"if the chosen leader drops out, {len(risk.rows):,} of {risk.elect:,} may lose more;"
+        f" offsets lost then: {range_text(*risk.then)}; as planned: {range_text(*risk.planned)}"
     )
 
 

@@ -43,8 +43,8 @@ def test_the_question_tells_what_the_successors_would_lose(
 
     monkeypatch.setattr(Run, "ask", hears)
     ended = call("ktriage", "apply", *ANY, plan)
-    told = [line for line in ended.err.splitlines() if "instead of" in line or "would lead" in line]
-    assert "2 of 2" in told[0] and "80 offsets" in told[0]
+    told = [line for line in ended.err.splitlines() if "offsets lost then" in line or "would lead" in line]
+    assert "2 of 2" in told[0] and "offsets lost then: 80;" in told[0]
     assert ["orders-0: broker 2 would lead" in told[1], "orders-1: broker 2 would lead" in told[2]] == [
         True
     ] * 2
