@@ -1,19 +1,19 @@
-# Everything is set up by the targets themselves; a fresh machine needs Python 3.11+, Java 17+ and make.
-#   make demo    the console on a simulated incident, with a guide of what to press
-#   make demo-kafka  the stale long tail on a real Kafka, recovered before your eyes
-#   make test    lint, types, import rules and every test (real Kafka included)
-#   make setup   the tool alone, in .venv/bin/ktriage
-#   make screenshots   draw the README's picture again, from a real run
-#   make bench   speed and memory beside Kafka's own tools and others; writes benchmarks/results*
-#   make soak    the long random runs; an hour or more
-#   make lock    resolve the dependencies again (needs uv)
+# The targets set up everything they need; a new machine needs Python 3.11+, Java 17+ and make.
+#   make demo         the console on a simulated incident, with a guide that says which keys to press
+#   make demo-kafka   an incident on a real Kafka, and its recovery
+#   make test         lint, types, import rules and every test (real Kafka included)
+#   make setup        only ktriage, in .venv/bin/ktriage
+#   make screenshots  draw README's pictures again
+#   make bench        speed and memory, compared with Kafka's own tools; writes benchmarks/results*
+#   make soak         the long random tests; an hour or more
+#   make lock         resolve the dependencies again (needs uv)
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup pipeline-setup demo demo-kafka screenshots test lane-here lane-live lint unit spark live bench soak lock clean
+.PHONY: setup pipeline-setup demo demo-kafka screenshots test lane-here lane-live-1 lane-live-2 lint unit spark live bench soak lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -58,7 +58,7 @@ setup: $(VENV)/.tool
 
 pipeline-setup: $(VENV)/.spark java
 
-# The incident begins anew, and leaves alone what was rehearsed elsewhere.
+# A new run each time, in a state file of its own.
 DEMO := --simulate last-replica-standing --state $(VENV)/demo.json
 demo: $(VENV)/.tool
 	@rm -f $(VENV)/demo.json*
@@ -67,25 +67,33 @@ demo: $(VENV)/.tool
 demo-kafka: $(VENV)/.testbed java
 	@$(BIN)/python -m testbed.demo
 
-# The console's panes, and what make demo-kafka prints, from the survey on.
+# The console's panes, and the output of make demo-kafka.
 screenshots: $(VENV)/.dev java
 	@$(BIN)/python -m testbed.screenshots.panes screenshots
 	@$(BIN)/python -m testbed.demo </dev/null > $(VENV)/demo.txt
-	@sed -n '/^What each/,/as was told before/p' $(VENV)/demo.txt \
+	@sed -n '/^What each/,/as announced/p' $(VENV)/demo.txt \
 	    | $(BIN)/python -m testbed.screenshots.terminal_svg "ktriage: a recovery on a real Kafka" > screenshots/recovery.svg
 
-# Two lanes: the tests on a real Kafka wait most of the time. What they print is shown when they are done.
-LIVE_LOG := $(VENV)/live.log
+# Three lanes, because the tests on a real Kafka mostly wait. Every file of tests/live is in one of the two live lanes.
+LIVE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log
+SECOND_LANE := test_quorum* test_side_by_side* test_wire*
+LIVE_TESTS := tests/live
 test: lint
-	@rm -f $(LIVE_LOG)
-	@echo "the tests on a real Kafka run beside the others; their output goes to $(LIVE_LOG) and is shown at the end" >&2
-	@status=0; $(MAKE) --no-print-directory -j2 lane-here lane-live || status=$$?; cat $(LIVE_LOG); exit $$status
+	@rm -f $(LIVE_LOGS)
+	@echo "the tests on a real Kafka run in parallel; their output goes to $(LIVE_LOGS) and is shown at the end" >&2
+	@status=0; $(MAKE) --no-print-directory -j3 lane-here lane-live-1 lane-live-2 || status=$$?; \
+	    cat $(LIVE_LOGS); exit $$status
 
 lane-here:
 	@status=0; for part in unit spark; do $(MAKE) --no-print-directory $$part || status=$$?; done; exit $$status
 
-lane-live:
-	@$(MAKE) --no-print-directory live > $(LIVE_LOG) 2>&1
+lane-live-1:
+	@$(MAKE) --no-print-directory live > $(VENV)/live-1.log 2>&1 \
+	    LIVE_TESTS="tests/live $(SECOND_LANE:%=--ignore-glob='*/%.py')"
+
+lane-live-2:
+	@$(MAKE) --no-print-directory live > $(VENV)/live-2.log 2>&1 \
+	    LIVE_TESTS="$(wildcard $(SECOND_LANE:%=tests/live/%.py))"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -96,12 +104,12 @@ lint: $(VENV)/.dev
 unit: $(VENV)/.dev java tmux
 	$(BIN)/python -m pytest tests --ignore tests/live --ignore tests/pipeline $(PYTEST_ARGS)
 
-# A process of its own: a Spark session takes the signals of the process that it lives in.
+# In its own process: a Spark session takes over the signals of its process.
 spark: $(VENV)/.dev java
 	$(BIN)/python -m pytest tests/pipeline $(PYTEST_ARGS)
 
 live: $(VENV)/.dev java
-	$(BIN)/python -m pytest tests/live $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(LIVE_TESTS) $(PYTEST_ARGS)
 
 bench: $(VENV)/.dev java
 	$(BIN)/python -m benchmarks
