@@ -12,13 +12,14 @@ from backends.live.adapter import LiveBackend
 from recovery.loss import loss
 from recovery.membership.quorum import Quorum
 from recovery.model import EpochSpan, Lineage, TopicPartition, Unknown
+from recovery.plan.judgement import Reason
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking, rank
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from tests.live import incident_steps
 from tests.live.designated_elections import ActionAt, elect, through_proxies, wait_leader_and_order
 from tests.live.live_backend import MemoryRecorder, designation, open_backend, survey
-from tests.live.request_proxy import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS, LIST_OFFSETS
+from tests.live.request_proxy import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS
 from tests.plan_rows import row as planned_row
 from tests.plan_rows import with_log
 
@@ -180,7 +181,7 @@ async def test_a_topic_made_again_under_the_plan_is_left_alone(
     wait_until(lambda: not cluster.metadata.partitions("again"), "the topic to be gone")
     recorder = MemoryRecorder()
     [gone] = await elect(backend, recorder, planned)
-    assert (gone.outcome, gone.detail) == (Outcome.STALE, "the partition does not exist any more")
+    assert (gone.outcome, gone.reason) == (Outcome.STALE, Reason.PARTITION)
     cluster.client.create_topic("again", [[1, 2]])
     [election] = await elect(backend, recorder, planned)
     assert election.outcome is Outcome.STALE
@@ -194,7 +195,7 @@ async def test_a_reassignment_in_progress_is_left_alone(
     incident_steps.assign(cluster, 1, *row.tp, (1, 2))
     recorder = MemoryRecorder()
     [election] = await elect(backend, recorder, row)
-    assert (election.outcome, election.detail) == (Outcome.STALE, "a reassignment is in progress")
+    assert (election.outcome, election.reason) == (Outcome.STALE, Reason.REASSIGNMENT)
     assert recorder.actions == []
 
 
@@ -263,20 +264,20 @@ async def test_an_order_that_an_interrupted_run_left_is_restored_and_no_other(
     wait_leader_and_order(cluster, other.tp, -1, (3, 2, 1))
 
 
-async def test_cancelled_between_reorder_and_election_the_order_is_restored(
+async def test_cancelled_while_the_election_is_carried_out_the_order_is_restored_once_somebody_leads(
     cluster: KafkaCluster, row: PlanRow
 ) -> None:
     async with through_proxies(cluster) as (backend, proxies):
         recorder = MemoryRecorder()
         job = asyncio.create_task(elect(backend, recorder, row))
         loop = asyncio.get_running_loop()
-        # Its log is asked for with all others before the reorder, and alone after it.
-        proxies[2].at(LIST_OFFSETS, lambda: loop.call_soon_threadsafe(job.cancel), skip=1)
+        for proxy in proxies.values():
+            proxy.at(ELECT_LEADERS, lambda: loop.call_soon_threadsafe(job.cancel))
         with pytest.raises(asyncio.CancelledError):
             await job
-    assert recorder.actions == ["reorder", "restore"]
-    assert recorder.ends["2"] == {"applied": [row.tp], "refused": {}}
-    wait_leader_and_order(cluster, row.tp, -1, (1, 2, 3))
+    assert recorder.actions == ["reorder", "elect", "restore"]
+    assert recorder.ends["3"] == {"applied": [row.tp], "refused": {}}
+    wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
 
 
 @pytest.mark.parametrize("moment", ["reorder", "elect", "restore"])
@@ -323,13 +324,29 @@ async def test_the_active_controller_dies_before_the_election(
         active.start()
 
 
-async def test_the_chosen_broker_dies_before_the_election_and_the_next_by_rank_leads(
+async def test_the_chosen_broker_dies_before_the_last_look_and_nobody_is_elected(
     backend: LiveBackend, cluster: KafkaCluster, row: PlanRow
 ) -> None:
     try:
         [election] = await elect(backend, ActionAt("elect", lambda: incident_steps.kill(cluster, 2)), row)
+        assert (election.outcome, election.reason) == (Outcome.FAILED, Reason.NOT_ELECTABLE), election
+        assert election.restored
+        wait_leader_and_order(cluster, row.tp, -1, (1, 2, 3))
+    finally:
+        incident_steps.start(cluster, 2)
+
+
+async def test_the_chosen_broker_dies_before_the_election_and_the_next_by_rank_leads(
+    cluster: KafkaCluster, row: PlanRow
+) -> None:
+    """Between the last look and the election: 1 leads, and 3 offsets of epoch 2 that only 2 held are gone."""
+    try:
+        async with through_proxies(cluster) as (backend, proxies):
+            proxies[1].at(ELECT_LEADERS, lambda: incident_steps.kill(cluster, 2))
+            [election] = await elect(backend, MemoryRecorder(), row)
         assert (election.outcome, election.leader) == (Outcome.OTHER_LEADER, 1), election
-        assert (election.detail, election.restored) == ("1 leads, and not 2 as planned", True)
+        assert election.restored
+        assert election.detail == "1 leads, and not 2 as planned; the planned log loses at least 3 offsets"
         wait_leader_and_order(cluster, row.tp, 1, (1, 2, 3))
     finally:
         incident_steps.start(cluster, 2)
