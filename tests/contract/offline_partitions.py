@@ -7,6 +7,7 @@ import pytest
 from backends.base.answers import Outcome
 from backends.base.errors import NotAllowed
 from recovery.model import TopicPartition
+from recovery.plan.judgement import Reason
 from tests.contract.backend_requests import (
     MemoryRecorder,
     aggressive_choice,
@@ -19,7 +20,10 @@ from tests.contract.backend_requests import (
 from tests.contract.cluster_driver import ClusterDriver
 from tests.plan_rows import with_log
 
-TOPICS = ("chosen", "fenced", "stale", "unrecorded", "stopped", "denied", "unclean", "many")
+TOPICS = (
+    "chosen", "fenced", "stale", "unrecorded", "stopped", "denied", "unclean", "many",
+    "moving", "taken", "returned", "hung", "last",
+)  # fmt: skip
 REPLICAS = (1, 2, 3)
 
 
@@ -40,6 +44,21 @@ class OfflinePartitionTests:
         driver.kill(3)
         driver.start(1, 2)
         return driver
+
+    async def test_a_better_log_that_was_silent_and_is_back_makes_the_row_stale(
+        self, incident: ClusterDriver
+    ) -> None:
+        """The first one here: once 2 leads a partition it is not killed for this."""
+        record = MemoryRecorder()
+        incident.kill(2)
+        async with incident.backend() as backend:
+            row = await aggressive_choice(backend, "returned")
+            incident.start(2)
+            (found,) = await designate(backend, [row], record)
+            assert (await state(backend, "returned")).offline
+        assert (row.leader, row.silent) == (1, (2, 3))
+        assert (found.outcome, found.reason) == (Outcome.STALE, Reason.BETTER_LOG)
+        assert record.actions == []
 
     async def test_what_is_offline_says_who_could_lead_it_again(self, incident: ClusterDriver) -> None:
         async with incident.backend() as backend:
@@ -164,3 +183,62 @@ class OfflinePartitionTests:
         assert (found.outcome, found.leader) == (Outcome.ELECTED, 1)
         assert (again.outcome, again.leader) == (Outcome.ALREADY_ONLINE, 1)
         assert record.ends["1"]["applied"] == [unclean]
+
+    # What happens between the plan and its election ends the same on every cluster.
+
+    async def test_while_a_reassignment_is_in_progress_the_row_is_stale(
+        self, incident: ClusterDriver
+    ) -> None:
+        record = MemoryRecorder()
+        async with incident.backend() as backend:
+            row = await aggressive_choice(backend, "moving")
+            incident.reassign("moving", 0, (1, 2))
+            (found,) = await designate(backend, [row], record)
+        assert (found.outcome, found.reason) == (Outcome.STALE, Reason.REASSIGNMENT)
+        assert record.actions == []
+
+    async def test_a_leader_that_somebody_else_elected_is_no_success_of_ours(
+        self, incident: ClusterDriver
+    ) -> None:
+        """The plan has 2; an unclean election takes 1, which lacks the last 10 offsets."""
+        record = MemoryRecorder()
+        async with incident.backend() as backend:
+            row = await aggressive_choice(backend, "taken")
+            (theirs,) = await backend.elect(False, [row.tp], MemoryRecorder())
+            (found,) = await designate(backend, [row], record)
+        assert (row.leader, theirs.leader) == (2, 1)
+        assert (found.outcome, found.leader) == (Outcome.OTHER_LEADER, 1)
+        assert found.reason is Reason.UNPLANNED_LEADER
+        assert found.detail == "1 leads, and not 2 as planned; the planned log loses at least 10 offsets"
+        assert record.actions == []
+
+    async def test_a_chosen_one_that_hangs_is_tried_again_and_nobody_is_elected_in_its_place(
+        self, incident: ClusterDriver
+    ) -> None:
+        async with incident.backend() as backend:
+            row = await aggressive_choice(backend, "hung")
+            incident.pause(2)
+            try:
+                (found,) = await designate(backend, [row])
+            finally:
+                incident.resume(2)
+            now = await state(backend, "hung")
+        assert row.leader == 2
+        assert (found.outcome, found.restored) == (Outcome.FAILED, True)
+        assert found.reason in (Reason.NO_ANSWER, Reason.NOT_ELECTABLE), "it hangs, and is fenced soon"
+        assert (now.leader, now.replicas) == (-1, REPLICAS)
+
+    async def test_a_member_of_the_elr_that_was_elected_meanwhile_is_a_success(
+        self, incident: ClusterDriver
+    ) -> None:
+        """The last one here: with 3 every partition has a leader again."""
+        record = MemoryRecorder()
+        async with incident.backend() as backend:
+            row = await aggressive_choice(backend, "last")
+            incident.start(3)
+            await incident.until(lambda: state(backend, "last"), lambda now: not now.offline, "a leader")
+            (found,) = await designate(backend, [row], record)
+        assert (row.leader, row.clean_electors) == (2, (3,))
+        assert (found.outcome, found.leader) == (Outcome.ALREADY_ONLINE, 3)
+        assert found.reason is Reason.CLEAN_LEADER
+        assert record.actions == []
