@@ -1,4 +1,4 @@
-"""The exit status, decided in one place (design: "Exit status"). Signals add 128: 129, 130, 143."""
+"""The exit status, decided in one place. Signals add 128: 129, 130, 143."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding a log's epoch lineage by asking, without reading a record (shared facts on Fetch v12; KIP-595).
+"""Finding a log's epoch lineage by asking, without reading a record (Fetch v12: KIP-595).
 
 A Fetch at the log end with ``last_fetched_epoch`` E answers "out of range" where E is above the log's newest
 epoch, "no divergence" where E's records end at the log end, and otherwise the largest epoch ≤ E with its end

@@ -1,6 +1,6 @@
-"""What a choice of leader destroys, as ranges of offsets (design: "Rank and loss").
+"""What a choice of leader destroys, as ranges of offsets.
 
-Every other replica truncates to the new leader's log, and gives up what lies before the leader's log start.
+Every other replica truncates to the new leader's log, and deletes what is before the leader's log start.
 So the loss is what any replica holds and the chosen log does not, the same (epoch, offset) counted once:
 by the log matching property two logs that hold the same epoch at the same offset hold the same record.
 Offsets, not records: logs are compacted and transactional.

@@ -1,4 +1,4 @@
-"""The vocabulary: partitions, replica logs and who could not be asked.
+"""The vocabulary: partitions, replica logs, and values that could not be had.
 
 Hot values are named tuples: a cluster of 200,000 partitions holds 600,000 replica logs, and a named tuple
 is built several times faster than a frozen dataclass and takes less memory.
@@ -78,7 +78,7 @@ class Lineage(NamedTuple):
 
 
 class Why(StrEnum):
-    """Why something is not known. Never an empty list, never a zero (design: backends/base)."""
+    """Why something is not known: said as a value of its own, never as an empty list or a zero."""
 
     NOT_ANSWERED = "not answered"
     NOT_ALLOWED = "not allowed"
@@ -87,7 +87,7 @@ class Why(StrEnum):
 
 
 class Unknown(NamedTuple):
-    """A value that could not be had: ``why`` it could not, and ``detail`` in one line for a person."""
+    """A value that could not be had: ``why``, and ``detail`` in one line for a person."""
 
     why: Why
     detail: str
@@ -128,7 +128,7 @@ class Standing(StrEnum):
 
 
 class Replica(NamedTuple):
-    """One replica of a partition: the controller's view (``standing``) beside ours (``log``)."""
+    """One replica: the controller's view of it (``standing``), and its broker's own answer (``log``)."""
 
     broker: int
     standing: Standing
@@ -160,7 +160,7 @@ class Survey(NamedTuple):
         return next((r for r in self.replicas if r.broker == broker), None)
 
     def log(self, broker: int) -> ReplicaLog | None:
-        """The log that ``broker`` told, or None where it has none or did not answer."""
+        """The log that ``broker`` described, or None where it has none or did not answer."""
         replica = self.replica(broker)
         return replica.log if replica is not None and isinstance(replica.log, ReplicaLog) else None
 

@@ -1,6 +1,6 @@
-"""Which replica's log is best (design: "Rank and loss").
+"""Which replica's log is best.
 
-``last-record`` compares (epoch of the last record, log end offset): the rule of raft and of Kafka's own
+``last-record`` compares (epoch of the last record, log end offset): the rule of Raft and of Kafka's own
 truncation, and the only one that keeps acknowledged records when a stale replica has a long tail.
 ``specification`` compares (current leader epoch, log end offset), as the recovery tool's proposal has it
 (unclean-recovery-tool, "Proposed Changes").

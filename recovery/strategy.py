@@ -1,4 +1,4 @@
-"""Whether to elect now, and whom (design: "Rank and loss", strategies after KIP-966 "Unclean recovery")."""
+"""Whether to elect now, and whom. The strategies follow KIP-966, "Unclean recovery"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recovery.ranking import Candidate, Ranking, answered, rank
 
 
 class Strategy(StrEnum):
-    """How much must be known before a leader is chosen."""
+    """How many replicas must have answered before a leader is chosen (docs/files.md)."""
 
     AGGRESSIVE = "aggressive"
     BALANCED = "balanced"
@@ -19,7 +19,7 @@ class Strategy(StrEnum):
 
 
 class DecisionKind(StrEnum):
-    """What a decision comes to."""
+    """What to do with one partition."""
 
     ELECT = "elect"
     ALREADY_ONLINE = "already online"
@@ -108,14 +108,15 @@ def clean_electors(survey: Survey) -> tuple[int, ...]:
 
 
 def return_words(broker: int, count: int) -> str:
-    """What that broker's return brings, for somebody who may not know how it went down.
+    """What bringing that broker back achieves, whether or not it is known how the broker went down.
 
-    Without the ELR the last ISR member is elected however it died. With it a member of ISR or ELR that comes back
-    from an unclean shutdown is taken out, and elected all the same where it was the last to lead.
+    Without the ELR, Kafka elects the last ISR member however it died. With the ELR, a member of ISR or ELR that
+    returns from an unclean shutdown is removed from both, and is elected all the same if it was the last leader.
     """
+    get = "1 partition then gets" if count == 1 else f"{count:,} partitions then get"
     return (
-        f"the return of broker {broker} elects {count:,} of them without an unclean election:"
-        " for certain after a clean shutdown, often after a kill"
+        f"bring broker {broker} back with its disk intact. {get} a leader without an unclean"
+        " election (certain after a clean stop, likely after a crash)"
     )
 
 
@@ -129,7 +130,10 @@ def _must_wait(
         clean = clean_electors(survey)
         if clean:
             either = " or ".join(map(str, clean))
-            return clean, f"the return of {either} (ISR or ELR) after a clean shutdown elects without loss"
+            return (
+                clean,
+                f"bring back {either} (ISR or ELR): after a clean shutdown it is elected without loss",
+            )
         if state.last_known_elr:
             missing = _not_ready(survey, ranking, state.last_known_elr)
             if missing:
@@ -142,7 +146,7 @@ def _must_wait(
 
 
 def _better_but_fenced(ranked: tuple[Candidate, ...]) -> tuple[tuple[int, ...], str]:
-    """Waiting costs nothing and truncation is final: a better log that is only fenced is waited for."""
+    """A better log on a fenced broker is waited for: waiting is free here, and truncation is final."""
     best = next((candidate for candidate in ranked if candidate.electable), None)
     if best is None:
         return (), ""

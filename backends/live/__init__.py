@@ -1,4 +1,4 @@
-"""A running Kafka cluster (design: "backends/live")."""
+"""The live adapter: a running Kafka cluster behind the protocol of backends/base."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Replacing a broker's disk: the steps, and what an empty disk could be elected to lead.
 
-A broker that comes back with an empty disk under its old id holds nothing, and the controller may not know. With
-the ELR it is told by the unclean shutdown that the missing file stands for, and takes the broker out of ISR and
-ELR, but not out of LastKnownELR; without the ELR the last ISR member is elected, empty or not, and everybody
-truncates to it. As released, the controller still knows the replica by the lost disk when its broker is unfenced
-for the first time, and elects it at a later look: with the next restart, say.
+A broker that returns with an empty disk under its old id holds nothing, and the controller may not know that. With
+the ELR, the missing clean-shutdown file tells the controller of an unclean shutdown: it removes the broker from ISR
+and ELR, but not from LastKnownELR. Without the ELR, the last ISR member is elected, empty or not, and every other
+replica truncates to it. Released Kafka still assigns the replica to the lost disk's directory id when the broker is
+unfenced for the first time, and elects it later, for example at the next restart.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
 class EmptyDiskElection(NamedTuple):
     """A partition that the broker would be elected to lead from its empty disk, and by which rule.
 
-    ``others`` are replicas that may hold a copy: they would truncate to the empty one. Nobody: its records are gone
-    with the disk, unless that can be read again.
+    ``others`` are the replicas that may hold a copy, and would truncate to the empty one. If there are none, the
+    records are gone with the disk, unless it can be read again.
     """
 
     state: PartitionState
@@ -35,7 +35,7 @@ class EmptyDiskElection(NamedTuple):
 
 
 class MovedReplica(NamedTuple):
-    """A replica that came back on another dir than it was on: it starts empty there and copies everything."""
+    """A replica that returned in another log dir than before: it starts empty there and copies everything."""
 
     broker: int
     tp: TopicPartition
@@ -45,7 +45,7 @@ class MovedReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DiskSwap:
-    """The disk that is replaced: what it held, and what must be recovered before its broker starts."""
+    """A disk that is replaced: what it held, and what must be recovered before its broker starts."""
 
     place: LogDirPlace
     held: tuple[TopicPartition, ...]
@@ -54,7 +54,7 @@ class DiskSwap:
 
 
 def swap(cluster: DiskCluster, place: LogDirPlace, held: Iterable[TopicPartition]) -> DiskSwap:
-    """What replacing that disk takes. ``held`` is what was on it."""
+    """The steps of replacing that disk; ``held`` is what was on it."""
     names = frozenset(held)
     dangers = tuple(
         danger
@@ -69,18 +69,18 @@ def swap(cluster: DiskCluster, place: LogDirPlace, held: Iterable[TopicPartition
 def waiting(
     states: Iterable[PartitionState], place: LogDirPlace, held: Iterable[TopicPartition]
 ) -> list[PartitionState]:
-    """The partitions of the disk whose replica there is not in the ISR again."""
+    """The partitions whose replica on that disk is not back in the ISR."""
     names = frozenset(held)
     return [s for s in states if s.tp in names and place.broker in s.replicas and place.broker not in s.isr]
 
 
 def leaderless(states: Iterable[PartitionState]) -> list[PartitionState]:
-    """Those that nobody leads: no replica comes back into their ISR by itself."""
+    """The partitions without a leader: no replica returns to their ISR by itself."""
     return [state for state in states if state.leader == NO_LEADER]
 
 
 def moved(kept: Held, now: Held) -> tuple[MovedReplica, ...]:
-    """Replicas that are on another dir of their broker than when they were last seen healthy."""
+    """Replicas that are in another log dir of their broker than when it was last healthy."""
     found = []
     for broker, dirs in kept.items():
         here = {tp: path for path, tps in now.get(broker, {}).items() for tp in tps}

@@ -1,4 +1,4 @@
-"""Disks that have failed: what was on them, what the controller did about it, and what is left to do."""
+"""Failed log dirs: what was on them, what the controller has done, and what is left to do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RemainingWork(StrEnum):
 
 
 class EvidenceSource(StrEnum):
-    """Where it is known from that a replica was on a failed dir."""
+    """How it is known that a replica was in a failed log dir."""
 
     LISTED = "the last healthy listing"
     ALONE = "offline replicas"
@@ -60,20 +60,18 @@ class LostReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FailedDir:
-    """A failed dir and what was on it, the worst first."""
+    """A failed log dir and the replicas that were in it, the worst first."""
 
     place: LogDirPlace
     lost: tuple[LostReplica, ...]
 
 
 def failed_dirs(cluster: DiskCluster, failed: tuple[LogDirPlace, ...], kept: Held) -> tuple[FailedDir, ...]:
-    """What was on each failed dir: by the last healthy listing, and by the replicas that are offline now.
+    """What was in each failed log dir, from the last healthy listing and from the replicas that are offline now.
 
-    A replica of the listing that is not offline is on a disk whose failure its broker has not noticed, or is on
-    another dir by now; the latter is left out.
-
-    ``cluster.held`` has the healthy dirs only. A replica that is offline on a broker with several failed dirs, and
-    in no listing, is told with each of them.
+    A listed replica that is not offline is either on a disk whose failure its broker has not noticed, or in another
+    log dir by now; the latter is left out. ``cluster.held`` has the healthy log dirs only. An offline replica that
+    is in no listing is reported with each failed log dir of its broker.
     """
     offline = _offline(cluster)
     count = Counter(place.broker for place in failed)
@@ -90,7 +88,7 @@ def last_copies(dirs: tuple[FailedDir, ...]) -> tuple[LostReplica, ...]:
 
 
 def _offline(cluster: DiskCluster) -> dict[int, dict[TopicPartition, PartitionState]]:
-    """By broker the replicas that are offline though the broker is there: their disks failed."""
+    """By broker the replicas that are offline although the broker is up: their disks failed."""
     found: dict[int, dict[TopicPartition, PartitionState]] = {}
     for state in cluster.states:
         for broker in state.offline_replicas:

@@ -1,7 +1,7 @@
-"""Before a change of the voters is sent: what the leader will answer, and whether the quorum survives it.
+"""Checks before a voter change is sent: what the leader will answer, and whether the quorum survives the change.
 
-Kafka lets an operator remove the voter that a majority needs, and add one whose address nobody can reach: the
-quorum then cannot commit, and the change cannot be taken back. Here such a change is refused beforehand.
+Kafka lets an operator remove a voter that the majority needs, and add one at an address that nobody can reach. The
+quorum then cannot commit, and the change cannot be undone. These checks refuse such a change.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class VoterSetStrength(NamedTuple):
 
 
 class PreflightResult(NamedTuple):
-    """``refused`` holds every reason against the change, the leader's own answer first; ``warnings`` what an
+    """``refused`` holds every reason against the change, the leader's own answer first; ``warnings`` is what an
     operator should know; ``after`` is None where the leader would refuse.
     """
 
@@ -125,29 +125,29 @@ def before_adding(
 def before_removing(
     quorum: Quorum, key: ReplicaKey, limits: LivenessLimits, *, auto_join: bool | None = None
 ) -> PreflightResult:
-    """The verdict on removing ``key``. ``auto_join`` is what that controller runs with; None: it did not tell."""
+    """The verdict on removing ``key``. ``auto_join`` is that controller's setting; None: not known."""
     outcome = remove_voter(quorum, RemoveVoter(key, quorum.cluster_id))
     verdict = _verdict(quorum, outcome, limits, ())
     warnings = list(verdict.warnings)
     if key == quorum.leader:
-        warnings.append("it is the leader: it commits without its own vote, resigns, and another is elected")
+        warnings.append(
+            "it is the leader: it commits its own removal without its own vote, resigns, and another is elected"
+        )
     if key not in verdict.before.up or auto_join is False:
         return verdict._replace(warnings=tuple(warnings))
-    comes_back = "it is running: with controller.quorum.auto.join.enable it adds itself again, stop it first"
+    comes_back = "it is running with controller.quorum.auto.join.enable: it adds itself again, stop it first"
     if auto_join:
         return verdict._replace(refused=(*verdict.refused, comes_back), warnings=tuple(warnings))
-    perhaps = (
-        "it is running: if controller.quorum.auto.join.enable is on there (not known), it adds itself again"
-    )
+    perhaps = "it is running: if controller.quorum.auto.join.enable is on (not known), it adds itself again"
     return verdict._replace(warnings=(*warnings, perhaps))
 
 
 def explain_timeout(after: Quorum, key: ReplicaKey, *, adding: bool, reachable: bool = True) -> TimeoutCause:
     """The cause of a REQUEST_TIMED_OUT, from the quorum as it is described afterwards.
 
-    NOT_COMMITTED means that the change is in the log: it takes effect as soon as a majority of the new set is up,
-    and is not to be repeated. PASSED is what remains when nothing explains it any more: at that moment another
-    change was under way, or a request of the leader's to the newcomer (AddVoterHandler then answers at once).
+    NOT_COMMITTED: the change is in the log. It takes effect as soon as a majority of the new set is up; do not send
+    it again. PASSED: nothing explains the timeout any more. Another change was in progress at that moment, or a
+    request of the leader to the new voter (AddVoterHandler then answers at once).
     """
     if after.high_watermark is None:
         return TimeoutCause.NO_HIGH_WATERMARK
@@ -161,8 +161,8 @@ def explain_timeout(after: Quorum, key: ReplicaKey, *, adding: bool, reachable: 
 
 
 def wedged(earlier: Quorum, later: Quorum, min_interval_ms: int = 2000) -> bool | None:
-    """Whether the high watermark stood still, though an idle leader appends every 500 ms; None where too little
-    time lies between the two, or the leader changed.
+    """Whether the high watermark did not move, though an idle leader appends every 500 ms. None where the two
+    readings are too close together, or the leader changed.
     """
     if later.leader_epoch != earlier.leader_epoch or later.now_ms - earlier.now_ms < min_interval_ms:
         return None
@@ -175,7 +175,7 @@ def _verdict(
     before = strength(quorum, quorum.voters, limits)
     if isinstance(outcome, VoterChangeRefusal):
         if quorum.kraft_version < 1:
-            # Whatever else the leader would say first, this is why.
+            # The leader may answer something else first; this is the cause.
             return PreflightResult((STATIC,), (), before, None)
         return PreflightResult((str(outcome), *faults), (), before, None)
     after = strength(quorum, outcome, limits)

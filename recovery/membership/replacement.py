@@ -117,7 +117,7 @@ class ReplacementStep(NamedTuple):
 
     @property
     def stands(self) -> str:
-        """What the set can lose after this step, all its voters being up."""
+        """How many failures the set tolerates after this step, with all its voters up."""
         spare = len(self.voters) - (len(self.voters) // 2 + 1)
         return (
             f"voters {', '.join(map(str, self.voters))}: tolerates {spare} failure{'' if spare == 1 else 's'}"

@@ -20,18 +20,18 @@ from recovery.membership.voters import ReplicaKey
 
 
 def steps(wanted: ReplacementRequest) -> tuple[ReplacementStep, ...]:
-    """The steps, numbered from 1. Raises ReplacementError where what is wanted makes no sense."""
+    """The steps, numbered from 1. Raises ReplacementError where the request makes no sense."""
     check(wanted)
     return _numbered(wanted, tuple(_bare(wanted)))
 
 
 def notes(wanted: ReplacementRequest) -> tuple[str, ...]:
-    """What holds for the whole of it."""
+    """Notes on the replacement as a whole."""
     return tuple(_notes(wanted))
 
 
 def check(wanted: ReplacementRequest) -> None:
-    """Raises ReplacementError: one line that says what does not fit."""
+    """Raises ReplacementError: one line that says what is wrong with the request."""
     voters = {v.key.id for v in wanted.voters}
     if wanted.static and wanted.kind is not ReplacementKind.DISK:
         raise ReplacementError(
@@ -69,7 +69,7 @@ def check(wanted: ReplacementRequest) -> None:
 
 
 _Bare = tuple[StepKind, int, ReplicaKey | None]
-"""Kind, node and voter of a step that has no words yet."""
+"""Kind, node and voter of a step that has no text yet."""
 
 
 def _bare(wanted: ReplacementRequest) -> Iterator[_Bare]:
@@ -85,7 +85,7 @@ def _bare(wanted: ReplacementRequest) -> Iterator[_Bare]:
         for node in wanted.joining:
             yield from _joining(wanted, node)
         if wanted.kind in (ReplacementKind.PLANNED, ReplacementKind.SHRINK):
-            # Who is to go may be the one that others find the quorum by: they are told first.
+            # Other nodes may find the quorum through a voter that goes: change their setting first.
             yield StepKind.SERVERS, -1, None
         size = len(wanted.voters) + len(wanted.joining)
         for gone, key in enumerate(wanted.leaving):
@@ -116,8 +116,8 @@ def _joining(wanted: ReplacementRequest, node: int) -> Iterator[_Bare]:
 
 
 def _leaving(wanted: ReplacementRequest, key: ReplicaKey, size: int) -> Iterator[_Bare]:
-    # A dead host must stay dead; one with auto-join would come back as soon as it is removed. Of two voters neither
-    # can be stopped first: it is told not to join.
+    # A dead host must stay dead, and a controller with auto-join would come back as soon as it is removed. Of two
+    # voters neither can be stopped first, so auto-join is switched off there.
     stop_first = wanted.kind is ReplacementKind.HOST or (wanted.auto_join and size > 2)
     if wanted.auto_join and not stop_first:
         yield StepKind.STAY_OUT, key.id, key

@@ -1,4 +1,4 @@
-"""What each step says: the host's commands word for word, what is sent, what is waited for, what can go wrong."""
+"""The text of each step: the commands to type on the host, what is sent, what ends the step, what can go wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROPERTIES = "controller.properties"
 
 
 class StepText(NamedTuple):
-    """The words of a step, in the order of :class:`recovery.membership.replacement.ReplacementStep`."""
+    """The text of a step; the fields have the order of :class:`recovery.membership.replacement.ReplacementStep`."""
 
     title: str
     commands: tuple[str, ...]
@@ -24,7 +24,7 @@ class StepText(NamedTuple):
 
 
 def of(wanted: ReplacementRequest, kind: StepKind, node: int, key: ReplicaKey | None) -> StepText:
-    """The words of one step."""
+    """The text of one step."""
     made: Mapping[StepKind, Callable[[], StepText]] = {
         StepKind.STOP: lambda: _stop(wanted, node),
         StepKind.START: lambda: _start(wanted, node),
@@ -41,7 +41,7 @@ def of(wanted: ReplacementRequest, kind: StepKind, node: int, key: ReplicaKey | 
 
 
 def format_command(cluster_id: str, *, static: bool = False) -> str:
-    """``kafka-storage format`` for a controller that joins a quorum that is there."""
+    """``kafka-storage format`` for a controller that joins an existing quorum."""
     joining = () if static else ("--no-initial-controllers",)
     own = ("--cluster-id", cluster_id, "--config", PROPERTIES, "--ignore-formatted")
     return shlex.join(("kafka-storage.sh", "format", *own, *joining))
@@ -58,14 +58,14 @@ def start_command() -> str:
 def _stop(wanted: ReplacementRequest, node: int) -> StepText:
     gone = node not in wanted.joining
     last = gone and wanted.kind in (ReplacementKind.PLANNED, ReplacementKind.SHRINK) and not wanted.auto_join
-    title = f"stop controller {node}" + (" for good" if gone else "")
+    title = f"stop controller {node}" + (" permanently" if gone else "")
     risks = (
-        ["it holds the leadership: another is elected within a few seconds"] if wanted.leader == node else []
+        ["it is the leader: another voter is elected within a few seconds"] if wanted.leader == node else []
     )
     if gone and wanted.auto_join:
-        risks.append("started again it adds itself again: take it out of the service manager")
+        risks.append("if it is started again, it adds itself again: remove it from the service manager")
     back = "start it again" if not last else "start it again: it is an observer, and can be added"
-    return StepText(title, (stop_command(node),), "", f"node {node} fetches no more", tuple(risks), back)
+    return StepText(title, (stop_command(node),), "", f"node {node} has stopped fetching", tuple(risks), back)
 
 
 def _start(wanted: ReplacementRequest, node: int) -> StepText:
@@ -87,11 +87,11 @@ def _start(wanted: ReplacementRequest, node: int) -> StepText:
         "",
         f"node {node} fetches from the leader with a new directory id",
         (
-            "formatted with --standalone or --initial-controllers it makes a quorum of its own, and is not to be"
-            " connected to this one: format it again",
-            "it finds no leader: controller.quorum.bootstrap.servers must name a controller that is up",
+            "if it was formatted with --standalone or --initial-controllers, it forms a quorum of its own: do not"
+            " connect it to this one, format it again",
+            "if it finds no leader: controller.quorum.bootstrap.servers must name a controller that is up",
         ),
-        "stop it: nothing but its own disk was changed",
+        "stop it: only its own disk has changed",
     )
 
 
@@ -107,8 +107,8 @@ def _swap(wanted: ReplacementRequest, node: int) -> StepText:
         "",
         f"node {node} fetches from the leader again",
         (
-            "until it has caught up, a second failure can lose committed metadata: a majority could be formed that"
-            " never held it",
+            "until it has caught up, a second failure can lose committed metadata: a majority could then be made of"
+            " voters that never held it",
         ),
         "put the old disk back, if it can still be read",
     )
@@ -120,8 +120,8 @@ def _catch_up(node: int) -> StepText:
         (),
         "",
         f"node {node} is at the end of the leader's log",
-        ("it fetches a snapshot first, during which its log end stands still",),
-        f"stop controller {node}: nothing was changed",
+        ("it fetches a snapshot first; until that is done, its log end offset does not move",),
+        f"stop controller {node}: nothing has changed",
     )
 
 
@@ -130,10 +130,10 @@ def _add(node: int) -> StepText:
         f"make controller {node} a voter",
         (),
         f"AddRaftVoter {node}, with the directory id that it fetches with and the endpoints that answer",
-        f"{node} is a voter, committed by the new set",
+        f"{node} is a voter, and the new set has committed it",
         (
             "an endpoint that nobody can reach would be persisted in the VotersRecord: each is contacted first",
-            "it stops before the change is committed: the change stays written and waits for it",
+            "if it stops before the change is committed, the change stays in the log and waits for it",
         ),
         f"ktriage quorum remove {node}",
     )
@@ -142,21 +142,23 @@ def _add(node: int) -> StepText:
 def _remove(wanted: ReplacementRequest, node: int, key: ReplicaKey | None) -> StepText:
     risks = []
     if wanted.leader == node:
-        risks.append("it leads: it commits its own removal without its vote, resigns, and another is elected")
+        risks.append(
+            "it is the leader: it commits its own removal without its own vote, resigns, and another is elected"
+        )
     if node in wanted.joining and not wanted.add_first:
         risks.append("until the next step the set is one voter short")
     if wanted.auto_join:
-        risks.append("it must be stopped: running, it adds itself again")
+        risks.append("stop it first: a running controller adds itself again")
     back = (
         f"no undo is needed: the next step adds {node} again"
         if node in wanted.joining
         else f"start controller {node} with its disk: it is an observer; ktriage quorum add {node}"
     )
     return StepText(
-        f"take voter {key} out",
+        f"remove voter {key}",
         (),
         f"RemoveRaftVoter {node}, directory id {key.directory_id if key else ''}",
-        f"{key} is no voter, and does not lead",
+        f"{key} is neither a voter nor the leader",
         tuple(risks),
         back,
     )
@@ -164,7 +166,7 @@ def _remove(wanted: ReplacementRequest, node: int, key: ReplicaKey | None) -> St
 
 def _stay_out(node: int) -> StepText:
     return StepText(
-        f"tell controller {node} not to join again",
+        f"switch off auto-join on controller {node}",
         (
             f"# in {PROPERTIES}:",
             "controller.quorum.auto.join.enable=false",
@@ -172,8 +174,8 @@ def _stay_out(node: int) -> StepText:
             start_command(),
         ),
         "",
-        f"controller {node} runs with it",
-        ("it is one of two voters: until it is back nothing is committed",),
+        f"controller {node} runs with that setting",
+        ("it is one of two voters: nothing is committed until it is back",),
         "put the old value back and restart",
     )
 
@@ -183,9 +185,9 @@ def _join(node: int, old: ReplicaKey | None) -> StepText:
     return StepText(
         f"controller {node} joins by itself",
         (),
-        f"nothing: with controller.quorum.auto.join.enable it {first}adds itself",
+        f"nothing: with controller.quorum.auto.join.enable the controller {first}adds itself",
         f"{node} is a voter with its new directory",
-        ("it does not come: see its log; ktriage quorum add does the same by hand",),
+        ("if it does not join, read its log; ktriage quorum add does the same by hand",),
         f"stop controller {node}, then ktriage quorum remove {node}",
     )
 
@@ -200,10 +202,10 @@ def _servers(wanted: ReplacementRequest) -> StepText:
             "# then restart them one by one; after each: ktriage quorum status",
         ),
         "",
-        "every broker and controller runs with it",
+        "every broker and controller runs with the new value",
         (
-            "a node that knows only controllers that are gone does not find the quorum when it starts",
-            "controllers restarted together: the quorum has no leader until a majority is back",
+            "a node that knows only controllers that are gone cannot find the quorum when it starts",
+            "do not restart controllers together: the quorum has no leader until a majority is back",
         ),
         "put the old value back and restart",
     )
@@ -214,10 +216,10 @@ def _check(wanted: ReplacementRequest) -> StepText:
     come = ", ".join(map(str, wanted.joining))
     voters = ", ".join(part for part in (kept, come) if part)
     return StepText(
-        "look at what came of it",
+        "check the result",
         (),
         "",
         f"voters {voters}, all of them up and caught up",
         (),
-        "nothing to go back from",
+        "nothing to undo",
     )

@@ -1,4 +1,4 @@
-"""A voter's endpoint is changed on its host; the voter tells the leader itself (KIP-853, UpdateRaftVoter)."""
+"""Changing a voter's endpoints: on its host; the voter then tells the leader itself (KIP-853, UpdateRaftVoter)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def has_endpoints(quorum: Quorum, node: int, wanted: tuple[VoterEndpoint, ...]) 
 
 
 def may_restart(quorum: Quorum, node: int) -> str:
-    """Why the voter must not be restarted now; empty where it may."""
+    """Why the voter must not be restarted now; "" if it may."""
     rest = VoterSet(tuple(v for v in quorum.voters.voters if v.key.id != node))
     up = len(strength(quorum, rest, LivenessLimits()).up)
     if up >= quorum.voters.majority or len(quorum.voters.voters) == 1:
@@ -26,11 +26,11 @@ def may_restart(quorum: Quorum, node: int) -> str:
 
 
 def endpoint_steps(quorum: Quorum, node: int, wanted: tuple[VoterEndpoint, ...]) -> Iterator[str]:
-    """What to do on the host, word for word."""
+    """What to do on the host, line by line."""
     held = next((v.endpoints for v in quorum.voters.voters if v.key.id == node), ())
-    yield f"voter {node} is written down at {', '.join(map(str, held)) or 'no endpoint'}"
+    yield f"voter {node} is recorded at {', '.join(map(str, held)) or 'no endpoint'}"
     if has_endpoints(quorum, node, wanted):
-        yield "that is as it is to be"
+        yield "it has these endpoints already"
         return
     at = ",".join(map(str, wanted))
     ports = ",".join(f"{e.listener}://:{e.port}" for e in wanted)
@@ -41,6 +41,6 @@ def endpoint_steps(quorum: Quorum, node: int, wanted: tuple[VoterEndpoint, ...])
     yield f"     {stop_command(node)}"
     yield f"     {start_command()}"
     yield (
-        "the others go on by the old endpoint until the voter has told the new one; change"
-        " controller.quorum.bootstrap.servers everywhere where it names the old one"
+        "the other nodes use the old endpoint until the voter has reported the new one; change"
+        " controller.quorum.bootstrap.servers wherever it names the old one"
     )

@@ -116,7 +116,7 @@ class PartitionsPane(Pane):
         ends = sorted(self._counts.returns.items(), key=lambda item: (-item[1], item[0]))
         lines = []
         for broker, count in ends[:2]:
-            text = f"First of all: {return_words(broker, count)}"
+            text = f"Try first: {return_words(broker, count)}"
             lines += fold(line(Piece(text, Tone.GOOD)), width, "  ")
         return lines
 

@@ -1,7 +1,7 @@
 """When records that an election would destroy were written: the timestamps of single batches.
 
-A Fetch as replica -3 reads to the log's end on any replica, also beyond the high watermark (shared facts,
-"Replica log info", 4). Only a batch's header is looked at. Many partitions are asked at once; a broker sends
+A Fetch as replica -3 (the future-local replica) reads to the log end of any replica, also beyond the high
+watermark. Only a batch's header is looked at. Many partitions are asked at once; a broker sends
 whole batches, and one that is larger than the limits only for the first partition of a request.
 """
 

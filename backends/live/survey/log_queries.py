@@ -1,6 +1,6 @@
 """Asking one broker about its own logs, leader or not: ListOffsets as the debugging replica, and Fetch.
 
-Both work on an offline partition (shared facts, "Replica log info"). No record is read.
+Both work on an offline partition. No record is read.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def test_what_was_confirmed_is_not_asked_again(call: Caller, backend: SimulatorB
     assert found is not None
     assert found.confirmed == {number}
     ended = call("ktriage", "resume", *YES, *BC)
-    assert "take voter 100" in ended.out
+    assert "remove voter 100" in ended.out
     assert "bootstrap.servers everywhere" not in ended.out
 
 
@@ -97,7 +97,7 @@ def test_the_next_command_says_that_a_step_is_done_where_nobody_can_be_asked(
     (following,) = [line for line in ended.err.splitlines() if line.startswith("next: ")]
     assert set(named) <= set(following.split())
     ended = call("ktriage", *named)
-    assert f"{number}. done" in ended.out or "take voter 100" in ended.out
+    assert f"{number}. done" in ended.out or "remove voter 100" in ended.out
     assert "removed: 100" in ended.out
 
 
@@ -151,7 +151,7 @@ def test_no_voter_is_changed_where_nobody_can_be_asked(call: Caller, backend: Si
     ended = call("ktriage", "resume", *BC)
     assert ended.status == 1
     assert "to go on would send step" in ended.err
-    assert "take voter 100" in ended.err
+    assert "remove voter 100" in ended.err
     assert "nobody can be asked here: give --yes and --reason TEXT; nothing was sent" in ended.err
     assert "next: ktriage resume --yes --reason TEXT" in ended.err
     assert voters(backend) == {100, 101, 102, 103}

@@ -34,7 +34,8 @@ def test_a_second_directory_is_an_old_voter_or_one_that_was_removed() -> None:
 
 def test_auto_join_is_not_claimed_where_it_is_not_known() -> None:
     assert (
-        "if controller.quorum.auto.join.enable is on there" in change(quorum(1, 2, 3), "remove voter 2").why
+        "if controller.quorum.auto.join.enable is on (not known)"
+        in change(quorum(1, 2, 3), "remove voter 2").why
     )
 
 

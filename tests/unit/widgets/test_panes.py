@@ -53,7 +53,7 @@ async def test_waiting_stands_before_all_choices_that_lose() -> None:
     async with Harness(pane).run_test(size=SIZE) as pilot:
         pane.update(rows())
         await pilot.pause()
-        assert "First of all: the return of broker 3 elects 1 of them" in text_of(pilot.app)
+        assert "Try first: bring broker 3 back with its disk intact" in text_of(pilot.app)
         assert "wait for 3" in line_of(pilot, "orders-7")
         assert "if 1: unknown" in line_of(pilot, "orders-7"), "what electing at once would lose"
         pane.table.move_to(PAYMENTS)
