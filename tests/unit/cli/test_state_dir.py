@@ -94,6 +94,12 @@ def test_what_another_operator_left_open_is_found_and_another_run_keeps_out(
     assert "an earlier run is unfinished" in left.err
     assert f"ktriage resume --bootstrap-server kafka:9092 --state-dir {shared}" in left.err
     assert sent(backend) == 0
+    tp = row().tp
+    backend.states[tp] = backend.states[tp]._replace(replicas=row().order, topic_id=row().topic_id)
+    resumed = call("ktriage", "resume", *ANY, "--state-dir", str(shared))
+    assert resumed.status == 0, resumed
+    assert [restored.tp for restored in backend.restored] == [tp]
+    assert backend.states[tp].replicas == row().replicas
 
 
 @pytest.mark.parametrize(
