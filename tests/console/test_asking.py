@@ -100,7 +100,7 @@ async def test_a_bar_is_gone_when_its_work_is_over() -> None:
         await robot.plans(1)
         await robot.press("m")
         await robot.hears("beside the cluster of now")
-        assert robot.desk.planner.batches is not None
+        assert robot.desk.progress.batches is not None
         await robot.settled()
         assert "█" not in robot.screen
 

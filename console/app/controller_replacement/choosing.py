@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable
 
 from console.app.controller_replacement import wizard
 from console.app.controller_replacement.screen import WizardScreen
 from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
+from console.app.main_screen.screen_calls import Ask, Begin, Handlers, OpenScreen
+from console.app.session.session import Session
 from console.errors import NotDone
 from console.operations.replacement_plan import Choice
 from console.operations.replacement_run import Planned
 from recovery.membership.replacement import ReplacementKind
-
-if TYPE_CHECKING:
-    from console.app.main_screen.main_screen import MainScreen
 
 _KINDS = {
     ReplacementKind.DISK: "its metadata disk is lost or replaced; the same node comes back",
@@ -29,15 +27,29 @@ _KINDS = {
 class Controllers:
     """What the quorum pane's key does."""
 
-    def __init__(self, desk: MainScreen) -> None:
-        self._desk = desk
+    def __init__(
+        self,
+        session: Session,
+        ask: Ask,
+        begin: Begin,
+        *,
+        cursor_key: Callable[[], Hashable | None],
+        wizard_screen: Callable[[Planned], WizardScreen],
+        open_screen: OpenScreen,
+    ) -> None:
+        self._session = session
+        self._ask = ask
+        self._begin = begin
+        self._cursor_key = cursor_key
+        self._wizard_screen = wizard_screen
+        self._open_screen = open_screen
         self._last: WizardScreen | None = None
 
-    def handlers(self) -> dict[str, Callable[[], None]]:
-        return {"replace": lambda: self._desk.tasks.begin("planning a replacement", self._replace())}
+    def handlers(self) -> Handlers:
+        return {"replace": lambda: self._begin("planning a replacement", self._replace())}
 
     async def _replace(self) -> None:
-        session = self._desk.session
+        session = self._session
         planned = await asyncio.to_thread(wizard.half_done, session.view.cluster_id)
         planned = planned or self._unbegun(session.view.cluster_id)
         if planned is None:
@@ -48,37 +60,33 @@ class Controllers:
         await self._open(planned)
 
     async def _open(self, planned: Planned) -> None:
-        self._last = WizardScreen(self._desk, planned)
-        await self._desk.app.push_screen(self._last)
+        self._last = self._wizard_screen(planned)
+        await self._open_screen(self._last)
 
     def _unbegun(self, cluster_id: str) -> Planned | None:
         """The plan that was left only to arm the console: it is come back to, and not made once more."""
         last = self._last
         if last is None or not last.waits_for_arming or last.planned.cluster_id != cluster_id:
             return None
-        key = self._desk.table.cursor_key
+        key = self._cursor_key()
         leaving = [key.id for key in last.planned.plan.wanted.leaving]
         meant = isinstance(key, tuple) and (not leaving or key[0] in leaving)
         return last.planned if meant else None
 
     async def _choice(self) -> Choice | None:
-        key = self._desk.table.cursor_key
+        key = self._cursor_key()
         if not isinstance(key, tuple) or not isinstance(key[0], int):
             raise NotDone("put the cursor on a voter")
         node, directory = key[0], str(key[1])
         answers = [AnswerOption(str(kind), f"{kind}: {what}") for kind, what in _KINDS.items()]
-        answer = await self._desk.app.push_screen_wait(
-            ChoiceQuestion(f"Why is controller {node} replaced?", answers)
-        )
+        answer = await self._ask(ChoiceQuestion(f"Why is controller {node} replaced?", answers))
         if answer is None:
             return None
         kind = ReplacementKind(answer)
         leaving = () if kind is ReplacementKind.GROW else (node,)
         joining: tuple[int, ...] = ()
         if kind in (ReplacementKind.HOST, ReplacementKind.PLANNED, ReplacementKind.GROW):
-            newcomer = await self._desk.app.push_screen_wait(
-                TextQuestion("The node id of the controller that comes:")
-            )
+            newcomer = await self._ask(TextQuestion("The node id of the controller that comes:"))
             if newcomer is None:
                 return None
             if not newcomer.isdecimal():

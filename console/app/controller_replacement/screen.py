@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -14,10 +14,14 @@ from backends.base.protocol import Backend
 from console.app.controller_replacement import wizard
 from console.app.controller_replacement.wizard import Bridge, Told
 from console.app.halt import Halt
+from console.app.main_screen.running_task import RunningTask
+from console.app.main_screen.screen_calls import Say
+from console.app.session.session import Session
 from console.errors import ConsoleError
 from console.operations.access import Access
 from console.operations.replacement_run import Planned
 from console.operations.replacement_steps import Course, Gone
+from console.program import Program
 from recovery.membership.replacement import ReplacementStep as PlannedStep
 from widgets.bars.message_bars import MessageBar
 from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
@@ -26,10 +30,6 @@ from widgets.lifecycle import is_ready, screen_is_open, when_ready
 from widgets.text import Line, Piece, Tone, line
 from widgets.text_lines import Lines
 from widgets.wizard import StepProgress, StepState, Wizard, WizardStep, WizardView
-
-if TYPE_CHECKING:
-    from console.app.main_screen.main_screen import MainScreen
-
 
 SETTLED_SECONDS = 1.0
 """A step that has stood for less than that cannot be said to be done: the key was meant for the one before it."""
@@ -52,9 +52,15 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         Binding("d", "done", "Say that the step is done", show=False, priority=True),
     ]
 
-    def __init__(self, desk: MainScreen, planned: Planned) -> None:
+    def __init__(
+        self, session: Session, tasks: RunningTask, program: Program, say_below: Say, planned: Planned
+    ) -> None:
+        """``say_below`` says it on the screen that is below this one."""
         super().__init__()
-        self._desk = desk
+        self._session = session
+        self._tasks = tasks
+        self._program = program
+        self._say_below = say_below
         self.planned = planned
         self.waits_for_arming = False
         self._told = Told()
@@ -102,7 +108,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
     async def _look(self) -> None:
         """The steps as the cluster shows them, before anything is begun: some may be done already."""
         try:
-            told = await self._desk.session.run(lambda backend: wizard.stands(backend, self.planned))
+            told = await self._session.run(lambda backend: wizard.stands(backend, self.planned))
         except (ConsoleError, BackendError) as error:
             self._say(f"where it stands is not known ({error}); Enter begins", Tone.WARN)
             return
@@ -147,7 +153,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
             return f"Enter: {self._told.wording}"
         if not step.kind.said:
             return _BY_ITSELF
-        if self._stepped_at is None or self._desk.session.clock() - self._stepped_at < SETTLED_SECONDS:
+        if self._stepped_at is None or self._session.clock() - self._stepped_at < SETTLED_SECONDS:
             return f"step {step.number} has only just begun: read it first"
         if seen is not None and seen.held:
             return f"step {step.number} is not taken for done: {seen.held[0]}"
@@ -155,27 +161,27 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
 
     def _begin(self) -> None:
         why = self._why_not()
-        self.waits_for_arming = bool(why) and self._desk.session.safety.forbidden is None
+        self.waits_for_arming = bool(why) and self._session.safety.forbidden is None
         if why:
             self._say(why, Tone.WARN)
             return
-        if self._desk.busy:
-            self._say(f"wait: {self._desk.busy}", Tone.WARN)
+        if self._tasks.busy:
+            self._say(f"wait: {self._tasks.busy}", Tone.WARN)
             return
         self._begun, self._stepped_at = True, None
         self._say("begun: what the cluster shows is looked at; Esc leaves it where it is", Tone.INFO)
-        # It is the desk's: it outlives this screen, and ends what it has in flight.
-        self._desk.tasks.begin("replacing a controller", self._run())
+        # A task of the main screen: it outlives this one, and ends what it has in flight.
+        self._tasks.begin("replacing a controller", self._run())
 
     def _why_not(self) -> str:
-        safety = self._desk.session.safety
+        safety = self._session.safety
         if safety.forbidden is not None:
             return f"this console stays read-only: {safety.forbidden}"
         return "" if safety.armed else "the console is read-only: Esc, then A arms it, then M comes back here"
 
     async def _run(self) -> None:
-        session, program = self._desk.session, self._desk.owner.program
-        with self._desk.tasks.sending() as halt:
+        session, program = self._session, self._program
+        with self._tasks.sending() as halt:
             self._halt = halt
 
             async def job(access: Access[Backend]) -> Gone:
@@ -202,7 +208,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
     def _ended(self, gone: Gone) -> None:
         done = self._done = gone.course is Course.DONE
         if done:
-            self._desk.owner.program.resume = ""
+            self._program.resume = ""
         said = (
             "the replacement is done" if done else f"{gone.course}: Enter goes on from where the cluster is"
         )
@@ -215,7 +221,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         if question is None or bridge is None or why:
             self._say(why, Tone.WARN)
             return
-        session = self._desk.session
+        session = self._session
         where = "SIMULATOR" if session.simulated else "LIVE"
         asked = ConfirmRequest(
             title=f"{wording[:1].upper()}{wording[1:]}?",
@@ -245,18 +251,18 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
     def action_leave(self) -> None:
         """Nothing is begun any more; what was sent stays sent, and the journal knows where it is."""
         if self._halt is not None:
-            self._desk.session.halt(self._halt)
+            self._session.halt(self._halt)
         if self._done:
-            self._desk.say("the replacement is done", Tone.GOOD)
+            self._say_below("the replacement is done", Tone.GOOD)
         else:
-            self._desk.say("the replacement stands where it is; M goes on with it", Tone.WARN)
+            self._say_below("the replacement stands where it is; M goes on with it", Tone.WARN)
         self.dismiss(None)
 
     def _show(self, told: Told) -> None:
         asks = told.question is not None and self._told.question is None
         other = self._stepped_at is None or _number(told) != _number(self._told)
         if other:
-            self._stepped_at = self._desk.session.clock()
+            self._stepped_at = self._session.clock()
         self._told = told
         self._draw()
         if asks:

@@ -15,6 +15,7 @@ from textual.widgets import ContentSwitcher
 from textual.worker import Worker
 
 from console.app.controller_replacement.choosing import Controllers
+from console.app.controller_replacement.screen import WizardScreen
 from console.app.main_screen.bars import BarsView, draw_bars
 from console.app.main_screen.copy_and_export import CopyAndExport
 from console.app.main_screen.equivalent_command import command_line
@@ -31,7 +32,9 @@ from console.app.main_screen.session_reports import SessionReports
 from console.app.main_screen.table_actions import OpenTable, TableActions
 from console.app.main_screen.title_view import short_name
 from console.app.owner import Owner
+from console.app.plan.applier import Applier
 from console.app.plan.planner import Planner
+from console.app.plan.progress import TaskProgress
 from console.app.plan.view import how_to_plan
 from console.app.session.session import Opening, Session
 from console.app.session.view import Link
@@ -68,17 +71,7 @@ class MainScreen(Screen[None]):
         self.owner = owner
         self._guide = guide
         self._other_cluster = False
-        reports = SessionReports(
-            self.say,
-            shown=lambda: is_ready(self),
-            redraw=self.redraw,
-            draw_bars=self.draw_bars,
-            clear_marks=self._clear_marks,
-            other_cluster=self._on_other_cluster,
-            warnings=owner.take_warnings,
-            report=owner.report,
-        )
-        self.session = session = Session(opening, reports)
+        self.session = session = Session(opening, self._make_reports())
         self.navigation = Navigation(session.poller.want, self._show_place)
         self.tasks = RunningTask(session, owner, self.say, start=self._start_task, ended=self.redraw)
         self.log_dir = LogDirDetails(session, self.say, self.redraw)
@@ -96,13 +89,49 @@ class MainScreen(Screen[None]):
             command_line=self.command_line,
             clipboard=self._copy,
         )
-        self.planner = Planner(self)
-        self._controllers = Controllers(self)
+        self.progress = TaskProgress(session, self.redraw)
+        self._planner = self._make_planner()
+        self._applier = Applier(
+            session, self.say, self.ask, self.tasks, progress=self.progress, program=owner.program
+        )
+        self._controllers = Controllers(
+            session,
+            self.ask,
+            self.tasks.begin,
+            cursor_key=lambda: self.table.cursor_key,
+            wizard_screen=lambda planned: WizardScreen(session, self.tasks, owner.program, self.say, planned),
+            open_screen=self._open,
+        )
         self._quit = Quit(lambda: session.draft, lambda: self.busy, self.say, owner.leave)
         self._keys = KeyActions(
             self._handlers(),
             lambda: context_of(session, self.pane, self.table.counts.shown, self.busy),
             self.say,
+        )
+
+    def _make_reports(self) -> SessionReports:
+        return SessionReports(
+            self.say,
+            shown=lambda: is_ready(self),
+            redraw=self.redraw,
+            draw_bars=self.draw_bars,
+            clear_marks=self._clear_marks,
+            other_cluster=self._on_other_cluster,
+            warnings=self.owner.take_warnings,
+            report=self.owner.report,
+        )
+
+    def _make_planner(self) -> Planner:
+        return Planner(
+            self.session,
+            self.say,
+            self.ask,
+            self.tasks,
+            progress=self.progress,
+            navigation=self.navigation,
+            table=lambda: self.table,
+            show_requests=lambda shown: self.query_one(PlanPane).show_requests(shown),
+            open_screen=self._open,
         )
 
     def compose(self) -> ComposeResult:
@@ -163,7 +192,7 @@ class MainScreen(Screen[None]):
         """The open pane and the bars; widgets repaint what changed. Other panes are drawn once they are opened."""
         if not is_ready(self):
             return
-        batches = self.planner.batches if self.busy else None
+        batches = self.progress.batches if self.busy else None
         how = how_to_plan(self._keys.context())
         sources = PaneSources(self.session, self.cursor, self.log_dir.shown, batches, how)
         update_pane(self.pane_of(self.pane), sources)
@@ -202,6 +231,9 @@ class MainScreen(Screen[None]):
         """Opens a dialog and returns its answer."""
         answer: T | None = await self.app.push_screen_wait(dialog)
         return answer
+
+    async def _open(self, screen: Screen[Any]) -> None:
+        await self.app.push_screen(screen)
 
     def _start_task(self, job: Any, name: str) -> Worker[None]:
         return self.run_worker(job, name=name, exit_on_error=True)
@@ -244,7 +276,8 @@ class MainScreen(Screen[None]):
         go = self.navigation.go
         return {
             **self._tables.handlers(),
-            **self.planner.handlers(),
+            **self._planner.handlers(),
+            **self._applier.handlers(),
             **self._copies.handlers(),
             **self._controllers.handlers(),
             **{f"pane{pane}": partial(go, pane) for pane in PANES},
@@ -326,7 +359,7 @@ class MainScreen(Screen[None]):
     @on(PlanPane.EditWanted)
     @when_ready
     def _edit_wanted(self, event: PlanPane.EditWanted) -> None:
-        self.planner.edit(event.tp)
+        self._planner.edit(event.tp)
 
     @on(LogDirsPane.DetailRequested)
     @when_ready

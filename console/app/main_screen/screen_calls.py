@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from textual.screen import Screen
@@ -26,6 +26,9 @@ class Ask(Protocol):
 
 Begin = Callable[[str, Coroutine[Any, Any, None]], None]
 """Starts a task under a name ("comparing"), unless one is under way (:class:`RunningTask`)."""
+
+OpenScreen = Callable[[Screen[Any]], Awaitable[object]]
+"""Puts a screen on top; it is up when the call returns."""
 
 Handlers = dict[str, Callable[[], object]]
 """What an action does, by the action's name in the registry."""

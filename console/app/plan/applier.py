@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from backends.base.answers import Outcome
-from backends.base.protocol import Progress
 from console.app.main_screen.action_availability import NO_ALTER
+from console.app.main_screen.running_task import RunningTask
+from console.app.main_screen.screen_calls import Ask, Handlers, Say
 from console.app.plan import apply_plan
 from console.app.plan.confirmation import Frozen, freeze, refuse_changed, refuse_unconfirmed
-from console.app.plan.progress import Batches
+from console.app.plan.progress import TaskProgress
 from console.app.session import draft
+from console.app.session.session import Session
 from console.errors import NotDone
 from console.operations.apply_plan import Applied
 from console.operations.plan_comparison import Prepared, prepare
 from console.operations.unfinished_orders import HalfDone
 from console.output.resume_report import unfinished_lines
+from console.program import Program
 from console.saved_plans import save_plan
 from recovery.model import Unknown
 from recovery.plan.plan_review import candidate_harm, worst
@@ -28,44 +30,43 @@ from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
 from widgets.plan.plan_text import ACKS_REFUSED
 from widgets.text import Tone
 
-if TYPE_CHECKING:
-    from console.app.main_screen.main_screen import MainScreen
-
 WORST = 5
 
 
 class Applier:
-    """The only one who sends what changes a cluster."""
+    """Arms the console, and applies the plan after a confirmation."""
 
-    def __init__(self, desk: MainScreen) -> None:
-        self._desk = desk
-        self.batches: Batches | None = None
+    def __init__(
+        self,
+        session: Session,
+        say: Say,
+        ask: Ask,
+        tasks: RunningTask,
+        *,
+        progress: TaskProgress,
+        program: Program,
+    ) -> None:
+        self._session = session
+        self._say = say
+        self._ask = ask
+        self._tasks = tasks
+        self._progress = progress
+        self._program = program
         self._unrecorded: list[str] = []
 
-    def handlers(self) -> dict[str, Callable[[], None]]:
-        return {"arm": self._arm, "apply": lambda: self._desk.tasks.begin("applying the plan", self._apply())}
-
-    def progress(self, what: str) -> Progress:
-        """Progress from the backend's thread, drawn a few times a second at most."""
-        session = self._desk.session
-        batches = self.batches = Batches(what, session.clock)
-
-        def told(doing: str, done: int, of: int) -> None:
-            if batches.tell(doing, done, of):
-                session.from_thread(self._desk.redraw)
-
-        return told
+    def handlers(self) -> Handlers:
+        return {"arm": self._arm, "apply": lambda: self._tasks.begin("applying the plan", self._apply())}
 
     def _arm(self) -> None:
-        session = self._desk.session
+        session = self._session
         if session.safety.armed:
             session.safety = session.safety.disarm()
-            self._desk.say("read-only again", Tone.GOOD)
+            self._say("read-only again", Tone.GOOD)
             return
         session.safety = session.safety.arm(session.clock())
         may_alter = None if session.view.cluster is None else session.view.cluster.may_alter
         if may_alter is False:
-            self._desk.say(f"armed, to no avail: {NO_ALTER}", Tone.BAD)
+            self._say(f"armed, to no avail: {NO_ALTER}", Tone.BAD)
             return
         where = "the simulator" if session.simulated else f"the LIVE cluster {session.view.cluster_id}"
         may = (
@@ -73,13 +74,13 @@ class Applier:
             if isinstance(may_alter, Unknown)
             else ""
         )
-        self._desk.say(f"armed: {where} can be changed{may}. A disarms, ten idle minutes do too", Tone.WARN)
+        self._say(f"armed: {where} can be changed{may}. A disarms, ten idle minutes do too", Tone.WARN)
 
     async def _apply(self) -> None:
-        session, plan = self._desk.session, self._desk.session.draft.plan
+        session, plan = self._session, self._session.draft.plan
         assert plan is not None
         # What was said of an earlier question must not stand behind this one.
-        self._desk.say("")
+        self._say("")
         prepared = await self._checked(plan)
         if not prepared.holding.rows:
             session.plan_is(draft.applied(session.draft, prepared.checks, None))
@@ -87,9 +88,9 @@ class Applier:
         shown = replace(prepared.holding, not_elected=())
         frozen = freeze(shown, session.view.cluster_id, session.target.title, simulated=session.simulated)
         whole = freeze(plan, frozen.cluster_id, frozen.title, simulated=frozen.simulated)
-        confirmed = await self._desk.app.push_screen_wait(Confirmation(request(frozen, prepared)))
+        confirmed = await self._ask(Confirmation(request(frozen, prepared)))
         if confirmed is None:
-            self._desk.say("not confirmed: nothing was sent", Tone.WARN)
+            self._say("not confirmed: nothing was sent", Tone.WARN)
             return
         refuse_unconfirmed(frozen, confirmed.typed, confirmed.reason)
         self._look_again(whole)
@@ -101,31 +102,30 @@ class Applier:
         session.poller.ask()
         self._tell(applied)
         if self._unrecorded:
-            self._desk.say(self._unrecorded.pop(), Tone.BAD)
+            self._say(self._unrecorded.pop(), Tone.BAD)
 
     def _look_again(self, whole: Frozen) -> None:
         """Raises NotDone where anything is not as it was when the question was put."""
-        session = self._desk.session
+        session = self._session
         refuse_changed(whole, session.draft.plan, session.view.cluster_id, session.safety)
 
     async def _checked(self, plan: Plan) -> Prepared:
-        session = self._desk.session
-        cluster_id, progress = session.view.cluster_id, self.progress("comparing every row")
+        session = self._session
+        cluster_id, progress = session.view.cluster_id, self._progress.begin("comparing every row")
         prepared = await session.run(lambda b: prepare(b, plan, cluster_id, progress))
         session.plan_is(draft.compared(session.draft, prepared.checks))
         return prepared
 
     def _save(self, plan: Plan) -> None:
         """Saved before it is carried out: what resumes or verifies it needs the file."""
-        session = self._desk.session
+        session = self._session
         if session.draft.file is None:
             session.plan_is(replace(session.draft, file=save_plan(plan)))
 
     async def _send(self, frozen: Frozen, whole: Frozen, reason: str) -> Applied:
-        desk, session = self._desk, self._desk.session
-        program = desk.owner.program
-        with desk.tasks.sending() as halt:
-            operator = apply_plan.Confirmed(self.progress("electing"), self._unrecorded.append)
+        session, program = self._session, self._program
+        with self._tasks.sending() as halt:
+            operator = apply_plan.Confirmed(self._progress.begin("electing"), self._unrecorded.append)
 
             async def send(restore: bool) -> Applied:
                 who = operator._replace(restore=restore)
@@ -141,7 +141,7 @@ class Applier:
                     await self._ask_to_put_back(half, whole)
                     return await send(restore=True)
             finally:
-                self.batches = None
+                self._progress.end()
                 if not halt:
                     program.resume = ""
 
@@ -153,7 +153,7 @@ class Applier:
             confirm_label="Put back",
             opened_by="enter",
         )
-        if await self._desk.app.push_screen_wait(Confirmation(asked)) is None:
+        if await self._ask(Confirmation(asked)) is None:
             raise half
         self._look_again(whole)
 
@@ -166,17 +166,17 @@ class Applier:
         elected = f"{len(done):,} {'elected' if under else 'recovered'}"
         left = counts.get(Outcome.NOT_ATTEMPTED, 0)
         if left and left == len(failures):
-            self._desk.say(f"stopped: {elected}, {left:,} not sent. X goes on with them", Tone.WARN)
+            self._say(f"stopped: {elected}, {left:,} not sent. X goes on with them", Tone.WARN)
         elif failures:
             tp, why = failures[0]
             more = f" (and {len(failures) - 1:,} more)" if len(failures) > 1 else ""
-            self._desk.say(f"{elected}, {len(failures):,} not: {tp}: {why}{more}", Tone.BAD)
+            self._say(f"{elected}, {len(failures):,} not: {tp}: {why}{more}", Tone.BAD)
         elif under:
-            self._desk.say(f"{elected}; {_refusing(under)}. V verifies, J shows the journal", Tone.WARN)
+            self._say(f"{elected}; {_refusing(under)}. V verifies, J shows the journal", Tone.WARN)
         elif done:
-            self._desk.say(f"{elected}. V verifies, J shows the journal", Tone.GOOD)
+            self._say(f"{elected}. V verifies, J shows the journal", Tone.GOOD)
         else:
-            self._desk.say("nothing was left to elect: what was planned is online already", Tone.GOOD)
+            self._say("nothing was left to elect: what was planned is online already", Tone.GOOD)
 
 
 def _refusing(under: Sequence[RowState]) -> str:

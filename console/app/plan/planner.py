@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from console.app.main_screen.copy_and_export import given_path
+from console.app.main_screen.navigation import Navigation
 from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
+from console.app.main_screen.running_task import RunningTask
+from console.app.main_screen.screen_calls import Ask, Handlers, OpenScreen, Say
 from console.app.plan import apply_plan, journal, leader_choice
-from console.app.plan.applier import Applier
-from console.app.plan.progress import Batches
+from console.app.plan.progress import TaskProgress
 from console.app.plan.sources import load
 from console.app.session import draft
+from console.app.session.session import Session
 from console.app.session.view import Choosing
 from console.errors import NotDone
 from console.new_files import write_new
@@ -27,55 +30,61 @@ from recovery.plan.values import BarePlan, Header, Plan
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
-from widgets.plan import CandidatePicker, PlanPane, in_plan
+from widgets.plan import CandidatePicker, in_plan
+from widgets.table import RowTable
 from widgets.text import Tone
-
-if TYPE_CHECKING:
-    from console.app.main_screen.main_screen import MainScreen
-    from console.app.session.session import Session
 
 
 class Planner:
     """What the plan's keys do."""
 
-    def __init__(self, desk: MainScreen) -> None:
-        self._desk = desk
-        self._applier = Applier(desk)
+    def __init__(
+        self,
+        session: Session,
+        say: Say,
+        ask: Ask,
+        tasks: RunningTask,
+        *,
+        progress: TaskProgress,
+        navigation: Navigation,
+        table: Callable[[], RowTable[Any]],
+        show_requests: Callable[[bool], None],
+        open_screen: OpenScreen,
+    ) -> None:
+        self._session = session
+        self._say = say
+        self._ask = ask
+        self._tasks = tasks
+        self._progress = progress
+        self._navigation = navigation
+        self._table = table
+        self._show_requests = show_requests
+        self._open_screen = open_screen
         self._requests = False
 
-    @property
-    def batches(self) -> Batches | None:
-        """How far what is under way has come."""
-        return self._applier.batches
-
-    @property
-    def _session(self) -> Session:
-        return self._desk.session
-
-    def handlers(self) -> dict[str, Callable[[], None]]:
-        work = self._desk.tasks.begin
+    def handlers(self) -> Handlers:
+        begin = self._tasks.begin
         return {
-            "choose": lambda: work("choosing", self._choose(self._partitions())),
+            "choose": lambda: begin("choosing", self._choose(self._partitions())),
             "edit": lambda: self.edit(None),
             "drop": self._drop,
-            "write": lambda: work("saving the plan", self._write()),
-            "load": lambda: work("loading a plan", self._load()),
-            "compare": lambda: work("comparing", self._compare()),
-            "verify": lambda: work("verifying", self._verify()),
+            "write": lambda: begin("saving the plan", self._write()),
+            "load": lambda: begin("loading a plan", self._load()),
+            "compare": lambda: begin("comparing", self._compare()),
+            "verify": lambda: begin("verifying", self._verify()),
             "requests": self._toggle_requests,
-            "ranking": lambda: work("ranking", self._ranking()),
-            "strategy": lambda: work("strategy", self._strategy()),
-            "journal": lambda: work("reading the journal", self._journal()),
-            **self._applier.handlers(),
+            "ranking": lambda: begin("ranking", self._ranking()),
+            "strategy": lambda: begin("strategy", self._strategy()),
+            "journal": lambda: begin("reading the journal", self._journal()),
         }
 
     def _partitions(self) -> tuple[TopicPartition, ...]:
         """The marked rows, or the one under the cursor."""
-        desk = self._desk
-        if desk.pane == REPLICAS:
-            return () if desk.cursor is None else (desk.cursor,)
-        marked = sorted(key for key in desk.table.marks if isinstance(key, TopicPartition))
-        key = desk.table.cursor_key
+        navigation, table = self._navigation, self._table()
+        if navigation.pane == REPLICAS:
+            return () if navigation.cursor is None else (navigation.cursor,)
+        marked = sorted(key for key in table.marks if isinstance(key, TopicPartition))
+        key = table.cursor_key
         return tuple(marked) or ((key,) if isinstance(key, TopicPartition) else ())
 
     # Choosing
@@ -104,11 +113,11 @@ class Planner:
             )
             raise NotDone(f"{survey.tp}: {decision.verdict}: {decision.reason}{nobody}")
         question = f"{survey.tp}: {how.strategy} says {decision.verdict}: {decision.reason}"
-        answer = await self._desk.app.push_screen_wait(ChoiceQuestion(question, _AGAINST_ADVICE))
+        answer = await self._ask(ChoiceQuestion(question, _AGAINST_ADVICE))
         if answer != CHOOSE:
             return
         made = make_plan(self._session.header(), [(survey, anyone)], self._session.view.marks)
-        broker = await self._desk.app.push_screen_wait(CandidatePicker(made.rows[0], how.ranking))
+        broker = await self._ask(CandidatePicker(made.rows[0], how.ranking))
         if broker is not None:
             await self._by_hand(survey, broker)
 
@@ -120,7 +129,7 @@ class Planner:
         )
         if decision.verdict is not DecisionKind.ELECT:
             raise NotDone(f"{survey.tp}: {broker} cannot be chosen: {decision.reason}")
-        self._desk.tasks.plan_is(draft.with_choices(session.draft, plan, [survey.tp]))
+        self._tasks.plan_is(draft.with_choices(session.draft, plan, [survey.tp]))
         self._said(plan)
 
     def _header_of_plan(self) -> Header:
@@ -137,7 +146,7 @@ class Planner:
         if mine is None or mine.elects < len(surveys):
             answers = [AnswerOption(str(one.strategy), _comes_text(one)) for one in comes]
             question = f"{len(surveys):,} partitions. How much must be known before a leader is chosen?"
-            answer = await self._desk.app.push_screen_wait(ChoiceQuestion(question, answers))
+            answer = await self._ask(ChoiceQuestion(question, answers))
             if answer is None:
                 return
             how = replace(how, strategy=Strategy(answer))
@@ -148,7 +157,7 @@ class Planner:
         header = replace(session.header(), strategy=how.strategy, ranking=how.ranking)
         partitions = [survey.tp for survey in surveys]
         plan = await session.run(lambda backend: leader_choice.choose_for(backend, view, partitions, header))
-        self._desk.tasks.plan_is(draft.with_choices(session.draft, plan))
+        self._tasks.plan_is(draft.with_choices(session.draft, plan))
         self._said(plan)
 
     def _said(self, plan: Plan) -> None:
@@ -159,15 +168,15 @@ class Planner:
             left = f", {len(plan.not_elected):,} are not elected" if plan.not_elected else ""
             said = f"{len(plan.rows):,} partitions are in the plan{left}"
         lossless = all(row.loss.none for row in plan.rows)
-        self._desk.say(f"{said}. 6 opens the plan", Tone.GOOD if lossless else Tone.WARN)
+        self._say(f"{said}. 6 opens the plan", Tone.GOOD if lossless else Tone.WARN)
 
     # The plan itself
 
     def edit(self, tp: TopicPartition | None) -> None:
         """Another leader for that row, or for the one under the cursor."""
-        key = tp if tp is not None else self._desk.table.cursor_key
+        key = tp if tp is not None else self._table().cursor_key
         if isinstance(key, TopicPartition):
-            self._desk.tasks.begin("editing", self._edit(key))
+            self._tasks.begin("editing", self._edit(key))
 
     async def _edit(self, tp: TopicPartition) -> None:
         session = self._session
@@ -177,48 +186,48 @@ class Planner:
         assert session.draft.plan is not None
         ranking = session.draft.plan.header.ranking
         stands = in_plan(edited=tp in session.draft.edited)
-        broker = await self._desk.app.push_screen_wait(CandidatePicker(row, ranking, stands))
+        broker = await self._ask(CandidatePicker(row, ranking, stands))
         if broker is None or broker == row.leader:
             return
         if session.draft.row(tp) is not row:
             raise NotDone(f"{tp}: the plan is another one by now; nothing was changed")
-        self._desk.tasks.plan_is(draft.led_by(session.draft, tp, broker, self._header_of_plan()))
-        self._desk.say(f"{tp}: {broker} is designated by hand", Tone.GOOD)
+        self._tasks.plan_is(draft.led_by(session.draft, tp, broker, self._header_of_plan()))
+        self._say(f"{tp}: {broker} is designated by hand", Tone.GOOD)
 
     def _drop(self) -> None:
         gone = self._partitions()
-        self._desk.tasks.plan_is(draft.without(self._session.draft, gone, self._header_of_plan()))
-        self._desk.table.clear_marks()
-        self._desk.say(f"{len(gone):,} rows are out of the plan")
+        self._tasks.plan_is(draft.without(self._session.draft, gone, self._header_of_plan()))
+        self._table().clear_marks()
+        self._say(f"{len(gone):,} rows are out of the plan")
 
     async def _write(self) -> None:
         plan = self._session.draft.plan
         assert plan is not None
         question = "Save the plan to a new file (a file that exists is never overwritten):"
-        answer = await self._desk.app.push_screen_wait(TextQuestion(question, unused()))
+        answer = await self._ask(TextQuestion(question, unused()))
         if answer is None:
             return
         path = given_path(answer)
         await asyncio.to_thread(write_new, path, to_json(plan))
         if self._session.draft.plan is plan:
-            self._desk.tasks.plan_is(replace(self._session.draft, file=path))
-        self._desk.say(f"the plan is in {path}", Tone.GOOD)
+            self._tasks.plan_is(replace(self._session.draft, file=path))
+        self._say(f"the plan is in {path}", Tone.GOOD)
 
     async def _load(self) -> None:
         question = "Load a plan file, or the newest plan of a pipeline's results (a directory or a URI):"
-        answer = await self._desk.app.push_screen_wait(TextQuestion(question))
+        answer = await self._ask(TextQuestion(question))
         if answer is None:
             return
         session = self._session
         cluster_id = session.view.cluster_id
-        self._desk.say(f"reading {answer}; Esc gives it up")
+        self._say(f"reading {answer}; Esc gives it up")
         plan, path = await load(answer, cluster_id)
-        self._desk.say("")
+        self._say("")
         if isinstance(plan, BarePlan):
-            self._desk.tasks.plan_is(draft.loaded(await self._afresh(plan), None))
+            self._tasks.plan_is(draft.loaded(await self._afresh(plan), None))
         else:
-            self._desk.tasks.plan_is(draft.loaded(plan, path))
-        self._desk.navigation.go(PLAN)
+            self._tasks.plan_is(draft.loaded(plan, path))
+        self._navigation.go(PLAN)
         await self._compare()
 
     async def _afresh(self, bare: BarePlan) -> Plan:
@@ -232,25 +241,25 @@ class Planner:
         session, plan = self._session, self._session.draft.plan
         assert plan is not None
         cluster_id = session.view.cluster_id
-        progress = self._applier.progress("comparing")
+        progress = self._progress.begin("comparing")
         prepared = await session.run(lambda b: prepare(b, plan, cluster_id, progress))
-        self._desk.tasks.plan_is(draft.compared(session.draft, prepared.checks))
+        self._tasks.plan_is(draft.compared(session.draft, prepared.checks))
         counts = ", ".join(f"{count:,} {now}" for now, count in prepared.counts.items())
-        self._desk.say(f"beside the cluster of now: {counts}", Tone.WARN if prepared.refused else Tone.GOOD)
+        self._say(f"beside the cluster of now: {counts}", Tone.WARN if prepared.refused else Tone.GOOD)
 
     async def _verify(self) -> None:
         session, plan = self._session, self._session.draft.plan
         assert plan is not None
-        progress = self._applier.progress("verifying")
+        progress = self._progress.begin("verifying")
         states = await session.run(lambda b: apply_plan.verified(b, plan, progress))
-        self._desk.tasks.plan_is(draft.verified(session.draft, states))
+        self._tasks.plan_is(draft.verified(session.draft, states))
         good, complete = sum(s.good for s in states), sum(s.complete for s in states)
         said = f"{good:,} of {len(states):,} led as planned, {complete:,} fully replicated"
-        self._desk.say(said, Tone.GOOD if good == len(states) else Tone.WARN)
+        self._say(said, Tone.GOOD if good == len(states) else Tone.WARN)
 
     def _toggle_requests(self) -> None:
         self._requests = not self._requests
-        self._desk.query_one(PlanPane).show_requests(self._requests)
+        self._show_requests(self._requests)
 
     # How leaders are chosen, and what was done
 
@@ -261,19 +270,19 @@ class Planner:
                 Ranking.SPECIFICATION, "specification: the partition's leader epoch, then the log end"
             ),
         ]
-        answer = await self._desk.app.push_screen_wait(ChoiceQuestion("What makes a log the best?", answers))
+        answer = await self._ask(ChoiceQuestion("What makes a log the best?", answers))
         if answer is not None:
             await self._session.choose_by(replace(self._session.choosing, ranking=Ranking(answer)))
 
     async def _strategy(self) -> None:
         answers = [AnswerOption(str(strategy), text) for strategy, text in _STRATEGIES.items()]
-        answer = await self._desk.app.push_screen_wait(ChoiceQuestion("How much must be known?", answers))
+        answer = await self._ask(ChoiceQuestion("How much must be known?", answers))
         if answer is not None:
             await self._session.choose_by(replace(self._session.choosing, strategy=Strategy(answer)))
 
     async def _journal(self) -> None:
         lines = await asyncio.to_thread(journal.lines, self._session.view.cluster_id)
-        await self._desk.app.push_screen(journal.JournalScreen(lines))
+        await self._open_screen(journal.JournalScreen(lines))
 
 
 WAIT, CHOOSE = "wait", "choose"

@@ -1,14 +1,17 @@
-"""How far long work is: told from the backend's thread, drawn at a pace that a slow line can follow."""
+"""How far a task is: reported on the backend's thread, drawn at a pace that a slow line can follow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from backends.base.protocol import Progress
+from console.app.session.session import Session
+
 DRAWN_EVERY = 0.2
 
 
 class Batches:
-    """The newest of what was told. ``what`` names the work until the backend does."""
+    """The newest report. ``what`` names the task until the backend does."""
 
     def __init__(self, what: str, clock: Callable[[], float]) -> None:
         self.what = what
@@ -25,3 +28,25 @@ class Batches:
             return False
         self._drawn = now
         return True
+
+
+class TaskProgress:
+    """``batches`` is the progress of the latest task, None where it has none. ``redraw`` draws it."""
+
+    def __init__(self, session: Session, redraw: Callable[[], None]) -> None:
+        self._session = session
+        self._redraw = redraw
+        self.batches: Batches | None = None
+
+    def begin(self, what: str) -> Progress:
+        """What the backend is to call with its progress."""
+        batches = self.batches = Batches(what, self._session.clock)
+
+        def report(doing: str, done: int, of: int) -> None:
+            if batches.tell(doing, done, of):
+                self._session.from_thread(self._redraw)
+
+        return report
+
+    def end(self) -> None:
+        self.batches = None
