@@ -27,7 +27,7 @@ from backends.simulator.messages import Error, NotController
 from backends.simulator.network import broker as node
 from backends.simulator.network import controller
 from backends.simulator.operate.calls import NATIVE_ELECTIONS, NATIVE_LOGS
-from backends.simulator.operate.checkpoint import undisturbed
+from backends.simulator.operate.checkpoint import without_gc
 from backends.simulator.operate.elections import Elections
 from backends.simulator.operate.membership import SimulatedMembership
 from backends.simulator.operate.operator_client import OperatorClient, denied, silence
@@ -75,7 +75,7 @@ class SimulatorBackend:
     def __init__(self, scenario: Scenario, seed: int = 1, state: Path | None = None) -> None:
         self._scenario = scenario
         self._seed = seed
-        self._kept = SessionStore(scenario, seed, state)
+        self._store = SessionStore(scenario, seed, state)
         self._simulation: Simulation | None = None
         self._given: Simulation | None = None
         self._opening = asyncio.Lock()
@@ -106,12 +106,12 @@ class SimulatorBackend:
         return self._simulation
 
     @property
-    def _asking(self) -> OperatorClient:
+    def _client(self) -> OperatorClient:
         return OperatorClient(self.simulation)
 
     async def _done(self, result: T) -> T:
         """Save the state, and let other tasks run."""
-        self._kept.save()
+        self._store.save()
         await asyncio.sleep(0)
         return result
 
@@ -121,17 +121,17 @@ class SimulatorBackend:
         """
         async with self._opening:
             if self._simulation is None:
-                self._kept.lock()
+                self._store.lock()
                 try:
                     self._simulation = await self._opened()
                 except BaseException:
-                    self._kept.unlock()
+                    self._store.unlock()
                     raise
         return await self.cluster()
 
     async def _opened(self) -> Simulation:
         self._closed = False
-        simulation = self._given or await self._kept.simulation()
+        simulation = self._given or await self._store.simulation()
         if self._closed:
             raise Unreachable("the simulation was closed while it was opened")
         return simulation
@@ -151,7 +151,7 @@ class SimulatorBackend:
         """Release the state. A call while the state is being opened makes ``open`` fail."""
         self._closed = True
         self._simulation = None
-        self._kept.unlock()
+        self._store.unlock()
 
     async def advance(self, seconds: float) -> None:
         """Let virtual time pass."""
@@ -163,7 +163,7 @@ class SimulatorBackend:
         return await self._done(self._cluster())
 
     def _cluster(self) -> ClusterInfo:
-        asked, told = self._asking.caught_up()
+        asked, told = self._client.caught_up()
         specs = self.simulation.world.specs
         brokers = tuple(
             Broker(number, f"broker-{number}.simulated", 9092, specs[number].rack, fenced)
@@ -192,13 +192,13 @@ class SimulatorBackend:
 
         found = await self.partitions()
         denied = self.simulation.world.context.denied.permissions
-        asking, cluster = self._asking, self._cluster()
+        asking, cluster = self._client, self._cluster()
         return await self._done(checked(asking, cluster, await self.capabilities(), found, denied))
 
     async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
         """Partition states, page by page."""
-        with undisturbed():
-            states, refused, asked = self._asking.describe(topics)
+        with without_gc():
+            states, refused, asked = self._client.describe(topics)
         not_compared = None
         if topics is None and self.simulation.world.context.denied.permissions:
             unseen, not_compared = self._unseen({state.topic for state in states})
@@ -229,8 +229,8 @@ class SimulatorBackend:
     def _configs(self, topics: Sequence[str]) -> dict[str, Mapping[str, str] | Unknown]:
         if not topics:
             return {}
-        asked, _ = self._asking.caught_up()
-        answer = self._asking.one(node(asked), DescribeConfigs(tuple(topics)))
+        asked, _ = self._client.caught_up()
+        answer = self._client.one(node(asked), DescribeConfigs(tuple(topics)))
         if not isinstance(answer, ConfigsDescribed):
             return dict.fromkeys(topics, silence(answer))
         return {
@@ -250,8 +250,8 @@ class SimulatorBackend:
             for topic, config in configs.items()
         }
         busy = reassigning if isinstance(reassigning, Unknown) else frozenset(row.tp for row in reassigning)
-        with undisturbed():
-            run = SimulatedSurvey(self._asking, request, cluster.brokers)
+        with without_gc():
+            run = SimulatedSurvey(self._client, request, cluster.brokers)
             await run.run(progress)
             result = run.result(min_isr, busy)
         return await self._done(result)
@@ -268,7 +268,7 @@ class SimulatorBackend:
             for number, mine in by_broker.items()
         ]
         found: dict[tuple[TopicPartition, Witness], tuple[int, int]] = {}
-        for mine, answer in zip(by_broker.values(), self._asking.all(questions), strict=True):
+        for mine, answer in zip(by_broker.values(), self._client.all(questions), strict=True):
             if isinstance(answer, TimesRead):
                 told = zip(mine, answer.times, strict=True)
                 found.update({record: times for record, times in told if times is not None})
@@ -282,11 +282,11 @@ class SimulatorBackend:
         return await self._done(self._dirs(wanted))
 
     def _dirs(self, wanted: Sequence[int]) -> dict[int, tuple[LogDir, ...] | Unknown]:
-        with undisturbed():
+        with without_gc():
             return self._all_dirs(wanted)
 
     def _all_dirs(self, wanted: Sequence[int]) -> dict[int, tuple[LogDir, ...] | Unknown]:
-        answers = self._asking.all([(node(number), DescribeLogDirs()) for number in wanted])
+        answers = self._client.all([(node(number), DescribeLogDirs()) for number in wanted])
         found: dict[int, tuple[LogDir, ...] | Unknown] = {}
         for number, answer in zip(wanted, answers, strict=True):
             if not isinstance(answer, LogDirsDescribed):
@@ -302,7 +302,7 @@ class SimulatorBackend:
         if "DESCRIBE cluster" in self.simulation.world.context.denied:
             return Unknown(Why.NOT_ALLOWED, "DescribeQuorum needs DESCRIBE on the cluster")
         controllers = self._scenario.topology.every_controller
-        answers = self._asking.all([(controller(number), DescribeQuorum()) for number in controllers])
+        answers = self._client.all([(controller(number), DescribeQuorum()) for number in controllers])
         told = [answer for answer in answers if isinstance(answer, Quorum)]
         if told:
             return await self._done(max(told, key=lambda quorum: quorum.leader_epoch))
@@ -316,7 +316,7 @@ class SimulatorBackend:
     @property
     def membership(self) -> SimulatedMembership:
         """The metadata quorum: its state in detail, and changes of its voters."""
-        return SimulatedMembership(self, self._kept, self._scenario.topology.config.denied)
+        return SimulatedMembership(self, self._store, self._scenario.topology.config.denied)
 
     async def reassignments(
         self, partitions: Sequence[TopicPartition] | None = None
@@ -325,9 +325,9 @@ class SimulatorBackend:
         return await self._done(self._reassigning(partitions))
 
     def _reassigning(self, partitions: Sequence[TopicPartition] | None) -> tuple[Reassignment, ...] | Unknown:
-        asked, _ = self._asking.caught_up()
+        asked, _ = self._client.caught_up()
         named = None if partitions is None else tuple(partitions)
-        answer = self._asking.one(node(asked), ListReassignments(named))
+        answer = self._client.one(node(asked), ListReassignments(named))
         if not isinstance(answer, ReassignmentsListed):
             return silence(answer)
         if answer.error is not None:
@@ -338,7 +338,7 @@ class SimulatorBackend:
         self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
     ) -> tuple[Election, ...]:
         """Preferred or unclean elections."""
-        return await self._done(Elections(self._asking, self._kept).hold(preferred, partitions, recorder))
+        return await self._done(Elections(self._client, self._store).hold(preferred, partitions, recorder))
 
     async def designate(
         self,
@@ -351,7 +351,7 @@ class SimulatorBackend:
         progress: Progress | None = None,
     ) -> tuple[Election, ...]:
         """ElectLeaders v3, after every row is judged again."""
-        elections = Elections(self._asking, self._kept)
+        elections = Elections(self._client, self._store)
         ended = await elections.designate(
             self._cluster, rows, ranking, recorder, attempts=attempts, stop=stop, progress=progress
         )
@@ -359,7 +359,7 @@ class SimulatorBackend:
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
         """Restore assignment orders that another tool wrote: this adapter writes none."""
-        return await self._done(Elections(self._asking, self._kept).restore(rows, recorder))
+        return await self._done(Elections(self._client, self._store).restore(rows, recorder))
 
 
 def _refused(topic: str, error: Error) -> Unknown:

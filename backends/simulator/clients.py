@@ -56,7 +56,7 @@ class Producer:
             return
         body = Produce(tp, self._spec.records, self._spec.acks)
         if self._spec.acks == 0:
-            self._endpoint.tell(broker(leader), body)
+            self._endpoint.send_one_way(broker(leader), body)
             return
         self._sending[tp] = None
         timeout = self._context.config.request_timeout

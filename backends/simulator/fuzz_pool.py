@@ -32,7 +32,7 @@ def fuzz_seeds(
                 return
             yield fuzz(seed, seconds)
         return
-    with _untouched_by_the_terminal():
+    with _signals_blocked():
         pool = multiprocessing.get_context("spawn").Pool(jobs)
     with pool:
         waiting = pool.imap(_FuzzSeed(seconds), seeds)
@@ -59,7 +59,7 @@ class _FuzzSeed:
 
 
 @contextmanager
-def _untouched_by_the_terminal() -> Iterator[None]:
+def _signals_blocked() -> Iterator[None]:
     """Processes started meanwhile never receive Ctrl-C or SIGHUP; their parent ends them.
 
     They inherit the blocked signals, so no signal can arrive before a handler is set.

@@ -80,11 +80,11 @@ class LogDescription(NamedTuple):
 
 
 class LineageRow(NamedTuple):
-    """``told`` is None with an error."""
+    """``log`` is None with an error."""
 
     tp: TopicPartition
     error: Error | None
-    told: LogDescription | None = None
+    log: LogDescription | None = None
 
 
 class LineageRead(NamedTuple):

@@ -74,18 +74,18 @@ def _replace_controller_disks(world: World, _random: Random) -> None:
 
 
 def _add_voter(world: World, random: Random) -> None:
-    world.tell_quorum(world.quorum.add(_any_controller(world, random)))
+    world.send_to_quorum(world.quorum.add(_any_controller(world, random)))
 
 
 def _remove_voter(world: World, random: Random) -> None:
     leader = world.quorum.leader
     if leader is not None and len(leader.voters.voters) > random.choice((1, 2, 2, 3)):
         key = random.choice(leader.voters.keys)
-        world.tell_quorum(RemoveRaftVoter(key, world.quorum.context.cluster_id))
+        world.send_to_quorum(RemoveRaftVoter(key, world.quorum.context.cluster_id))
 
 
 def _upgrade(world: World, _random: Random) -> None:
-    world.tell_quorum(UpdateFeature(KRAFT_VERSION, 1))
+    world.send_to_quorum(UpdateFeature(KRAFT_VERSION, 1))
 
 
 def _move_controller(world: World, random: Random) -> None:

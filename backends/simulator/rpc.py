@@ -58,7 +58,7 @@ class RpcEndpoint:
         self._pending[correlation] = (then, timer)
         self._network.send(self.node, target, (False, correlation, body), channel)
 
-    def tell(self, target: NetworkNode, body: Any) -> None:
+    def send_one_way(self, target: NetworkNode, body: Any) -> None:
         """Send a request without waiting for an answer."""
         if not self.closed:
             self._network.send(self.node, target, (False, 0, body))

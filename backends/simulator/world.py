@@ -198,7 +198,7 @@ class World:
         self.history.add(f"controller-{controller}", f"a new disk: it is {key} now")
         self.events.emit(MetadataDiskLost(controller, lost))
 
-    def tell_quorum(self, body: Any) -> None:
+    def send_to_quorum(self, body: Any) -> None:
         """A request from inside the cluster's network to the quorum's leader."""
         leader = self.quorum.leader
         if leader is None:

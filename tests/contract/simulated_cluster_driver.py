@@ -123,7 +123,7 @@ class SimulatedClusterDriver:
         answers: list[Any] = []
         leader = self.partition(tp).leader
         if getattr(body, "acks", None) == 0:
-            self._client.tell(node(leader), body)
+            self._client.send_one_way(node(leader), body)
             return ProduceReply(None)
         self._client.ask(node(leader), body, round(SECONDS * SECOND), answers.append)
         self.wait(lambda: bool(answers), f"an answer to {body}")

@@ -233,7 +233,7 @@ class BrokerProcess:
             after = image.partitions.get(tp)
             if tp in self.storage.disk.logs or (after is not None and self.id in after.replicas):
                 self._partition(tp, before.partitions.get(tp), after)
-        self.leader.look_at(batch.brokers)
+        self.leader.registrations_changed(batch.brokers)
         if before.min_isr != image.min_isr:
             self.leader.min_isr_changed(before)
         if image.brokers.get(self.id) is not None:
@@ -257,16 +257,16 @@ class BrokerProcess:
         if tp not in self.storage.disk.logs:
             if not self._create(tp, after):
                 self._without_log[tp] = None
-                self._fetchers.never(tp)
+                self._fetchers.exclude(tp)
                 return
             self._without_log.pop(tp, None)
         if self.storage.offline(tp):
-            self._fetchers.never(tp)
+            self._fetchers.exclude(tp)
             return
         if after.leader != self.id:
             self.leader.drop(tp)
         elif before is not None and before.leader == self.id and before.leader_epoch == after.leader_epoch:
-            self.leader.stays(tp, before, after)
+            self.leader.update(tp, before, after)
         else:
             self.leader.take(tp, after)
         self._fetchers.changed(tp, before, after)

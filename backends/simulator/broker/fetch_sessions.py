@@ -44,7 +44,7 @@ class FollowerRequests(Protocol):
         """The follower no longer fetches the partition."""
         ...
 
-    def heard_again(self, broker: int) -> None:
+    def fetches_again(self, broker: int) -> None:
         """The follower fetches again after a pause."""
         ...
 
@@ -54,11 +54,11 @@ class FetchSession:
     ``later`` are the partitions whose ISR it may join with its next request.
     """
 
-    __slots__ = ("heard", "held", "id", "later", "ready", "timer")
+    __slots__ = ("fetched_at", "held", "id", "later", "ready", "timer")
 
     def __init__(self, session_id: int, now: int) -> None:
         self.id = session_id
-        self.heard = now
+        self.fetched_at = now
         self.ready: dict[TopicPartition, Error | None] = {}
         self.later: dict[TopicPartition, None] = {}
         self.held: Answer | None = None
@@ -76,11 +76,11 @@ class FetchSessions:
         self._next = WARM
         self._sessions: dict[int, FetchSession] = {}
 
-    def heard(self, follower: int) -> int:
+    def last_fetch(self, follower: int) -> int:
         """When the follower fetched last; -1 for never. In a cluster that was loaded running, at the start."""
         session = self._sessions.get(follower)
         if session is not None:
-            return session.heard
+            return session.fetched_at
         return 0 if self._warm else -1
 
     def fetches(self, follower: int) -> bool:
@@ -88,7 +88,7 @@ class FetchSessions:
         session = self._sessions.get(follower)
         if session is None:
             return False
-        return self._timers.loop.now - session.heard <= 2 * self._config.replica_fetch_wait_max
+        return self._timers.loop.now - session.fetched_at <= 2 * self._config.replica_fetch_wait_max
 
     def fetch(self, body: Fetch, answer: Answer) -> None:
         """Handle one Fetch: take the new positions, then answer with news, at once or after a wait."""
@@ -97,11 +97,11 @@ class FetchSessions:
             answer(Fetched(-1, ()))
             return
         silent = not self.fetches(body.replica)
-        session.heard = self._timers.loop.now
+        session.fetched_at = self._timers.loop.now
         for tp in body.forgotten:
             self._leader.forgotten(tp, body.replica)
         if silent:
-            self._leader.heard_again(body.replica)
+            self._leader.fetches_again(body.replica)
         later, session.later = session.later, {}
         for tp in later:
             self._leader.may_join(tp, body.replica)
@@ -131,7 +131,7 @@ class FetchSessions:
             return session
         return None
 
-    def look_at_next_fetch(self, tp: TopicPartition, follower: int) -> None:
+    def check_isr_at_next_fetch(self, tp: TopicPartition, follower: int) -> None:
         """The follower may join the partition's ISR with its next request, if that still includes the
         partition.
         """
@@ -203,10 +203,10 @@ class FetchSessions:
         spans: tuple[EpochSpan, ...] = ()
         if diverging is None and 0 <= known.offset < log.end:
             spans = read(log, known.offset, self._config.replica_fetch_records)
-        told = (log.high_watermark, log.start)
-        if diverging is None and not spans and known.told == told:
+        news = (log.high_watermark, log.start)
+        if diverging is None and not spans and known.last_sent == news:
             return None
-        known.told = told
+        known.last_sent = news
         return FetchedPartition(tp, lead.epoch, None, spans, log.high_watermark, log.start, diverging)
 
     def _failed(

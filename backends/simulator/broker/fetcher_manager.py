@@ -63,7 +63,7 @@ class FetcherManager:
                 self._fetchers[old].forget(tp)
                 self._less(old)
 
-    def never(self, tp: TopicPartition) -> None:
+    def exclude(self, tp: TopicPartition) -> None:
         """The partition is offline here, or has no log: it was never followed."""
         self._left[tp] = None
 

@@ -14,11 +14,19 @@ class PartitionFollower:
     """A follower, as its Fetch requests show it.
 
     ``offset`` is UNKNOWN until it fetches in this leader epoch. ``broker_epoch`` comes with its requests
-    (KIP-903). ``end_at_fetch`` is the leader's log end at its last fetch with a new position. ``told`` is the
+    (KIP-903). ``end_at_fetch`` is the leader's log end at its last fetch with a new position. ``last_sent`` is the
     (high watermark, log start) that was last sent to it.
     """
 
-    __slots__ = ("broker_epoch", "caught_up_at", "diverging", "end_at_fetch", "fetched_at", "offset", "told")
+    __slots__ = (
+        "broker_epoch",
+        "caught_up_at",
+        "diverging",
+        "end_at_fetch",
+        "fetched_at",
+        "last_sent",
+        "offset",
+    )
 
     def __init__(self, offset: int = UNKNOWN, broker_epoch: int = -1, now: int = 0) -> None:
         self.offset = offset
@@ -26,7 +34,7 @@ class PartitionFollower:
         self.caught_up_at = now
         self.fetched_at = now
         self.end_at_fetch = offset
-        self.told = (UNKNOWN, UNKNOWN)
+        self.last_sent = (UNKNOWN, UNKNOWN)
         self.diverging: tuple[int, int] | None = None
 
 

@@ -147,10 +147,10 @@ class OperatorRequests:
             if not usual or log is None:
                 yield self._read(tp)
                 continue
-            told = known.get(id(log))
-            if told is None:
-                told = known[id(log)] = self._told(log)
-            yield _new(ask.LineageRow, (tp, None, told))
+            described = known.get(id(log))
+            if described is None:
+                described = known[id(log)] = self._describe_log(log)
+            yield _new(ask.LineageRow, (tp, None, described))
 
     def _read(self, tp: TopicPartition) -> ask.LineageRow:
         if f"READ topic {tp.topic}" in self._denied:
@@ -158,9 +158,9 @@ class OperatorRequests:
         error = self._log_error(tp)
         if error is not None:
             return ask.LineageRow(tp, error)
-        return ask.LineageRow(tp, None, self._told(self._storage.log(tp)))
+        return ask.LineageRow(tp, None, self._describe_log(self._storage.log(tp)))
 
-    def _told(self, log: Log) -> ask.LogDescription:
+    def _describe_log(self, log: Log) -> ask.LogDescription:
         path = self._storage.disk.directories[log.directory].path
         return ask.LogDescription(log.lineage, log.start, log.high_watermark, path)
 

@@ -91,7 +91,7 @@ class PartitionLeader:
         for member in partition.isr:
             registered = self.state.image.brokers.get(member)
             if member != self.id and registered is not None:
-                heard = self.sessions.heard(member)
+                heard = self.sessions.last_fetch(member)
                 lead.followers[member] = PartitionFollower(log.end, registered.epoch, max(heard, 0))
         return lead
 
@@ -109,7 +109,7 @@ class PartitionLeader:
         self._emit(LeadershipTaken(self.id, tp, lead.epoch))
         self._after_isr(tp, lead)
 
-    def stays(self, tp: TopicPartition, before: Registration, after: Registration) -> None:
+    def update(self, tp: TopicPartition, before: Registration, after: Registration) -> None:
         """A change within the epoch; the leadership may have no object yet."""
         if tp not in self._led:
             self._materialise(tp, before)
@@ -128,11 +128,6 @@ class PartitionLeader:
         waiting, lead.waiting = lead.waiting, []
         for produce in waiting:
             produce.done(False)
-
-    def asks(self, tp: TopicPartition) -> bool:
-        """Whether a change of the partition's ISR is asked for and not answered yet."""
-        lead = self._led.get(tp)
-        return lead is not None and lead.pending is not None
 
     # Followers.
 
@@ -191,7 +186,7 @@ class PartitionLeader:
         self.advance(tp, lead)
         for follower in lead.followers:
             if follower not in lead.isr:
-                self.sessions.look_at_next_fetch(tp, follower)
+                self.sessions.check_isr_at_next_fetch(tp, follower)
 
     def may_join(self, tp: TopicPartition, broker: int) -> None:
         """The follower has fetched again from the same position."""
@@ -205,13 +200,13 @@ class PartitionLeader:
         if lead is not None:
             lead.followers.pop(broker, None)
 
-    def heard_again(self, broker: int) -> None:
+    def fetches_again(self, broker: int) -> None:
         """The follower fetches again after a pause, from the same position."""
         for tp, lead in self._led.items():
             if broker in lead.followers and broker not in lead.isr:
                 self._expand(tp, lead, broker)
 
-    def look_at(self, brokers: Iterable[int]) -> None:
+    def registrations_changed(self, brokers: Iterable[int]) -> None:
         """The registrations of these brokers changed: they may be eligible for an ISR now."""
         changed = frozenset(brokers)
         if not changed:
@@ -219,7 +214,7 @@ class PartitionLeader:
         for tp, lead in self._led.items():
             for follower in lead.followers:
                 if follower in changed and follower not in lead.isr:
-                    self.sessions.look_at_next_fetch(tp, follower)
+                    self.sessions.check_isr_at_next_fetch(tp, follower)
 
     def _expand(self, tp: TopicPartition, lead: Leadership, broker: int) -> None:
         """Ask to add the follower to the ISR, once it has the high watermark and the start of the epoch."""
@@ -258,7 +253,7 @@ class PartitionLeader:
             lead.followers[member] = PartitionFollower(UNKNOWN, UNCHECKED_EPOCH, self._timers.loop.now)
             return False
         if follower.offset >= self.storage.log(tp).end:
-            return max(self.sessions.heard(member), follower.caught_up_at) < since
+            return max(self.sessions.last_fetch(member), follower.caught_up_at) < since
         return follower.caught_up_at < since
 
     def _materialise_silent(self, since: int) -> None:
@@ -268,7 +263,9 @@ class PartitionLeader:
         """
         image = self.state.image
         now_silent = frozenset(
-            broker for broker in image.brokers if broker != self.id and self.sessions.heard(broker) < since
+            broker
+            for broker in image.brokers
+            if broker != self.id and self.sessions.last_fetch(broker) < since
         )
         silent, self._silent = now_silent - self._silent, now_silent
         if not silent:

@@ -134,9 +134,9 @@ class ActiveController:
         if self._closed:
             return  # the metadata disk failed during the append
         if update.brokers:
-            self.recovery.look_everywhere()
+            self.recovery.reconsider_all()
         else:
-            self.recovery.look(touched)
+            self.recovery.reconsider(touched)
 
     def write_or_go_on(
         self, effect: Effect, why: str, answer: Answer, reply: Any, created: Sequence[TopicPartition] = ()

@@ -49,7 +49,7 @@ class UncleanRecovery:
         self._ongoing: dict[TopicPartition, _Ongoing] = {}
         self.finished = 0
         if self._on:
-            self.look(metadata.image.leaderless())
+            self.reconsider(metadata.image.leaderless())
 
     @property
     def _on(self) -> bool:
@@ -60,7 +60,7 @@ class UncleanRecovery:
             ongoing.timer.cancel()
         self._ongoing.clear()
 
-    def look(self, partitions: Iterable[TopicPartition]) -> None:
+    def reconsider(self, partitions: Iterable[TopicPartition]) -> None:
         """Decide again about ``partitions``, because something about them changed."""
         if not self._on:
             return
@@ -69,10 +69,10 @@ class UncleanRecovery:
             if partition is not None:
                 self._decide(tp, partition)
 
-    def look_everywhere(self) -> None:
+    def reconsider_all(self) -> None:
         """A broker came or went: decide again about every partition without a leader."""
         if self._on:
-            self.look(self._metadata.image.leaderless())
+            self.reconsider(self._metadata.image.leaderless())
 
     def _decide(self, tp: TopicPartition, partition: Registration) -> None:
         ongoing = self._ongoing.get(tp)
@@ -140,15 +140,15 @@ class UncleanRecovery:
                 self._loop.call_later(self._config.request_timeout, self._again, tp)
                 return
             ongoing.answers.append(reply.infos[0])
-            self.look((tp,))
+            self.reconsider((tp,))
 
         timeout = self._config.request_timeout
         self._endpoint.ask(node(replica), LogInfoRequest((tp,)), timeout, answered)
 
     def _again(self, tp: TopicPartition) -> None:
         if tp in self._ongoing:
-            self.look((tp,))
+            self.reconsider((tp,))
 
     def _time_out(self, tp: TopicPartition) -> None:
         self._ongoing[tp].timed_out = True
-        self.look((tp,))
+        self.reconsider((tp,))

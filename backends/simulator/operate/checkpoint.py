@@ -97,7 +97,7 @@ def _source() -> str:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def without_gc() -> Iterator[None]:
     """No garbage collection inside: a run keeps its objects, so collecting would only cost time."""
     before = gc.isenabled()
     gc.disable()
@@ -114,7 +114,7 @@ def write(path: Path, header: Header, simulation: Simulation) -> None:
     sys.setrecursionlimit(max(limit, DEEP))
     try:
         held = io.BytesIO()
-        with undisturbed():
+        with without_gc():
             _Pickler(held, pickle.HIGHEST_PROTOCOL).dump(simulation)
         head = json.dumps({**header, "source": _source()}, sort_keys=True).encode() + b"\n"
         _replace(path, head + held.getbuffer())
@@ -152,7 +152,7 @@ def header(path: Path) -> Header | None:
 def load(path: Path) -> Simulation | None:
     """The run; None if the file is not a complete checkpoint."""
     try:
-        with path.open("rb") as file, undisturbed():
+        with path.open("rb") as file, without_gc():
             file.readline()
             found = pickle.load(file)  # noqa: S301  # our own file: of this user, and of this very source
     except Exception:  # a damaged file can raise anything; the run is then replayed

@@ -70,10 +70,10 @@ class SimulatedMembership:
 
     simulated = True
 
-    def __init__(self, backend: SimulationHolder, kept: SessionStore, denied: tuple[str, ...]) -> None:
+    def __init__(self, backend: SimulationHolder, store: SessionStore, denied: tuple[str, ...]) -> None:
         self.title = backend.title
         self._backend = backend
-        self._kept = kept
+        self._store = store
         self._denied = denied
 
     @property
@@ -82,7 +82,7 @@ class SimulatedMembership:
         return self._world.quorum.context.rules
 
     @property
-    def _asking(self) -> OperatorClient:
+    def _client(self) -> OperatorClient:
         return OperatorClient(self._backend.simulation)
 
     @property
@@ -111,7 +111,7 @@ class SimulatedMembership:
     def _newest(self) -> Quorum:
         """Raises NoLeader, or Unreachable if no controller answers."""
         asked = [controller(number) for number in self._world.topology.every_controller]
-        answers = self._asking.all([(node, DescribeVoters()) for node in asked])
+        answers = self._client.all([(node, DescribeVoters()) for node in asked])
         leaders = [answer for answer in answers if isinstance(answer, Quorum)]
         if leaders:
             return max(leaders, key=lambda quorum: quorum.leader_epoch)
@@ -123,7 +123,7 @@ class SimulatedMembership:
     async def controllers(self) -> tuple[Controller, ...] | Unknown:
         """Every controller that was ever started, by id."""
         registered = self._world.quorum.registered
-        answers = self._asking.all([(controller(number), DescribeController()) for number in registered])
+        answers = self._client.all([(controller(number), DescribeController()) for number in registered])
         await self._backend.advance(0)
         if not any(isinstance(answer, ControllerDescribed) for answer in answers):
             return Unknown(Why.NOT_ANSWERED, "no controller answers")
@@ -147,7 +147,7 @@ class SimulatedMembership:
         if target is None:
             return Unknown(Why.NOT_ANSWERED, f"{host}:{port}: connection refused")
         body: Any = DescribeController() if target in self._controllers else DescribeCluster()
-        told = self._asking.one(target, body)
+        told = self._client.one(target, body)
         address = f"{host}:{port}"
         if isinstance(told, ControllerDescribed):
             return NodeProbe(
@@ -257,8 +257,8 @@ class SimulatedMembership:
 
     def _send(self, leader: NetworkNode, body: Sent, timeout: float) -> ChangeAnswer:
         if not (isinstance(body, UpdateFeature) and body.dry_run):
-            self._kept.sent(leader, body)
-        reply = self._asking.one(leader, body, round(timeout * SECOND) + TIMEOUT)
+            self._store.sent(leader, body)
+        reply = self._client.one(leader, body, round(timeout * SECOND) + TIMEOUT)
         if isinstance(reply, ConnectionRefused):
             raise Unreachable(f"{leader} does not answer any more")
         if isinstance(reply, (RaftVoterReply, Done)):

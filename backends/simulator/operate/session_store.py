@@ -84,7 +84,7 @@ class SessionStore:
     async def simulation(self) -> Simulation:
         """The simulation as the last command left it, or as the operator meets it first. Raises StateError."""
         state = self._read()
-        with checkpoint.undisturbed():
+        with checkpoint.without_gc():
             if state is None:
                 simulation = await self._replayed([], self._scenario.operator_at)
             else:

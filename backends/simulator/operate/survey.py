@@ -131,12 +131,12 @@ class SimulatedSurvey:
         alike: dict[tuple[int, int, int], ReplicaLog | Unknown] = {}
         for info, read in zip(answer.infos, reads, strict=False):
             tp, epoch, end, _ = info
-            told = None if read is None else read.told
-            key = (epoch, end, id(told))
+            described = None if read is None else read.log
+            key = (epoch, end, id(described))
             log = alike.get(key)
             if log is None:
                 log = self._log(info, read)
-                if told is not None and info.error is None:
+                if described is not None and info.error is None:
                     alike[key] = log
             logs[tp] = log
         # The rest (HasMoreData) is requested in the next round.
@@ -147,10 +147,10 @@ class SimulatedSurvey:
             del self._left[broker]
 
     def _log(self, info: ReplicaLogInfo, read: LineageRow | None) -> ReplicaLog | Unknown:
-        if info.error is not None or read is None or read.told is None:
+        if info.error is not None or read is None or read.log is None:
             return _unusual(info, read)
         _, epoch, end, _ = info
-        lineage, start, high_watermark, log_dir = read.told
+        lineage, start, high_watermark, log_dir = read.log
         key = (epoch, end, lineage.spans, lineage.last_epoch, start, high_watermark, log_dir)
         log = self._alike.get(key)
         if log is None:

@@ -39,7 +39,7 @@ class AutoJoin:
         self._due = self._context.loop.now + self._context.config.controller_fetch_timeout
         self._asking = self._told = False
 
-    def look(self, leader: QuorumLeader) -> None:
+    def send_if_due(self, leader: QuorumLeader) -> None:
         now = self._context.loop.now
         if now < self._due or self._asking:
             return

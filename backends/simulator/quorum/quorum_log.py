@@ -77,8 +77,8 @@ class QuorumLog:
     ) -> None:
         self._loop = loop
         self._topology = topology
-        self._told = RaftLogEnd(0, 0)
-        self._tell = committed
+        self._reported_end = RaftLogEnd(0, 0)
+        self._report = committed
         self._generations: dict[int, int] = {}
         everybody = topology.every_controller
         hosts = {
@@ -132,7 +132,7 @@ class QuorumLog:
             disk = self.disks[number]
             disk.epoch, disk.leader = FIRST_EPOCH, self._topology.controllers[0]
             disk.log.append(entries)
-        self._told = RaftLogEnd(FIRST_EPOCH, len(entries))
+        self._reported_end = RaftLogEnd(FIRST_EPOCH, len(entries))
 
     # MetadataLog.
 
@@ -228,9 +228,9 @@ class QuorumLog:
 
     def _was_committed(self, at: RaftLogEnd, controller: int, payload: Any) -> None:
         # Static voters may lose committed records; a newer epoch then commits others at lower offsets.
-        if at > self._told:
-            self._told = at
-            self._tell(controller, payload)
+        if at > self._reported_end:
+            self._reported_end = at
+            self._report(controller, payload)
 
     # Faults and changes of controllers.
 

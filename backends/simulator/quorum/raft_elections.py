@@ -88,7 +88,7 @@ class RaftElections:
 
     def _heard(self, voter: Voter, round_: int, reply: VoteReply | None) -> None:
         state = self._state
-        if state.closed or (reply is not None and self._roles.heard_of(reply.epoch, reply.leader)):
+        if state.closed or (reply is not None and self._roles.observe_epoch(reply.epoch, reply.leader)):
             return
         if round_ != self._round:
             return
@@ -117,7 +117,7 @@ class RaftElections:
         else:
             self._roles.become_unattached(state.epoch)
 
-    def asked(self, body: RaftVote, answer: Answer) -> None:
+    def handle_vote(self, body: RaftVote, answer: Answer) -> None:
         """Another replica asks for this replica's vote."""
         state = self._state
         elector = Elector(

@@ -66,7 +66,7 @@ class RaftFollower:
     def _reset(self) -> None:
         self._deadline = self._context.loop.now + self._context.config.controller_fetch_timeout
 
-    def abandoned(self, successors: tuple[ReplicaKey, ...]) -> None:
+    def leader_resigned(self, successors: tuple[ReplicaKey, ...]) -> None:
         """The leader has resigned: its first successor stands at once, the others with growing delays."""
         place = next((at for at, key in enumerate(successors) if key == self._state.key), len(successors))
         backoff = 0 if place == 0 else SUCCESSION_BACKOFF * 2**place
@@ -96,7 +96,9 @@ class RaftFollower:
         turn = self._turn
 
         def heard(reply: FetchedMetadata | None) -> None:
-            if turn != self._turn or (reply is not None and self._roles.heard_of(reply.epoch, reply.leader)):
+            if turn != self._turn or (
+                reply is not None and self._roles.observe_epoch(reply.epoch, reply.leader)
+            ):
                 return
             self._retry = self._context.loop.call_later(DISCOVERY_BACKOFF, self.discover)
 
@@ -134,7 +136,7 @@ class RaftFollower:
         if reply is None:
             self._fetch(leader, turn)
             return
-        if self._roles.heard_of(reply.epoch, reply.leader):
+        if self._roles.observe_epoch(reply.epoch, reply.leader):
             return
         if reply.error is not None or reply.epoch != state.epoch:
             self._again(leader, turn)
@@ -149,7 +151,7 @@ class RaftFollower:
         elif reply.entries and not self._writer.write(reply.entries):
             return
         self._learn(reply.high_watermark)
-        self._joining.look(leader)
+        self._joining.send_if_due(leader)
         self._fetch(leader, turn)
 
     def _learn(self, high_watermark: int | None) -> None:
@@ -175,7 +177,9 @@ class RaftFollower:
             return
 
         def heard(reply: FetchedSnapshot | None) -> None:
-            if turn != self._turn or (reply is not None and self._roles.heard_of(reply.epoch, reply.leader)):
+            if turn != self._turn or (
+                reply is not None and self._roles.observe_epoch(reply.epoch, reply.leader)
+            ):
                 return
             if reply is None or reply.snapshot is None:
                 self._again(leader, turn)

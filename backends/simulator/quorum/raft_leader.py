@@ -144,7 +144,7 @@ class RaftLeader:
         self._ticks += 1
         if self._ticks % FORGET_EVERY == 0:
             self.progress.forget_silent(state.voters, now)
-        self.changes.look()
+        self.changes.settle_pending()
         if self.closed:
             return
         if now - self._appended >= config.metadata_idle_interval:
@@ -192,7 +192,7 @@ class RaftLeader:
 
     def _begun(self, reply: EpochReply | None) -> None:
         if reply is not None and not self.closed:
-            self._roles.heard_of(reply.epoch, reply.leader)
+            self._roles.observe_epoch(reply.epoch, reply.leader)
 
     # Appending.
 
@@ -309,7 +309,7 @@ class RaftLeader:
         if not self.announced:
             self._announce()
         state.log.compact(reached, self._context.config.metadata_records_kept)
-        self.changes.look()
+        self.changes.settle_pending()
 
     def _announce(self) -> None:
         self.announced = True

@@ -155,7 +155,7 @@ class RaftReplica:
         for voter in self.state.others:
             target = self._context.resolve(voter.endpoints)
             if target is not None:
-                self._endpoint.tell(target, body)
+                self._endpoint.send_one_way(target, body)
         self.elections.wait()
 
     def follow(self, epoch: int, leader: QuorumLeader) -> None:
@@ -197,7 +197,7 @@ class RaftReplica:
         log = self.state.log
         self._listener.lead(self.state.epoch, log.newest_payload(log.end)[1])
 
-    def heard_of(self, epoch: int, leader: QuorumLeader | None) -> bool:
+    def observe_epoch(self, epoch: int, leader: QuorumLeader | None) -> bool:
         """Apply what an answer says of the epoch; True if this replica changes its role for it."""
         if epoch < self.state.epoch or (leader is not None and leader.id == self.id):
             return False
@@ -234,7 +234,7 @@ class RaftReplica:
         if isinstance(body, FetchMetadata):
             self._fetch(body, answer)
         elif isinstance(body, RaftVote):
-            self.elections.asked(body, answer)
+            self.elections.handle_vote(body, answer)
         elif isinstance(body, BeginQuorumEpoch):
             self._begins(body, answer)
         elif isinstance(body, EndQuorumEpoch):
@@ -284,7 +284,7 @@ class RaftReplica:
         if body.epoch < self.state.epoch:
             answer(EpochReply(self.state.epoch, self.state.leader, RaftError.FENCED_LEADER_EPOCH))
             return
-        self.heard_of(body.epoch, body.leader)
+        self.observe_epoch(body.epoch, body.leader)
         meant = body.voter.directory_id in ("", self.state.key.directory_id)
         answer(
             EpochReply(self.state.epoch, self.state.leader, None if meant else RaftError.INVALID_VOTER_KEY)
@@ -294,9 +294,9 @@ class RaftReplica:
         if body.cluster_id != self._context.cluster_id or body.epoch < self.state.epoch:
             answer(EpochReply(self.state.epoch, self.state.leader, RaftError.FENCED_LEADER_EPOCH))
             return
-        self.heard_of(body.epoch, body.leader)
+        self.observe_epoch(body.epoch, body.leader)
         if self.state.role is RaftRole.FOLLOWER and self.state.is_voter:
-            self._follower.abandoned(body.successors)
+            self._follower.leader_resigned(body.successors)
         answer(EpochReply(self.state.epoch, self.state.leader))
 
     def _change(self, body: VoterRequest, answer: Answer) -> None:

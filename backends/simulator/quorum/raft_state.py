@@ -90,7 +90,7 @@ class RoleChanges(Protocol):
         """A majority has voted for this replica."""
         ...
 
-    def heard_of(self, epoch: int, leader: QuorumLeader | None) -> bool:
+    def observe_epoch(self, epoch: int, leader: QuorumLeader | None) -> bool:
         """What an answer tells of the epoch; True where the replica changes its role for it."""
         ...
 

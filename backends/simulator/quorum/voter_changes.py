@@ -166,7 +166,7 @@ class VoterChanges:
         if not wait and not self._leader.closed:
             answer(RaftVoterReply(None))
 
-    def look(self) -> None:
+    def settle_pending(self) -> None:
         """Finish the pending change if it is committed or timed out; a removed leader resigns."""
         state = self._state
         pending = self._pending
@@ -216,7 +216,7 @@ class VoterChanges:
         elif level == version or dry_run:
             answer(Done(None))
         else:
-            voters = self._told()
+            voters = self._reported()
             self._context.note(state.id, f"kraft.version {version} -> {level}, voters {_names(voters)}")
             self._leader.progress.named(voters)
             self._leader.append_and_wait(
@@ -230,10 +230,10 @@ class VoterChanges:
             return f"kraft.version cannot go from {version} to {level}"
         if not self._leader.announced:
             return "the leader has not committed anything in its epoch"
-        silent = [str(voter.key) for voter in self._told().voters if not voter.key.directory_id]
+        silent = [str(voter.key) for voter in self._reported().voters if not voter.key.directory_id]
         if silent:
             return f"the directory ids of the voters {', '.join(silent)} are not known yet"
-        old = [str(voter.key) for voter in self._told().voters if not voter.supports(level)]
+        old = [str(voter.key) for voter in self._reported().voters if not voter.supports(level)]
         if old:
             return f"voters {', '.join(old)} do not support kraft.version {level}"
         brokers = self._context.brokers_without(level)
@@ -248,7 +248,7 @@ class VoterChanges:
         dynamic = self._state.log.kraft_version >= 1
         return self._state.voters if dynamic or self.static is None else self.static
 
-    def _told(self) -> VoterSet:
+    def _reported(self) -> VoterSet:
         """The static voters as they reported themselves, the leader included."""
         state = self._state
         held = self._known()

@@ -130,10 +130,10 @@ class Timeline:
     def _voter(self, fault: happens.VoterChangeFault) -> None:
         (node,) = self._nodes((fault.node,))
         request = self._world.quorum.add if fault.do == "add-voter" else self._world.quorum.remove
-        self._world.tell_quorum(request(node.id))
+        self._world.send_to_quorum(request(node.id))
 
     def _kraft_version(self, fault: happens.KRaftVersionUpgrade) -> None:
-        self._world.tell_quorum(UpdateFeature(KRAFT_VERSION, fault.level))
+        self._world.send_to_quorum(UpdateFeature(KRAFT_VERSION, fault.level))
 
     def _tell(self, body: Any) -> None:
         """A request from inside the cluster's network to the active controller."""

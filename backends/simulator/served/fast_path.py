@@ -153,7 +153,7 @@ async def list_offsets(call: ServedCall, body: memoryview) -> bytes | None:
     if replica != DEBUGGING or any(row[1] != _NO_EPOCH or row[2] != LATEST for t in topics for row in t.rows):
         return None
 
-    def look(broker: BrokerAccess) -> bytes:
+    def read(broker: BrokerAccess) -> bytes:
         replicas = HostedReplicas(broker)
         told: dict[object, bytes] = {}
         answers = []
@@ -177,7 +177,7 @@ async def list_offsets(call: ServedCall, body: memoryview) -> bytes | None:
             answers.append((string(topic.name), rows))
         return b"".join((bytes(4), topic_array(answers), NO_TAGS))
 
-    return await call.there(look)
+    return await call.read_broker(read)
 
 
 _FETCH_HEAD = Struct(">iiiibii")
@@ -202,7 +202,7 @@ async def fetch(call: ServedCall, body: memoryview) -> bytes | None:
         return None
     if any(row[1] != _NO_EPOCH or row[3] < 0 for topic in topics for row in topic.rows):
         return None
-    return await call.there(lambda broker: _lineages(call, broker, topics))
+    return await call.read_broker(lambda broker: _lineages(call, broker, topics))
 
 
 def _lineages(call: ServedCall, broker: BrokerAccess, topics: list[_Topic]) -> bytes | None:

@@ -107,7 +107,7 @@ class NodeListener:
         """Whether the node serves and the operator reaches it."""
         return self._process is not None and self._world.network.connected(OPERATOR, self.node)
 
-    def look(self) -> None:
+    def follow_node(self) -> None:
         """Follow the node's state: reset the connections of an ended process, stop or start listening."""
         present = self._present()
         powered = self._dark and self.node.id in self._world.brokers

@@ -50,11 +50,11 @@ class ServedCall:
             raise NodeSilent
         return reply
 
-    async def there(self, look: Callable[[BrokerAccess], T]) -> T:
-        """What ``look`` returns at the broker when the request arrives there. Raises NodeSilent."""
+    async def read_broker(self, read: Callable[[BrokerAccess], T]) -> T:
+        """What ``read`` returns at the broker when the request arrives there. Raises NodeSilent."""
 
         def act(broker: BrokerAccess, answer: Answer) -> None:
-            answer((look(broker),))
+            answer((read(broker),))
 
         (found,) = await self.ask(Perform(act))
         return found  # type: ignore[no-any-return]  # what look returned, through the simulator's network

@@ -62,7 +62,7 @@ class ServedCluster:
         if simulation is None:
             self.simulation.advance_to(scenario.operator_at)
         self.cluster_id = self.options.cluster_id or _cluster_id(scenario.name, self.options.seed)
-        self.clock = Clock(self.simulation, self.options.speed, self._look, self._fail)
+        self.clock = Clock(self.simulation, self.options.speed, self._follow_nodes, self._fail)
         self.failure: SimulatorFailed | None = None
         """The first defect of the simulator or of a request handler."""
         self._failed = asyncio.Event()
@@ -94,7 +94,7 @@ class ServedCluster:
         except OSError as error:
             await self.close()
             raise OSError(error.errno, f"port {port}: {error.strerror}") from None
-        self._look()
+        self._follow_nodes()
         self.clock.start()
 
     async def close(self) -> None:
@@ -151,10 +151,10 @@ class ServedCluster:
     def listener(self, node: NetworkNode) -> NodeListener:
         return self._listeners[node]
 
-    def _look(self) -> None:
+    def _follow_nodes(self) -> None:
         """The state may have changed: nodes that are down stop listening."""
         for listener in self._listeners.values():
-            listener.look()
+            listener.follow_node()
 
 
 def _cluster_id(name: str, seed: int) -> str:

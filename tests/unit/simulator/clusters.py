@@ -109,3 +109,9 @@ def isolate(world: World, number: int) -> None:
 def end(world: World, number: int) -> int:
     """The log end offset of foo-0 on the broker's disk."""
     return world.disks[number].logs[FOO].end
+
+
+def isr_change_pending(world: World, number: int = 1) -> bool:
+    """Whether the leader has asked for another ISR of foo, and has no answer yet."""
+    lead = world.brokers[number].leader.leading(FOO)
+    return lead is not None and lead.pending is not None

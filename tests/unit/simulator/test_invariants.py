@@ -29,7 +29,16 @@ from recovery.controller import broker_changes as rules
 from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.invariants import Invariant
 from recovery.controller.registration import PartitionChange
-from tests.unit.simulator.clusters import FOO, QUICK, cluster, foo, isolate, topology, until
+from tests.unit.simulator.clusters import (
+    FOO,
+    QUICK,
+    cluster,
+    foo,
+    isolate,
+    isr_change_pending,
+    topology,
+    until,
+)
 
 Run = Callable[[int], None]
 
@@ -97,7 +106,7 @@ def _late_alter_partition(world: World) -> None:
     for number in world.topology.controllers:
         world.network.delay(broker(1), controller(number), 10 * SECOND, ALTER_PARTITION)
     world.start_broker(2)
-    until(world, lambda: FOO in world.disks[2].logs and world.brokers[1].leader.asks(FOO))
+    until(world, lambda: FOO in world.disks[2].logs and isr_change_pending(world))
     epoch = world.image.brokers[2].epoch
     world.kill_broker(2)
     world.replace_log_dir(2, 0)

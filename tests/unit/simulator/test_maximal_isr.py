@@ -8,7 +8,7 @@ from backends.simulator.broker.alter_partition import ALTER_PARTITION
 from backends.simulator.loop import SECOND
 from backends.simulator.network import broker, controller
 from backends.simulator.world import World
-from tests.unit.simulator.clusters import FOO, cluster, end, foo, topology, until
+from tests.unit.simulator.clusters import FOO, cluster, end, foo, isr_change_pending, topology, until
 
 
 def late(world: World, seconds: int) -> None:
@@ -20,7 +20,7 @@ def late(world: World, seconds: int) -> None:
 def back(world: World, number: int) -> None:
     """It is alive again, and the leader has asked to add it to the ISR."""
     world.start_broker(number)
-    until(world, lambda: world.brokers[1].leader.asks(FOO) and number not in foo(world).isr)
+    until(world, lambda: isr_change_pending(world) and number not in foo(world).isr)
 
 
 def visible(world: World) -> int:

@@ -44,7 +44,7 @@ async def describe_configs(call: ServedCall) -> Values:
     """Effective values of topics, and of the asked node."""
     if not call.at_broker:
         return {"results": [_one(call, call.context.world.image, None, r) for r in call.request.resources]}
-    return await call.there(
+    return await call.read_broker(
         lambda broker: {
             "results": [_one(call, broker.state.image, broker, r) for r in call.request.resources]
         }

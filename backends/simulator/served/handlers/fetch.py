@@ -63,7 +63,7 @@ async def fetch(call: ServedCall) -> Values | bytes:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + request.max_wait.total_seconds()
     while True:
-        topics: Topics = await call.there(lambda broker: _look(call, broker))
+        topics: Topics = await call.read_broker(lambda broker: _read_topics(call, broker))
         if loop.time() >= deadline or not call.context.clock.speed or _enough(topics, request.min_bytes):
             return _answer(call, topics)
         await asyncio.sleep(min(PAUSE, max(0.0, deadline - loop.time())))
@@ -76,7 +76,7 @@ def _enough(topics: Topics, least: int) -> bool:
     return sum(len(row.records) for row in rows) >= least
 
 
-def _look(call: ServedCall, broker: BrokerAccess) -> Topics:
+def _read_topics(call: ServedCall, broker: BrokerAccess) -> Topics:
     by_id: Mapping[str, str] = {}
     if call.version >= BY_ID_FROM:
         by_id = topic_names(broker.state.image)

@@ -29,7 +29,7 @@ INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_grou
 
 async def metadata(call: ServedCall) -> Values:
     """Without ELR and fenced brokers. A partition without a leader has LEADER_NOT_AVAILABLE."""
-    return await call.there(lambda broker: _metadata(call, broker))
+    return await call.read_broker(lambda broker: _metadata(call, broker))
 
 
 def _metadata(call: ServedCall, broker: BrokerAccess) -> Values:
@@ -147,7 +147,7 @@ async def describe_cluster(call: ServedCall) -> Values:
         if not call.rights.cluster("ALTER"):
             return {**wrong, "error_code": ErrorCode.cluster_authorization_failed}
         return {**head, **_controllers(call)}
-    return {**head, **await call.there(lambda broker: _brokers(call, broker.state.image))}
+    return {**head, **await call.read_broker(lambda broker: _brokers(call, broker.state.image))}
 
 
 def _brokers(call: ServedCall, image: ClusterImage) -> Values:
@@ -188,10 +188,10 @@ async def describe_topic_partitions(call: ServedCall) -> bytes:
 
     limit = call.context.world.context.config.partition_limit
 
-    def look(broker: BrokerAccess) -> DescribedPage:
+    def read(broker: BrokerAccess) -> DescribedPage:
         return DescribedPage(describe_page(broker.state.image, limit, body, call.rights))
 
-    page = (await call.there(look)).page
+    page = (await call.read_broker(read)).page
     refused = [
         (name, _ERRORS.get(error, ErrorCode.unknown_server_error).value) for name, error in page.refused
     ]

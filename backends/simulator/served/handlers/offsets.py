@@ -32,7 +32,7 @@ class OffsetRow(NamedTuple):
 
 async def list_offsets(call: ServedCall) -> Values | bytes:
     """From the leader for a consumer, from any replica for the debugging replica."""
-    topics = await call.there(lambda broker: _all(call, broker))
+    topics = await call.read_broker(lambda broker: _all(call, broker))
     if call.version >= FLEXIBLE_FROM:
         return _packed(topics)
     return {
@@ -140,7 +140,7 @@ def _time(call: ServedCall, tp: TopicPartition, replica: HostedReplica, offset: 
 
 async def offset_for_leader_epoch(call: ServedCall) -> Values:
     """Answered by the leader only."""
-    return await call.there(lambda broker: {"topics": _ends(call, broker)})
+    return await call.read_broker(lambda broker: {"topics": _ends(call, broker)})
 
 
 def _ends(call: ServedCall, broker: BrokerAccess) -> list[Values]:

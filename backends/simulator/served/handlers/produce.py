@@ -60,7 +60,7 @@ async def _name(call: ServedCall, topic: Any) -> str:
     if call.version < BY_ID_FROM:
         return str(topic.name)
     wanted = kafka_id(topic.topic_id)
-    held = await call.there(
+    held = await call.read_broker(
         lambda broker: {id_of(broker.state.image, name): name for name in topics_of(broker.state.image)}
     )
     return held.get(wanted, "")
@@ -174,7 +174,7 @@ async def init_producer_id(call: ServedCall) -> Values:
         return {**refused, "error_code": ErrorCode.coordinator_not_available}
     if not call.rights.cluster("IDEMPOTENT_WRITE"):
         return {**refused, "error_code": ErrorCode.cluster_authorization_failed}
-    await call.there(lambda _: None)
+    await call.read_broker(lambda _: None)
     known = call.field("producer_id", -1)
     if known >= 0:
         return {

@@ -31,7 +31,7 @@ async def get_replica_log_info(call: ServedCall) -> bytes:
 
     The answer has no top-level error: without CLUSTER_ACTION each partition is refused.
     """
-    return await call.there(lambda broker: _log_info(call, broker))
+    return await call.read_broker(lambda broker: _log_info(call, broker))
 
 
 def _log_info(call: ServedCall, broker: BrokerAccess) -> bytes:
@@ -85,7 +85,7 @@ async def describe_log_dirs(call: ServedCall) -> Values | bytes:
     if not call.rights.cluster("DESCRIBE"):
         return {"error_code": ErrorCode.cluster_authorization_failed, "results": ()}
     if call.version in (4, 5) and call.request.topics is None:
-        return await call.there(lambda broker: _everything(broker, cordoned=call.version == 5))
+        return await call.read_broker(lambda broker: _everything(broker, cordoned=call.version == 5))
     reply = await call.ask(DescribeLogDirs())
     if not isinstance(reply, LogDirsDescribed) or reply.error is not None:
         error = reply.error if isinstance(reply, LogDirsDescribed) else reply

@@ -201,7 +201,7 @@ def test_the_same_seed_gives_the_same_history() -> None:
         world = quorum(seed=seed, observers=(103,))
         world.kill_controller(100)
         leads(world)
-        world.tell_quorum(world.quorum.add(103))
+        world.send_to_quorum(world.quorum.add(103))
         world.loop.run_for(20 * SECOND)
         return world.history.digest()
 

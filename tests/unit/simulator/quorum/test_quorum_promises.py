@@ -207,7 +207,7 @@ def test_a_change_before_the_epoch_is_committed_is_caught(monkeypatch: pytest.Mo
         until(world, lambda: len(world.quorum.disks[101].log.voters.voters) == 4)
         world.kill_controller(100)
         until(world, lambda: world.quorum.leader is not None)
-        world.tell_quorum(RemoveRaftVoter(key(world, 102), world.quorum.context.cluster_id))
+        world.send_to_quorum(RemoveRaftVoter(key(world, 102), world.quorum.context.cluster_id))
         world.loop.run_for(2 * SECOND)
 
     _caught_in(QuorumPromise.ONE_CHANGE_AT_A_TIME, scenario)

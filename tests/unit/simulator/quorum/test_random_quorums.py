@@ -64,7 +64,7 @@ class Controllers(RuleBasedStateMachine):
 
     @rule(number=CONTROLLER)
     def add(self, number: int) -> None:
-        self.world.tell_quorum(self.world.quorum.add(number))
+        self.world.send_to_quorum(self.world.quorum.add(number))
 
     @rule(place=st.integers(0, 4))
     def remove(self, place: int) -> None:
@@ -72,7 +72,7 @@ class Controllers(RuleBasedStateMachine):
         if leader is not None:
             keys = leader.voters.keys
             body = RemoveRaftVoter(keys[place % len(keys)], self.world.quorum.context.cluster_id)
-            self.world.tell_quorum(body)
+            self.world.send_to_quorum(body)
 
     @rule(value=st.sampled_from(("1", "2", "3")))
     def write(self, value: str) -> None:
