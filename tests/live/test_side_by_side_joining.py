@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.kafka import ClusterSpec, KafkaCluster
-from tests.side_by_side.both_clusters import Real
+from tests.side_by_side.both_clusters import RealSide
 from tests.side_by_side.quorum import RealHosts, joining, play
 from tests.side_by_side.script import names, read
 
@@ -17,5 +17,5 @@ async def test_real_controllers_join_as_the_simulated_ones_do(whole_cluster: Kaf
     script = read(name)
     side, hosts = joining()
     wanted = await play(script, side, hosts)
-    found = await play(script, Real(whole_cluster, {}), RealHosts(whole_cluster), wanted)
+    found = await play(script, RealSide(whole_cluster, {}), RealHosts(whole_cluster), wanted)
     assert found == wanted

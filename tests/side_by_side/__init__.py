@@ -1,4 +1,4 @@
-"""Scripts of incidents that a real cluster and the simulator play, and what the two come to after each step."""
+"""Incident scripts that run on a real cluster and on the simulator; both states are compared after each step."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The two clusters that play a script, and how each of them is looked at."""
+"""The two clusters that run a script, and how their states are read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.contract.real_cluster_driver import RealClusterDriver
 from tests.contract.simulated_cluster_driver import QUICK, SimulatedClusterDriver
 
 BROKERS = (1, 2, 3, 4, 5)
-"""Scripts use four; the last one always runs, for somebody has to tell what the controllers hold."""
+"""Scripts use four; the last one always runs, to read the controllers' state from it."""
 SPEC = ClusterSpec(
     brokers=len(BROKERS),
     log_dirs=2,
@@ -50,7 +50,7 @@ SPEC = ClusterSpec(
     },
 )
 QUIET = 12 * SECOND
-"""How long nothing may have changed in the simulator before a step counts as settled: four broker sessions."""
+"""A step is settled when nothing has changed in the simulator for this time: four broker sessions."""
 SETTLE_SECONDS = 30.0
 ANSWER_SECONDS = 10.0
 MIN_ISR = "min.insync.replicas"
@@ -60,14 +60,14 @@ Placement = Mapping[tuple[int, int], int]
 
 
 class Log(NamedTuple):
-    """One replica's log on its broker's disk, alive or dead; None of it where it is not there."""
+    """One replica's log on the disk of its live or dead broker."""
 
     start: int
     end: int
     last_epoch: int
 
 
-class Seen(NamedTuple):
+class PartitionSnapshot(NamedTuple):
     """A partition: the controller's state, sets sorted, and every replica's log."""
 
     leader: int
@@ -79,16 +79,16 @@ class Seen(NamedTuple):
     logs: Mapping[int, Log | None]
 
 
-States = dict[TopicPartition, Seen]
+States = dict[TopicPartition, PartitionSnapshot]
 
 
 class Side(ClusterDriver, Protocol):
-    """A stage with what scripts need beyond the contract."""
+    """A cluster driver with what scripts need beyond the contract."""
 
-    def look(self, tp: TopicPartition) -> Seen: ...
+    def snapshot(self, tp: TopicPartition) -> PartitionSnapshot: ...
 
-    def come_to(self, wanted: States) -> States:
-        """``wanted`` when it has come to that; otherwise what it has come to in good time."""
+    def wait_for(self, wanted: States) -> States:
+        """Waits for ``wanted`` and returns it; returns the actual states at the timeout."""
         ...
 
     def set_config(self, topic: str, name: str, value: str) -> None: ...
@@ -102,16 +102,16 @@ class Side(ClusterDriver, Protocol):
         ...
 
     def flush(self) -> None:
-        """What was written until now outlasts a loss of power."""
+        """Everything written so far survives a power loss."""
         ...
 
     def power_off(self, brokers: Sequence[int], left: States) -> None:
-        """As ``kill``, and what was not flushed is lost: where ``left`` tells of the logs, all but that."""
+        """As ``kill``, and unflushed records are lost; on a real cluster the logs become those in ``left``."""
         ...
 
 
-class Simulated(SimulatedClusterDriver):
-    """Settles by letting virtual time pass."""
+class SimulatedSide(SimulatedClusterDriver):
+    """The simulator; it settles while virtual time passes."""
 
     def __init__(self, seed: int = 1, config: Config = QUICK) -> None:
         super().__init__(BROKERS, seed=seed, config=config)
@@ -123,26 +123,26 @@ class Simulated(SimulatedClusterDriver):
         super().create_topic(topic, assignment, config)
         self.placements[topic] = self._placement(topic, len(assignment))
 
-    def look(self, tp: TopicPartition) -> Seen:
-        held = self.partition(tp)
+    def snapshot(self, tp: TopicPartition) -> PartitionSnapshot:
+        state = self.partition(tp)
         logs: dict[int, Log | None] = {}
-        for replica in held.replicas:
+        for replica in state.replicas:
             disk = self.world.disks[replica]
             log = disk.logs.get(tp)
             there = log is not None and disk.works(tp)
             logs[replica] = Log(log.start, log.end, log.last_epoch) if log and there else None
-        return Seen(
-            held.leader,
-            held.leader_epoch,
-            held.replicas,
-            tuple(sorted(held.isr)),
-            tuple(sorted(held.elr)),
-            tuple(sorted(held.last_known_elr)),
+        return PartitionSnapshot(
+            state.leader,
+            state.leader_epoch,
+            state.replicas,
+            tuple(sorted(state.isr)),
+            tuple(sorted(state.elr)),
+            tuple(sorted(state.last_known_elr)),
             logs,
         )
 
     def _placement(self, topic: str, partitions: int) -> Placement:
-        """Where the logs of a topic were made."""
+        """The log dirs in which a topic's logs were created."""
         return {
             (number, broker): disk.logs[tp].directory
             for number in range(partitions)
@@ -150,15 +150,15 @@ class Simulated(SimulatedClusterDriver):
             if (tp := TopicPartition(topic, number)) in disk.logs
         }
 
-    def come_to(self, wanted: States) -> States:
-        return self.settle(list(wanted))
+    def wait_for(self, wanted: States) -> States:
+        return self.wait_settled(list(wanted))
 
-    def settle(self, tps: Sequence[TopicPartition]) -> States:
-        """The state that nothing changes any more."""
+    def wait_settled(self, tps: Sequence[TopicPartition]) -> States:
+        """Waits until nothing changes any more; returns the states."""
         while True:
-            before = {tp: self.look(tp) for tp in tps}
+            before = {tp: self.snapshot(tp) for tp in tps}
             self.simulation.advance_to(self.simulation.now + QUIET)
-            if before == {tp: self.look(tp) for tp in tps}:
+            if before == {tp: self.snapshot(tp) for tp in tps}:
                 return before
 
     def set_config(self, topic: str, name: str, value: str) -> None:
@@ -178,13 +178,13 @@ class Simulated(SimulatedClusterDriver):
         for disk in self.world.disks.values():
             disk.flush()
 
-    def power_off(self, brokers: Sequence[int], left: States) -> None:  # noqa: ARG002  # it knows what is lost
+    def power_off(self, brokers: Sequence[int], left: States) -> None:  # noqa: ARG002  # the simulator knows what is lost
         self.world.power_off(list(brokers))
         self._wait_fenced(*brokers)
 
 
-class Real(RealClusterDriver):
-    """Without security; logs are placed where the simulator has placed them."""
+class RealSide(RealClusterDriver):
+    """A real cluster without security; logs are in the same log dirs as in the simulator."""
 
     def __init__(self, cluster: KafkaCluster, placements: Mapping[str, Placement]) -> None:
         super().__init__(cluster)
@@ -208,40 +208,40 @@ class Real(RealClusterDriver):
         super().create_topic(topic, assignment, config)
 
     def _place(self, topic: str, partition: int, broker: int, index: int) -> None:
-        """A log that is not made yet is made there (KIP-113); the broker answers that it has no such replica."""
+        """Chooses the log dir of a future replica (KIP-113); the broker answers that it has no such replica."""
         node = self.cluster.node(broker)
         where = AlterReplicaLogDirTopic(name=TopicName(topic), partitions=(i32(partition),))
         path = AlterReplicaLogDir(path=str(node.log_dirs[index]), topics=(where,))
         with Connection(node.port, None, ANSWER_SECONDS) as connection:
             connection.ask(AlterReplicaLogDirsRequest(dirs=(path,)), AlterReplicaLogDirsResponse)
 
-    def look(self, tp: TopicPartition) -> Seen:
-        held = self.cluster.metadata.partition(tp.topic, tp.partition)
-        return Seen(
-            held.leader,
-            held.leader_epoch,
-            held.replicas,
-            tuple(sorted(held.isr)),
-            tuple(sorted(held.elr)),
-            tuple(sorted(held.last_known_elr)),
-            {broker: self._log(broker, tp) for broker in held.replicas},
+    def snapshot(self, tp: TopicPartition) -> PartitionSnapshot:
+        state = self.cluster.metadata.partition(tp.topic, tp.partition)
+        return PartitionSnapshot(
+            state.leader,
+            state.leader_epoch,
+            state.replicas,
+            tuple(sorted(state.isr)),
+            tuple(sorted(state.elr)),
+            tuple(sorted(state.last_known_elr)),
+            {broker: self._log(broker, tp) for broker in state.replicas},
         )
 
-    def come_to(self, wanted: States) -> States:
+    def wait_for(self, wanted: States) -> States:
         def same() -> bool:
-            return all(self.look(tp) == seen for tp, seen in wanted.items())
+            return all(self.snapshot(tp) == seen for tp, seen in wanted.items())
 
         try:
             wait_until(same, "the simulator's state", SETTLE_SECONDS, passing=(NoAnswer, KeyError))
         except TimedOut:
-            return {tp: self.look(tp) for tp in wanted}
+            return {tp: self.snapshot(tp) for tp in wanted}
         return wanted
 
     def _log(self, broker: int, tp: TopicPartition) -> Log | None:
         try:
             log = read_log(self.cluster.node(broker), tp.topic, tp.partition)
         except (TestbedError, OSError):
-            return None  # not there, or just being moved or removed
+            return None  # missing, or being moved or removed
         return Log(log.start, log.end, log.last_epoch)
 
     def set_elr(self, level: int) -> None:
@@ -255,7 +255,7 @@ class Real(RealClusterDriver):
 
         def changed() -> bool:
             answer = self.cluster.metadata.ask(request, IncrementalAlterConfigsResponse)
-            return not any(told.error_code for told in answer.responses)
+            return not any(result.error_code for result in answer.responses)
 
         wait_until(changed, f"{name} of {topic} to be changed", passing=(NoAnswer,))
 
@@ -263,10 +263,10 @@ class Real(RealClusterDriver):
         self.cluster.replace_log_dir(broker, index)
 
     def flush(self) -> None:
-        """Nothing to do: what is lost is cut away."""
+        """Nothing to do: ``power_off`` cuts the logs."""
 
     def power_off(self, brokers: Sequence[int], left: States) -> None:
-        """A process cannot lose its machine's pages: after SIGKILL the logs are cut to what would be left."""
+        """A killed process keeps its page cache, so after SIGKILL the logs are cut to what a power loss leaves."""
         for broker in brokers:
             self.cluster.node(broker).kill()
             for tp, seen in left.items():

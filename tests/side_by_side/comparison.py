@@ -1,4 +1,4 @@
-"""Plays a script in the simulator, then step by step on a real cluster, and compares what the two come to."""
+"""Runs a script in the simulator, then step by step on a real cluster, and compares the states."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from backends.base.answers import Outcome
 from recovery.model import TopicPartition
 from recovery.ranking import Ranking
 from tests.contract.backend_requests import MemoryRecorder, StopFlag, choices
-from tests.side_by_side.both_clusters import MIN_ISR, Seen, Side, Simulated, States
+from tests.side_by_side.both_clusters import MIN_ISR, PartitionSnapshot, Side, SimulatedSide, States
 from tests.side_by_side.script import Script, Step, Strict
 
 DIFFERENCES = Path(__file__).parent / "differences.yaml"
 
 
 class Difference(Strict):
-    """One value that real Kafka has and the simulator has not, in a step counted from 1, and why."""
+    """One value of real Kafka that the simulator does not have, in a step counted from 1, and why."""
 
     script: str
     step: int
@@ -28,16 +28,16 @@ class Difference(Strict):
     reason: str
 
 
-class Point(NamedTuple):
-    """One step, and what the simulator came to after it."""
+class ComparedStep(NamedTuple):
+    """One step, and the simulator's states after it."""
 
     number: int
     step: Step
     expected: States
 
 
-class Race(Strict):
-    """A partition that real Kafka does not always bring to the same state in that step."""
+class KnownRace(Strict):
+    """A partition that does not always reach the same state on real Kafka in that step."""
 
     script: str
     step: int
@@ -45,19 +45,19 @@ class Race(Strict):
     reason: str
 
 
-class Table(Strict):
-    """All that is known to differ."""
+class DifferencesTable(Strict):
+    """All known differences."""
 
     differences: tuple[Difference, ...]
-    races: tuple[Race, ...]
+    races: tuple[KnownRace, ...]
 
 
-def table() -> Table:
-    return Table.model_validate(yaml.safe_load(DIFFERENCES.read_text(encoding="utf-8")))
+def read_differences() -> DifferencesTable:
+    return DifferencesTable.model_validate(yaml.safe_load(DIFFERENCES.read_text(encoding="utf-8")))
 
 
 async def do(side: Side, step: Step, expected: States) -> None:
-    """One step on one side; ``expected`` is what it comes to, nothing where that is yet to be found."""
+    """Runs one step on one side; ``expected`` are the states after it, empty while unknown."""
     if step.elect is not None or step.designate is not None:
         await _elect(side, step)
         return
@@ -73,7 +73,7 @@ async def do(side: Side, step: Step, expected: States) -> None:
 
 
 def _brokers(side: Side, step: Step, expected: States) -> None:
-    """What happens to brokers and their disks."""
+    """Steps on brokers and their disks."""
     for name in ("kill", "shut_down", "start"):
         given = getattr(step, name)
         if given is not None:
@@ -116,14 +116,14 @@ async def _elect(side: Side, step: Step) -> None:
             assert found.outcome is Outcome.ELECTED, found
 
 
-async def simulate(script: Script, side: Simulated) -> list[Point]:
-    """The whole script in the simulator, and what it comes to after each step: what the script ``shows``."""
+async def simulate(script: Script, side: SimulatedSide) -> list[ComparedStep]:
+    """Runs the script in the simulator; checks each step's states against what the script ``shows``."""
     create(script, side)
     points = []
     for number, step in enumerate(script.steps, start=1):
         await do(side, step, {})
-        points.append(Point(number, step, side.settle(partitions(script))))
-        problems = told_otherwise(points[-1])
+        points.append(ComparedStep(number, step, side.wait_settled(partitions(script))))
+        problems = unexpected_states(points[-1])
         assert not problems, f"step {number}, {step}: {problems}"
     return points
 
@@ -139,8 +139,8 @@ def partitions(script: Script) -> list[TopicPartition]:
     ]
 
 
-def told_otherwise(point: Point) -> list[str]:
-    """Where the state is not what the script says."""
+def unexpected_states(point: ComparedStep) -> list[str]:
+    """Where a state differs from what the script says."""
     problems = []
     for name, shown in point.step.shows.items():
         seen = point.expected[_partition(name)]
@@ -155,24 +155,24 @@ def told_otherwise(point: Point) -> list[str]:
     return problems
 
 
-async def compare(name: str, script: Script, points: list[Point], side: Side) -> list[str]:
-    """What ``side`` came to otherwise than the simulator, known differences left out.
+async def compare(name: str, script: Script, points: list[ComparedStep], side: Side) -> list[str]:
+    """How ``side`` differs from the simulator, without known differences.
 
-    Stops at the first step that comes to something else: what follows would only repeat it.
+    Stops at the first step that differs, because later steps would only repeat it.
     """
     create(script, side)
     for point in points:
         await do(side, point.step, point.expected)
         wanted = _expected(name, point)
-        found = side.come_to(wanted)
+        found = side.wait_for(wanted)
         if found != wanted:
-            return [f"step {point.number}, {point.step}: {line}" for line in unlike(wanted, found)]
+            return [f"step {point.number}, {point.step}: {line}" for line in difference_lines(wanted, found)]
     return []
 
 
-def _expected(name: str, point: Point) -> States:
-    """What is expected of the other side. Raises AssertionError for a known difference that is none any more."""
-    known = table()
+def _expected(name: str, point: ComparedStep) -> States:
+    """The expected states of the real side. Raises AssertionError for a listed difference that no longer exists."""
+    known = read_differences()
     states = dict(point.expected)
     for race in known.races:
         if (race.script, race.step) == (name, point.number):
@@ -193,11 +193,11 @@ def _partition(name: str) -> TopicPartition:
     return TopicPartition(topic, int(number))
 
 
-def unlike(wanted: States, found: States) -> list[str]:
+def difference_lines(wanted: States, found: States) -> list[str]:
     """One line for each value that differs: ``simulated`` against ``real``."""
     return [
         f"{tp}: {field}: simulated {getattr(seen, field)}, real {getattr(found[tp], field)}"
         for tp, seen in wanted.items()
-        for field in Seen._fields
+        for field in PartitionSnapshot._fields
         if getattr(seen, field) != getattr(found[tp], field)
     ]

@@ -1,4 +1,4 @@
-"""The metadata quorum of either side, by names that both understand: who led first, and the two others."""
+"""The metadata quorum of either side, by common names: the first leader and the two others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from testbed.kafka import KafkaCluster
 from tests.contract.backend_requests import MemoryRecorder
 from tests.contract.cluster_driver import ClusterDriver
 from tests.contract.simulated_cluster_driver import QUICK
-from tests.side_by_side.both_clusters import Simulated
+from tests.side_by_side.both_clusters import SimulatedSide
 from tests.side_by_side.script import Script, Step, VoterChange
 
 NAMES = ("first", "second", "third")
@@ -26,14 +26,14 @@ NAMES = ("first", "second", "third")
 
 RETRIES = 20
 PASSING = ("REQUEST_TIMED_OUT", "NOT_LEADER_OR_FOLLOWER")
-"""What an operator asks again after: the leader is so new that it has no high watermark yet, cannot connect yet to
-who has just started, waits for its answer to something else, or another leads by now.
+"""Errors after which an operator tries again: the leader is new and has no high watermark yet, cannot yet connect to a
+node that has just started, waits for another answer, or no longer leads.
 """
 SETTLED = 12.0
 """Seconds of the simulator's time in which a change of the quorum is over."""
 
 
-class QuorumSeen(NamedTuple):
+class QuorumSnapshot(NamedTuple):
     """``voters`` with whether their directory is the node's present one; ``observers`` are controllers only."""
 
     voters: tuple[tuple[str, bool], ...]
@@ -41,14 +41,14 @@ class QuorumSeen(NamedTuple):
 
 
 class Hosts(Protocol):
-    """The machines that controllers run on."""
+    """The hosts of the controllers."""
 
     def directory(self, controller: int) -> str:
         """The id of its metadata log dir as it is now."""
         ...
 
     def voter(self, controller: int) -> Voter:
-        """As it would be added."""
+        """The voter, as it would be added."""
         ...
 
     def kill(self, controller: int) -> None: ...
@@ -56,7 +56,7 @@ class Hosts(Protocol):
     def start(self, controller: int) -> None: ...
 
     def new_disk(self, controller: int) -> None:
-        """An empty one, formatted for joining, in a machine whose controller is dead."""
+        """An empty disk, formatted for joining, for a dead controller."""
         ...
 
 
@@ -70,7 +70,7 @@ class Controllers:
         self.ids: Mapping[str, int] = dict(zip(NAMES, ids, strict=True))
         self.dead: set[int] = set()
 
-    def look(self, quorum: Quorum) -> QuorumSeen:
+    def snapshot(self, quorum: Quorum) -> QuorumSnapshot:
         names = {controller: name for name, controller in self.ids.items()}
         voting = {voter.key for voter in quorum.voters.voters}
         voters = ((names[key.id], key.directory_id == self.hosts.directory(key.id)) for key in voting)
@@ -83,7 +83,7 @@ class Controllers:
             and row.key not in voting
             and row.key.directory_id == self.hosts.directory(row.key.id)
         }
-        return QuorumSeen(tuple(sorted(voters)), tuple(sorted(observers)))
+        return QuorumSnapshot(tuple(sorted(voters)), tuple(sorted(observers)))
 
     async def do(self, backend: Backend, step: Step) -> None:
         """One step; a change of the voters must end as the script says."""
@@ -153,12 +153,12 @@ async def described(membership: Membership) -> Quorum | None:
 
 
 async def play(
-    script: Script, side: ClusterDriver, hosts: Hosts, wanted: Sequence[QuorumSeen | None] = ()
-) -> list[QuorumSeen | None]:
+    script: Script, side: ClusterDriver, hosts: Hosts, wanted: Sequence[QuorumSnapshot | None] = ()
+) -> list[QuorumSnapshot | None]:
     """What the quorum comes to after each step, None where nobody leads it; where it is ``wanted`` to come to
     something, when it has.
     """
-    seen: list[QuorumSeen | None] = []
+    seen: list[QuorumSnapshot | None] = []
     async with side.backend() as backend:
         membership = membership_of(backend)
         await membership.open()
@@ -172,11 +172,11 @@ async def play(
             def right(quorum: Quorum | None, number: int = number, step: Step = step) -> bool:
                 if quorum is None or not step.led:
                     return (quorum is None) is not step.led
-                return not wanted or controllers.look(quorum) == wanted[number]
+                return not wanted or controllers.snapshot(quorum) == wanted[number]
 
             what = f"step {number + 1}, {step}, to come to {wanted[number : number + 1]}"
             quorum = await side.until(lambda: described(membership), right, what)
-            seen.append(None if quorum is None else controllers.look(quorum))
+            seen.append(None if quorum is None else controllers.snapshot(quorum))
     return seen
 
 
@@ -206,9 +206,9 @@ class SimulatedHosts:
         self._world.replace_controller_disk(controller)
 
 
-def joining() -> tuple[Simulated, SimulatedHosts]:
+def joining() -> tuple[SimulatedSide, SimulatedHosts]:
     """A simulated cluster whose controllers join by themselves."""
-    side = Simulated(config=replace(QUICK, auto_join=True))
+    side = SimulatedSide(config=replace(QUICK, auto_join=True))
     return side, SimulatedHosts(side.world)
 
 

@@ -1,4 +1,4 @@
-"""A script as it is written in a file: topics, then steps; each step is done, settles, and is compared."""
+"""A script file: topics, then steps; after each step both sides settle and are compared."""
 
 from __future__ import annotations
 
