@@ -26,7 +26,7 @@ NAMES = ("first", "second", "third")
 
 RETRIES = 20
 PASSING = ("REQUEST_TIMED_OUT", "NOT_LEADER_OR_FOLLOWER")
-"""Errors after which an operator tries again: the leader is new and has no high watermark yet, cannot yet connect to a
+"""Errors after which an operator tries again: the leader is new and has no high watermark yet, cannot connect to a
 node that has just started, waits for another answer, or no longer leads.
 """
 SETTLED = 12.0
