@@ -31,7 +31,7 @@ from console.app.terminal import Terminal
 from console.crash import redact, write_crash
 from console.errors import InputError
 from console.journal.state_access import name_state_dir
-from console.operations.keys import KEYS
+from console.operations.registry import KEYS
 from console.paths import state_dir
 from console.program import Program
 from console.signals import LIMIT_SECONDS, StopRequest, status_of_signal

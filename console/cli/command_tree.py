@@ -27,7 +27,7 @@ from console.cli.option_values import quicken
 from console.errors import InputError
 from console.exit_status import STATUS_HELP
 from console.journal.state_access import name_state_dir
-from console.operations.registry import ACTIONS, BY_NAME
+from console.operations.registry import COMMANDS
 from console.target import resolve
 from console.version import version as installed
 
@@ -54,24 +54,24 @@ class LazyGroup(TyperGroup):
         return quicken(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        return list(BY_NAME)
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:  # noqa: ARG002
-        return single(cmd_name) if cmd_name in BY_NAME else None
+        return single(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         try:
             return super().resolve_command(ctx, args)
         except TyperException as error:
             # typer looks for similar names among the commands that are loaded: here, none.
-            near = get_close_matches(args[0], BY_NAME) if args else ()
+            near = get_close_matches(args[0], COMMANDS) if args else ()
             if near:
                 error.message = f"{error.message} Did you mean {near[0]!r}?"
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl([(action.name, action.summary) for action in ACTIONS])
+            formatter.write_dl([(action.name, action.summary) for action in COMMANDS.values()])
 
 
 class QuickCommand(TyperCommand):
@@ -104,8 +104,8 @@ def tree() -> TyperGroup:
 
 def single(name: str) -> TyperCommand | TyperGroup:
     """One command by itself: a group where its module has verbs."""
-    action = BY_NAME[name]
-    module = importlib.import_module(f"console.cli.commands.{action.module}_command")
+    action = COMMANDS[name]
+    module = importlib.import_module(f"console.cli.commands.{action.command}_command")
     if hasattr(module, "VERBS"):
         return _group(module.HELP, module.VERBS, getattr(module, "DEFAULT_VERB", ""))
     if not hasattr(module, "FORMS"):

@@ -1,51 +1,269 @@
-"""The actions by name: what help, completion, read-only and (later) the console's keys are made from."""
+"""The one registry of actions: what a command or a key is called, says, needs, and whether it changes a cluster.
+
+Commands, their help and completion, the keys, footer, help and palette of the console, read-only, and why a key
+does nothing now are all made from this. No key that tmux (Ctrl+B), screen (Ctrl+A) or a browser (Ctrl and most
+letters, F1 to F12) takes.
+"""
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import NamedTuple
+
+OFFLINE, REPLICAS, ELIGIBLE, QUORUM, DIRS, PLAN = "123456"
+PANES = {
+    OFFLINE: "Offline partitions",
+    REPLICAS: "Replica log info",
+    ELIGIBLE: "ELR and LastKnownELR",
+    QUORUM: "Quorum",
+    DIRS: "Log dirs",
+    PLAN: "Plan",
+}
+ALL = "123456"
+CHOOSING = OFFLINE + REPLICAS + ELIGIBLE
+
+
+class Need(Enum):
+    """What a key needs in the console; without it the key does nothing, and says why."""
+
+    FILES = auto()
+    """It reads or writes a file (a copy too, for terminals that take none)."""
+    IDLE = auto()
+    """Nothing else is under way."""
+    PLAN = auto()
+    CLUSTER = auto()
+    QUORUM_LEADER = auto()
+    ROW = auto()
+    ARMED = auto()
+    """It sends a change at once."""
 
 
 class Action(NamedTuple):
-    """One action. ``changes``: it can send what changes a cluster, and read-only refuses it.
+    """Something that can be done by a key of the console, by a command, or by both.
 
-    ``module`` holds its command, imported when it is called: a command pays for its own imports only.
+    ``key`` as Textual names it, ``shown`` as a person types it, with a word (``label``) and a sentence (``what``).
+    ``panes`` are those where it means something, ``group`` its heading in the help. ``foot`` orders the footer, 0
+    is not in it. ``changes``: it can send what changes a cluster. ``command`` names the module of its command,
+    imported when that is called: a command pays for its own imports only; ``summary`` is the command's help.
     """
 
     name: str
-    summary: str
-    changes: bool
-    module: str
+    key: str = ""
+    shown: str = ""
+    label: str = ""
+    what: str = ""
+    panes: str = ""
+    group: str = ""
+    foot: int = 0
+    needs: tuple[Need, ...] = ()
+    changes: bool = False
+    command: str = ""
+    summary: str = ""
+
+    def with_command(self, summary: str) -> Action:
+        """The same, by a command of its name too."""
+        return self._replace(command=self.name, summary=summary)
+
+
+def _command(name: str, summary: str, *, module: str = "", changes: bool = False) -> Action:
+    """By a command only."""
+    return Action(name, changes=changes, command=module or name, summary=summary)
 
 
 ACTIONS = (
-    Action(
-        "check", "What can be reached, called and seen of a cluster, before trouble comes.", False, "check"
+    _command("check", "What can be reached, called and seen of a cluster, before trouble comes."),
+    _command(
+        "status", "The whole cluster on one screen: what is broken, the worst first.", module="overview"
     ),
-    Action("status", "The whole cluster on one screen: what is broken, the worst first.", False, "overview"),
-    Action("replicas", "Every replica's log, as its own broker describes it.", False, "replicas"),
-    Action("plan", "Choose a leader for each offline partition and write a plan file.", False, "plan"),
-    Action("review", "Show a plan: what it loses, and the requests that will be sent.", False, "review"),
-    Action("apply", "Elect the leaders of a plan, after every row is compared again.", True, "apply"),
-    Action("verify", "Whether the partitions of a plan are led, usable and replicated.", False, "verify"),
-    Action("recover", "Recover offline partitions in one go (kafka-unclean-recovery).", True, "recover"),
-    Action("elect", "Preferred, unclean and designated elections (kafka-elect-leaders).", True, "elect"),
-    Action("resume", "Finish what an earlier run left half done.", True, "resume"),
+    _command("replicas", "Every replica's log, as its own broker describes it."),
+    _command("plan", "Choose a leader for each offline partition and write a plan file."),
+    _command("review", "Show a plan: what it loses, and the requests that will be sent."),
     Action(
-        "log-dirs", "Every log dir; what a failed one held, and what a failure would take.", False, "log_dirs"
-    ),
-    Action("quorum", "The metadata quorum: see it, change its voters, replace a controller.", True, "quorum"),
-    Action("simulate", "Rehearse incidents on a simulated cluster.", False, "simulate"),
-    Action("snapshot", "Write a cluster's state as Parquet, once or again and again.", False, "snapshot"),
+        "apply",
+        "X",
+        "X",
+        "apply",
+        "apply the plan: shows it once more and asks",
+        PLAN,
+        "Plan",
+        1,
+        needs=(Need.IDLE, Need.PLAN, Need.CLUSTER, Need.ARMED),
+        changes=True,
+    ).with_command("Elect the leaders of a plan, after every row is compared again."),
     Action(
-        "pipeline", "Plan, explain and rehearse over many clusters' snapshots, on Spark.", False, "pipeline"
+        "choose",
+        "c",
+        "c",
+        "choose",
+        "put the row, or all marked, into the plan",
+        CHOOSING,
+        "Plan",
+        2,
+        needs=(Need.IDLE, Need.CLUSTER, Need.ROW),
+    ),
+    Action("edit", "e", "e", "edit", "designate another leader", PLAN, "Plan", 2, needs=(Need.PLAN,)),
+    Action(
+        "open",
+        "enter",
+        "Enter",
+        "open",
+        "the row in detail",
+        OFFLINE + ELIGIBLE + DIRS,
+        "Move",
+        3,
+        needs=(Need.ROW,),
+    ),
+    Action("arm", "A", "A", "arm", "arm, or make read-only again", ALL, "Safety", 4),
+    Action(
+        "write",
+        "w",
+        "w",
+        "save",
+        "save the plan to a new file",
+        PLAN,
+        "Plan",
+        5,
+        needs=(Need.FILES, Need.PLAN),
+    ),
+    Action("load", "o", "o", "load", "load a plan file", ALL, "Plan", needs=(Need.FILES, Need.IDLE)),
+    Action(
+        "requests",
+        "R",
+        "R",
+        "requests",
+        "the exact requests, or the table again",
+        PLAN,
+        "Plan",
+        6,
+        needs=(Need.PLAN,),
     ),
     Action(
-        "timeline",
-        "What happened and when: the cluster's own metadata log in plain words.",
-        False,
-        "timeline",
+        "compare",
+        "m",
+        "m",
+        "compare",
+        "compare the plan with the cluster of now",
+        PLAN,
+        "Plan",
+        7,
+        needs=(Need.IDLE, Need.PLAN, Need.CLUSTER),
     ),
-    Action("journal", "Show what was sent to a cluster from this host.", False, "journal"),
+    Action(
+        "verify",
+        "V",
+        "V",
+        "verify",
+        "whether the plan came out as it was meant",
+        PLAN,
+        "Plan",
+        8,
+        needs=(Need.IDLE, Need.PLAN, Need.CLUSTER),
+    ).with_command("Whether the partitions of a plan are led, usable and replicated."),
+    _command("recover", "Recover offline partitions in one go (kafka-unclean-recovery).", changes=True),
+    _command("elect", "Preferred, unclean and designated elections (kafka-elect-leaders).", changes=True),
+    _command("resume", "Finish what an earlier run left half done.", changes=True),
+    _command(
+        "log-dirs", "Every log dir; what a failed one held, and what a failure would take.", module="log_dirs"
+    ),
+    _command("quorum", "The metadata quorum: see it, change its voters, replace a controller.", changes=True),
+    _command("simulate", "Rehearse incidents on a simulated cluster."),
+    _command("snapshot", "Write a cluster's state as Parquet, once or again and again."),
+    _command("pipeline", "Plan, explain and rehearse over many clusters' snapshots, on Spark."),
+    _command("timeline", "What happened and when: the cluster's own metadata log in plain words."),
+    Action(
+        "drop",
+        "d",
+        "d",
+        "drop",
+        "take the row, or all marked, out of the plan",
+        PLAN,
+        "Plan",
+        9,
+        needs=(Need.IDLE, Need.PLAN),
+    ),
+    Action(
+        "journal",
+        "J",
+        "J",
+        "journal",
+        "what was sent to this cluster from this host",
+        ALL,
+        "Plan",
+        needs=(Need.CLUSTER,),
+    ).with_command("Show what was sent to a cluster from this host."),
+    Action(
+        "replace",
+        "M",
+        "M",
+        "replace",
+        "replace a controller, step by step",
+        QUORUM,
+        "Quorum",
+        2,
+        needs=(Need.FILES, Need.IDLE, Need.CLUSTER, Need.QUORUM_LEADER),
+        changes=True,
+    ),
+    Action("filter", "slash", "/", "filter", "show only rows with a text", ALL, "Table", 10),
+    Action(
+        "mark_all", "a", "a", "mark all", "mark every row that is shown", ALL, "Table", 11, needs=(Need.ROW,)
+    ),
+    Action("unmark", "u", "u", "unmark", "take every mark away", ALL, "Table"),
+    Action(
+        "range", "v", "v", "range", "mark from the last mark to the cursor", ALL, "Table", needs=(Need.ROW,)
+    ),
+    Action("sort", "s", "s", "sort", "sort by the next column", ALL, "Table", 12, needs=(Need.ROW,)),
+    Action("reverse", "S", "S", "reverse", "sort the other way round", ALL, "Table", needs=(Need.ROW,)),
+    Action(
+        "group",
+        "t",
+        "t",
+        "group",
+        "group by topic, by broker, or not",
+        OFFLINE,
+        "Table",
+        13,
+        needs=(Need.ROW,),
+    ),
+    Action("others", "O", "O", "others", "the other partitions too, or not", OFFLINE, "Table"),
+    Action("refresh", "r", "r", "refresh", "look at the cluster now", ALL, "Cluster", 14),
+    Action("pause", "p", "p", "pause", "look only when asked, or every 10 s again", ALL, "Cluster"),
+    Action("ranking", "K", "K", "ranking", "what makes a log the best", CHOOSING, "Cluster"),
+    Action("strategy", "T", "T", "strategy", "how much must be known to choose", CHOOSING, "Cluster"),
+    Action("copy", "y", "y", "copy", "copy the row", ALL, "Take away", needs=(Need.FILES, Need.ROW)),
+    Action(
+        "copy_command",
+        "Y",
+        "Y",
+        "copy $",
+        "copy the command line of what is shown",
+        ALL,
+        "Take away",
+        15,
+        needs=(Need.FILES,),
+    ),
+    Action(
+        "export",
+        "E",
+        "E",
+        "export",
+        "save the table as CSV or JSON",
+        ALL,
+        "Take away",
+        needs=(Need.FILES, Need.ROW),
+    ),
+    Action("back", "escape", "Esc", "back", "back to where you came from", ALL, "Move", 16),
+    Action(
+        "clusters", "C", "C", "clusters", "leave this cluster for another", ALL, "Cluster", needs=(Need.IDLE,)
+    ),
+    Action("palette", "colon", ":", "commands", "every command by name", ALL, "Help"),
+    Action("help", "question_mark", "?", "help", "every key, and why one does nothing now", ALL, "Help", 17),
+    Action("quit", "q", "q", "quit", "end the console", ALL, "Help", 18),
+    *(
+        Action(f"pane{number}", number, number, title, f"pane {number}: {title}", ALL, "Move")
+        for number, title in PANES.items()
+    ),
 )
 
-BY_NAME = {found.name: found for found in ACTIONS}
+BY_NAME = {action.name: action for action in ACTIONS}
+COMMANDS = {action.name: action for action in ACTIONS if action.command}
+KEYS = tuple(action for action in ACTIONS if action.key)

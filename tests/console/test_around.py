@@ -13,7 +13,7 @@ from backends.base.answers import SurveyRequest, SurveyResult
 from backends.base.protocol import Progress
 from backends.simulator.adapter import SimulatorBackend
 from console.app.picker import places
-from console.operations.keys import KEYS
+from console.operations.registry import KEYS
 from console.simulator_backend import scenario
 from console.target import Target
 from recovery.model import TopicPartition

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import NamedTuple
 
 from backends.base.answers import ClusterInfo
 from console.app.session.safety import NO_FILES, SERVED, Safety
 from console.app.session.view import Link
-from console.operations.keys import PANES, KeyAction
+from console.operations.registry import PANES, Action, Need
 from recovery.model import Unknown
 
 
@@ -34,69 +35,109 @@ class ActionContext(NamedTuple):
 
 NO_ALTER = "ALTER on the cluster is missing: Kafka would refuse every change"
 
-NEED_PLAN = frozenset({"edit", "write", "requests", "compare", "verify", "drop", "apply"})
-NEED_CLUSTER = frozenset({"compare", "verify", "apply", "choose", "journal", "replace"})
-NEED_ROW = frozenset({"choose", "open", "copy", "mark_all", "range", "sort", "reverse", "group", "export"})
-WORK = frozenset({"apply", "replace", "choose", "compare", "verify", "load", "drop", "clusters"})
 
-FILES = frozenset({"write", "load", "export", "copy", "copy_command", "replace"})
-"""Those that write a file, a copy too (it is kept for terminals that take none), or read one that is named."""
+class Obstacle(Enum):
+    """Why a key does nothing now."""
+
+    OTHER_PANE = auto()
+    NO_FILES = auto()
+    BUSY = auto()
+    NO_PLAN = auto()
+    NOTHING_SEEN = auto()
+    NO_QUORUM_LEADER = auto()
+    NO_ROW = auto()
+    READ_ONLY_FOR_GOOD = auto()
+    NO_ELECTIONS = auto()
+    CLUSTER_LOST = auto()
+    NO_ALTER = auto()
+    NOT_ARMED = auto()
 
 
-def as_it_stands(action: KeyAction, now: ActionContext) -> KeyAction:
+class Disabled(NamedTuple):
+    """An obstacle, and one line that says it."""
+
+    obstacle: Obstacle
+    text: str
+
+
+def as_it_stands(action: Action, now: ActionContext) -> Action:
     """With the words of what it does now."""
     if action.name == "arm" and now.safety.armed:
         return action._replace(label="disarm", what="make read-only again")
     return action
 
 
-def why_not(action: KeyAction, now: ActionContext) -> str:
+def why_not(action: Action, now: ActionContext) -> str:
     """One line, "" where the key works."""
+    found = disabled(action, now)
+    return "" if found is None else found.text
+
+
+def disabled(action: Action, now: ActionContext) -> Disabled | None:
+    """Why the key does nothing now; None where it works."""
     if now.pane not in action.panes:
         names = ", ".join(f"{pane} ({PANES[pane]})" for pane in action.panes)
-        return f"only in pane {names}"
+        return Disabled(Obstacle.OTHER_PANE, f"only in pane {names}")
     if action.name == "arm":
-        return _why_not_armed(now)
-    return _why_nothing_to_do(action, now) or (_why_no_change(action, now) if action.changes else "")
+        return _arming(now)
+    found = (_missing(need, action, now) for need in action.needs)
+    return next((why for why in found if why is not None), None)
 
 
-def _why_not_armed(now: ActionContext) -> str:
+def _missing(need: Need, action: Action, now: ActionContext) -> Disabled | None:
+    if need is Need.ARMED:
+        return _changing(action, now)
+    missing, why = {
+        Need.FILES: (now.safety.forbidden == SERVED, Disabled(Obstacle.NO_FILES, NO_FILES)),
+        Need.IDLE: (bool(now.busy), Disabled(Obstacle.BUSY, f"wait: {now.busy}")),
+        Need.PLAN: (
+            not now.planned,
+            Disabled(Obstacle.NO_PLAN, "the plan is empty: choose a candidate in pane 1 or 2 first"),
+        ),
+        Need.CLUSTER: (
+            not now.seen,
+            Disabled(Obstacle.NOTHING_SEEN, "nothing was seen of the cluster yet"),
+        ),
+        Need.QUORUM_LEADER: (
+            not now.led,
+            Disabled(
+                Obstacle.NO_QUORUM_LEADER,
+                "no leader of the quorum was seen: without one no controller can be replaced",
+            ),
+        ),
+        Need.ROW: (not now.rows, Disabled(Obstacle.NO_ROW, "there is no row")),
+    }[need]
+    return why if missing else None
+
+
+def _arming(now: ActionContext) -> Disabled | None:
     if now.safety.forbidden is not None:
-        return f"this console stays read-only: {now.safety.forbidden}"
+        return _for_good(now.safety.forbidden)
     if now.safety.armed:
-        return ""
+        return None
     if not now.seen:
-        return "no cluster was seen yet: there is nothing to arm for"
-    return "the cluster is lost: it can be armed once a broker answers again" if now.link is Link.LOST else ""
-
-
-def _why_nothing_to_do(action: KeyAction, now: ActionContext) -> str:
-    reasons = (
-        (action.name in FILES and now.safety.forbidden == SERVED, NO_FILES),
-        (action.name in WORK and bool(now.busy), f"wait: {now.busy}"),
-        (
-            action.name in NEED_PLAN and not now.planned,
-            "the plan is empty: choose a candidate in pane 1 or 2 first",
-        ),
-        (action.name in NEED_CLUSTER and not now.seen, "nothing was seen of the cluster yet"),
-        (
-            action.name == "replace" and not now.led,
-            "no leader of the quorum was seen: without one no controller can be replaced",
-        ),
-        (action.name in NEED_ROW and not now.rows, "there is no row"),
-    )
-    return next((why for holds, why in reasons if holds), "")
-
-
-def _why_no_change(action: KeyAction, now: ActionContext) -> str:
-    if now.safety.forbidden is not None:
-        return f"this console stays read-only: {now.safety.forbidden}"
-    if isinstance(now.elections, Unknown):
-        return f"designated elections are {now.elections}"
+        text = "no cluster was seen yet: there is nothing to arm for"
+        return Disabled(Obstacle.NOTHING_SEEN, text)
     if now.link is Link.LOST:
-        return "the cluster is lost: nothing can be sent"
+        text = "the cluster is lost: it can be armed once a broker answers again"
+        return Disabled(Obstacle.CLUSTER_LOST, text)
+    return None
+
+
+def _changing(action: Action, now: ActionContext) -> Disabled | None:
+    if now.safety.forbidden is not None:
+        return _for_good(now.safety.forbidden)
+    if isinstance(now.elections, Unknown):
+        return Disabled(Obstacle.NO_ELECTIONS, f"designated elections are {now.elections}")
+    if now.link is Link.LOST:
+        return Disabled(Obstacle.CLUSTER_LOST, "the cluster is lost: nothing can be sent")
     if now.cluster is not None and now.cluster.may_alter is False:
-        return NO_ALTER
+        return Disabled(Obstacle.NO_ALTER, NO_ALTER)
     if not now.safety.armed:
-        return f"the console is read-only: press A to arm it before you {action.label}"
-    return ""
+        text = f"the console is read-only: press A to arm it before you {action.label}"
+        return Disabled(Obstacle.NOT_ARMED, text)
+    return None
+
+
+def _for_good(why: str) -> Disabled:
+    return Disabled(Obstacle.READ_ONLY_FOR_GOOD, f"this console stays read-only: {why}")

@@ -10,7 +10,7 @@ from textual.widget import Widget
 from console.app.main_screen.key_footer import KeyFooter
 from console.app.main_screen.title_view import title
 from console.app.session.session import Session
-from console.operations.keys import OFFLINE, PANES, PLAN, KeyAction
+from console.operations.registry import OFFLINE, PANES, PLAN, Action
 from widgets.bars.message_bars import CommandBar
 from widgets.bars.pane_tabs import Crumbs, PaneTabs, Tab
 from widgets.bars.title_bar import TitleBar
@@ -22,7 +22,7 @@ class BarsView(NamedTuple):
     pane: str
     trail: tuple[str, ...]
     command_line: str
-    actions: Sequence[tuple[KeyAction, str]]
+    actions: Sequence[tuple[Action, str]]
     guide: str | None
 
 

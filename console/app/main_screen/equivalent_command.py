@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from console.app.session.draft import Draft
 from console.app.session.rows import Rows
 from console.app.session.view import Choosing
-from console.operations.keys import DIRS, OFFLINE, PLAN, QUORUM, REPLICAS
-from console.operations.registry import BY_NAME
+from console.operations.registry import DIRS, OFFLINE, PLAN, QUORUM, REPLICAS
 from console.paths import unused
 from console.target import Target
 from recovery.model import TopicPartition
@@ -34,9 +33,9 @@ def command_line(
         return target.command("replicas", *_named((cursor,)))
     if pane == OFFLINE:
         return target.command(*_listed(marked, rows))
-    if pane == QUORUM and "quorum" in BY_NAME:
+    if pane == QUORUM:
         return target.command("quorum", "status")
-    if pane == DIRS and "log-dirs" in BY_NAME:
+    if pane == DIRS:
         return target.command("log-dirs")
     return target.command("status")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from console.app.session.draft import Draft
 from console.app.session.safety import Safety
 from console.app.session.view import View
-from console.operations.keys import OFFLINE, PLAN, REPLICAS
+from console.operations.registry import OFFLINE, PLAN, REPLICAS
 from widgets.plan.plan_text import ACKS_REFUSED
 
 

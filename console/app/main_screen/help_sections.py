@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from console.operations.keys import KeyAction
+from console.operations.registry import Action
 from widgets.dialogs.help_screen import HelpRow, HelpSection
 
 GROUPS = ("Move", "Plan", "Quorum", "Safety", "Table", "Cluster", "Take away", "Help")
@@ -29,7 +29,7 @@ SIGNS = HelpSection(
 )
 
 
-def sections(actions: Iterable[tuple[KeyAction, str]]) -> tuple[HelpSection, ...]:
+def sections(actions: Iterable[tuple[Action, str]]) -> tuple[HelpSection, ...]:
     """All actions in their groups, with the keys that every table has, and the signs beside its rows."""
     known = tuple(actions)
     return (

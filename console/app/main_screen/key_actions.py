@@ -9,7 +9,7 @@ from console.app.main_screen.action_availability import ActionContext, as_it_sta
 from console.app.main_screen.screen_calls import Handlers, Say
 from console.app.session.draft import Draft
 from console.app.session.session import Session
-from console.operations.keys import BY_NAME, KEYS, KeyAction
+from console.operations.registry import BY_NAME, KEYS, Action
 from recovery.membership.quorum import Quorum
 from widgets.text import Tone
 
@@ -39,7 +39,7 @@ class KeyActions:
         self.context = context
         self._say = say
 
-    def all(self) -> Iterator[tuple[KeyAction, str]]:
+    def all(self) -> Iterator[tuple[Action, str]]:
         """Every action with why it does nothing now, "" where it works."""
         context = self.context()
         yield from ((as_it_stands(action, context), why_not(action, context)) for action in KEYS)

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 
-from console.operations.keys import KeyAction
+from console.operations.registry import Action
 from widgets.text import Line, Piece, Tone, fold, line, width_of
 from widgets.text_lines import Lines
 
@@ -31,13 +31,13 @@ class KeyFooter(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._here: Sequence[tuple[KeyAction, str]] = ()
+        self._here: Sequence[tuple[Action, str]] = ()
 
     def compose(self) -> ComposeResult:
         yield Lines(id="guide", focusable=False)
         yield Lines(id="keys", focusable=False)
 
-    def update(self, actions: Sequence[tuple[KeyAction, str]], pane: str) -> None:
+    def update(self, actions: Sequence[tuple[Action, str]], pane: str) -> None:
         """The actions with why each does nothing now, "" where it works."""
         self._here = here = sorted(
             (pair for pair in actions if pair[0].foot and pane in pair[0].panes), key=_place
@@ -61,20 +61,20 @@ class KeyFooter(Vertical):
         self.query_one("#guide", Lines).show(lambda width: fold(said, width, "       ") if text else [])
 
 
-def _place(pair: tuple[KeyAction, str]) -> int:
+def _place(pair: tuple[Action, str]) -> int:
     return pair[0].foot
 
 
-def keys_line(actions: Sequence[tuple[KeyAction, str]], width: int) -> Line:
+def keys_line(actions: Sequence[tuple[Action, str]], width: int) -> Line:
     """The keys that fit, each with its word."""
     return tuple(piece for pair in shown(actions, width) for piece in _words(pair))
 
 
-def shown(actions: Sequence[tuple[KeyAction, str]], width: int) -> list[tuple[KeyAction, str]]:
+def shown(actions: Sequence[tuple[Action, str]], width: int) -> list[tuple[Action, str]]:
     """The keys that fit, in their order; the help, which has them all, is always among them."""
     last = [pair for pair in actions if pair[0].name in ("help", "quit")]
     room = width - sum(_width(pair) for pair in last)
-    fitting: list[tuple[KeyAction, str]] = []
+    fitting: list[tuple[Action, str]] = []
     for pair in (pair for pair in actions if pair not in last):
         room -= _width(pair)
         if room < 0:
@@ -83,12 +83,12 @@ def shown(actions: Sequence[tuple[KeyAction, str]], width: int) -> list[tuple[Ke
     return [*fitting, *last]
 
 
-def _words(pair: tuple[KeyAction, str]) -> list[Piece]:
+def _words(pair: tuple[Action, str]) -> list[Piece]:
     action, why = pair
     if why:
         return [Piece(f"{action.shown} {action.label}  ", Tone.DIM)]
     return [Piece(action.shown, Tone.KEY), Piece(f" {action.label}  ")]
 
 
-def _width(pair: tuple[KeyAction, str]) -> int:
+def _width(pair: tuple[Action, str]) -> int:
     return width_of(_words(pair))

@@ -38,7 +38,7 @@ from console.app.plan.progress import TaskProgress
 from console.app.plan.view import how_to_plan
 from console.app.session.session import Opening, Session
 from console.app.session.view import Link
-from console.operations.keys import DIRS, ELIGIBLE, OFFLINE, PANES, PLAN, QUORUM, REPLICAS, KeyAction
+from console.operations.registry import DIRS, ELIGIBLE, OFFLINE, PANES, PLAN, QUORUM, REPLICAS, Action
 from recovery.model import TopicPartition
 from widgets.bars.filter_bar import FilterBar
 from widgets.bars.message_bars import CommandBar, MessageBar
@@ -259,7 +259,7 @@ class MainScreen(Screen[None]):
 
     # Actions
 
-    def actions(self) -> Iterator[tuple[KeyAction, str]]:
+    def actions(self) -> Iterator[tuple[Action, str]]:
         """Every action with why it does nothing now, "" where it works."""
         return self._keys.all()
 

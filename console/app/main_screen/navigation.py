@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from console.app.session.moves import Moves, Place
 from console.app.session.view import Wanted
-from console.operations.keys import DIRS, ELIGIBLE, OFFLINE, REPLICAS
+from console.operations.registry import DIRS, ELIGIBLE, OFFLINE, REPLICAS
 from recovery.model import TopicPartition
 
 

@@ -20,8 +20,8 @@ from console.app.session.session import Session
 from console.app.session.view import Choosing
 from console.errors import NotDone
 from console.new_files import write_new
-from console.operations.keys import PLAN, REPLICAS
 from console.operations.plan_comparison import ask_afresh, prepare
+from console.operations.registry import PLAN, REPLICAS
 from console.paths import unused
 from recovery.model import Survey, TopicPartition
 from recovery.plan.make import make_plan

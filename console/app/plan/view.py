@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backends.base.answers import Capabilities
-from console.app.main_screen.action_availability import ActionContext, why_not
+from console.app.main_screen.action_availability import ActionContext, Obstacle, disabled
 from console.app.plan.progress import Batches
-from console.app.session.safety import NO_FILES
-from console.operations.keys import BY_NAME, OFFLINE
+from console.operations.registry import BY_NAME, OFFLINE
 from widgets.plan import BatchProgress, PlanView
 
 if TYPE_CHECKING:
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
 def how_to_plan(standing: ActionContext) -> str:
     """The keys that lead to a plan, as they are bound and as far as they work now."""
     choose, load = BY_NAME["choose"], BY_NAME["load"]
-    loads = "" if why_not(load, standing) == NO_FILES else f"; {load.shown} loads one from a file"
+    found = disabled(load, standing)
+    no_files = found is not None and found.obstacle is Obstacle.NO_FILES
+    loads = "" if no_files else f"; {load.shown} loads one from a file"
     return f"{choose.shown} in pane {OFFLINE} chooses for the row under the cursor, or for all marked{loads}"
 
 

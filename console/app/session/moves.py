@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from console.operations.keys import PANES
+from console.operations.registry import PANES
 from recovery.model import TopicPartition
 
 DEEPEST = 20

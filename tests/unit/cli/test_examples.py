@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from console.cli import command_tree
-from console.operations.registry import BY_NAME
+from console.operations.registry import COMMANDS
 from tests.unit.cli.command_process import ENTRY_POINTS, ROOT, Caller
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -81,7 +81,7 @@ def test_every_documented_command_line_is_taken(call: Caller, parsed: list[Any])
     assert {"plan", "pipeline", "simulate", "quorum", "snapshot", "resume"} <= called
 
 
-@pytest.mark.parametrize("name", sorted(BY_NAME))
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_example_of_a_help_text_is_taken(call: Caller, parsed: list[Any], name: str) -> None:
     command = command_tree.single(name)
     commands = [command, *getattr(command, "commands", {}).values(), *getattr(command, "forms", {}).values()]
