@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from console.errors import InputError
-from console.journal.journal import cluster_directory, make_directories, records_access
-from console.journal.state_access import SHARED
+from console.journal.journal import cluster_directory, make_directories
+from console.journal.state_access import SHARED, records_access
 from console.new_files import write_new
 from console.plan_files import default_name
 from recovery.plan.values import Plan

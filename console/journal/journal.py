@@ -23,9 +23,9 @@ from console.journal.journal_lines import (
     moment,
     partition_list,
 )
-from console.journal.state_access import PRIVATE, StateAccess, access_of, make_directory, make_file
+from console.journal.state_access import PRIVATE, StateAccess, make_directory, make_file, records_access
 from console.new_files import sync_directory
-from console.paths import cluster_name, named_state_dir, records_dir
+from console.paths import cluster_name, records_dir
 from recovery.model import TopicPartition
 
 
@@ -269,12 +269,6 @@ def running(cluster_id: str, root: Path | None = None) -> LockHolder | None:
     Raises JournalError without an id.
     """
     return holder(cluster_directory(cluster_id, root) / LOCK)
-
-
-def records_access() -> StateAccess:
-    """Who may use the state directory of this process. Raises InputError where one was named that is not safe."""
-    named = named_state_dir()
-    return PRIVATE if named is None else access_of(named)
 
 
 def make_directories(path: Path, access: StateAccess) -> None:

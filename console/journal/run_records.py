@@ -13,6 +13,7 @@ import orjson
 from console.journal.errors import JournalError
 from console.journal.journal import cluster_directory
 from console.journal.journal_lines import FORMAT_VERSION, ROW_LISTS, written_order
+from console.journal.state_access import records_access
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 
@@ -74,9 +75,17 @@ class RunRecord:
 
 
 def read_runs(cluster_id: str, root: Path | None = None) -> tuple[RunRecord, ...]:
-    """Every run recorded for the cluster in the state directory, oldest first. Raises JournalError."""
-    directory = cluster_directory(cluster_id, root)
-    return tuple(read_run(path) for path in sorted(directory.glob("*.jsonl")))
+    """Every run recorded for the cluster in the state directory, oldest first.
+
+    Raises JournalError, and InputError where a state directory was named that is missing or not safe.
+    """
+    return tuple(read_run(path) for path in _run_files(cluster_id, root))
+
+
+def _run_files(cluster_id: str, root: Path | None) -> list[Path]:
+    if root is None:
+        records_access()  # a directory that is missing must not read as "nothing was sent"
+    return sorted(cluster_directory(cluster_id, root).glob("*.jsonl"))
 
 
 SETTLED = "settled"
@@ -84,9 +93,9 @@ SETTLED = "settled"
 
 
 def read_unsettled_runs(cluster_id: str, root: Path | None = None) -> tuple[RunRecord, ...]:
-    """As :func:`read_runs`, without those that were found to have left nothing open. Raises JournalError."""
+    """As :func:`read_runs`, without those that were found to have left nothing open. Raises as it does."""
     directory = cluster_directory(cluster_id, root)
-    paths = sorted(directory.glob("*.jsonl"))
+    paths = _run_files(cluster_id, root)
     names = [path.name for path in paths]
     try:
         through = (directory / SETTLED).read_text(encoding="utf-8").strip()

@@ -50,9 +50,13 @@ def access_of(root: Path) -> StateAccess:
 def name_state_dir(path: Path | None) -> None:
     """Names the state directory of this process; None: the environment does, if anything. Raises InputError."""
     use_state_dir(path)
+    records_access()
+
+
+def records_access() -> StateAccess:
+    """Who may use the state directory of this process. Raises InputError where one was named that is not safe."""
     named = named_state_dir()
-    if named is not None:
-        access_of(named)
+    return PRIVATE if named is None else access_of(named)
 
 
 def _make(root: Path) -> str:

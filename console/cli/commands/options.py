@@ -11,7 +11,7 @@ import typer
 
 from console.cli.base.run import Output, Run
 from console.errors import InputError
-from console.journal.state_access import name_state_dir
+from console.paths import use_state_dir
 from console.target import resolve
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -222,7 +222,7 @@ def connected(
         named = needed or any(value for name, value in connection.items() if name != "state_dir")
         json = (values["output"] if own_output else values.pop("output")) == Output.JSON
         target = resolve(**connection, controllers=controllers) if named else None
-        name_state_dir(connection["state_dir"] if target is None else target.state_dir)
+        use_state_dir(connection["state_dir"] if target is None else target.state_dir)
         return function(Run(ctx.obj, target, json), **values)
 
     return with_options(function, options, () if own_output else (_OUTPUT,), run_on)

@@ -10,6 +10,7 @@ from console.cli.base.run import Run
 from console.exit_status import Status
 from console.journal.journal import running
 from console.journal.run_records import read_runs
+from console.journal.state_access import records_access
 from console.journal.unfinished_entries import left_open
 from console.output.journal_report import ClusterJournal, journal_document, journal_lines
 from console.output.resume_report import open_lines
@@ -52,6 +53,7 @@ async def _cluster_id(backend: Backend, _stop: StopRequest) -> str:
 
 
 def _recorded() -> list[str]:
+    records_access()
     root = records_dir()
     if not root.is_dir():
         return []

@@ -119,3 +119,15 @@ def test_a_directory_that_cannot_be_shared_is_refused_in_one_line(
     assert said in ended.err
     assert len(ended.err.splitlines()) == 1
     assert sent(backend) == 0
+
+
+def test_a_directory_that_is_missing_stops_no_look_at_the_cluster_and_is_no_empty_journal(
+    call: Caller, tmp_path: Path
+) -> None:
+    missing = ("--state-dir", str(tmp_path / "not-mounted"))
+    backend = cluster_of(1)
+    assert call.on(backend)("ktriage", "replicas", *ANY, *missing).status == 0
+    for command in (("journal", "--cluster-id", CLUSTER_ID), ("journal",), ("resume", *ANY)):
+        ended = call("ktriage", *command, *missing)
+        assert ended.status == 2, ended
+        assert "not-mounted" in ended.err
