@@ -85,7 +85,7 @@ OTHERS_AT_WORK = frozenset(
 
 
 class Judgement(NamedTuple):
-    """One row against the cluster as it is. ``notes`` change nothing.
+    """One row against the cluster as it is. ``notes`` change nothing (:func:`notes`; a comparison adds them).
 
     ``lost``, for another leader only: how many offsets of the planned log are gone, at least.
     """
@@ -174,7 +174,7 @@ def judge(
         or _not_electable(row, now)
         or _returned_silent(row, now)
         or _not_possible(row, now, means)
-        or Judgement(row.tp, RowDecision.SEND, Reason.AS_PLANNED, "", tuple(_notes(row, now)))
+        or Judgement(row.tp, RowDecision.SEND, Reason.AS_PLANNED, "")
     )
 
 
@@ -371,20 +371,21 @@ def _first_electable(row: PlanRow, replicas: tuple[int, ...], standings: Mapping
     return f"; an unclean election elects {first}, which stands first and loses {harm}"
 
 
-def _notes(row: PlanRow, now: Survey) -> list[str]:
-    notes = []
+def notes(row: PlanRow, now: Survey) -> tuple[str, ...]:
+    """What has changed without harm, of a row that can be sent, and is worth a line."""
+    found = []
     for candidate in row.candidates:
         log = now.log(candidate.broker)
         if log is None:
-            notes.append(f"broker {candidate.broker} does not answer now")
+            found.append(f"broker {candidate.broker} does not answer now")
         elif candidate.broker == row.leader and log.log_start_offset > candidate.log_start >= 0:
             rise = f"rose from {candidate.log_start} to {log.log_start_offset}"
-            notes.append(f"the log start of broker {candidate.broker} {rise}: more of the head may be lost")
+            found.append(f"the log start of broker {candidate.broker} {rise}: more of the head may be lost")
     then, successor = row.successor, _successor_now(row, now)
     if then is not None and successor != then.broker:
         whom = "nobody" if successor is None else f"broker {successor}"
-        notes.append(f"should {row.leader} drop out, {whom} would lead, and not {then.broker} as planned")
-    return notes
+        found.append(f"should {row.leader} drop out, {whom} would lead, and not {then.broker} as planned")
+    return tuple(found)
 
 
 def _successor_now(row: PlanRow, now: Survey) -> int | None:

@@ -252,7 +252,10 @@ class ElectionBatch:
         if isinstance(state, Unknown):
             return True
         written = row.tp in self._written
-        now = None if state is None else with_state(self._seen[row.tp], state)
+        seen = self._seen[row.tp]
+        if state is not None and written and state == seen.state._replace(replicas=row.order):
+            return False  # nothing but the order has changed since the row was judged
+        now = None if state is None else with_state(seen, state)
         self._judge(row, now, order_is_ours=written)
         return written and state is not None and row.tp not in self._ended and state.replicas != row.order
 
