@@ -17,5 +17,5 @@ def replica_sets(state: PartitionState, broker: int) -> tuple[str, ...]:
 
 
 def elr_text(members: tuple[int, ...] | None) -> str:
-    """The members of the ELR or LastKnownELR; None: this cluster keeps none."""
-    return "ELR is off" if members is None else ids(members)
+    """The members of the ELR or LastKnownELR; None: the ELR is off in this cluster."""
+    return "off" if members is None else ids(members)

@@ -1,4 +1,4 @@
-"""The confirmation (style.md: a key that both opens and confirms is how the wrong thing gets done)."""
+"""The confirmation of a change. The key that opens it never confirms: a key held down must change nothing."""
 
 from __future__ import annotations
 
@@ -78,7 +78,6 @@ class Confirmation(DismissOnce[Confirmed | None], ModalScreen[Confirmed | None])
         super().__init__()
         self.request = request
         self._another_key = False
-        self._stays = False
 
     def compose(self) -> ComposeResult:
         request = self.request
@@ -151,9 +150,6 @@ class Confirmation(DismissOnce[Confirmed | None], ModalScreen[Confirmed | None])
             self.query_one(self._lacking, Input).focus()
         elif message.input not in following and following:
             following[0].focus()
-        else:
-            self._stays = True
-            self._look()
 
     @when_ready
     def on_guarded_button_pressed_by(self, message: GuardedButton.PressedBy) -> None:
@@ -195,10 +191,9 @@ class Confirmation(DismissOnce[Confirmed | None], ModalScreen[Confirmed | None])
         missing = self.missing
         if missing:
             return fold(line(Piece(f"not yet: {missing}", Tone.WARN)), width)
-        key = "space" if self.request.opened_by == "enter" else "enter"
-        here = "enter leads to no button: " if self._stays else ""
-        told = f"{here}tab to [ {self.request.confirm_label} ], {key} confirms"
-        return fold(line(Piece(told, Tone.GOOD)), width)
+        key = "Space" if self.request.opened_by == "enter" else "Enter"
+        how = f"Press Tab to reach [ {self.request.confirm_label} ], then {key}."
+        return fold(line(Piece(how, Tone.GOOD)), width)
 
 
 def _reason(width: int) -> list[Line]:

@@ -192,7 +192,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
             self.post_message(self.MarksGone(self, changed.marks_gone))
             self.post_message(self.MarksChanged(self, self.marks))
         if changed.cursor_gone:
-            self.post_message(self.RowGone(self, before.cursor.key, self._state.cursor.key))
+            self.post_message(self.RowGone(self, before.cursor.key, before.cursor_row, self.cursor_key))
         self._report_counts()
         self._keep_place(before, top)
         self._repaint()

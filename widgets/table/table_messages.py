@@ -53,9 +53,10 @@ class Activated(TableMessage, namespace="row_table"):
 class RowGone(TableMessage, namespace="row_table"):
     """The row under the cursor is no longer there. The cursor is on ``now``; nothing else was done."""
 
-    def __init__(self, table: RowTable[Any], key: Hashable, now: Hashable | None) -> None:
+    def __init__(self, table: RowTable[Any], key: Hashable, row: Any, now: Hashable | None) -> None:
         super().__init__(table)
         self.key = key
+        self.row = row
         self.now = now
 
 

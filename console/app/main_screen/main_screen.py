@@ -29,7 +29,7 @@ from console.app.main_screen.pane_views import PaneSources, update_pane
 from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.screen_calls import Handlers
 from console.app.main_screen.session_reports import SessionReports
-from console.app.main_screen.table_actions import OpenTable, TableActions
+from console.app.main_screen.table_actions import OpenTable, TableActions, row_gone_text
 from console.app.main_screen.title_view import short_name
 from console.app.owner import Owner
 from console.app.plan.applier import Applier
@@ -331,9 +331,8 @@ class MainScreen(Screen[None]):
     @when_ready
     def _row_gone(self, event: RowTable.RowGone) -> None:
         if event.table is self.table and not self._other_cluster:
-            self.say(
-                f"{event.key} is no longer in this list; the cursor is on {event.now or 'nothing'}", Tone.WARN
-            )
+            partitions = self.session.view.partitions
+            self.say(row_gone_text(event, () if partitions is None else partitions.states), Tone.WARN)
 
     @on(RowTable.MarksGone)
     @when_ready

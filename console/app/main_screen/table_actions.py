@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from console.app.main_screen.screen_calls import Handlers, Say
+from recovery.model import PartitionState
 from widgets.bars.filter_bar import FilterBar
+from widgets.partitions import PartitionRow
 from widgets.table import RowFilter, RowTable
 from widgets.text import Tone
 
@@ -114,3 +116,15 @@ class TableActions:
     def _mark_all(self) -> None:
         self._table.mark_all_shown()
         self._say(f"{self._table.counts.marked:,} rows are marked; u takes the marks away", Tone.INFO)
+
+
+def row_gone_text(event: RowTable.RowGone, states: Iterable[PartitionState]) -> str:
+    """Why the row under the cursor is gone, as far as ``states`` tell it, and where the cursor is now."""
+    gone = f"{event.key} is no longer in this list."
+    if isinstance(event.row, PartitionRow) and event.row.state.offline:
+        now = next((state for state in states if state.tp == event.key), None)
+        if now is not None and not now.offline:
+            gone = f"{event.key} has a leader again (broker {now.leader})."
+    if not event.table.counts.shown:
+        return f"{gone} The list is empty."
+    return gone if event.now is None else f"{gone} The cursor is on {event.now}."

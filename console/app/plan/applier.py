@@ -201,7 +201,9 @@ def request(frozen: Frozen, prepared: Prepared) -> ConfirmRequest:
     if by_hand:
         warnings.append(f"{len(by_hand):,} of {summary.elect:,} elect another than the suggested leader")
     if frozen.lossy:
-        warnings.append(f"{summary.may_lose:,} of {summary.elect:,} may lose records: {summary.loss} offsets")
+        warnings.append(
+            f"{summary.may_lose:,} of {summary.elect:,} may lose records; offsets lost: {summary.loss}"
+        )
         warnings += [
             f"{row.tp}: {mark}: {mark.meaning}" for row in worst(frozen.plan, WORST) for mark in row.marks
         ][:WORST]
