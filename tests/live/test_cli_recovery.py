@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from recovery.plan.judgement import RowDecision
 from testbed.kafka import ClusterSpec, KafkaCluster
 from testbed.kafka.incidents import isr_dead
 from tests.live.command_runner import CommandRunner
@@ -276,7 +277,7 @@ def test_plan_review_apply_and_verify_lead_from_one_to_the_next(
 
     reviewed = console("review", "p.json")
     assert reviewed.status == 0
-    assert "now: 2 partitions of the plan: 2 still true" in reviewed.out
+    assert f"now: 2 partitions of the plan: 2 {RowDecision.SEND}" in reviewed.out
     assert "ElectLeaders: elect the first live replica, 2 partitions" in reviewed.out
     assert f"next: ktriage apply p.json {' '.join(console.connection)}" in reviewed.err
     status, told = console.json("review", "p.json")
@@ -298,7 +299,7 @@ def test_plan_review_apply_and_verify_lead_from_one_to_the_next(
 
     status, told = console.json("apply", "p.json", "--yes", "--reason", "incident 4711")
     assert status == 0
-    assert {row["now"] for row in told["checks"]} == {"already online", "still true"}
+    assert {row["now"] for row in told["checks"]} == {RowDecision.ALREADY_ONLINE, RowDecision.SEND}
     assert [row["outcome"] for row in told["elections"]] == ["elected"]
     again = console("apply", "p.json", "--yes", "--reason", "twice is harmless")
     assert again.status == 0
