@@ -26,8 +26,8 @@ from pipeline.storage import StoragePath, storage_path
 from recovery.model import Survey
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
-from tests.pipeline.stories import Diary, partition
-from tests.pipeline.surveys import NOON, surveys, write
+from tests.pipeline.partition_histories import Diary, partition
+from tests.pipeline.survey_strategies import NOON, surveys, write
 
 WAYS = Ranking.LAST_RECORD, Strategy.AGGRESSIVE
 

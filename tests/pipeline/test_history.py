@@ -12,7 +12,7 @@ from pipeline.snapshot.manifest import SnapshotKind
 from pipeline.snapshot.retention import remove
 from pipeline.storage import storage_path
 from recovery.model import Survey, Unknown, Why
-from tests.pipeline.stories import Diary, broker_row, minute_of, partition, quorum_row
+from tests.pipeline.partition_histories import Diary, broker_row, minute_of, partition, quorum_row
 
 
 def offline(number: int) -> Survey:

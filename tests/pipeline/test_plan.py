@@ -14,7 +14,7 @@ from pipeline.snapshot_sources import find
 from pipeline.storage import storage_path
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
-from tests.pipeline.surveys import NOON, surveys, write
+from tests.pipeline.survey_strategies import NOON, surveys, write
 
 
 def test_the_plan_job_writes_what_is_planned_for_each_row(spark: Any, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.storage import storage_path
-from tests.pipeline.surveys import surveys, write
+from tests.pipeline.survey_strategies import surveys, write
 from tests.unit.cli.command_process import command_line, environment
 
 SECONDS = 120

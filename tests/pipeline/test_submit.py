@@ -14,8 +14,8 @@ from pipeline.executor_archive import build
 from pipeline.plan.result_to_plan import plan_of
 from pipeline.results import read_result
 from pipeline.storage import storage_path
-from tests.pipeline.stories import partition
-from tests.pipeline.surveys import NOON, write
+from tests.pipeline.partition_histories import partition
+from tests.pipeline.survey_strategies import NOON, write
 
 ROOT = Path(__file__).parents[2]
 

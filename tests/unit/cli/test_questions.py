@@ -7,7 +7,7 @@ import pytest
 from console.cli.base.run import Run
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import CLUSTER_ID, cluster_of, log
-from tests.unit.cli.test_carrying_out import ANY, planned, sent
+from tests.unit.cli.test_election_failures import ANY, planned, sent
 
 
 @pytest.mark.parametrize(("offline", "counted"), [(1, "1 election will"), (2, "2 elections will")])

@@ -18,8 +18,8 @@ from recovery.plan.make import make_plan
 from recovery.plan.values import Header
 from recovery.ranking import Ranking, rank
 from recovery.strategy import DecisionKind, Strategy, decide
-from tests.pipeline.stories import partition
-from tests.pipeline.surveys import NOON, surveys
+from tests.pipeline.partition_histories import partition
+from tests.pipeline.survey_strategies import NOON, surveys
 
 PARTITIONS = 1000
 

@@ -23,8 +23,8 @@ from pipeline.snapshot.survey_columns import batch_of
 from pipeline.storage import StoragePath, storage_path
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
-from tests.pipeline.stories import partition
-from tests.pipeline.surveys import NOON, surveys
+from tests.pipeline.partition_histories import partition
+from tests.pipeline.survey_strategies import NOON, surveys
 
 GROUPS, A_GROUP = 7, 40
 

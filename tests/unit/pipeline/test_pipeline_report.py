@@ -12,7 +12,7 @@ from console.output.pipeline_report import show_result
 from console.output.screen import Screen
 from pipeline.results import JobResult
 from pipeline.storage import storage_path
-from tests.pipeline.surveys import NOON
+from tests.pipeline.survey_strategies import NOON
 
 EXPOSED = {
     "cluster_id": "c",

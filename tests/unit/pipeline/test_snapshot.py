@@ -26,8 +26,8 @@ from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snap
 from pipeline.snapshot.survey_columns import batch_of, survey_of
 from pipeline.storage import StoragePath, storage_path
 from recovery.plan.topic_marks import Mark
-from tests.pipeline.stories import Diary, partition
-from tests.pipeline.surveys import NOON, surveys, write
+from tests.pipeline.partition_histories import Diary, partition
+from tests.pipeline.survey_strategies import NOON, surveys, write
 
 SAMPLES = Path(__file__).parent / "samples"
 

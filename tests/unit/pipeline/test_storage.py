@@ -17,7 +17,7 @@ from pipeline.results import JobResult, commit, read_result, read_results, run_d
 from pipeline.snapshot_schema import PARTITIONS, ddl
 from pipeline.spark_session import SparkSettings, check_java, configuration
 from pipeline.storage import storage_path
-from tests.pipeline.surveys import NOON
+from tests.pipeline.survey_strategies import NOON
 
 
 def test_a_path_is_a_uri_of_this_machine_and_object_stores_are_named_for_each_side(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pipeline.snapshot.catalog import read_catalog
 from pipeline.snapshot.manifest import MISSED, SnapshotKind
 from pipeline.snapshot.retention import remove
 from pipeline.storage import storage_path
-from tests.pipeline.stories import Diary, minute_of, partition
+from tests.pipeline.partition_histories import Diary, minute_of, partition
 
 
 def _diary(tmp_path: Path) -> Diary:

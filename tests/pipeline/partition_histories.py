@@ -11,7 +11,7 @@ from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snap
 from pipeline.snapshot.survey_columns import batch_of
 from pipeline.storage import StoragePath
 from recovery.model import EpochSpan, Lineage, PartitionState, Replica, ReplicaLog, Standing, Survey
-from tests.pipeline.surveys import NOON
+from tests.pipeline.survey_strategies import NOON
 
 
 def partition(
