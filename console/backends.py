@@ -1,4 +1,4 @@
-"""Who makes the backend for a cluster: one line a kind."""
+"""Makes the backend for a target: one factory for each kind."""
 
 from __future__ import annotations
 

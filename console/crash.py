@@ -1,4 +1,4 @@
-"""Crash files: what happened, for whoever mends it, and nothing that must stay secret.
+"""Crash files: what happened, for the developers, without any secret.
 
 A traceback never reaches the user, and locals are never written: they hold credentials.
 """

@@ -1,4 +1,4 @@
-"""The last healthy look at a cluster, kept for the day when it cannot be had: voters, and what each dir held."""
+"""The last healthy state of a cluster, stored for an incident: the voters, and the replicas of each log dir."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMAT = 1
 
 
 def remember(cluster_id: str, name: str, what: Mapping[str, object], root: Path | None = None) -> None:
-    """Keep ``what`` in place of what was kept under ``name``; a help that must not fail a command."""
+    """Store ``what`` under ``name``, replacing what was there. Errors are ignored: no command may fail for it."""
     name_of_cluster = cluster_name(cluster_id)
     with contextlib.suppress(OSError, ValueError):
         directory = (root or state_dir()) / name_of_cluster
@@ -31,7 +31,7 @@ def remember(cluster_id: str, name: str, what: Mapping[str, object], root: Path 
 
 
 def recall(cluster_id: str, name: str, root: Path | None = None) -> Mapping[str, Any] | None:
-    """What was kept; None where nothing was, or where it cannot be read."""
+    """What was stored; None if there is nothing, or it cannot be read."""
     with contextlib.suppress(OSError, ValueError):
         directory = (root or state_dir()) / cluster_name(cluster_id)
         found = json.loads((directory / f"{name}.json").read_text(encoding="utf-8"))

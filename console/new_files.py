@@ -1,4 +1,4 @@
-"""Files that are created new, never overwritten, and written whole or not at all."""
+"""Writing new files: never overwritten, and written completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write_new(path: Path, text: str) -> None:
     Whatever happens, ``path`` is absent or whole: the text goes to a file beside it, which is then linked
     under its name. Raises InputError: it exists, or cannot be written.
     """
-    # Told early, before anything is written; the link below is what holds.
+    # An early check; the link below is what guarantees it.
     if os.path.lexists(path):
         raise InputError(f"{path}: it exists, and is never overwritten")
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -96,7 +96,7 @@ def _bytes(path: Path, descriptor: int, given_up: Callable[[], bool]) -> bytearr
     with open(descriptor, "rb", buffering=0) as file:
         size = os.fstat(descriptor).st_size
         while size <= LIMIT_BYTES and (chunk := file.read(CHUNK_BYTES)):
-            if (nul := chunk.find(0)) >= 0:  # a log, a core, a device: told before it fills the memory
+            if (nul := chunk.find(0)) >= 0:  # a binary file: refused before it fills the memory
                 raise InputError(f"{path}: not text (byte {len(data) + nul} is NUL)")
             data += chunk
             size = max(size, len(data))
@@ -109,7 +109,7 @@ def _bytes(path: Path, descriptor: int, given_up: Callable[[], bool]) -> bytearr
 
 @contextlib.contextmanager
 def without_collection() -> Iterator[None]:
-    """Without the cyclic collector, which walks millions of frozen values again and again and finds nothing."""
+    """Switch the garbage collector off: it would walk millions of frozen values again and again, and free none."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class ClosableMembership(Protocol):
-    """Whatever has a quorum to offer and has to be let go of."""
+    """An adapter with a quorum, which has to be closed."""
 
     async def close(self) -> None: ...
 
 
 def backend(target: Target, say: Callable[[str], None]) -> QuorumOnly:
-    """The quorum of a running cluster, and nothing else of it. Raises InputError for a file without use."""
+    """Access to the quorum of a running cluster. Raises InputError for a file that cannot be used."""
     from backends.live.quorum_backend import QuorumOnly  # noqa: PLC0415  # as every backend
     from console.live_backend import settings  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Whether there is a controller replacement to go on with, without reading more than it takes."""
+"""Quick checks for an unfinished controller replacement, without reading whole files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _START = 300
 
 
 def is_replacement_file(file: Path) -> bool:
-    """Whether a file is a replacement's plan; a file that cannot be read is somebody else's to tell."""
+    """Whether a file is a replacement's plan; False for a file that cannot be read."""
     from recovery.membership.replacement_file import is_replacement  # noqa: PLC0415  # few need it
 
     with contextlib.suppress(OSError, UnicodeDecodeError), file.open(encoding="utf-8") as text:

@@ -1,4 +1,4 @@
-"""Which cluster is meant, as the command line or a profile names it."""
+"""The cluster that the command line or a profile names."""
 
 from __future__ import annotations
 

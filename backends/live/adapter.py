@@ -65,7 +65,7 @@ class LiveBackend:
         overrides: Mapping[int, Address] | None = None,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        """``say`` is told what is odd in what was given, in one line."""
+        """``say`` is given one line for each option that is probably a mistake."""
         self._settings = settings
         self._say = say
         self._fleet = BrokerFleet(settings, overrides)
@@ -90,7 +90,7 @@ class LiveBackend:
         return ",".join(str(address) for address in self._settings.bootstrap)
 
     async def open(self) -> ClusterInfo:
-        """Find the cluster; then look at it through a broker that has the latest metadata."""
+        """Find the cluster, then describe it by a broker that has the latest metadata."""
         await self._fleet.open()
         cluster = await self.cluster()
         for broker in sorted(set(self._fleet.overrides) - {broker.id for broker in cluster.brokers}):
@@ -111,7 +111,7 @@ class LiveBackend:
         return await self._election_api.cluster()
 
     async def capabilities(self) -> Capabilities:
-        """What the brokers that can be reached serve, together."""
+        """The calls that all reachable brokers serve."""
         brokers = [broker.id for broker in self._fleet.brokers]
         found = await asyncio.gather(
             *(self._fleet.connection(broker) for broker in brokers), return_exceptions=True
@@ -127,14 +127,14 @@ class LiveBackend:
         return await check(self._fleet)
 
     async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
-        """Partition states from a caught-up broker; for all topics, compared with what the log dirs hold."""
+        """Partition states from a broker with the latest metadata; all topics are compared with the log dirs."""
         if topics is None:
             return await self._listing.everything()
         told = await self._fleet.any(lambda conn: describe_partitions(conn, topics))
         return told.value
 
     async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
-        """Effective topic configurations; Unknown, topic by topic, where they may not be asked for."""
+        """Effective topic configurations; Unknown for each topic that may not be asked about."""
         if not topics:
             return {}
         try:
@@ -207,12 +207,12 @@ class LiveBackend:
                 (key, times[record]) for key, record in zip(records, asked, strict=True) if record in times
             )
         except BackendError:
-            return  # a timestamp is a help to the reader, not a condition
+            return  # timestamps are for the reader only; nothing depends on them
 
     async def log_dirs(
         self, brokers: Sequence[int] | None = None
     ) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
-        """Every log dir, all brokers asked at once; who does not answer is Unknown."""
+        """Every log dir, all brokers asked at once; Unknown for a broker that does not answer."""
         return await self._listing.log_dirs(brokers)
 
     async def quorum(self) -> Quorum | Unknown:
@@ -235,7 +235,7 @@ class LiveBackend:
     async def elect(
         self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
     ) -> tuple[Election, ...]:
-        """Preferred or unclean elections as Kafka holds them; the leaders are read back afterwards."""
+        """Preferred or unclean elections by ElectLeaders; the leaders are read back afterwards."""
         return await hold_elections(self._election_api, preferred, partitions, recorder)
 
     async def designate(
@@ -254,7 +254,7 @@ class LiveBackend:
         )
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
-        """Put back what an interrupted run left reordered."""
+        """Restore the assignment orders that an interrupted run left changed."""
         return await restore_orders(self._election_api, rows, recorder)
 
 

@@ -1,8 +1,7 @@
-"""A look at a cluster in peace time: what is reachable from here, what is offered, what we may do.
+"""``ktriage check``, before an incident: what is reachable from here, what is offered, what we may do.
 
-Nothing that is sent changes anything. Permissions are read from the bit fields in which brokers tell a caller
-what it may do; where DESCRIBE on the cluster is missing they tell nothing, and an ElectLeaders of no partition
-and a DescribeConfigs show the rest.
+No request changes anything. Permissions come from the authorized operations in the brokers' answers. Without
+DESCRIBE on the cluster those are missing; then an ElectLeaders of no partition and a DescribeConfigs show the rest.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ _TOPIC_RIGHTS = {
 
 
 class Reachability(NamedTuple):
-    """How one broker is reached from here: ``problem`` None where it answered.
+    """How one broker is reached from here; ``problem`` is None if it answered.
 
-    ``overridden``: the address is from --broker, not as advertised. ``verified``: the node told its id itself.
-    ``caught_up``: the quorum's leader sees it at the head of the metadata; None: not known.
+    ``overridden``: the address is from --broker, not the advertised one. ``verified``: the node confirmed its id.
+    ``caught_up``: it has the latest metadata, as the quorum's leader sees it; None: not known.
     """
 
     broker: int
@@ -61,7 +60,7 @@ class Reachability(NamedTuple):
 
 
 class PermissionCheck(NamedTuple):
-    """Whether the caller has a permission. ``missing`` names topics that lack it, of ``looked_at`` (0: cluster)."""
+    """Whether the caller has a permission. ``missing`` are topics without it, of ``looked_at`` (0: cluster)."""
 
     operation: str
     resource: str
@@ -73,7 +72,7 @@ class PermissionCheck(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What ``ktriage check`` shows. ``hidden`` topics exist and may not be described; Unknown: not told."""
+    """What ``ktriage check`` shows. ``hidden`` topics exist and may not be described; Unknown: not known."""
 
     cluster: ClusterInfo
     reach: tuple[Reachability, ...]
@@ -142,7 +141,7 @@ async def _hidden(
     brokers: list[int],
     operations: Mapping[str, Operations | None] | Unknown,
 ) -> tuple[str, ...] | Unknown:
-    """Topics in the brokers' log dirs that a listing leaves out."""
+    """Topics that are in the brokers' log dirs and not in the list of topics."""
     if isinstance(operations, Unknown):
         return operations
 
@@ -181,7 +180,7 @@ async def _cluster_rights(conn: BrokerConnection, native: bool) -> list[Permissi
 
 
 async def _tried(conn: BrokerConnection, operation: str) -> bool | Unknown:
-    """Find out by a request that changes nothing."""
+    """Find out with a request that changes nothing."""
     try:
         if operation == "ALTER":
             await elect_leaders(conn, (), preferred=True)

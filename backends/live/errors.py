@@ -1,4 +1,4 @@
-"""What can go wrong with a broker, in one line each.
+"""Errors of a broker or a connection, each with a one-line message.
 
 :class:`BrokerError` is the only error of a connection. Kafka's error codes become values by :func:`unknown`, or
 errors by :func:`check`; a missing permission is named with its operation and resource.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionProblem(StrEnum):
-    """What became of a connection or of a request on it."""
+    """Why a connection, or a request on it, failed."""
 
     UNRESOLVED = "name not resolved"
     REFUSED = "connection refused"
@@ -53,7 +53,7 @@ _WHY = {
 class BrokerError(BackendError):
     """A broker could not be asked. ``trouble`` says how, the message is one line with the address.
 
-    ``sent`` is True where the request may have reached the broker: what it asked for may have been done.
+    ``sent`` is True where the request may have reached the broker: it may have been carried out.
     """
 
     def __init__(self, trouble: ConnectionProblem, where: str, detail: str, *, sent: bool = False) -> None:

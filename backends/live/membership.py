@@ -1,4 +1,4 @@
-"""The quorum of a running cluster, through its brokers or through its controllers (KIP-853, KIP-919)."""
+"""The quorum of a running cluster, reached through brokers or through controllers (KIP-853, KIP-919)."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class Route(Protocol):
     async def quorum(self) -> Quorum: ...
 
     async def leading(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
-        """Put a question to the leader, or to a broker that hands it on, once."""
+        """Send a request to the leader, or to a broker that forwards it, once."""
         ...
 
     async def brokers(self) -> tuple[ClusterNode, ...]:
-        """The brokers, each asked; empty where they are not known."""
+        """The brokers, each probed; empty if they are not known."""
         ...
 
 
 class ThroughBrokers:
-    """Requests go to a broker, which hands them on."""
+    """Requests go to a broker, which forwards them."""
 
     def __init__(self, fleet: BrokerFleet) -> None:
         self._fleet = fleet
@@ -70,8 +70,8 @@ class ThroughBrokers:
     async def quorum(self) -> Quorum:
         found = await self._fleet.quorum(max_age=0)
         if isinstance(found, Unknown):
-            # A broker keeps a question for the leader until there is one: silence is how it says that none is,
-            # provided that it answers anything. Raises Unreachable where none does.
+            # A broker holds a forwarded request until there is a leader. If it answers other requests and not this
+            # one, there is no leader. Raises Unreachable where no broker answers at all.
             if found.why is Why.NOT_ANSWERED:
                 await self._fleet.any(describe_cluster)
                 raise NoLeader(str(found.detail))
@@ -129,7 +129,7 @@ class LiveMembership:
         self._dynamic = False
 
     async def open(self) -> str:
-        """Find the cluster through whom it was named."""
+        """Find the cluster, by the addresses that were given."""
         self._cluster_id = await self._route.open()
         return self._cluster_id
 
@@ -143,7 +143,7 @@ class LiveMembership:
         return LiveMetadataLog(self._controllers)
 
     async def close(self) -> None:
-        """Let go of the controllers; the brokers' connections belong to the backend."""
+        """Close the connections to controllers; those to brokers belong to the backend."""
         await self._controllers.close()
 
     async def pause(self, seconds: float) -> None:
@@ -151,10 +151,10 @@ class LiveMembership:
         await asyncio.sleep(seconds)
 
     async def describe(self) -> Quorum:
-        """As the leader sees it."""
+        """The quorum as its leader sees it."""
         found = await self._route.quorum()
         self._controllers.learn(controller_addresses(found))
-        # A level is never lowered: once it is 1 it stays so.
+        # kraft.version cannot be downgraded: once it is 1, it stays 1.
         self._dynamic = self._dynamic or await self._kraft_version() >= 1
         return replace(found, kraft_version=int(self._dynamic))
 
@@ -162,7 +162,7 @@ class LiveMembership:
         return (await self._route.leading(describe_features)).finalised.get(KRAFT_VERSION, 0)
 
     async def controllers(self) -> tuple[Controller, ...] | Unknown:
-        """Asked of a controller, at the addresses that the voters have."""
+        """Asked of a controller, at the endpoints of the voters."""
         await self._learn()
         if not self._controllers.known:
             return Unknown(
@@ -178,7 +178,7 @@ class LiveMembership:
         return await probe(self._settings, Address(host, port), node_id)
 
     async def nodes(self) -> tuple[ClusterNode, ...]:
-        """Brokers at their advertised addresses, controllers at every address that anybody knows of them."""
+        """Brokers at their advertised addresses, controllers at every address that is known for them."""
         brokers = await self._route.brokers()
         for node in brokers:
             if not isinstance(node.answer, Unknown) and not isinstance(node.answer.settings, Unknown):
@@ -247,7 +247,7 @@ class LiveMembership:
         return answer
 
     async def _learn(self) -> None:
-        """Addresses of controllers, where none is known yet."""
+        """Learn addresses of controllers if none is known yet."""
         if not self._controllers.known:
             try:
                 await self.describe()
@@ -269,7 +269,7 @@ def _node_id(answer: NodeProbe | Unknown, listed: int) -> int:
 
 
 def _once(nodes: list[ClusterNode]) -> list[ClusterNode]:
-    """A controller that is known by two names is one: where one of them answers, that one is kept."""
+    """Each controller once, also if it is known by two addresses: the one that answers is kept."""
     kept: dict[int, ClusterNode] = {}
     for node in nodes:
         former = kept.get(node.id)

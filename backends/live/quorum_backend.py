@@ -1,4 +1,4 @@
-"""A cluster of which only the quorum is asked: without what the other questions need, which costs start-up time."""
+"""Access to the quorum alone, without the imports of the other calls, which cost start-up time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from backends.live.nodes.controllers import ControllerConnections
 
 
 class QuorumOnly:
-    """Through controllers alone (KIP-919), or ``through_brokers``; ``settings.bootstrap`` are whose addresses they
-    are. ``overrides`` are brokers' addresses.
+    """Reached through controllers alone (KIP-919), or ``through_brokers``, at the addresses in ``settings.bootstrap``.
+
+    ``overrides`` are brokers' addresses.
     """
 
     simulated = False

@@ -1,1 +1,1 @@
-"""One module a question or an order: what is sent, what the answer says, what can be wrong with it."""
+"""One module per Kafka call: the request, what the answer means, and its errors."""

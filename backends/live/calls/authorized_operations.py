@@ -1,4 +1,4 @@
-"""Authorised operations: the bit field in which a broker says what this caller may do, without anything sent."""
+"""Authorized operations (KIP-430): a bit field in an answer that says what the caller may do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster's id, its brokers and what it calls itself: DescribeCluster, Metadata where that is missing."""
+"""The cluster's id, brokers and release: DescribeCluster, or Metadata where that is not offered."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NEED = on_cluster("DESCRIBE")
 class ClusterDescription:
     """One broker's view of the cluster. ``fenced`` in the brokers is None before DescribeCluster v2 (4.0).
 
-    ``operations`` are those that the caller may do on the cluster; None where they were not asked for.
+    ``operations`` are those that the caller may do on the cluster; None if they were not asked for.
     """
 
     cluster_id: str
@@ -97,7 +97,7 @@ async def _from_metadata(
 def cluster_info(
     described: ClusterDescription, asked: int, features: Mapping[str, int] | None
 ) -> ClusterInfo:
-    """The answer of the protocol; ``asked`` is the broker that described it, ``features`` what it finalised."""
+    """The description as :class:`~backends.base.answers.ClusterInfo`; ``features`` are the finalized ones."""
     elr: bool | Unknown
     if features is None:
         elr = Unknown(Why.NOT_ANSWERED, "the broker told no features")

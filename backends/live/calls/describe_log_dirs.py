@@ -24,14 +24,14 @@ _ROW = RowFormat("iqqBx", 4, 22, ((20, b"\0\1"), (21, b"\0")))
 
 
 class BrokerLogDirs(NamedTuple):
-    """A broker's log dirs, and the same by topic."""
+    """A broker's log dirs, and the sizes of their replicas by topic."""
 
     dirs: tuple[LogDir, ...]
     sizes: ReplicaSizes
 
 
 class _LogDirRow(NamedTuple):
-    """One log dir as it was told. ``topics`` hold partitions, sizes, offset lags, and which are future ones."""
+    """One log dir of the answer. ``topics`` hold partitions, sizes, offset lags, and which are future ones."""
 
     path: str
     error: str | None
@@ -75,7 +75,7 @@ async def held_replicas(
 
 
 def read_log_dirs(version: int, data: bytes, at: int) -> _LogDirRows:
-    """An answer of ``version`` (4, 5) without errors, all its rows in their plain form. Raises NeedsFullDecoder."""
+    """An answer of ``version`` (4, 5) with no errors and usual rows only. Raises NeedsFullDecoder."""
     reader = ColumnReader(data, at)
     throttle, error = reader.fields("ih")
     if error:
@@ -102,7 +102,7 @@ def _dir(version: int, reader: ColumnReader) -> _LogDirRow:
 
 
 def _decoded(answer: Any) -> Iterator[_LogDirRow]:
-    """kio's, of either version. Raises NotAllowed, BackendError."""
+    """The rows of kio's DescribeLogDirsResponse, v4 or v5. Raises NotAllowed, BackendError."""
     check(answer.error_code, _CALL, _NEED)
     for result in answer.results:
         error = result.error_code.name.upper() if result.error_code else None
@@ -131,7 +131,7 @@ def _held(broker: int, dirs: Iterable[_LogDirRow]) -> BrokerLogDirs:
 
 
 def _settled(columns: Columns) -> dict[int, int]:
-    """The sizes of those that are where they are."""
+    """The sizes of the replicas that are not future ones."""
     partitions, sizes, _, future = columns
     if not any(future):
         return dict(zip(partitions, sizes, strict=True))

@@ -80,9 +80,9 @@ async def describe_partitions(
 async def describe_some(
     conn: BrokerConnection, partitions: Iterable[TopicPartition], *, timeout: float | None = None
 ) -> Partitions:
-    """As :func:`describe_partitions`, of ``partitions``; others that stand between them are told as well.
+    """As :func:`describe_partitions`, of ``partitions``; partitions between them may be in the answer too.
 
-    A thousand partitions of a topic with many thousands are had without the rest.
+    A thousand partitions of a topic with many thousands are described without the rest.
     """
     ordered = sorted(partitions)
     if conn.highest(DESCRIBE_TOPIC_PARTITIONS, (0,)) is None:
@@ -103,7 +103,7 @@ async def describe_some(
 async def topic_operations(
     conn: BrokerConnection, *, timeout: float | None = None
 ) -> Mapping[str, Operations | None]:
-    """What the caller may do with each topic that it may describe; None where the broker does not tell.
+    """The authorized operations on each topic that the caller may describe; None if the broker does not tell.
 
     Raises BrokerError, BackendError.
     """
@@ -116,7 +116,7 @@ async def topic_operations(
 
 
 class _StateCollector:
-    """States so far. Equal tuples are kept once: most partitions share their replicas with others."""
+    """Collects the states. Equal tuples are stored once: most partitions share their replica list with others."""
 
     def __init__(self, *, elr_offered: bool) -> None:
         self.states: list[PartitionState] = []
@@ -149,7 +149,7 @@ class _StateCollector:
             if p.error_code == LISTENER_NOT_FOUND:
                 self._no_listener(name, p.partition_index)
                 continue
-            elr, last = p.eligible_leader_replicas, p.last_known_elr  # empty too where ELR is switched off
+            elr, last = p.eligible_leader_replicas, p.last_known_elr  # also empty where the ELR is off
             self.states.append(
                 PartitionState(
                     name,
@@ -166,7 +166,7 @@ class _StateCollector:
             )
 
     def add_metadata(self, topic: MetadataResponseTopic) -> None:
-        """Take over one topic of a Metadata answer, which knows no ELR."""
+        """Take over one topic of a Metadata answer, which has no ELR."""
         name = str(topic.name or "")
         if self.refused(name, topic.error_code, "Metadata"):
             return
@@ -285,9 +285,9 @@ async def _by_metadata(
 def unseen_topics(
     partitions: Partitions, log_dirs: Mapping[int, tuple[LogDir, ...] | Unknown]
 ) -> tuple[str, ...]:
-    """Topics that brokers hold replicas of and that are not among ``partitions``: hidden, or deleted meanwhile.
+    """Topics with replicas in log dirs that are not among ``partitions``: hidden, or deleted meanwhile.
 
-    Listing all topics leaves out in silence what the caller may not see; DescribeLogDirs does not.
+    A list of all topics silently leaves out those that the caller may not see; DescribeLogDirs does not.
     """
     held: set[str] = set()
     for dirs in log_dirs.values():
@@ -307,7 +307,7 @@ def _named(unknown_partitions: Iterable[TopicPartition]) -> set[str]:
 async def with_hidden(
     conn: BrokerConnection, partitions: Partitions, unseen: Sequence[str], *, timeout: float | None = None
 ) -> Partitions:
-    """Ask for ``unseen`` by name and add what comes of it: hidden topics, or states seen too late before.
+    """Ask for ``unseen`` topics by name, and add what the broker answers: hidden ones, or new states.
 
     A topic that does not exist any more adds nothing. Raises BrokerError, BackendError.
     """

@@ -1,4 +1,4 @@
-"""Elections as Kafka has them: ElectLeaders v2, preferred or unclean (KIP-183, KIP-460)."""
+"""ElectLeaders v2: preferred or unclean elections (KIP-183, KIP-460)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feature levels: what a node supports, what the cluster has finalised, and raising one (KIP-584, KIP-1022)."""
+"""Feature levels: what a node supports, what the cluster has finalized, and an upgrade (KIP-584, KIP-1022)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def describe_features(conn: BrokerConnection, *, timeout: float | None = N
 async def upgrade_feature(
     conn: BrokerConnection, feature: str, level: int, *, dry_run: bool, timeout: float
 ) -> ChangeAnswer:
-    """Raise a feature's finalised level, or only ask whether it could be. Needs ALTER on the cluster.
+    """Upgrade a feature's finalized level, or only validate the upgrade. Needs ALTER on the cluster.
 
     Raises BrokerError (``sent``: it may have been done), NotAllowed, NotOffered.
     """

@@ -16,7 +16,7 @@ from recovery.model import TopicPartition
 
 
 class DirReplicas(Sequence[LogDirReplica]):
-    """Each is made when it is looked at. Equal to any sequence of the same replicas.
+    """Each replica is created when it is read. Equal to any sequence of the same replicas.
 
     ``topics`` hold columns of partitions, sizes, offset lags, and which are future ones.
     """
@@ -71,7 +71,7 @@ OneDir = tuple[str, Mapping[int, int]]
 
 
 class ReplicaSizes:
-    """``topics`` maps a topic to the log dirs that hold replicas of it, which are not being moved there."""
+    """``topics`` maps a topic to the log dirs with replicas of it, future replicas left out."""
 
     def __init__(self, topics: Mapping[str, Sequence[OneDir]]) -> None:
         self._topics = topics

@@ -1,4 +1,4 @@
-"""When records that an election would destroy were written: the timestamps of single batches.
+"""Timestamps of single record batches: when the records that an election would destroy were written.
 
 A Fetch as replica -3 (the future-local replica) reads to the log end of any replica, also beyond the high
 watermark. Only a batch's header is looked at. Many partitions are asked at once; a broker sends
@@ -54,7 +54,7 @@ class BatchTimes(NamedTuple):
 async def batch_times(
     conn: BrokerConnection, records: Sequence[RecordOffset], timeout: float
 ) -> Mapping[RecordOffset, BatchTimes]:
-    """The timestamps of the batch that holds each record on this broker's replica; what is not had is left out.
+    """The timestamps of the batch that holds each record on this broker's replica; unknown ones are left out.
 
     Needs READ on the topics. Raises BrokerError; ``timeout`` in seconds is that of each request.
     """
@@ -63,7 +63,7 @@ async def batch_times(
         for first in range(0, len(together), AT_MOST):
             asked = together[first : first + AT_MOST]
             found.update(await _fetch(conn, asked, _MANY, timeout))
-    # A large batch is sent only where it is the first, and alone that is every one.
+    # A broker sends a batch above the limit only if it is the first of the answer: ask for each record alone.
     for record in records:
         if record not in found:
             found.update(await _fetch(conn, [record], _ONE, timeout))
@@ -71,7 +71,7 @@ async def batch_times(
 
 
 def _rounds(records: Sequence[RecordOffset]) -> list[list[RecordOffset]]:
-    """Records that may stand in one request: a partition is asked for one offset at a time."""
+    """The records of one request at a time: a request holds each partition once."""
     rounds: list[dict[TopicPartition, RecordOffset]] = []
     for record in dict.fromkeys(records):
         free = next((taken for taken in rounds if record.tp not in taken), None)

@@ -1,1 +1,1 @@
-"""Who we are to a cluster and where it is: a client.properties file, or its absence."""
+"""Client settings: bootstrap servers, TLS, SASL and timeouts, from a client.properties file or without one."""

@@ -1,4 +1,4 @@
-"""Addresses of brokers: how they are written, and how their names are resolved."""
+"""Host and port of a node: parsing, and name resolution."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def load_settings(path: Path | None, bootstrap: Iterable[Address] = ()) -> Clien
     try:
         return settings_from(read_properties(path), given)
     except PropertiesError as error:
-        # Without the frames it came through: they hold lines of the file.
+        # Without the traceback: its frames hold lines of the file.
         raise PropertiesError(str(error)) from None
 
 
@@ -106,7 +106,7 @@ _USED = frozenset(
     )
 )
 
-# They say how Kafka's own client goes about its work, or what a producer or consumer beside it does.
+# Settings of Kafka's own client, producer or consumer that have no effect here.
 _OF_NO_MATTER = (
     "acks",
     "auto.",
@@ -141,5 +141,5 @@ _OF_NO_MATTER = (
 
 
 def is_known(key: str) -> bool:
-    """False for a key that nobody here knows, and for those that would change what a connection is."""
+    """False for an unknown key, and for a key that would change the connection and is not supported."""
     return key in _USED or key.startswith(_OF_NO_MATTER)

@@ -1,4 +1,4 @@
-"""Blocking work beside the event loop."""
+"""Blocking work in a thread of its own."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ T = TypeVar("T")
 async def in_daemon_thread(work: Callable[[], T], name: str) -> T:
     """Run ``work`` in a daemon thread of its own and return what it returns, or raise what it raises.
 
-    A thread that hangs then holds up neither other work nor the end of the process, as one of asyncio's
-    executor would; cancelling leaves it to itself.
+    A thread that hangs blocks neither other work nor the end of the process, unlike one of asyncio's executor.
+    Cancelling stops only the wait.
     """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()

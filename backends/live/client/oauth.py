@@ -1,4 +1,4 @@
-"""Where OAUTHBEARER tokens come from: made here unsecured, a file, or the client-credentials grant (RFC 6749)."""
+"""Sources of OAUTHBEARER tokens: unsecured ones, a file, or the client-credentials grant (RFC 6749)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def unsecured(
 
 
 def from_file(path: Path) -> TokenSource:
-    """The token in a file, read each time: something else renews it."""
+    """The token in a file, read at each use, as another process renews it."""
 
     def read() -> Secret:
         try:
@@ -123,7 +123,7 @@ def file_of(url: str) -> Path | None:
 
 
 def _basic(user: str, password: Secret) -> str:
-    # Apart, so that no frame that an error passes through holds the password.
+    # A function of its own, so that no frame in a traceback holds the password.
     return f"Basic {base64.b64encode(f'{user}:{password.reveal()}'.encode()).decode('ascii')}"
 
 

@@ -1,6 +1,6 @@
 """The file format of Java's properties, as Kafka's tools read it (java.util.Properties, ISO 8859-1).
 
-Values may be passwords: they are kept as secrets from the first moment on, and no error shows any of them.
+Values may be passwords: each is a Secret from the start, and no error shows one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PropertiesError(ValueError):
 
 
 class Property(NamedTuple):
-    """A value and where it stands."""
+    """A value, and its file and line."""
 
     value: Secret
     where: str
@@ -57,7 +57,7 @@ def parse_properties(text: str, name: str) -> Properties:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that say something, continuations joined, with the number of their first line."""
+    """Lines that are neither blank nor comments, continuations joined, with the number of their first line."""
     first, parts = 0, list[str]()
     for number, natural in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         line = natural.lstrip(_BLANK)

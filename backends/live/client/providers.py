@@ -17,7 +17,7 @@ Lookup = Callable[[str, str], str | None]
 
 
 def resolve_variables(properties: Properties) -> Properties:
-    """Put in what the providers named by ``config.providers`` hold; without that key nothing is touched.
+    """Replace variables by the values of the providers in ``config.providers``; without that key, nothing.
 
     Raises PropertiesError for a provider that is not known here, and for a variable that it does not have.
     """

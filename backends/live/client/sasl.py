@@ -1,4 +1,4 @@
-"""SASL: who we are to a broker."""
+"""SASL mechanisms and credentials."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_ITERATIONS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Sasl:
-    """A mechanism with what it needs: a name and password, or for OAUTHBEARER where tokens come from."""
+    """A mechanism with its credentials: name and password, or a source of tokens for OAUTHBEARER."""
 
     mechanism: str
     username: str = ""
@@ -32,7 +32,7 @@ class Sasl:
 
 
 class Bearer(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships no types
-    """The client's side of OAUTHBEARER (RFC 7628), a refusal included: the broker tells it as a challenge."""
+    """The client's side of OAUTHBEARER (RFC 7628); a broker sends a refusal as a challenge."""
 
     def __init__(self, token: Secret, extensions: tuple[tuple[str, str], ...]) -> None:
         self._token = token
@@ -63,7 +63,7 @@ def _refusal(challenge: bytes) -> str:
 
 
 class Scram(ScramAuthenticator):  # type: ignore[misc]  # aiokafka ships no types
-    """SCRAM that does not let a server keep us hashing for ever."""
+    """SCRAM with a limit on the iterations that a server may ask for."""
 
     def create_salted_password(self, salt: bytes, iterations: int) -> None:
         """Derive the key (aiokafka's hook). Raises SaslAuthenticationFailed for an absurd count."""

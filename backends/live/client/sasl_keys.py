@@ -16,7 +16,7 @@ _EXTENSION = "unsecuredLoginExtension_"
 
 
 def read_sasl(properties: Properties, protocol: str) -> Sasl:
-    """Who we are. Raises PropertiesError."""
+    """The mechanism and credentials. Raises PropertiesError."""
     mechanism = _mechanism(properties, protocol)
     given = properties.get("sasl.jaas.config")
     if given is None:

@@ -1,4 +1,4 @@
-"""A value that must not be seen: in no repr, no str, no format, no exception, no pickle."""
+"""A secret value: it appears in no repr, str, format, exception or pickle."""
 
 from __future__ import annotations
 

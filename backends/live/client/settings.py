@@ -1,4 +1,4 @@
-"""How brokers are connected to: the values that a client.properties file, or its absence, comes down to."""
+"""The settings of every connection, as a value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REQUEST_TIMEOUT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """Everything that a connection needs beside its address; times in seconds.
+    """Everything that a connection needs besides its address; times in seconds.
 
     ``connect_timeout`` limits name resolution, TCP, TLS, authentication and the first answer together.
     ``tls`` and ``sasl`` are None where the security protocol does without. ``warnings`` are lines for a person.

@@ -14,7 +14,7 @@ _NEWEST_FIRST = ("TLSv1.3", "TLSv1.2", "TLSv1.1", "TLSv1")
 
 
 def read_tls(properties: Properties) -> Tls:
-    """TLS settings; the stores are opened here, so that a wrong password is told at once.
+    """TLS settings; the stores are opened here, so that a wrong password is reported at once.
 
     Raises PropertiesError.
     """

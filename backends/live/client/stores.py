@@ -1,4 +1,4 @@
-"""Key and trust stores: PEM and PKCS12; for JKS the line that converts it."""
+"""Key stores and trust stores: PEM and PKCS12; for a JKS store, the command that converts it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StoreError(ValueError):
 
 
 class KeyPair(NamedTuple):
-    """A private key, its certificate and the chain, all as PEM; ``password`` opens the key, None: in clear."""
+    """A private key, its certificate and the chain, all as PEM; ``password`` decrypts the key, None: in clear."""
 
     pem: Secret
     password: Secret | None

@@ -24,7 +24,7 @@ VERSIONS = {
 
 
 class _NamedContext(ssl.SSLContext):
-    """Asks for ``server_name`` whatever address was dialled: we dial IP addresses, certificates bear names."""
+    """Checks ``server_name``: connections are made to IP addresses, and certificates hold names."""
 
     server_name: str
 
@@ -68,7 +68,7 @@ class Tls:
 
 
 def _trust(context: ssl.SSLContext, pem: str) -> None:
-    # As Java has it, whatever is in a trust store is trusted, an issuer between or a server itself included.
+    # As in Java, everything in a trust store is trusted, an intermediate or a server certificate included.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
         context.load_verify_locations(cadata=pem)
@@ -100,7 +100,7 @@ def _hint(identity: KeyPair) -> str:
 
 @contextmanager
 def _as_file(text: Secret) -> Iterator[str]:
-    """A path under which OpenSSL reads ``text``, as it takes no key from memory; nowhere on a disk on Linux."""
+    """A path where OpenSSL reads ``text``, as it cannot read a key from memory; on Linux not on a disk."""
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("identity", os.MFD_CLOEXEC)
         try:

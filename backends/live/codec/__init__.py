@@ -1,1 +1,1 @@
-"""Messages as bytes: kio's, those that it has not, and answers of many rows as columns."""
+"""Encoding and decoding: kio's messages, messages that kio lacks, and large answers as columns."""

@@ -1,6 +1,6 @@
-"""kio's messages in the shape that aiokafka's connection carries.
+"""kio's messages as the request objects that aiokafka's connection sends.
 
-aiokafka asks a request for ``prepare``, ``build_request_header``, ``encode``, ``parse_response_header`` and
+aiokafka expects of a request ``prepare``, ``build_request_header``, ``encode``, ``parse_response_header`` and
 ``RESPONSE_TYPE.decode``; kio has typed messages for every call that is needed here, and a native decoder.
 """
 

@@ -25,9 +25,9 @@ class NeedsFullDecoder(Exception):
 
 
 class RowFormat(NamedTuple):
-    """Rows of ``size`` bytes each; ``code`` are the ``width`` fields for struct, with ``x`` for what is no field.
+    """Rows of ``size`` bytes each; ``code`` is a struct format with ``width`` fields, ``x`` skips a byte.
 
-    ``marks`` map an offset in the row to the bytes that may stand there: empty arrays, absent tags.
+    ``marks`` map an offset in the row to the byte values allowed there: an empty array, no tags.
     """
 
     code: str
@@ -42,7 +42,7 @@ def _format(code: str, rows: int) -> Struct:
 
 
 class ColumnReader:
-    """A place in the bytes of one answer (compact encodings of KIP-482). Every method raises NeedsFullDecoder."""
+    """A position in the bytes of one answer (compact encodings, KIP-482). Every method raises NeedsFullDecoder."""
 
     __slots__ = ("_data", "at")
 
@@ -56,14 +56,14 @@ class ColumnReader:
         return form.unpack_from(self._data, self._take(form.size))
 
     def length(self) -> int:
-        """Of an array or a string that may not be null."""
+        """The length of an array or string that is not nullable."""
         value = self._varint()
         if not value:
             raise NeedsFullDecoder
         return value - 1
 
     def take(self, size: int) -> bytes:
-        """So many bytes."""
+        """The next ``size`` bytes."""
         at = self._take(size)
         return self._data[at : self.at]
 
@@ -75,7 +75,7 @@ class ColumnReader:
         return value == b"\1"
 
     def string(self) -> str:
-        """A string that may not be null."""
+        """A string that is not nullable."""
         try:
             return self.take(self.length()).decode()
         except UnicodeDecodeError:
@@ -93,7 +93,7 @@ class ColumnReader:
             raise NeedsFullDecoder
 
     def fits(self, form: RowFormat, rows: int) -> bool:
-        """Whether so many rows of that form stand here."""
+        """Whether the next ``rows`` rows have that format."""
         at, data = self.at, self._data
         end = at + form.size * rows
         if end > len(data):
@@ -102,9 +102,9 @@ class ColumnReader:
         return not any(data[at + offset : end : size].strip(allowed) for offset, allowed in form.marks)
 
     def runs(self, offset: int, forms: Mapping[int, RowFormat], rows: int) -> list[tuple[RowFormat, int]]:
-        """How many rows of which form stand together; the byte at ``offset`` in each tells its form.
+        """Consecutive rows by format, which the byte at ``offset`` of each row tells.
 
-        They may turn out to be of no form yet.
+        The rows are not checked yet: see :meth:`columns`.
         """
         data, at = self._data, self.at
         found = []
@@ -120,7 +120,7 @@ class ColumnReader:
         return [(form, len(list(run))) for form, run in groupby(found)]
 
     def columns(self, form: RowFormat, rows: int) -> Columns:
-        """``rows`` rows of ``form``, a tuple a field."""
+        """The next ``rows`` rows of format ``form``: one tuple per field."""
         if not rows:
             return ((),) * form.width
         if not self.fits(form, rows):
@@ -156,14 +156,14 @@ class ColumnReader:
 
 
 def joined(parts: Sequence[Columns]) -> Columns:
-    """Runs of rows, one behind the other."""
+    """Columns of consecutive rows, joined."""
     if len(parts) == 1:
         return parts[0]
     return tuple(tuple(chain.from_iterable(column)) for column in zip(*parts, strict=True))
 
 
 def aligned(asked: Sequence[int], columns: Columns) -> Columns:
-    """The rows in the order of ``asked``, whose numbers the first column holds; rows nobody asked for are dropped.
+    """The rows in the order of ``asked``, by the numbers in the first column; other rows are dropped.
 
     Raises NeedsFullDecoder where one is missing or comes twice.
     """

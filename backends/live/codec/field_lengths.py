@@ -1,8 +1,8 @@
-"""Lengths that an answer declares, held against what it holds, before kio's decoder sees them.
+"""Checks the lengths in an answer against its size, before kio's decoder reads it.
 
-That decoder reserves memory for as many items as an array declares, and where it gets none it ends the process,
-which no ``except`` sees: fourteen wrong bytes from one broker would end a recovery half-way. So every answer is
-walked through by its schema first, thousands of rows at a stroke (``shortforms``).
+That decoder allocates memory for as many items as an array declares. If the allocation fails, the process ends, and
+no ``except`` can help: fourteen wrong bytes from one broker would end a recovery half-way. So every answer is
+walked through by its schema first, many rows at a time (``row_patterns``).
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _Walk = Callable[["_Walker"], None]
 
 
 class LengthError(ValueError):
-    """An answer declares more than it holds."""
+    """An answer declares more items or bytes than follow."""
 
 
 def check_lengths(kind: Any, data: bytes | memoryview, offset: int) -> None:
     """Raises LengthError where a message of ``kind`` at ``offset`` declares more items, or bytes, than follow.
 
-    Also where an array or a string is null that may not be: that decoder gives None for it all the same.
+    Also where an array or a string is null and not nullable: that decoder returns None for it.
     """
     _message(kind)(_Walker(data, offset))
 
 
 class _Walker:
-    """A place in the bytes."""
+    """A position in the bytes."""
 
     def __init__(self, data: bytes | memoryview, at: int) -> None:
         self._data = data
@@ -57,7 +57,7 @@ class _Walker:
         raise LengthError(f"a varint that does not end at {self._at}")
 
     def items(self, count: int, each: _Walk, runs: Sequence[RowRun] = ()) -> None:
-        """``count`` items of at least one byte each; as many of them as may be in ``runs``."""
+        """Skip ``count`` items of at least one byte each; ``runs`` match several of them at once."""
         if count > len(self._data) - self._at:
             raise LengthError(
                 f"{count} items are declared at {self._at}, {len(self._data) - self._at} bytes follow"
@@ -108,13 +108,13 @@ def _primitive(shape: MessageField, flexible: bool) -> _Walk:
     size = SIZES.get(shape.primitive)
     if size is not None:
         return lambda walker: walker.skip(size)
-    nullable = shape.nullable and not shape.many  # of an array, that is said of the whole
+    nullable = shape.nullable and not shape.many  # for an array, nullable is about the array, not its items
     length = _length(2 if shape.primitive == "string" else 4, flexible, nullable)
     return lambda walker: walker.skip(length(walker))
 
 
 def _length(width: int, flexible: bool, nullable: bool) -> Callable[[_Walker], int]:
-    """How many items or bytes follow; 0 for null. ``width`` is that of the length where it is no varint."""
+    """How many items or bytes follow; 0 for null. ``width``: bytes of the length if it is not a varint."""
 
     def read(walker: _Walker) -> int:
         length = walker.varint() - 1 if flexible else walker.integer(width)

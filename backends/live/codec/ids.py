@@ -1,4 +1,4 @@
-"""Kafka's ids as Kafka writes them."""
+"""Topic and directory ids in Kafka's text form (URL-safe base64)."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def kafka_id_of(value: bytes) -> str:
 
 
 def uuid_of(text: str) -> UUID | None:
-    """The id that Kafka writes so; None for the zero id. Raises ValueError for what is none."""
+    """The id of that text; None for the zero id. Raises ValueError for text that is not an id."""
     return UUID(bytes=base64.urlsafe_b64decode(text + "==")) if text else None

@@ -41,14 +41,14 @@ _NOBODY = -1
 
 
 class LogColumns(NamedTuple):
-    """The columns of each topic, in the order asked for; ``throttle_ms`` is how long to leave the broker alone."""
+    """The columns of each topic, in the order asked for; ``throttle_ms`` is the broker's throttle time."""
 
     throttle_ms: int
     topics: Sequence[Columns]
 
 
 def read_log_info(asked: Asked[bytes], data: bytes, at: int) -> LogColumns:
-    """Partitions, leader epochs, log ends; topics go by their id. Not where the broker holds anything back."""
+    """Partitions, leader epochs, log ends; topics go by their id. Not for an answer with ``has_more_data``."""
     reader = ColumnReader(data, at)
     throttle, _epoch = reader.fields("iq")
     if reader.boolean():
@@ -68,7 +68,7 @@ def read_list_offsets(asked: Asked[str], data: bytes, at: int) -> LogColumns:
 def read_fetch(asked: Asked[str], data: bytes, at: int) -> LogColumns:
     """Partitions, errors (0 or 1), high watermarks, log starts, diverging epochs and their ends (-1: none).
 
-    Error 1 is OFFSET_OUT_OF_RANGE, which says something of the log.
+    Error 1 is OFFSET_OUT_OF_RANGE, which is an answer about the log.
     """
     reader = ColumnReader(data, at)
     throttle, error, _session = reader.fields("ihi")
@@ -91,7 +91,7 @@ def _fetched(reader: ColumnReader, rows: int) -> Columns:
 def _topics(
     reader: ColumnReader, key: Callable[[], K], rows: Callable[[int], Columns]
 ) -> Mapping[K, Sequence[Columns]]:
-    """To the end of the answer; a topic may come in several pieces."""
+    """The topics to the end of the answer; one topic may come in several parts."""
     parts: dict[K, list[Columns]] = {}
     for _ in range(reader.length()):
         name = key()

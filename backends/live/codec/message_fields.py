@@ -1,4 +1,4 @@
-"""kio's messages field by field, as their annotations tell it, for whoever reads or writes them in another way."""
+"""The fields of kio's messages, from their annotations, for other readers and writers of the same messages."""
 
 from __future__ import annotations
 

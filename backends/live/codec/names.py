@@ -1,4 +1,4 @@
-"""Names of partitions, each held once: a large cluster's are told by every replica's broker again and again."""
+"""Partition names, each stored once: every broker of a large cluster names the same partitions again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOPICS = 4_096
 
 
 class Numbers(dict[int, TopicPartition]):
-    """A topic's partitions by their number, made when they are first asked for."""
+    """A topic's partitions by their number, created at first use."""
 
     __slots__ = ("_topic",)
 
@@ -29,7 +29,7 @@ class Numbers(dict[int, TopicPartition]):
         """The names of several partitions, in their order."""
         new = set(several).difference(self)
         rows: Iterable[Any] = zip(repeat(self._topic), new)
-        # As TopicPartition(...) does, without a call of Python's for each.
+        # As TopicPartition(...) does, without a Python call for each.
         self.update(zip(new, map(tuple.__new__, repeat(TopicPartition), rows), strict=False))
         return map(self.__getitem__, several)
 

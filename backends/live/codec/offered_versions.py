@@ -1,4 +1,4 @@
-"""What a cluster offers, by what its brokers say in ApiVersions."""
+"""The calls that a cluster offers, from its brokers' ApiVersions, and the release of its metadata.version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ELECT_DESIGNATED = 3
 
 
 class CallVersions(NamedTuple):
-    """A call and what it serves here; ``least`` is the lowest version that does, ``newest`` that we speak."""
+    """A call and its use here; ``least`` is the lowest version that is enough, ``newest`` the highest we know."""
 
     name: str
     key: int
@@ -59,7 +59,7 @@ Served = Mapping[int, Mapping[int, tuple[int, int]]]
 
 
 def capabilities(served: Served, features: Mapping[str, int] | None) -> Capabilities:
-    """What all the brokers in ``served`` offer together, and who differs."""
+    """The calls that all brokers in ``served`` offer, and the brokers that lack one."""
     offered = {call.name: _common(call, served) for call in CALLS}
     return Capabilities(
         tuple(Offered(call.name, offered[call.name], call.used_for) for call in CALLS),
@@ -142,9 +142,9 @@ _FIRST_LEVELS = (
 
 
 def release(features: Mapping[str, int] | None) -> str:
-    """Kafka's release in a few words, as far as metadata.version tells it; empty where it is not told.
+    """Kafka's release in a few words, from metadata.version; "" if that is not known.
 
-    It is what the cluster was finalised to: its brokers may run something newer.
+    It is the release that the cluster is finalized to: its brokers may run a newer one.
     """
     level = (features or {}).get(METADATA_VERSION, 0)
     name = next((name for first, name in reversed(_FIRST_LEVELS) if level >= first), "")

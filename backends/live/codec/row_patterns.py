@@ -1,7 +1,7 @@
-"""Items of an array as they mostly are, in regular expressions: thousands of rows are walked over at one stroke.
+"""Regular expressions that match many usual rows at once, for the length check (``field_lengths``).
 
-Only for flexible versions (KIP-482). An item is in its short form where every length in it is a small one; what is
-not matched is walked field by field, so that this changes nothing but the time.
+Only for flexible versions (KIP-482). A row is usual if every length in it is small. A row that does not match is
+walked through field by field: this changes only how long the check takes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _RUNS = (64, 8, 1)
 
 
 class RowRun(NamedTuple):
-    """What matches ``items`` items in their short form, one behind the other."""
+    """A pattern that matches ``items`` consecutive usual items."""
 
     items: int
     pattern: re.Pattern[bytes]
@@ -42,7 +42,7 @@ class RowRun(NamedTuple):
 
 @cache
 def runs(kind: Any) -> tuple[RowRun, ...]:
-    """Of items of the nested message ``kind``, the longest first."""
+    """Patterns for items of the message ``kind``, the longest first."""
     one = _short(kind)
     return tuple(RowRun(items, re.compile(rb"(?s:%b){%d}" % (one, items))) for items in _RUNS)
 

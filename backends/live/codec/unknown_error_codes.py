@@ -1,7 +1,7 @@
-"""Answers with error codes that kio does not know: a newer release may have more, and one concerns its row only.
+"""Answers with error codes that kio does not know, as a newer release may send; each concerns one row only.
 
-kio's decoder gives up a whole answer for one code. Such an answer is decoded once more with plain numbers in the
-places of the codes, and every number that has no name gets one.
+kio's decoder rejects the whole answer because of one such code. The answer is then decoded again with plain numbers
+instead of codes, and a number without a name gets one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def read_with_unknown_codes(response_type: type[R], data: bytes, offset: int) ->
 
 
 def error_code(value: int) -> ErrorCode:
-    """Kafka's error of that number; one that is not known here is named by it, and cannot be tried again."""
+    """Kafka's error with that number; an unknown one is named after its number, and is not retriable."""
     try:
         return ErrorCode(value)
     except ValueError:

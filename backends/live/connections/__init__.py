@@ -1,1 +1,1 @@
-"""One connection to one node, and where they are kept."""
+"""Connections to nodes: transport, one connection, pools, hedged requests."""

@@ -1,4 +1,4 @@
-"""The first question on a connection: ApiVersions, with the finalised features."""
+"""ApiVersions, the first request on a connection, with the finalized features (KIP-584)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLIENT_SOFTWARE_VERSION = "0.1.0"
 
 @dataclass(frozen=True, slots=True)
 class ApiVersionsAnswer:
-    """What a broker said of itself. ``features`` (name to finalised level) is None where it told none.
+    """The broker's versions. ``features`` (name to finalized level) is None if the broker has none.
 
     ``versions``: api key to (lowest, highest). ``features_epoch``: the offset of the metadata that the
     features are from, -1 unknown.
@@ -26,7 +26,7 @@ class ApiVersionsAnswer:
 
 
 class ApiVersionsRequest:
-    """ApiVersions v4, or v3: aiokafka hands over what v0 told, and asks in v0 only, which has no features."""
+    """ApiVersions v4, or v3. aiokafka itself asks with v0, which has no features, and gives us its answer."""
 
     RESPONSE_TYPE = RawAnswer
 

@@ -26,7 +26,7 @@ R = TypeVar("R", bound=ResponsePayload)
 
 
 class Throttling(Protocol):
-    """An answer that says how long the broker wants to be left alone."""
+    """An answer with a throttle time."""
 
     @property
     def throttle_ms(self) -> int: ...
@@ -38,12 +38,12 @@ _serial = itertools.count(1)
 
 
 class BrokerConnection:
-    """A TCP connection that has said hello: TLS and SASL are done, the versions are known.
+    """An open connection: TLS and SASL are done, the broker's versions are known.
 
-    It never reconnects. After a failed, timed-out or cancelled request it is closed for good, so that
-    ``identity`` names the very connection that carried an answer, and ``closed`` tells that it is gone.
-    ``broker`` is the id that is expected there (None: any), ``verified`` tells that the node said so itself,
-    ``answers`` how many it has given.
+    It never reconnects. After a failed, timed-out or cancelled request it stays closed, so that ``identity`` names
+    the one connection that carried an answer.
+    ``broker`` is the expected id (None: any), ``verified`` is True once the node has confirmed it, ``answers``
+    counts its answers.
     """
 
     def __init__(
@@ -103,17 +103,17 @@ class BrokerConnection:
 
     @property
     def request_timeout(self) -> float:
-        """Seconds that a request may take where it is not said otherwise."""
+        """Default timeout of a request, in seconds."""
         return self._settings.request_timeout
 
     @property
     def peer(self) -> Address:
-        """The IP address and port that were dialled."""
+        """The IP address and port of the connection."""
         return Address(self._transport.host, self._transport.port)
 
     @property
     def closed(self) -> bool:
-        """True once nothing more can be asked over this connection."""
+        """True once the connection is closed; it is never opened again."""
         return not self._transport.connected()
 
     @property
@@ -147,7 +147,7 @@ class BrokerConnection:
 
         ``timeout`` in seconds (default: the settings' request timeout) covers waiting for the turn and for
         the end of a throttle as well. Raises BrokerError; after it the connection is closed, except where
-        the request was never written. Cancelling closes it too: the answer would come back to nobody.
+        the request was never written. Cancelling closes it too: nobody would take the answer.
         Raises Refused where the request holds a value that Kafka's protocol cannot carry.
         """
         return self.decoded(await self.raw(request, timeout=timeout), response_type)
@@ -191,7 +191,7 @@ class BrokerConnection:
 
         try:
             answer = read_exactly(response_type, raw.data, raw.offset)
-        except Exception:  # kio raises as many kinds of errors as there are formats
+        except Exception:  # kio has a kind of error for each format
             return None
         self._note_throttle(answer)
         return answer
@@ -238,7 +238,7 @@ class BrokerConnection:
             ) from None
         except Exception as error:
             self.close()
-            # A listener that wants another protocol may answer the greeting, and nothing after it.
+            # A listener with another security.protocol may answer ApiVersions, and nothing after it.
             hint = "" if self.answers else protocol_hint(self._settings)
             raise self._error(*explain(error, hint), sent=True) from None
         except asyncio.CancelledError:

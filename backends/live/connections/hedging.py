@@ -1,4 +1,4 @@
-"""Asking several, and being content with the first that answers."""
+"""Hedged requests: the first success wins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class AllFailed(BackendError):
-    """All that were asked failed; ``errors`` in the order in which they did."""
+    """All asks failed; ``errors`` in the order in which they did."""
 
     def __init__(self, errors: Sequence[BackendError]) -> None:
         super().__init__("; ".join(dict.fromkeys(str(e) for e in errors)) or "nobody to ask")
@@ -28,13 +28,12 @@ async def first_success(
     discard: Callable[[T], None] | None = None,
     moved: Callable[[], int] | None = None,
 ) -> T:
-    """Start the first ask, and the next whenever one failed or ``patience`` seconds have passed.
+    """Start the first ask, and the next one whenever an ask fails or ``patience`` seconds have passed.
 
-    ``moved`` counts the steps that those under way have made: whoever asks for many pages is not slow while they
-    come, and patience begins anew.
-    Returns the first answer. The others are cancelled, or put into ``leave`` where cancelling would cost
-    something: they then end by themselves. ``discard`` is given each answer that comes second.
-    Raises NotAllowed as soon as one does (the others would too), NobodyAnswered when all have failed.
+    ``moved`` returns a count of steps made so far: while it grows (pages arrive), no further ask is started.
+    Returns the first answer. The other asks are cancelled; with ``leave`` they are put there instead and run to
+    their end, because cancelling would close their connections. ``discard`` is given each later answer.
+    Raises NotAllowed as soon as one ask does (the others would too), AllFailed when all have failed.
     """
     waiting = list(reversed(asks))
     started: set[asyncio.Task[T]] = set()

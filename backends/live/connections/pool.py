@@ -1,4 +1,4 @@
-"""Connections by broker, opened when first needed and again when they are gone."""
+"""Connections by broker, opened at first use, and again after they were closed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from backends.live.errors import BrokerError, ConnectionProblem
 
 
 class Pool:
-    """At most one connection a broker. Callers that need it at the same time share one attempt, and its failure.
+    """At most one connection per broker. Concurrent callers share one attempt, and its failure.
 
-    ``connect`` opens one; ``fits`` tells whether an open one still leads where the broker is.
+    ``connect`` opens a connection; ``fits`` tells whether an open one still leads to the broker's address.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Pool:
         return conn if conn is not None and not conn.closed else None
 
     def put(self, broker: int, conn: BrokerConnection) -> None:
-        """Take over an open connection; one of before is closed."""
+        """Take over an open connection; the previous one is closed."""
         former = self._connections.get(broker)
         if former is not None and former is not conn:
             former.close()
@@ -61,7 +61,7 @@ class Pool:
             raise
 
     async def close(self) -> None:
-        """Close them all, in any state; who waits for one is told so."""
+        """Close all connections, in any state; callers that wait for one get an error."""
         self._closed = True
         tasks = list(self._opening.values())
         for task in tasks:

@@ -1,1 +1,1 @@
-"""The nodes of one cluster: brokers and controllers, whom to ask, and whether they are who they should be."""
+"""The nodes of one cluster: addresses, connections, the choice of whom to ask, and checks of identity."""

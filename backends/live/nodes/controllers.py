@@ -1,4 +1,4 @@
-"""The controllers of one cluster, each asked at its own listener (KIP-919): what serves where brokers are down."""
+"""The controllers of one cluster, each at its own listener (KIP-919): works while brokers are down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is this the node that we think it is? A port-forward, or --broker, can lead to another."""
+"""Checks that a connection leads to the expected node: a port-forward, or --broker, can lead to another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who answers at an address, and with which settings: asked of brokers and controllers in the same words."""
+"""Probes an address: which node answers there, and with which settings; for brokers and controllers."""
 
 from __future__ import annotations
 

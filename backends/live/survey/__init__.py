@@ -1,1 +1,1 @@
-"""How far each replica's log goes, by its own broker, all brokers at once."""
+"""The survey: each replica's log end and epochs, from its own broker, all brokers at once."""

@@ -1,6 +1,6 @@
-"""A broker's replicas asked batch by batch, until the last epoch of each is known.
+"""Asks a broker's replicas in batches of one topic, until the last epoch of each log is known.
 
-What does not go the usual way (an error, a log that changes while it is asked) leaves its batch and is told as odd.
+A replica with an error, or with a log that changes meanwhile, leaves its batch as :class:`NeedsRow`.
 """
 
 from __future__ import annotations

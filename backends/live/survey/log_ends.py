@@ -1,8 +1,7 @@
 """Log ends by GetReplicaLogInfo where a broker offers it, by ListOffsets where not or where that does not work.
 
-The native call tells the log end and the partition's leader epoch, and no more: the epoch of the last record is
-still probed by Fetch. A broker that was asked natively and did not answer as the specification has it is asked the
-other way from then on.
+The native call returns the log end and the partition's leader epoch; the epoch of the last record still takes a
+Fetch. A broker whose native answer does not follow the specification is asked by ListOffsets from then on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a survey has learnt, put together partition by partition."""
+"""The result of a survey, partition by partition."""
 
 from __future__ import annotations
 

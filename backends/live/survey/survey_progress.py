@@ -1,4 +1,4 @@
-"""How far a survey is: which partitions still wait for a replica."""
+"""Progress of a survey: which partitions still wait for a replica."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One partition while it is surveyed, and what comes of it."""
+"""The state of one partition during a survey."""
 
 from __future__ import annotations
 
