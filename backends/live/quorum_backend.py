@@ -12,7 +12,7 @@ from backends.live.nodes.controllers import ControllerConnections
 
 
 class QuorumOnly:
-    """Reached through controllers alone (KIP-919), or ``through_brokers``, at the addresses in ``settings.bootstrap``.
+    """Reached through controllers alone (KIP-919), or ``through_brokers``, at ``settings.bootstrap``.
 
     ``overrides`` are brokers' addresses.
     """

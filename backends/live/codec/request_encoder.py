@@ -1,9 +1,9 @@
 """Encodes requests with thousands of partitions directly to bytes.
 
-kio's writer calls a function per field: 20 µs per partition, which was a third of a survey's own time.
-Only the requests that a survey or a recovery sends for thousands of partitions are here (formats:
-ListOffsetsRequest v7, FetchRequest v12 and AlterPartitionReassignmentsRequest v0 and v1 of the Kafka protocol, and the recovery tool's
-GetReplicaLogInfoRequest v0); a test compares every byte with kio's.
+kio's writer calls a function per field: 20 µs per partition, which was a third of a survey's own time. Only the
+requests that a survey or a recovery sends for thousands of partitions are here: ListOffsetsRequest v7, FetchRequest
+v12, AlterPartitionReassignmentsRequest v0 and v1 (Kafka protocol), and GetReplicaLogInfoRequest v0 (recovery tool).
+A test compares every byte with kio's.
 """
 
 from __future__ import annotations
