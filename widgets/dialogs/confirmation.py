@@ -39,15 +39,15 @@ class ConfirmRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmed:
+class ConfirmAnswer:
     """It was confirmed; ``reason`` and ``typed``, what was to be typed, are "" where they were not asked for."""
 
     reason: str
     typed: str = ""
 
 
-class Confirmation(DismissOnce[Confirmed | None], ModalScreen[Confirmed | None]):
-    """Ends with :class:`Confirmed`, or with None. Cancel has the focus; the key that opened it presses nothing
+class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer | None]):
+    """Ends with :class:`ConfirmAnswer`, or with None. Cancel has the focus; the key that opened it presses nothing
     before another key was seen, and never confirms. What is typed while a button has the focus goes into the field
     that misses something.
     """
@@ -160,7 +160,7 @@ class Confirmation(DismissOnce[Confirmed | None], ModalScreen[Confirmed | None])
         if message.button.id == "cancel":
             self.dismiss(None)
         elif not self.missing:
-            self.dismiss(Confirmed(*(self._typed(field) for field in ("#reason", "#expected"))))
+            self.dismiss(ConfirmAnswer(*(self._typed(field) for field in ("#reason", "#expected"))))
 
     def action_cancel(self) -> None:
         self.dismiss(None)

@@ -1,6 +1,6 @@
 """Pane 1: what is offline or under min ISR, whom to elect, and what that loses."""
 
-from widgets.partitions.partition_counts import PartitionCounts, count_partitions
+from widgets.partitions.partition_counts import PartitionHealthCounts, count_partitions
 from widgets.partitions.partition_row import (
     PartitionHealth,
     PartitionRow,
@@ -11,8 +11,8 @@ from widgets.partitions.partition_row import (
 from widgets.partitions.partitions_pane import PartitionsPane, PartitionsView
 
 __all__ = [
-    "PartitionCounts",
     "PartitionHealth",
+    "PartitionHealthCounts",
     "PartitionRow",
     "PartitionsPane",
     "PartitionsView",

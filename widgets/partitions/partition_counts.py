@@ -11,7 +11,7 @@ from widgets.partitions.partition_row import PartitionHealth, PartitionRow
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionCounts:
+class PartitionHealthCounts:
     """``health``: how many partitions are in which state; ``returns``: how many offline ones a broker's return
     would end without an unclean election; ``untold``: why the min ISR of how many was asked in vain.
     """
@@ -24,7 +24,7 @@ class PartitionCounts:
         return self.health.get(health, 0)
 
 
-def count_partitions(rows: Iterable[PartitionRow]) -> PartitionCounts:
+def count_partitions(rows: Iterable[PartitionRow]) -> PartitionHealthCounts:
     """Counts the rows; whoever has another thread makes it there."""
     online = 0
     health: Counter[PartitionHealth] = Counter()
@@ -41,4 +41,4 @@ def count_partitions(rows: Iterable[PartitionRow]) -> PartitionCounts:
             untold[row.untold] += 1
         returns.update(row.clean)
     health[PartitionHealth.ONLINE] += online
-    return PartitionCounts(dict(health), dict(returns), dict(untold))
+    return PartitionHealthCounts(dict(health), dict(returns), dict(untold))

@@ -14,7 +14,7 @@ from recovery.wording.quantity_text import counted
 from widgets.base_pane import Pane
 from widgets.lifecycle import when_ready
 from widgets.partitions.partition_columns import GROUPINGS, columns, suggested, why
-from widgets.partitions.partition_counts import PartitionCounts, count_partitions
+from widgets.partitions.partition_counts import PartitionHealthCounts, count_partitions
 from widgets.partitions.partition_row import PartitionHealth, PartitionRow
 from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, fold, line
@@ -34,7 +34,7 @@ class PartitionsView:
     now: float
     title: str
     picked: frozenset[TopicPartition] = frozenset()
-    counts: PartitionCounts | None = None
+    counts: PartitionHealthCounts | None = None
     known: bool = True
     first: float = 0.0
 
@@ -45,7 +45,7 @@ class PartitionsPane(Pane):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view = PartitionsView((), 0.0, "", known=False)
-        self._counts = PartitionCounts()
+        self._counts = PartitionHealthCounts()
 
     def compose(self) -> ComposeResult:
         yield Lines(id="partitions-summary", focusable=False).add_class("summary")

@@ -8,7 +8,7 @@ from recovery.model import Unknown
 from recovery.wording.quantity_text import lasting, offset, printable
 from widgets.base_pane import Pane
 from widgets.lifecycle import when_ready
-from widgets.quorum.quorum_pane_view import QuorumMember, QuorumPaneView, QuorumRole
+from widgets.quorum.quorum_pane_view import QuorumPaneRow, QuorumPaneView, QuorumRole
 from widgets.table import RowTable, TableColumn
 from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
@@ -26,29 +26,29 @@ def _ago(seconds: float | None) -> str:
     return f"{int(seconds)} s ago" if seconds < 60 else f"{lasting(seconds)} ago"
 
 
-def _behind(member: QuorumMember) -> bool:
+def _behind(member: QuorumPaneRow) -> bool:
     return member.caught_up_s is None or member.caught_up_s >= BEHIND_S
 
 
-def _lag_tone(member: QuorumMember) -> Tone:
+def _lag_tone(member: QuorumPaneRow) -> Tone:
     if not _behind(member):
         return Tone.GOOD
     return Tone.BAD if member.role is not QuorumRole.OBSERVER else Tone.WARN
 
 
-def _role_tone(member: QuorumMember) -> Tone:
+def _role_tone(member: QuorumPaneRow) -> Tone:
     return {QuorumRole.LEADER: Tone.GOOD, QuorumRole.OBSERVER: Tone.DIM}.get(member.role, Tone.STRONG)
 
 
-def _note(member: QuorumMember) -> str:
+def _note(member: QuorumPaneRow) -> str:
     return printable(member.note) or ("behind" if _behind(member) else "")
 
 
-def _note_tone(member: QuorumMember) -> Tone:
+def _note_tone(member: QuorumPaneRow) -> Tone:
     return Tone.DIM if member.role is QuorumRole.OBSERVER and not _behind(member) else Tone.WARN
 
 
-COLUMNS: tuple[TableColumn[QuorumMember], ...] = (
+COLUMNS: tuple[TableColumn[QuorumPaneRow], ...] = (
     TableColumn("role", "ROLE", lambda m: m.role.value, sort=lambda m: _ROLES[m.role], tone=_role_tone),
     TableColumn("id", "ID", lambda m: str(m.id), sort=lambda m: m.id, right=True, tone=Tone.STRONG),
     TableColumn(
@@ -134,7 +134,9 @@ class QuorumPane(Pane):
     def _changes(self, width: int) -> list[Line]:
         view = self._view
         member = self.table.cursor_row
-        lines = self.left_out(width, f"{member.role} {member.id}") if isinstance(member, QuorumMember) else []
+        lines = (
+            self.left_out(width, f"{member.role} {member.id}") if isinstance(member, QuorumPaneRow) else []
+        )
         if not isinstance(view, QuorumPaneView) or not view.changes:
             return lines
         # Whoever reads "possible" in a tone of good news at night takes it for advice.

@@ -17,7 +17,7 @@ class QuorumRole(StrEnum):
     """It has registered, and nobody tells whether it votes."""
 
 
-class QuorumMember(NamedTuple):
+class QuorumPaneRow(NamedTuple):
     """One voter or observer. ``lag`` in records behind the leader, ``fetched_s`` and ``caught_up_s`` in seconds
     ago; None where they are not told. ``note`` says what is wrong with it ("ghost: removed, and still listed").
     """
@@ -56,7 +56,7 @@ class QuorumPaneView:
     high_watermark: int | None
     log_end: int | None
     kraft_version: int | None
-    members: tuple[QuorumMember, ...]
+    members: tuple[QuorumPaneRow, ...]
     verdict: str
     healthy: bool
     changes: tuple[VoterChangePreview, ...] = ()

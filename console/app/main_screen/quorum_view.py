@@ -17,7 +17,7 @@ from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHea
 from recovery.membership.quorum_without_leader import ADVICE, QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.model import NO_LEADER
-from widgets.quorum import QuorumMember, QuorumPaneView, QuorumRole, VoterChangePreview
+from widgets.quorum import QuorumPaneRow, QuorumPaneView, QuorumRole, VoterChangePreview
 
 _ROLES = {
     MemberRole.LEADER: QuorumRole.LEADER,
@@ -50,7 +50,7 @@ def quorum_view(quorum: Quorum | QuorumWithoutLeader, brokers: Collection[int]) 
 def _without_leader(lost: QuorumWithoutLeader) -> QuorumPaneView:
     """Each voter that is known, whether it answers, and what must come back."""
     members = tuple(
-        QuorumMember(
+        QuorumPaneRow(
             QuorumRole.VOTER if lost.certain else QuorumRole.CONTROLLER,
             host.key.id,
             # Several may be known by their addresses only; rows are told apart by id and directory.
@@ -75,7 +75,7 @@ def _answers(host: VoterHost) -> str:
     return f"NEW DISK, no voter: {host.other}" if host.answers else f"DOWN: {host.why}"
 
 
-def _members(found: QuorumHealth) -> Iterator[QuorumMember]:
+def _members(found: QuorumHealth) -> Iterator[QuorumPaneRow]:
     """Who does not fetch first: it must not be looked for below those that are well."""
     for member in sorted(found.members, key=lambda member: member.state is not MemberState.SILENT):
         note = "" if member.state is MemberState.CAUGHT_UP else str(member.state)
@@ -83,7 +83,7 @@ def _members(found: QuorumHealth) -> Iterator[QuorumMember]:
             note = f"broker; {note}" if note else "broker"
         if member.twice:
             note = f"{note}; listed twice" if note else "listed twice"
-        yield QuorumMember(
+        yield QuorumPaneRow(
             _ROLES[member.role],
             member.key.id,
             member.key.directory_id,

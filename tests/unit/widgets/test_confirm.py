@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
-from widgets.dialogs.confirmation import Confirmation, Confirmed, ConfirmRequest
+from widgets.dialogs.confirmation import ConfirmAnswer, Confirmation, ConfirmRequest
 from widgets.text_lines import Lines
 
 REQUEST = ConfirmRequest(
@@ -25,7 +25,7 @@ REQUEST = ConfirmRequest(
     needs_reason=True,
 )
 PLAIN = replace(REQUEST, expected=None, needs_reason=False, warnings=())
-ENDED: list[Confirmed | None] = []
+ENDED: list[ConfirmAnswer | None] = []
 
 
 @asynccontextmanager
@@ -85,7 +85,7 @@ async def test_the_key_that_opened_it_never_confirms(opener: str) -> None:
         assert ENDED == []
         await pilot.press(other)
         await pilot.pause()
-        assert [Confirmed("")] == ENDED
+        assert [ConfirmAnswer("")] == ENDED
 
 
 async def test_a_loss_wants_the_number_typed_and_a_reason() -> None:
@@ -101,7 +101,7 @@ async def test_a_loss_wants_the_number_typed_and_a_reason() -> None:
         assert focused(pilot) == "confirm"
         await pilot.press("enter")
         await pilot.pause()
-        assert [Confirmed("disk", "3")] == ENDED
+        assert [ConfirmAnswer("disk", "3")] == ENDED
 
 
 async def test_enter_in_a_field_confirms_nothing() -> None:
@@ -120,7 +120,7 @@ async def test_what_is_typed_on_cancel_goes_into_the_field_and_closes_nothing() 
         assert "disk lost" in text_of(pilot.app)
         await pilot.press("tab", "enter")
         await pilot.pause()
-        assert [Confirmed("disk lost", "3")] == ENDED
+        assert [ConfirmAnswer("disk lost", "3")] == ENDED
 
 
 async def test_a_space_is_no_cancel() -> None:
@@ -153,7 +153,7 @@ async def test_the_mouse_confirms_with_a_single_click_only() -> None:
     async with opened(PLAIN) as pilot:
         await pilot.click("#confirm")
         await pilot.pause()
-        assert [Confirmed("")] == ENDED
+        assert [ConfirmAnswer("")] == ENDED
     async with opened(REQUEST) as pilot:
         await pilot.click("#confirm")
         await pilot.pause()

@@ -19,7 +19,7 @@ from widgets import theme
 from widgets.eligible import DiskWord, EligiblePane, EligibleRow, EligibleView
 from widgets.log_dirs import LogDirDetail, LogDirRow, LogDirsPane, LogDirsView, PartitionOutcome
 from widgets.partitions import PartitionsPane, PartitionsView, bare_row, partition_row, worst_first
-from widgets.quorum import QuorumMember, QuorumPane, QuorumPaneView, QuorumRole, VoterChangePreview
+from widgets.quorum import QuorumPane, QuorumPaneRow, QuorumPaneView, QuorumRole, VoterChangePreview
 from widgets.replicas import ReplicasPane, ReplicasView
 
 NOW = 1_772_334_000.0
@@ -171,9 +171,9 @@ async def test_where_the_elr_notices_an_empty_disk_that_is_said_too() -> None:
 
 
 MEMBERS = (
-    QuorumMember(QuorumRole.LEADER, 100, "AAAAAAAAAAAAAAAAAAABZA", 5_000, 0, 0.0, 0.0),
-    QuorumMember(QuorumRole.VOTER, 102, "CCCCCCCCCCCCCCCCCCCBZA", 4_000, 1_000, 900.0, 905.0),
-    QuorumMember(QuorumRole.OBSERVER, 7, "", -1, None, None, None),
+    QuorumPaneRow(QuorumRole.LEADER, 100, "AAAAAAAAAAAAAAAAAAABZA", 5_000, 0, 0.0, 0.0),
+    QuorumPaneRow(QuorumRole.VOTER, 102, "CCCCCCCCCCCCCCCCCCCBZA", 4_000, 1_000, 900.0, 905.0),
+    QuorumPaneRow(QuorumRole.OBSERVER, 7, "", -1, None, None, None),
 )
 
 

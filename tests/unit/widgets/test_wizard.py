@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
+from console.app.controller_replacement.screen import shown
+from console.app.controller_replacement.wizard import Told
+from console.operations.replacement_run import Planned
 from recovery.membership.replacement import (
     ReplacementHeader,
     ReplacementKind,
     ReplacementPlan,
     ReplacementRequest,
 )
-from recovery.membership.replacement_state import QuorumPicture
+from recovery.membership.replacement_state import QuorumPicture, current, situation
 from recovery.membership.replacement_steps import notes, steps
 from tests.unit.membership.quorums import CLUSTER, key, progress, quorum, voters
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
-from widgets.replacement_wizard import wizard_of
 from widgets.text import fold, line, plain
 from widgets.wizard import StepProgress, StepState, Wizard, WizardStep, WizardView, step_text
 
@@ -87,37 +92,44 @@ def replacement() -> ReplacementPlan:
     )
 
 
+def wizard_at(picture: QuorumPicture, *, seconds_left: float | None = None) -> Wizard:
+    """The replacement's steps as the console shows them with the cluster in ``picture``."""
+    plan = replacement()
+    step = current(plan, picture)
+    seen = None if step is None else situation(plan, step, picture)
+    return shown(Planned.of(plan, Path("plan.json")), Told(step, seen, seconds_left), done=step is None)
+
+
 def test_a_replacement_goes_on_from_where_the_cluster_is() -> None:
     plan = replacement()
-    running = wizard_of(plan, QuorumPicture(quorum(1, 2, 3)))
+    running = wizard_at(QuorumPicture(quorum(1, 2, 3)))
     assert running.current is not None and running.current.title == plan.steps[0].title
     assert running.current.commands == plan.steps[0].commands
-    stopped = wizard_of(plan, QuorumPicture(quorum(1, 2, 3, down=(3,))))
+    stopped = wizard_at(QuorumPicture(quorum(1, 2, 3, down=(3,))))
     assert stopped.steps[0].state is StepState.DONE
     assert stopped.current is not None and stopped.current.title == plan.steps[1].title
-    assert stopped.stands == "the voters now: tolerates no more failures: 2 of 3 voters up, majority 2"
 
 
 def test_catching_up_of_a_newcomer_has_a_bar_and_an_estimate() -> None:
-    plan = replacement()
     newcomer = key(3, "new-dir")
     seen = quorum(1, 2, observers=(newcomer,))
     behind = tuple(progress(p.key, behind=400) if p.key == newcomer else p for p in seen.progress)
-    wizard = wizard_of(plan, QuorumPicture(quorum(1, 2, progress=behind)), left_s=65.0)
+    wizard = wizard_at(QuorumPicture(quorum(1, 2, progress=behind)), seconds_left=65.0)
     assert wizard.current is not None
     assert wizard.current.progress == StepProgress(100, 500, "offsets", 65.0)
 
 
 def test_a_step_that_failed_says_why_and_how_to_go_back() -> None:
-    wizard = wizard_of(replacement(), QuorumPicture(quorum(1, 2, 3)), problem="the leader did not answer")
-    assert wizard.current is not None and wizard.current.state is StepState.FAILED
-    text = "\n".join(plain(one) for one in step_text(wizard.current, 80))
+    now = wizard_at(QuorumPicture(quorum(1, 2, 3))).current
+    assert now is not None
+    failed = replace(now, state=StepState.FAILED, problem="the leader did not answer")
+    text = "\n".join(plain(one) for one in step_text(failed, 80))
     assert "FAILED: the leader did not answer" in text
     assert "To go back: " in text and "Afterwards, with all of them up: voters" in text
 
 
 def test_what_would_stop_the_quorum_is_said_before_it_is_done() -> None:
-    wizard = wizard_of(replacement(), QuorumPicture(quorum(1, 2, 3, down=(2,))))
+    wizard = wizard_at(QuorumPicture(quorum(1, 2, 3, down=(2,))))
     assert wizard.current is not None
     text = "\n".join(plain(one) for one in step_text(wizard.current, 120))
     assert "Not yet: stopping 3 would stop the quorum" in text
