@@ -137,7 +137,7 @@ def topics(rows: Any, brokers: Any) -> Any:
 
 def run(spark: Any, sources: Sources, out: StoragePath) -> None:
     """Writes both tables below ``out``."""
-    rows, twice = duplicate_rows.set_apart(spark, sources, state(spark, sources.chains))
+    rows, twice = duplicate_rows.split_duplicates(spark, sources, state(spark, sources.chains))
     brokers = together(spark, ((chain.root, [chain.newest]) for chain in sources.chains), "brokers")
     quarantined(rows, twice).write.parquet((out / QUARANTINED).hadoop)
     exposures(rows, brokers).write.parquet((out / EXPOSURES).hadoop)

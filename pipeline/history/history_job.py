@@ -69,7 +69,9 @@ def rows_of(spark: Any, looked: HistorySources) -> Any:
 
     rows = looked.frame(spark, "partitions").withColumn("deleted", f.expr("coalesce(deleted, false)"))
     once = [*KEY, "snapshot"]
-    twice = duplicate_rows.find(rows.select(*once).where("topic IS NOT NULL AND partition IS NOT NULL"))
+    twice = duplicate_rows.repeated_keys(
+        rows.select(*once).where("topic IS NOT NULL AND partition IS NOT NULL")
+    )
     if twice is None:
         return rows.withColumn("copies", f.lit(None).cast("long")).withColumn("flaw", f.expr(_FLAW))
     rows = rows.join(f.broadcast(twice), once, "left")

@@ -1,7 +1,7 @@
 """What each candidate would destroy: :func:`recovery.loss.loss` for many candidates at once.
 
-Most partitions' replicas are equal as far as they are known, and lose nothing: only pairs that differ are looked
-at. A pair is a candidate and another replica of its row.
+The replicas of most partitions are equal as far as they are known, and nothing would be lost: only pairs that
+differ are compared. A pair is a candidate and another replica of its row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EVERYTHING = 2**62
 
 
 class SpanArrays(NamedTuple):
-    """Spans that other replicas hold and a candidate does not; ``sure``: certainly, else perhaps."""
+    """Epoch spans that other replicas have and a candidate (``of``) has not; ``sure``: certainly, else perhaps."""
 
     of: Array
     epoch: Array
@@ -83,7 +83,7 @@ def _others(replicas: ReplicaColumns, candidates: Array, which: Array) -> tuple[
 
 
 def _unheard(replicas: ReplicaColumns, candidates: Array) -> tuple[Array, Array]:
-    """The brokers that hold nobody knows what, beside each candidate."""
+    """For each candidate the brokers whose logs are not known."""
     doubtful = any_of(replicas.owner, ~replicas.known, replicas.rows)
     place, other = _others(replicas, candidates, np.flatnonzero(doubtful[replicas.owner[candidates]]))
     unheard = ~replicas.known[other] | ~replicas.known[candidates[place]]
@@ -91,7 +91,7 @@ def _unheard(replicas: ReplicaColumns, candidates: Array) -> tuple[Array, Array]
 
 
 def _differing(replicas: ReplicaColumns, candidates: Array) -> tuple[Array, Array]:
-    """The pairs both of which are known, and that do not hold the same."""
+    """The pairs whose logs are both known and differ."""
     known = np.flatnonzero(replicas.known)
     first = np.full(replicas.rows, -1)
     first[replicas.owner[known][::-1]] = known[::-1]
@@ -100,14 +100,14 @@ def _differing(replicas: ReplicaColumns, candidates: Array) -> tuple[Array, Arra
     )
     wanted = np.flatnonzero(apart[replicas.owner[candidates]] & replicas.known[candidates])
     place, other = _others(replicas, candidates, wanted)
-    told = replicas.known[other]
-    place, other = place[told], other[told]
+    known_too = replicas.known[other]
+    place, other = place[known_too], other[known_too]
     differs = ~_alike(replicas, candidates[place], other)
     return place[differs], other[differs]
 
 
 def _alike(replicas: ReplicaColumns, one: Array, other: Array) -> Array:
-    """Whether two replicas hold the same, as far as they were asked."""
+    """Whether two replicas have the same records, as far as the epochs were asked for."""
     spans = replicas.spans
     sizes = np.diff(spans.first)
     alike: Array = sizes[one] == sizes[other]
@@ -122,10 +122,10 @@ def _alike(replicas: ReplicaColumns, one: Array, other: Array) -> Array:
 
 
 def _pieces(replicas: ReplicaColumns, candidates: Array, place: Array, other: Array) -> SpanArrays:
-    """What the other replicas hold and the candidates do not (:func:`recovery.loss._add_lost`)."""
+    """What the other replicas have and the candidates have not (:func:`recovery.loss._add_lost`)."""
     chosen = candidates[place]
     parting = _divergence(replicas, chosen, other)
-    held, under = _held(replicas, other)
+    held, under = _spans_of(replicas, other)
     pair = held.of
     start, floor = replicas.log_start[chosen][pair], replicas.number("floor")[chosen][pair]
     last, limit = replicas.number("last_epoch")[chosen][pair], replicas.log_end[other][pair]
@@ -149,8 +149,8 @@ def _pieces(replicas: ReplicaColumns, candidates: Array, place: Array, other: Ar
     return whole._replace(of=place[whole.of])
 
 
-def _held(replicas: ReplicaColumns, logs: Array) -> tuple[SpanArrays, Array]:
-    """All that the logs hold, each by its place; and which of it lies under the floor, without an epoch."""
+def _spans_of(replicas: ReplicaColumns, logs: Array) -> tuple[SpanArrays, Array]:
+    """Every span of the logs, ``of`` the place of its log; and which lie below the floor, without an epoch."""
     spans, floor = replicas.spans, replicas.number("floor")[logs]
     start = replicas.log_start[logs]
     blind = np.flatnonzero(start < floor)
@@ -185,14 +185,14 @@ def _divergence(replicas: ReplicaColumns, one: Array, other: Array) -> Array:
 
 
 def clip(pieces: SpanArrays, low: Array, high: Array, which: Array | None = None) -> SpanArrays:
-    """What of them lies from ``low`` up to ``high`` (:func:`recovery.loss._clip`)."""
+    """The parts that lie from ``low`` up to ``high`` (:func:`recovery.loss._clip`)."""
     start, end = np.maximum(pieces.start, low), np.minimum(pieces.end, high)
     kept = start < end if which is None else (start < end) & which
     return pieces._replace(start=start, end=end).where(kept)
 
 
 def union(pieces: SpanArrays) -> SpanArrays:
-    """Joined per candidate and epoch, overlaps counted once (:func:`recovery.loss.union`)."""
+    """The spans joined for each candidate and epoch, so that overlaps count once (:func:`recovery.loss.union`)."""
     if not len(pieces.of):
         return pieces
     pieces = pieces.where(np.lexsort((pieces.start, pieces.epoch, pieces.of)))

@@ -1,6 +1,6 @@
 """The choice of leaders for a batch of rows: :func:`recovery.strategy.decide` and the rows of the plan.
 
-The words are those of :mod:`recovery.strategy`. Nothing goes row by row: a batch is worked out as columns.
+The reasons are worded as in :mod:`recovery.strategy`. A batch is computed as columns, not row by row.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _VERDICTS = list(DecisionKind)
 
 
 class DecisionRules(NamedTuple):
-    """How rows are planned."""
+    """The ranking and strategy that rows are planned by."""
 
     ranking: Ranking
     strategy: Strategy
@@ -91,12 +91,12 @@ def planned(batch: Any, ranking: Ranking, strategy: Strategy) -> list[Any]:
     flaw = flaws(batch)
     sound = pc.is_null(flaw)
     broken = batch.filter(pc.invert(sound))
-    told = _decided(batch.filter(sound), ranking, strategy)
-    return [told, quarantined(broken, flaw.drop_null())] if broken.num_rows else [told]
+    decided = _decided(batch.filter(sound), ranking, strategy)
+    return [decided, quarantined(broken, flaw.drop_null())] if broken.num_rows else [decided]
 
 
 def quarantined(batch: Any, flaw: Any) -> Any:
-    """Rows that cannot be worked with, as :data:`PLANNED` has them; ``flaw``: why, of each."""
+    """Rows that cannot be planned, as a batch of :data:`PLANNED`; ``flaw``: the reason for each."""
     count = batch.num_rows
     nobody = brokers(np.zeros(0, np.int64), np.zeros(0, np.int64), count)
     return _batch(
@@ -112,13 +112,13 @@ def quarantined(batch: Any, flaw: Any) -> Any:
     )
 
 
-def _batch(batch: Any, told: dict[str, Any]) -> Any:
-    """The batch's columns with those told: what neither has is null."""
+def _batch(batch: Any, decided: dict[str, Any]) -> Any:
+    """A batch of :data:`PLANNED`: the decided columns, else the batch's own, else nulls."""
     names = set(batch.schema.names)
     columns = []
     for field in PLANNED:
-        if field.name in told:
-            columns.append(told[field.name].cast(field.type))
+        if field.name in decided:
+            columns.append(decided[field.name].cast(field.type))
         elif field.name in names:
             columns.append(batch[field.name].cast(field.type))
         else:
@@ -126,8 +126,8 @@ def _batch(batch: Any, told: dict[str, Any]) -> Any:
     return pa.RecordBatch.from_arrays(columns, schema=PLANNED)
 
 
-class _Looked(NamedTuple):
-    """What a decision is made from."""
+class _Inputs(NamedTuple):
+    """What the decisions of a batch are made from."""
 
     batch: Any
     leader: Array
@@ -140,38 +140,38 @@ def _decided(batch: Any, ranking: Ranking, strategy: Strategy) -> Any:
     replicas = replicas_of(batch["replicas"])
     ranked, other = rank(replicas, ranking), rank(replicas, _OTHER[ranking])
     leader = numbers(batch["leader"], -1)
-    looked = _Looked(batch, leader, replicas, ranked, wait_for(batch, replicas, ranked, strategy))
-    verdict = _verdicts(looked, strategy)
+    inputs = _Inputs(batch, leader, replicas, ranked, wait_for(batch, replicas, ranked, strategy))
+    verdict = _verdicts(inputs, strategy)
     elected = verdict == _VERDICTS.index(DecisionKind.ELECT)
     best, rival = leader.copy(), leader.copy()
     best[elected] = rival[elected] = replicas.broker[ranked.best[elected]]
     differs = elected & (other.best >= 0) & (other.refused < 0)
     rival[differs] = replicas.broker[other.best[differs]]
-    told = {
+    columns = {
         "verdict": pa.array([one.value for one in _VERDICTS]).take(pa.array(verdict)),
         "chosen": pa.array(best),
         "election_order": _order(replicas, ranked, elected),
-        "waits_for": _waits_for(looked, verdict),
-        "reason": _reason(looked, verdict, ranking),
+        "waits_for": _waits_for(inputs, verdict),
+        "reason": _reason(inputs, verdict, ranking),
         "other_ranking_leader": pa.array(rival, mask=rival == best),
         "clean_electors": clean_electors(batch),
         "candidates": _candidates(replicas, ranked, (leader == -1) & (ranked.refused < 0)),
         "silent": _silent(replicas, ranked),
     }
-    return _batch(batch, told)
+    return _batch(batch, columns)
 
 
-def _verdicts(looked: _Looked, strategy: Strategy) -> Array:
+def _verdicts(inputs: _Inputs, strategy: Strategy) -> Array:
     """The place of each row's verdict in :class:`DecisionKind`."""
-    some = np.zeros(len(looked.leader), bool)
-    some[looked.waiting.rows] = True
+    some = np.zeros(len(inputs.leader), bool)
+    some[inputs.waiting.rows] = True
     cases = [
-        (DecisionKind.ALREADY_ONLINE, looked.leader != -1),
-        (DecisionKind.REFUSED, _moves(looked.batch)),
+        (DecisionKind.ALREADY_ONLINE, inputs.leader != -1),
+        (DecisionKind.REFUSED, _moves(inputs.batch)),
         (DecisionKind.REPORT_ONLY, np.full(len(some), strategy is Strategy.NONE)),
-        (DecisionKind.REFUSED, looked.ranked.refused >= 0),
+        (DecisionKind.REFUSED, inputs.ranked.refused >= 0),
         (DecisionKind.WAIT, some),
-        (DecisionKind.NO_CANDIDATE, looked.ranked.best < 0),
+        (DecisionKind.NO_CANDIDATE, inputs.ranked.best < 0),
     ]
     return np.select(
         [holds for _, holds in cases],
@@ -197,8 +197,8 @@ def _order(replicas: ReplicaColumns, ranked: RankedReplicas, elected: Array) -> 
     return brokers(replicas.owner[mine], replicas.broker[mine], replicas.rows)
 
 
-def _waits_for(looked: _Looked, verdict: Array) -> Any:
-    rows, told, _ = _waiting(looked.waiting, verdict)
+def _waits_for(inputs: _Inputs, verdict: Array) -> Any:
+    rows, brokers_waited_for, _ = _waiting(inputs.waiting, verdict)
     nobody = np.flatnonzero(verdict == _VERDICTS.index(DecisionKind.NO_CANDIDATE))
     free = np.ones(len(verdict), bool)
     free[rows] = free[nobody] = False
@@ -207,35 +207,35 @@ def _waits_for(looked: _Looked, verdict: Array) -> Any:
     return merged(
         len(verdict),
         [
-            (rows, told),
-            (nobody, looked.batch["assignment"].take(pa.array(nobody))),
+            (rows, brokers_waited_for),
+            (nobody, inputs.batch["assignment"].take(pa.array(nobody))),
             (rest, brokers(nothing, nothing, len(rest))),
         ],
     )
 
 
 def _waiting(waiting: WaitColumns, verdict: Array) -> WaitColumns:
-    """Those that wait in the end: others are online or refused."""
+    """The rows whose verdict is WAIT; the others are online or refused."""
     which = verdict[waiting.rows] == _VERDICTS.index(DecisionKind.WAIT)
     kept = pa.array(which)
     return WaitColumns(waiting.rows[which], waiting.brokers.filter(kept), waiting.why.filter(kept))
 
 
-def _reason(looked: _Looked, verdict: Array, ranking: Ranking) -> Any:
+def _reason(inputs: _Inputs, verdict: Array, ranking: Ranking) -> Any:
     def having(one: DecisionKind) -> Array:
         return np.flatnonzero(verdict == _VERDICTS.index(one))
 
-    batch, _, replicas, ranked, _ = looked
+    batch, _, replicas, ranked, _ = inputs
     online, refused = having(DecisionKind.ALREADY_ONLINE), having(DecisionKind.REFUSED)
     report, nobody = having(DecisionKind.REPORT_ONLY), having(DecisionKind.NO_CANDIDATE)
     elect = having(DecisionKind.ELECT)
     moves = _moves(batch)[refused]
     busy, unranked = refused[moves], refused[~moves]
-    waiting = _waiting(looked.waiting, verdict)
+    waiting = _waiting(inputs.waiting, verdict)
     return merged(
         len(verdict),
         [
-            (online, reason_text.led_by(looked.leader[online])),
+            (online, reason_text.led_by(inputs.leader[online])),
             (busy, reason_text.reassigning(batch["reassigning_unknown"].take(pa.array(busy)))),
             (report, pa.array([reason_text.REPORT_ONLY] * len(report), pa.string())),
             (unranked, reason_text.lineage_missing(replicas, ranked.refused[unranked])),
@@ -250,13 +250,13 @@ def _candidates(replicas: ReplicaColumns, ranked: RankedReplicas, rows: Array) -
     """Every candidate of those rows, best first, with its preconditions and its loss."""
     chosen = ranked.order[rows[replicas.owner[ranked.order]]]
     place = pa.array(chosen)
-    candidates = {name: replicas.told[name].take(place) for name in CANDIDATE}
-    told = structs(candidates | {"loss": losses(replicas, chosen)})
-    return lists(replicas.owner[chosen], told, replicas.rows, null=~rows)
+    candidates = {name: replicas.columns[name].take(place) for name in CANDIDATE}
+    items = structs(candidates | {"loss": losses(replicas, chosen)})
+    return lists(replicas.owner[chosen], items, replicas.rows, null=~rows)
 
 
 def _silent(replicas: ReplicaColumns, ranked: RankedReplicas) -> Any:
     unheard = np.flatnonzero(~ranked.answered)
     place = pa.array(unheard)
-    told = structs({name: replicas.told[name].take(place) for name in ("broker", "standing")})
-    return lists(replicas.owner[unheard], told, replicas.rows)
+    items = structs({name: replicas.columns[name].take(place) for name in ("broker", "standing")})
+    return lists(replicas.owner[unheard], items, replicas.rows)

@@ -1,7 +1,7 @@
-"""Partitions that stand in a snapshot twice.
+"""Partitions that are in a snapshot more than once.
 
 A topic whose partitions are 0 to n-1, each once, is proved sound by a count, a maximum and an exclusive-or of
-hashes, which Spark combines before anything is shuffled; only topics that fail are looked at row by row.
+hashes. Spark combines these before it shuffles anything. Only topics that fail are checked row by row.
 """
 
 from __future__ import annotations
@@ -23,49 +23,49 @@ _DENSE = (
 REASON = "concat('the partition stands in its snapshot ', copies, ' times')"
 
 SUSPECTS = 10_000
-"""Topics that are named in the second look; where more fail, every row is looked at."""
+"""Topics that are named in the second pass. Where more fail, every row is checked."""
 
 
-def set_apart(spark: Any, sources: Sources, rows: Any) -> tuple[Any, Any | None]:
-    """``rows`` of the partitions that stand once, and those that do not, as :func:`look` tells them."""
-    told = look(spark, sources)
-    return (rows, None) if told is None else (without(rows, told), told)
+def split_duplicates(spark: Any, sources: Sources, rows: Any) -> tuple[Any, Any | None]:
+    """``rows`` of the partitions that are there once, and the others, as :func:`find_duplicates` gives them."""
+    duplicates = find_duplicates(spark, sources)
+    return (rows, None) if duplicates is None else (without(rows, duplicates), duplicates)
 
 
-def look(spark: Any, sources: Sources) -> Any | None:
-    """The partitions that stand twice: (cluster_id, topic, partition, copies, reason), None where there are none.
-    Of such a partition nobody knows which row is true.
+def find_duplicates(spark: Any, sources: Sources) -> Any | None:
+    """The partitions that are there more than once: (cluster_id, topic, partition, copies, reason); None: there are
+    none. Which of their rows is true cannot be known.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    twice = find(_keys(spark, sources))
+    twice = repeated_keys(_keys(spark, sources))
     if twice is None:
         return None
-    told = twice.groupBy(*KEY).agg(f.max("copies").alias("copies"))
-    return told.withColumn("reason", f.expr(REASON))
+    duplicates = twice.groupBy(*KEY).agg(f.max("copies").alias("copies"))
+    return duplicates.withColumn("reason", f.expr(REASON))
 
 
-def rows(batches: Iterable[Any]) -> Iterator[Any]:
-    """What :func:`look` tells as rows of the plan: as many as stand there, so that each of them is counted."""
+def quarantined_rows(batches: Iterable[Any]) -> Iterator[Any]:
+    """Quarantined rows of the plan for duplicates: one for each copy, so that each is counted."""
     for batch in batches:
         each = pa.array(np.repeat(np.arange(batch.num_rows), batch["copies"].to_numpy()))
         yield quarantined(batch.take(each), batch["reason"].take(each))
 
 
-def without(rows: Any, told: Any) -> Any:
-    """The rows of other partitions than those."""
-    return rows.join(told.select(*KEY), list(KEY), "left_anti")
+def without(rows: Any, duplicates: Any) -> Any:
+    """The rows of all other partitions."""
+    return rows.join(duplicates.select(*KEY), list(KEY), "left_anti")
 
 
 def _keys(spark: Any, sources: Sources) -> Any:
-    """Which partition each written row is of, with nothing merged; a row that names none is no duplicate."""
+    """The key of each written row, with no chain merged; a row without a key is no duplicate."""
     rows = together(spark, ((chain.root, chain.manifests) for chain in sources.chains))
     named = rows.where("topic IS NOT NULL AND partition IS NOT NULL")
     return named.select("cluster_id", "snapshot", "topic", "partition")
 
 
-def find(rows: Any) -> Any | None:
-    """(cluster_id, snapshot, topic, partition, copies) of all that stand twice, None where none does."""
+def repeated_keys(rows: Any) -> Any | None:
+    """(cluster_id, snapshot, topic, partition, copies) of every key that is there more than once, else None."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     by_topic = rows.groupBy("cluster_id", "snapshot", "topic").agg(

@@ -15,13 +15,13 @@ Array = np.ndarray
 
 class Items(NamedTuple):
     """The items of a column of lists. ``owner``: the row of each; ``at``: its place there; ``first``: where each
-    row's items begin, and the end; ``told``: which rows have a list at all; ``values``: as Arrow has them.
+    row's items begin, and the end; ``present``: which rows have a list at all; ``values``: as Arrow has them.
     """
 
     owner: Array
     at: Array
     first: Array
-    told: Array
+    present: Array
     values: Any
 
     @property
@@ -62,8 +62,8 @@ def truths(column: Any) -> Array:
 
 def valid(column: Any) -> Array:
     """Which are not null."""
-    told: Array = column.is_valid().to_numpy(zero_copy_only=False)
-    return told
+    found: Array = column.is_valid().to_numpy(zero_copy_only=False)
+    return found
 
 
 def any_of(owner: Array, which: Array, rows: int) -> Array:
@@ -102,10 +102,10 @@ def structs(columns: Mapping[str, Any]) -> Any:
     return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
 
 
-def joined(*pieces: Any) -> Any:
+def joined(*parts: Any) -> Any:
     """Text of columns, numbers and words, one a row; at least one is a column."""
-    told = [piece if isinstance(piece, str) else text(piece) for piece in pieces]
-    return pc.binary_join_element_wise(*told, "")
+    texts = [part if isinstance(part, str) else text(part) for part in parts]
+    return pc.binary_join_element_wise(*texts, "")
 
 
 def text(column: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Where Spark hands rows over to the rules, as Arrow batches: a plan is a target like any other of its formats."""
+"""A Spark data source that plans the rows written to it, as Arrow batches, and writes the plan as Parquet."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ NAME = "ktriage-plan"
 
 @dataclass(frozen=True, slots=True)
 class Written(WriterCommitMessage):
-    """What one task has left: the file's name."""
+    """The name of the file that one task has written."""
 
     name: str
 
 
 def write(spark: Any, rows: Any, parts: PlanFiles, rules: DecisionRules | None) -> list[str]:
-    """Has Spark hand over rows, and returns the names of the files that count. Without ``rules`` they are
-    partitions that stand twice, as :func:`pipeline.plan.duplicate_rows.look` tells them.
+    """Has Spark write ``rows`` to the data source; returns the names of the files that count.
+
+    Without ``rules`` the rows are duplicates, as :func:`pipeline.plan.duplicate_rows.find_duplicates` gives them.
     """
     spark.dataSource.register(PlanTarget)
-    told = {"ranking": rules.ranking.value, "strategy": rules.strategy.value} if rules else {}
-    rows.write.format(NAME).mode("append").options(uri=parts.uri, **told).save()
+    options = {"ranking": rules.ranking.value, "strategy": rules.strategy.value} if rules else {}
+    rows.write.format(NAME).mode("append").options(uri=parts.uri, **options).save()
     counted = _counted(parts.uri)
     names: list[str] = json.loads(counted.read())
     counted.remove()
@@ -40,7 +41,7 @@ def write(spark: Any, rows: Any, parts: PlanFiles, rules: DecisionRules | None) 
 
 
 def _counted(uri: str) -> StoragePath:
-    """Where the commit, which has a process of its own, leaves the names."""
+    """Where the commit, which runs in a process of its own, leaves the names."""
     return storage_path(uri) / "_counted.json"
 
 
@@ -52,10 +53,10 @@ class PlanTarget(DataSource):
         return NAME
 
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
-        told = self.options
-        ranking, strategy = told.get("ranking"), told.get("strategy")
+        options = self.options
+        ranking, strategy = options.get("ranking"), options.get("strategy")
         rules = DecisionRules(Ranking(ranking), Strategy(strategy)) if ranking and strategy else None
-        return PlanWriter(PlanFiles(told["uri"]), rules)
+        return PlanWriter(PlanFiles(options["uri"]), rules)
 
 
 class PlanWriter(DataSourceArrowWriter):
@@ -67,10 +68,10 @@ class PlanWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> Written:
         """Writes one file. Raises PipelineError where it cannot be written."""
-        rows = self._rules.planned(iterator) if self._rules else duplicate_rows.rows(iterator)
+        rows = self._rules.planned(iterator) if self._rules else duplicate_rows.quarantined_rows(iterator)
         return Written(self._parts.write(own_name(), rows))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Tells the driver which files count."""
+        """Leaves the names of the files that count for the driver."""
         names = [message.name for message in messages if isinstance(message, Written)]
         _counted(self._parts.uri).write(json.dumps(names).encode())

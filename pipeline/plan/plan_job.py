@@ -46,7 +46,7 @@ def run(
     from pipeline.plan import plan_data_source  # noqa: PLC0415  # needs an extra
 
     parts, rules = PlanFiles((out / PLANS).uri), DecisionRules(ranking, strategy)
-    twice = duplicate_rows.look(spark, sources)
+    twice = duplicate_rows.find_duplicates(spark, sources)
     mixed = set() if twice is None else {row[0] for row in twice.select("cluster_id").distinct().collect()}
     mixed |= {chain.full.cluster_id for chain in sources.chains if chain.changes}
     whole = [chain for chain in sources.chains if chain.full.cluster_id not in mixed]

@@ -1,4 +1,4 @@
-"""Why, in the words of :mod:`recovery.strategy`, so that a decision reads the same wherever it was made."""
+"""The reasons of decisions, worded as in :mod:`recovery.strategy`, for many rows at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STANDINGS = pa.array([standing.value for standing in _WORDS])
 
 
 def elected(replicas: ReplicaColumns, ranked: RankedReplicas, rows: Array, ranking: Ranking) -> Any:
-    """Why the best one is."""
+    """Why the best replica is elected."""
     what = "last record's epoch" if ranking is Ranking.LAST_RECORD else "leader epoch"
     heard = np.bincount(replicas.owner[ranked.order], minlength=replicas.rows)[rows]
     best = ranked.best[rows]
@@ -47,18 +47,18 @@ def nobody(replicas: ReplicaColumns, ranked: RankedReplicas, rows: Array) -> Any
     place = np.full(replicas.rows, -1)
     place[rows] = np.arange(len(rows))
     among = ranked.order[place[replicas.owner[ranked.order]] >= 0]
-    standing = replicas.told["standing"].take(pa.array(among))
+    standing = replicas.columns["standing"].take(pa.array(among))
     words = pa.array(list(_WORDS.values())).take(pc.index_in(standing, value_set=_STANDINGS))
     each = joined(replicas.broker[among], " is ", words)
     states = pc.binary_join(lists(place[replicas.owner[among]], each, len(rows)), ", ")
     heard = pc.not_equal(states, "")
-    told = joined("no replica that answered can be elected: ", states)
-    return pc.if_else(heard, told, "no replica answered")
+    answered = joined("no replica that answered can be elected: ", states)
+    return pc.if_else(heard, answered, "no replica answered")
 
 
 def lineage_missing(replicas: ReplicaColumns, refused: Array) -> Any:
-    """Why last-record refuses; ``refused`` are the replicas for which it does."""
-    unknown = fields(replicas.told["lineage_unknown"].take(pa.array(refused)))
+    """Why the ranking last-record refuses; ``refused``: the replicas because of which it does."""
+    unknown = fields(replicas.columns["lineage_unknown"].take(pa.array(refused)))
     return joined(
         pc.fill_null(unknown["why"], ""),
         ": the last record's epoch on broker ",
@@ -70,10 +70,10 @@ def lineage_missing(replicas: ReplicaColumns, refused: Array) -> Any:
 
 
 def reassigning(unknown: Any) -> Any:
-    """Why a partition that moves, or may, is left alone."""
+    """Why nobody is elected for a partition that is, or may be, reassigned."""
     why, detail = (pc.fill_null(fields(unknown)[name], "") for name in ("why", "detail"))
-    told = pc.if_else(pc.equal(detail, ""), why, joined(why, ": ", detail))
-    doubt = joined("whether a reassignment is in progress is not known (", told, ")")
+    cause = pc.if_else(pc.equal(detail, ""), why, joined(why, ": ", detail))
+    doubt = joined("whether a reassignment is in progress is not known (", cause, ")")
     return pc.if_else(unknown.is_valid(), doubt, REASSIGNING)
 
 
@@ -82,6 +82,6 @@ def led_by(leader: Array) -> Any:
 
 
 def names(brokers: Any, between: str) -> Any:
-    """Lists of brokers as part of a sentence."""
+    """Lists of brokers as text, joined by ``between``."""
     each = pa.ListArray.from_arrays(brokers.offsets, text(brokers.values))
     return pc.binary_join(each, between)

@@ -1,4 +1,4 @@
-"""What sound rows say of their replicas and logs, as flat columns: one item a replica, in assignment order."""
+"""The replicas and logs of sound rows as flat columns: one item for each replica, in assignment order."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class SpanColumns(NamedTuple):
 
 class ReplicaColumns(NamedTuple):
     """``owner``: the row of each replica, ``at`` its place in the assignment, ``first`` where a row's replicas
-    begin. ``silent``: did not tell its log; ``unasked``: told it without its lineage; ``known``: told both.
-    ``told``: the snapshot's columns.
+    begin. ``silent``: its broker did not answer; ``no_lineage``: the log is known, its lineage is not; ``known``:
+    both are. ``columns``: the snapshot's.
     """
 
     owner: Array
@@ -37,12 +37,12 @@ class ReplicaColumns(NamedTuple):
     broker: Array
     electable: Array
     silent: Array
-    unasked: Array
+    no_lineage: Array
     known: Array
     log_start: Array
     log_end: Array
     spans: SpanColumns
-    told: Mapping[str, Any]
+    columns: Mapping[str, Any]
 
     @property
     def rows(self) -> int:
@@ -54,14 +54,14 @@ class ReplicaColumns(NamedTuple):
 
     def number(self, name: str) -> Array:
         """A column of the snapshot, -1 where it is not known."""
-        return numbers(self.told[name], -1)
+        return numbers(self.columns[name], -1)
 
     def answered(self, ranking: Ranking) -> Array:
         """:func:`recovery.ranking.answered`."""
         if ranking is Ranking.SPECIFICATION:
             return ~self.silent
-        why = pc.not_equal(fields(self.told["lineage_unknown"])["why"], Why.NOT_ANSWERED.value)
-        answered: Array = ~self.silent & (~self.unasked | truths(why))
+        why = pc.not_equal(fields(self.columns["lineage_unknown"])["why"], Why.NOT_ANSWERED.value)
+        answered: Array = ~self.silent & (~self.no_lineage | truths(why))
         return answered
 
     def key_epoch(self, ranking: Ranking) -> Array:
@@ -72,23 +72,23 @@ class ReplicaColumns(NamedTuple):
 def replicas_of(column: Any) -> ReplicaColumns:
     """The replicas of sound rows (:mod:`pipeline.plan.row_checks`)."""
     nested: Items = items(column)
-    told = fields(nested.values)
-    silent, unasked = valid(told["unknown"]), valid(told["lineage_unknown"])
-    spans = items(told["spans"])
+    columns = fields(nested.values)
+    silent, no_lineage = valid(columns["unknown"]), valid(columns["lineage_unknown"])
+    spans = items(columns["spans"])
     parts = fields(spans.values)
     return ReplicaColumns(
         nested.owner,
         nested.at,
         nested.first,
-        numbers(told["broker"], -1),
-        truths(pc.equal(told["standing"], Standing.ELECTABLE.value)),
+        numbers(columns["broker"], -1),
+        truths(pc.equal(columns["standing"], Standing.ELECTABLE.value)),
         silent,
-        unasked,
-        ~silent & ~unasked,
-        numbers(told["log_start"], -1),
-        numbers(told["log_end"], -1),
+        no_lineage,
+        ~silent & ~no_lineage,
+        numbers(columns["log_start"], -1),
+        numbers(columns["log_end"], -1),
         SpanColumns(spans.first, *(numbers(parts[name], -1) for name in ("epoch", "start", "end"))),
-        told,
+        columns,
     )
 
 
@@ -110,7 +110,7 @@ def rank(replicas: ReplicaColumns, ranking: Ranking) -> RankedReplicas:
     order = _best_first(replicas, np.flatnonzero(answered), epoch)
     refused = np.full(replicas.rows, -1)
     if ranking is Ranking.LAST_RECORD:
-        refused = first_of(replicas, np.flatnonzero(answered & replicas.unasked))
+        refused = first_of(replicas, np.flatnonzero(answered & replicas.no_lineage))
     return RankedReplicas(
         order, first_of(replicas, order[replicas.electable[order]]), refused, answered, epoch
     )

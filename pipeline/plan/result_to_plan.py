@@ -37,7 +37,7 @@ def plan_of(result: JobResult, cluster_id: str, made_by: str) -> Plan:
         if row["verdict"] == DecisionKind.ELECT:
             rows.append(plan_row(row))
         elif row["topic"] is not None and row["partition"] is not None:
-            # Of a row that names no partition nothing can be said but the reason, which the result's summary has.
+            # A row that names no partition has only a reason, which the result's summary has.
             not_elected.append(_not_elected(row))
     if not found and cluster_id not in result.asked.get("clusters", {}):
         known = ", ".join(result.asked.get("clusters", {})) or "none"
@@ -55,15 +55,15 @@ def plan_of(result: JobResult, cluster_id: str, made_by: str) -> Plan:
     return Plan(
         header,
         tuple(sorted(rows, key=lambda row: row.tp)),
-        # One that stands twice has as many rows.
+        # A partition that is there twice has two rows.
         tuple(sorted(dict.fromkeys(not_elected), key=lambda row: row.tp)),
     )
 
 
 def _taken_at(result: JobResult, cluster_id: str) -> datetime:
-    """When the cluster was last looked at: the plan is as old as that."""
-    told = result.asked.get("taken_at", {}).get(cluster_id)
-    return datetime.fromisoformat(told) if told else result.made_at
+    """When the snapshot was taken: the plan is as old as that."""
+    taken_at = result.asked.get("taken_at", {}).get(cluster_id)
+    return datetime.fromisoformat(taken_at) if taken_at else result.made_at
 
 
 def read_rows(result: JobResult, cluster_id: str) -> Iterator[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""Rows that cannot be worked with: each gets a reason and is counted, and none ends the job.
+"""Checks of snapshot rows. A broken row gets a reason and is counted; no row ends the job.
 
 Numbers are bounded here, before anything is calculated with them.
 """
@@ -29,7 +29,7 @@ from recovery.model import Standing
 QUARANTINED = "quarantined"
 
 LIMIT = 2**56
-"""Offsets at or above it are nobody's: 128 of them still add up."""
+"""No real offset reaches it, and the sum of 128 offsets below it still fits into 64 bits."""
 
 COLUMNS = (
     "topic",
@@ -45,44 +45,44 @@ COLUMNS = (
     "reassigning_unknown",
     "replicas",
 )
-"""What is looked at."""
+"""The columns that are checked."""
 
 _STANDINGS = pa.array([standing.value for standing in Standing])
 _IMPOSSIBLE = -(2**62)
 
 
 def flaws(batch: Any) -> Any:
-    """The first reason that holds for each row, null for one that is sound."""
+    """The first reason that holds for each row; null for a sound row."""
     reasons, found = [], np.full(batch.num_rows, -1)
-    for place, (reason, broken) in enumerate(_looked_at(batch)):
+    for place, (reason, broken) in enumerate(_checked(batch)):
         reasons.append(reason)
         found[broken & (found < 0)] = place
     return pa.array(reasons).take(pa.array(found, mask=found < 0))
 
 
 def flaw_column() -> Any:
-    """The same as a column of Spark's."""
+    """:func:`flaws` as a column of Spark."""
     from pyspark.sql.functions import struct  # noqa: PLC0415  # an extra
     from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415
 
-    def looked_at(rows: pa.Array) -> pa.Array:
+    def checked(rows: pa.Array) -> pa.Array:
         return flaws(pa.RecordBatch.from_struct_array(rows))
 
-    # The stub wants the kind, which the hints tell: Spark warns where both do.
-    looked = arrow_udf(looked_at, "string")  # type: ignore[call-overload]
-    return looked(struct(*COLUMNS))
+    # The stub wants the kind of function, which the hints give. Spark warns where both do.
+    check = arrow_udf(checked, "string")  # type: ignore[call-overload]
+    return check(struct(*COLUMNS))
 
 
-def _looked_at(batch: Any) -> Iterator[tuple[str, Array]]:
-    """(reason, rows) in the order they are looked at."""
+def _checked(batch: Any) -> Iterator[tuple[str, Array]]:
+    """(reason, rows) in the order of the checks."""
     rows = batch.num_rows
     topic, column = pc.fill_null(batch["topic"], ""), batch.column
     yield (
         "no topic or partition",
         (pc.binary_length(topic).to_numpy(zero_copy_only=False) == 0) | (numbers(batch["partition"], -1) < 0),
     )
-    untold = (numbers(batch["leader"], -2) < -1) | (numbers(batch["leader_epoch"], -2) < -1)
-    yield "no leader, epoch or id is told", untold | ~valid(batch["topic_id"])
+    no_leader = (numbers(batch["leader"], -2) < -1) | (numbers(batch["leader_epoch"], -2) < -1)
+    yield "no leader, epoch or id is told", no_leader | ~valid(batch["topic_id"])
     assignment = items(batch["assignment"])
     brokers = numbers(assignment.values, -1)
     yield "no assignment, or a broker in it twice", _no_assignment(assignment, brokers)
@@ -107,7 +107,7 @@ def _no_assignment(assignment: Items, brokers: Array) -> Array:
     # Rows ascend already, which a stable sort makes use of.
     ordered = np.sort(keys(assignment.owner, brokers), kind="stable")
     twice = ordered[1:][ordered[1:] == ordered[:-1]] >> 32
-    broken: Array = (assignment.sizes == 0) | any_of(assignment.owner, brokers < 0, len(assignment.told))
+    broken: Array = (assignment.sizes == 0) | any_of(assignment.owner, brokers < 0, len(assignment.present))
     broken[twice] = True
     return broken
 
@@ -120,25 +120,25 @@ def _stranger(leader: Array, assignment: Items, brokers: Array) -> Array:
 
 
 def _of_replicas(replicas: Items, assignment: Items, brokers: Array) -> Iterator[tuple[str, Array]]:
-    rows = len(replicas.told)
-    told = fields(replicas.values)
-    named = valid(told["broker"])
-    yield "replicas are not told", ~replicas.told | any_of(replicas.owner, ~named, rows)
-    yield from _other_replicas(replicas, numbers(told["broker"], -1), assignment, brokers)
-    known = truths(pc.is_in(told["standing"], value_set=_STANDINGS))
+    rows = len(replicas.present)
+    columns = fields(replicas.values)
+    named = valid(columns["broker"])
+    yield "replicas are not told", ~replicas.present | any_of(replicas.owner, ~named, rows)
+    yield from _other_replicas(replicas, numbers(columns["broker"], -1), assignment, brokers)
+    known = truths(pc.is_in(columns["standing"], value_set=_STANDINGS))
     yield "a replica of unknown standing", any_of(replicas.owner, ~known, rows)
-    answered = ~valid(told["unknown"])
-    bounded = numbers(told["leader_epoch"], -2) >= -1
+    answered = ~valid(columns["unknown"])
+    bounded = numbers(columns["leader_epoch"], -2) >= -1
     for name in ("log_end", "log_start", "high_watermark"):
-        bounded &= _in_bounds(told[name])
+        bounded &= _in_bounds(columns[name])
     yield (
         "a log's offsets or epoch are missing or impossible",
         any_of(replicas.owner, answered & ~bounded, rows),
     )
-    asked = answered & ~valid(told["lineage_unknown"])
+    asked = answered & ~valid(columns["lineage_unknown"])
     yield (
         "a log's lineage is missing or impossible",
-        any_of(replicas.owner, asked & ~_lineage(told, asked), rows),
+        any_of(replicas.owner, asked & ~_lineage(columns, asked), rows),
     )
 
 
@@ -150,7 +150,7 @@ def _other_replicas(
     same = np.flatnonzero(~other[replicas.owner])
     at = assignment.first[replicas.owner[same]] + replicas.at[same]
     other[replicas.owner[same[broker[same] != brokers[at]]]] = True
-    # Only where something is wrong it is looked at what.
+    # What is wrong is looked up only for rows where something is.
     left, right = other[replicas.owner], other[assignment.owner]
     own = keys(replicas.owner[left], broker[left])
     outside = ~np.isin(own, keys(assignment.owner[right], brokers[right]))
@@ -163,13 +163,13 @@ def _in_bounds(offsets: Any) -> Array:
     return (values >= -1) & (values < LIMIT)
 
 
-def _lineage(told: Any, asked: Array) -> Array:
+def _lineage(columns: Any, asked: Array) -> Array:
     """Which replicas' lineages can be: bounded, and the epochs ascend."""
-    spans = items(told["spans"])
+    spans = items(columns["spans"])
     parts = fields(spans.values)
     epoch, start, end = (numbers(parts[name], _IMPOSSIBLE) for name in ("epoch", "start", "end"))
     wrong = (epoch < -1) | (start < 0) | (end <= start) | (end >= LIMIT)
     wrong[1:] |= (spans.owner[1:] == spans.owner[:-1]) & (epoch[1:] <= epoch[:-1])
-    sound: Array = (numbers(told["last_epoch"], -2) >= -1) & _in_bounds(told["floor"]) & spans.told
+    sound: Array = (numbers(columns["last_epoch"], -2) >= -1) & _in_bounds(columns["floor"]) & spans.present
     sound[spans.owner[wrong & asked[spans.owner]]] = False
     return sound

@@ -15,7 +15,7 @@ from recovery.strategy import Strategy
 
 
 class WaitColumns(NamedTuple):
-    """``rows`` that wait, ascending or not; for whom, and why, an entry a row."""
+    """``rows`` that wait; ``brokers`` waited for and ``why``, an item for each of ``rows``."""
 
     rows: Array
     brokers: Any
@@ -23,15 +23,15 @@ class WaitColumns(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """One way to wait: the brokers, which row each is of (ascending), and what is said of them."""
+    """One way to wait: the brokers, which row each is of (ascending), and the text about them."""
 
     owner: Array
     broker: Array
-    said: Callable[[Any, Array], Any]
+    text: Callable[[Any, Array], Any]
 
 
 def wait_for(batch: Any, replicas: ReplicaColumns, ranked: RankedReplicas, strategy: Strategy) -> WaitColumns:
-    """Of sound rows; what is said of those that are online or refused means nothing."""
+    """For sound rows. What it says of rows that are online or refused has no meaning."""
     rows = replicas.rows
     if strategy in (Strategy.AGGRESSIVE, Strategy.NONE):
         nothing = np.zeros(0, np.int64)
@@ -40,7 +40,7 @@ def wait_for(batch: Any, replicas: ReplicaColumns, ranked: RankedReplicas, strat
     missing = _Way(
         replicas.owner[unheard],
         replicas.broker[unheard],
-        lambda told, _: joined("replica ", reason_text.names(told, " and "), " did not answer"),
+        lambda waited_for, _: joined("replica ", reason_text.names(waited_for, " and "), " did not answer"),
     )
     fenced = _fenced(replicas, ranked)
     if strategy is Strategy.COMPLETE:
@@ -70,13 +70,13 @@ def _first(rows: int, ways: list[tuple[_Way, Array]]) -> WaitColumns:
         free &= ~mine
         which, kept = np.flatnonzero(mine), mine[way.owner]
         place = np.cumsum(mine) - 1
-        told = brokers(place[way.owner[kept]], way.broker[kept], len(which))
-        found.append((which, told, way.said(told, which)))
+        waited_for = brokers(place[way.owner[kept]], way.broker[kept], len(which))
+        found.append((which, waited_for, way.text(waited_for, which)))
     together = np.concatenate([which for which, _, _ in found])
     order = pa.array(np.argsort(together))
     return WaitColumns(
         np.sort(together),
-        pa.concat_arrays([told for _, told, _ in found]).take(order),
+        pa.concat_arrays([waited_for for _, waited_for, _ in found]).take(order),
         pa.concat_arrays([why for _, _, why in found]).take(order),
     )
 
@@ -96,9 +96,9 @@ def _clean(batch: Any) -> _Way:
     return _Way(
         assignment.owner[member],
         broker[member],
-        lambda told, _: joined(
+        lambda waited_for, _: joined(
             "the return of ",
-            reason_text.names(told, " or "),
+            reason_text.names(waited_for, " or "),
             " (ISR or ELR) after a clean shutdown elects without loss",
         ),
     )
@@ -112,8 +112,10 @@ def _unready(last: Items, replicas: ReplicaColumns, ranked: RankedReplicas) -> _
     return _Way(
         last.owner[missing],
         broker[missing],
-        lambda told, _: joined(
-            "LastKnownELR member ", reason_text.names(told, " and "), " is not electable or did not answer"
+        lambda waited_for, _: joined(
+            "LastKnownELR member ",
+            reason_text.names(waited_for, " and "),
+            " is not electable or did not answer",
         ),
     )
 
@@ -128,8 +130,8 @@ def _fenced(replicas: ReplicaColumns, ranked: RankedReplicas) -> _Way:
     return _Way(
         replicas.owner[better],
         replicas.broker[better],
-        lambda told, rows: joined(
-            reason_text.names(told, " and "),
+        lambda waited_for, rows: joined(
+            reason_text.names(waited_for, " and "),
             " answered with a better log than ",
             replicas.broker[ranked.best[rows]],
             ", but cannot be elected yet",
