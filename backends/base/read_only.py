@@ -140,6 +140,18 @@ class ReadOnlyBackend:
         return ReadOnlyMembership(membership)
 
     @property
+    def advance(self) -> Callable[[float], Awaitable[None]]:
+        """Lets seconds of virtual time pass, which changes nothing. Raises AttributeError where time is real."""
+        found: Callable[[float], Awaitable[None]] = getattr(self._backend, "advance")  # noqa: B009  # as below
+        return found
+
+    @property
+    def virtual_now(self) -> int:
+        """A simulation's time in µs. Raises AttributeError where time is real."""
+        now: int = getattr(self._backend, "virtual_now")  # noqa: B009  # as below
+        return now
+
+    @property
     def check(self) -> Callable[[], Awaitable[Any]]:
         """What is reachable, offered and allowed. Raises AttributeError where the adapter does not offer it."""
         found: Callable[[], Awaitable[Any]] = getattr(self._backend, "check")  # noqa: B009  # no part of the protocol

@@ -153,6 +153,11 @@ class SimulatorBackend:
         self._simulation = None
         self._store.unlock()
 
+    @property
+    def virtual_now(self) -> int:
+        """The time of the simulation, in µs."""
+        return self.simulation.now
+
     async def advance(self, seconds: float) -> None:
         """Let virtual time pass."""
         await self.simulation.come_to(self.simulation.now + round(seconds * SECOND))

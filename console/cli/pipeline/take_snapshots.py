@@ -80,11 +80,16 @@ def take(
 
 def _clock(backend: Backend) -> Callable[[], datetime]:
     """The time of snapshots; a simulation's virtual time counts from now on."""
-    simulation = getattr(backend, "simulation", None)
-    if simulation is None:
+    if not backend.simulated:
         return now
-    began, first = now(), simulation.now
-    return lambda: began + timedelta(microseconds=simulation.now - first)
+    began, first = now(), _virtual_now(backend)
+    return lambda: began + timedelta(microseconds=_virtual_now(backend) - first)
+
+
+def _virtual_now(backend: Backend) -> int:
+    """The time of a simulation, in µs."""
+    time: int = backend.virtual_now  # type: ignore[attr-defined]  # a simulation's time is its own
+    return time
 
 
 async def _take_series(
