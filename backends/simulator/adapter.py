@@ -133,7 +133,7 @@ class SimulatorBackend:
         self._closed = False
         simulation = self._given or await self._store.simulation()
         if self._closed:
-            raise Unreachable("the simulation was closed while it was opened")
+            raise Unreachable("the simulation was closed while it was being opened")
         return simulation
 
     def load(self, time: int, after_step: Callable[[object], None] | None = None) -> Simulation:

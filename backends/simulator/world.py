@@ -158,7 +158,7 @@ class World:
     def replace_log_dir(self, broker: int, directory: int) -> None:
         """A new, empty disk. Raises ValueError while the broker runs: Kafka reads its log dirs at start only."""
         if broker in self.brokers:
-            raise ValueError(f"broker {broker} runs: stop it before its disk is replaced")
+            raise ValueError(f"broker {broker} is running: stop it before replacing its disk")
         self._replaced += 1
         self.disks[broker].replace(directory, directory_id(broker, directory, self._replaced))
         self.disks[broker].clean_shutdown_epoch = None
@@ -192,7 +192,7 @@ class World:
         Raises ValueError while the controller runs.
         """
         if controller in self.controllers:
-            raise ValueError(f"controller {controller} runs: stop it before its disk is replaced")
+            raise ValueError(f"controller {controller} is running: stop it before replacing its disk")
         lost = self.quorum.disks[controller]
         key = self.quorum.replace_disk(controller)
         self.history.add(f"controller-{controller}", f"a new disk: it is {key} now")

@@ -260,7 +260,7 @@ class SimulatedMembership:
             self._store.sent(leader, body)
         reply = self._client.one(leader, body, round(timeout * SECOND) + TIMEOUT)
         if isinstance(reply, ConnectionRefused):
-            raise Unreachable(f"{leader} does not answer any more")
+            raise Unreachable(f"{leader} no longer answers")
         if isinstance(reply, (RaftVoterReply, Done)):
             return _answer(reply)
         return ChangeAnswer(ChangeEnd.NOT_KNOWN, "", f"{leader} did not answer in time")

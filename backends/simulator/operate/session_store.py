@@ -63,7 +63,7 @@ class SessionStore:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise StateError(f"{self._path}: the simulation cannot be kept there: {error.strerror}") from None
+            raise StateError(f"{self._path}: the state cannot be written there: {error.strerror}") from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # A reset may have deleted the opened lock file meanwhile: then the lock excludes no other process.
@@ -96,7 +96,9 @@ class SessionStore:
                     told = f"{self._path}: not a simulation's state ({error}); {self._reset}"
                     raise StateError(told) from None
                 if history != simulation.world.history.events_digest():
-                    raise StateError(f"{self._path}: this version comes to another history; {self._reset}")
+                    raise StateError(
+                        f"{self._path}: a replay gives another history with this version; {self._reset}"
+                    )
         if len(simulation.world.image.partitions) >= LARGE:
             gc.freeze()  # a large run keeps its objects; without this every collection would visit them
         self._simulation = simulation
@@ -148,7 +150,7 @@ class SessionStore:
         if state is None:
             return None
         if state["format"] != FORMAT:
-            raise StateError(f"{self._path}: kept by another version of ktriage; {self._reset}")
+            raise StateError(f"{self._path}: written by another version of ktriage; {self._reset}")
         if state["scenario"] != self._scenario.digest:
             raise StateError(f"{self._path}: the scenario has changed since; {self._reset}")
         return state
@@ -181,7 +183,7 @@ class SessionStore:
                 os.fsync(file.fileno())
             Path(file.name).replace(self._path)
         except OSError as error:
-            raise StateError(f"{self._path}: the simulation was not kept: {error.strerror}") from None
+            raise StateError(f"{self._path}: the state was not written: {error.strerror}") from None
 
     def reset(self) -> bool:
         """Delete the state and its checkpoint; False if there was none.

@@ -157,7 +157,9 @@ def _spare(cluster: ClusterModel, brokers: tuple[BrokerSpec, ...]) -> tuple[int,
         raise Misplaced(("cluster", "spare_controllers"), "every controller needs an id of its own")
     both = sorted({spec.id for spec in brokers}.intersection(ids))
     if both:
-        raise Misplaced(("cluster", "controllers"), f"ids that no broker has, which {both[0]} is")
+        raise Misplaced(
+            ("cluster", "controllers"), f"ids that no broker has; {both[0]} is the id of a broker"
+        )
     return cluster.spare_controllers
 
 
@@ -338,7 +340,7 @@ def partition(text: str, topology: Topology, path: tuple[int | str, ...]) -> Top
     topic, _, number = text.rpartition("-")
     known = {spec.name: spec.partitions for spec in topology.topics}
     if topic not in known or not number.isdecimal() or int(number) >= known[topic]:
-        raise Misplaced(path, f"a partition that there is (TOPIC-NUMBER), not {text!r}")
+        raise Misplaced(path, f"an existing partition (TOPIC-NUMBER), not {text!r}")
     return TopicPartition(topic, int(number))
 
 
@@ -351,7 +353,7 @@ def check_fault(fault: Fault, topology: Topology, path: tuple[int | str, ...]) -
             found = nodes((given,) if one else given, topology, (*path, key))
             check_kind(fault, found, (*path, key))
             if one and len(found) != 1:
-                raise Misplaced((*path, key), f"one node, and {given} are {len(found)}")
+                raise Misplaced((*path, key), f"one node; {given} are {len(found)} nodes")
             check_log_dir(fault, found, topology, (*path, "log_dir"))
     named = getattr(fault, "partition", None)
     if named is not None:

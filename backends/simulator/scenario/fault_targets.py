@@ -41,7 +41,7 @@ def check_kind(fault: Fault, found: Sequence[NetworkNode], path: tuple[int | str
         return
     instead = _OF_A_CONTROLLER.get(fault.do) if wrong.role is NetworkRole.CONTROLLER else None
     hint = f" (for a controller: {instead})" if instead else ""
-    raise Misplaced(path, f"a {role.value}, which {wrong} is not{hint}")
+    raise Misplaced(path, f"a {role.value}, not {wrong}{hint}")
 
 
 def check_log_dir(

@@ -94,13 +94,13 @@ def hidden(text: str) -> frozenset[tuple[int, int | None]]:
     for name in filter(None, (part.strip() for part in text.split(","))):
         call, _, version = name.partition(":")
         if call not in Api.__members__ or (version and not version.isdecimal()):
-            raise NoSuchCall(f"{name!r} is no call that is served: one of {', '.join(Api.__members__)}")
+            raise NoSuchCall(f"{name!r} is not a served API: choose one of {', '.join(Api.__members__)}")
         key = Api[call]
         highest = max(versions[key][1] for versions in (_BROKER, _CONTROLLER) if key in versions)
         if version and int(version) > highest:
             raise NoSuchCall(f"{name!r}: {call} is served up to version {highest}")
         if key is Api.ApiVersions and not (version and int(version)):
-            raise NoSuchCall(f"{name!r}: every client begins with it, it cannot be hidden")
+            raise NoSuchCall(f"{name!r}: it cannot be hidden, because every client needs it first")
         found.add((key, int(version) if version else None))
     return frozenset(found)
 

@@ -44,7 +44,7 @@ def read_fault(words: Sequence[str]) -> dict[str, Any]:
     """
     model = _models().get(words[0]) if words else None
     if model is None:
-        wrong = f"{words[0]!r} cannot happen" if words else "say what happens"
+        wrong = f"{words[0]!r} is not a fault" if words else "name the fault"
         raise ControlError(f"{wrong}: one of {', '.join(sorted(_models()))}")
     given: dict[str, Any] = {"do": words[0]}
     bare = [word for word in words[1:] if "=" not in word]
@@ -58,7 +58,7 @@ def read_fault(words: Sequence[str]) -> dict[str, Any]:
             if model.model_fields.get(name) is not None and name == "value":
                 given[name] = value or None
     if "at" in given:
-        raise ControlError(f"at={given['at']}: it happens now; let time go by first (ktriage simulate step)")
+        raise ControlError(f"at={given['at']}: faults happen now; first let time pass: ktriage simulate step")
     target = next((name for name in _NAMED if name in model.model_fields), None)
     if bare and target is None:
         raise ControlError(f"{words[0]} takes no {bare[0]!r}")
@@ -145,19 +145,19 @@ class ControlSocket:
 
     def _do(self, asked: object) -> str:
         if not isinstance(asked, dict):
-            raise ControlError("an object is wanted")
+            raise ControlError("expected a JSON object")
         if asked.get("do") == "step":
             seconds = float(asked["seconds"])
             if not 0 <= seconds <= LONGEST_STEP:
                 raise ControlError(f"a step is between 0 and {LONGEST_STEP:g} seconds")
             self._cluster.clock.step(seconds)
-            done = f"{seconds:g} s went by"
+            done = f"{seconds:g} s passed"
         elif asked.get("do") == "fault":
             fault = checked(asked["fault"], self._cluster.clock.now / SECOND)
             inject(self._cluster, fault)
-            done = fault.note or f"{fault.do} happened"
+            done = fault.note or f"{fault.do}: done"
         else:
-            raise ControlError("step or fault")
+            raise ControlError("expected do: step, or do: fault")
         self._said(done)
         return done
 

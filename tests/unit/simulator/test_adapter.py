@@ -342,7 +342,7 @@ async def test_a_simulation_that_is_closed_while_it_opens_is_not_held(tmp_path: 
     opening = asyncio.create_task(cluster.open())
     await asyncio.sleep(0)
     await cluster.close()
-    with pytest.raises(Unreachable, match="closed while it was opened"):
+    with pytest.raises(Unreachable, match="closed while it was being opened"):
         await opening
     other = backend("last-replica-standing", state=state)
     await other.open()
