@@ -14,8 +14,8 @@ from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 from textual.worker import Worker
 
-from console.app.controller_replacement.choosing import Controllers
 from console.app.controller_replacement.screen import WizardScreen
+from console.app.controller_replacement.start_replacement import StartReplacement
 from console.app.main_screen.bars import BarsView, draw_bars
 from console.app.main_screen.copy_and_export import CopyAndExport
 from console.app.main_screen.equivalent_command import command_line
@@ -94,7 +94,7 @@ class MainScreen(Screen[None]):
         self._applier = Applier(
             session, self.say, self.ask, self.tasks, progress=self.progress, program=owner.program
         )
-        self._controllers = Controllers(
+        self._controllers = StartReplacement(
             session,
             self.ask,
             self.tasks.begin,

@@ -1,4 +1,4 @@
-"""From the quorum pane to a controller's replacement: what it is for, who goes, who comes."""
+"""Starts a controller replacement from the quorum pane: its kind, the voters that leave, the nodes that join."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _KINDS = {
 }
 
 
-class Controllers:
-    """What the quorum pane's key does."""
+class StartReplacement:
+    """The quorum pane's replace key: asks what is replaced, plans it, and opens the wizard."""
 
     def __init__(
         self,

@@ -1,0 +1,108 @@
+"""Names in the product: a class name stands for one thing, and a module name says what is in the module."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PRODUCT = ("recovery", "backends", "widgets", "console", "pipeline")
+VAGUE = frozenset(
+    [
+        *(
+            "about",
+            "aside",
+            "bed",
+            "beside",
+            "besides",
+            "carrier",
+            "common",
+            "elsewhere",
+            "fate",
+            "given",
+            "held",
+        ),
+        *(
+            "helper",
+            "helpers",
+            "kept",
+            "look",
+            "looked",
+            "misc",
+            "other",
+            "others",
+            "piece",
+            "pieces",
+            "quick",
+        ),
+        *("race", "ragged", "seen", "spine", "story", "stuff", "things", "told", "tools", "utils", "various"),
+    ]
+)
+NOUNS_IN_ING = {
+    "encoding": "the form that bytes have",
+    "hedging": "the usual name for sending a request to a second server when the first is slow",
+    "listing": "a list that a server returned",
+    "ranking": "the order of candidates, as the option --ranking has it",
+    "standing": "whether the controller would accept a replica as leader",
+    "tuning": "settings for speed",
+    "wording": "the text of values that several screens and commands show",
+}
+"""The last word of a module's name may end in -ing where it names a thing."""
+
+
+def product_modules() -> list[Path]:
+    return [path for room in PRODUCT for path in sorted((ROOT / room).rglob("*.py"))]
+
+
+def module_names() -> Iterator[tuple[str, Path]]:
+    """Of packages and modules, in words."""
+    for path in product_modules():
+        yield (path.parent.name if path.stem == "__init__" else path.stem), path.relative_to(ROOT)
+
+
+def classes_of(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+
+
+def test_no_class_name_stands_for_two_things() -> None:
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in product_modules():
+        for name in classes_of(path):
+            found[name].append(str(path.relative_to(ROOT)))
+    twice = {name: paths for name, paths in found.items() if len(paths) > 1}
+    assert len(found) > 500, "the product's classes were not found"
+    assert not twice, f"qualify one of each: {twice}"
+
+
+def test_no_module_has_a_vague_name() -> None:
+    vague = [str(path) for name, path in module_names() if VAGUE.intersection(name.split("_"))]
+    assert not vague, f"say what is in them: {vague}"
+
+
+def test_no_module_is_named_by_a_gerund() -> None:
+    last = [(name.rpartition("_")[2], path) for name, path in module_names()]
+    gerunds = [str(path) for word, path in last if word.endswith("ing") and word not in NOUNS_IN_ING]
+    assert not gerunds, f"name what is in them: {gerunds}"
+    unused = set(NOUNS_IN_ING) - {word for word, _ in last}
+    assert not unused, f"no module has such a name any more: {unused}"
+
+
+@pytest.mark.parametrize(
+    ("name", "vague", "gerund"),
+    [
+        ("told", True, False),
+        ("kept_files", True, False),
+        ("connecting", False, True),
+        ("journal", False, False),
+    ],
+)
+def test_what_the_rules_catch(name: str, vague: bool, gerund: bool) -> None:
+    last = name.rpartition("_")[2]
+    assert bool(VAGUE.intersection(name.split("_"))) is vague
+    assert (last.endswith("ing") and last not in NOUNS_IN_ING) is gerund
