@@ -27,7 +27,7 @@ from console.app.main_screen.main_screen import MainScreen
 from console.app.picker import places, target_of
 from console.app.session.safety import forbidden
 from console.app.session.session import Opening, Session
-from console.app.terminal import Terminal
+from console.app.terminal import ConsoleDriver
 from console.crash import redact, write_crash
 from console.errors import InputError
 from console.journal.state_access import name_state_dir
@@ -94,7 +94,7 @@ class Console(App[int], inherit_bindings=False):
 
     def __init__(self, program: Program, target: Target | None, options: Options) -> None:
         no_color = bool(os.environ.get("NO_COLOR"))
-        super().__init__(driver_class=None if options.served else Terminal, ansi_color=no_color)
+        super().__init__(driver_class=None if options.served else ConsoleDriver, ansi_color=no_color)
         theme.install(self, no_color)
         self.animation_level = "none"
         self.program = program

@@ -57,7 +57,7 @@ class Forgiving:
             self._lost()
 
 
-class Terminal(LinuxDriver):
+class ConsoleDriver(LinuxDriver):
     """Textual's driver, for which a terminal that is gone is the end of the console and not a traceback."""
 
     def __init__(

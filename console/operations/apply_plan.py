@@ -16,7 +16,7 @@ from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
 from console.operations.election_batches import Elected, carry_out, failure_text
 from console.operations.plan_comparison import (
-    Prepared,
+    PreparedPlan,
     ask_afresh,
     checked_just_now,
     loss_question,
@@ -36,7 +36,7 @@ from recovery.strategy import Strategy
 class Applied:
     """What was refused and what was elected; ``elected`` is None where nothing was to be sent."""
 
-    prepared: Prepared
+    prepared: PreparedPlan
     elected: Elected | None
 
     @property
@@ -56,7 +56,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyPlan(Change[Backend, Prepared, Applied]):
+class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     """Elects the leaders of a plan.
 
     ``file`` is where it was read from, for messages; ``title`` names the cluster in the question. A plan of leaders
@@ -76,10 +76,12 @@ class ApplyPlan(Change[Backend, Prepared, Applied]):
     def without_lock(self, cluster_id: str) -> None:
         refuse_other_cluster(self.plan, cluster_id, self.file)
 
-    async def settle(self, access: Access[Backend], run: ChangeRun[Prepared]) -> None:
+    async def settle(self, access: Access[Backend], run: ChangeRun[PreparedPlan]) -> None:
         await settle_orders(access, run)
 
-    async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Prepared]) -> Prepared:
+    async def prepare(
+        self, cluster: Backend, cluster_id: str, operator: Operator[PreparedPlan]
+    ) -> PreparedPlan:
         if isinstance(self.plan, Plan):
             return await prepare(cluster, self.plan, cluster_id, operator.progress)
         header = plan_header(cluster_id, self.ranking, Strategy.AGGRESSIVE)
@@ -93,18 +95,20 @@ class ApplyPlan(Change[Backend, Prepared, Applied]):
             raise InputError(f"{self.file}: {refused[0][0]}: {refused[0][1]}{more}; nothing was sent")
         return checked_just_now(self.part.of(plan) if plan.rows else plan)
 
-    def unsent(self, prepared: Prepared) -> Applied | None:
+    def unsent(self, prepared: PreparedPlan) -> Applied | None:
         return None if prepared.holding.rows else Applied(prepared, None)
 
-    def question(self, prepared: Prepared) -> Question:
+    def question(self, prepared: PreparedPlan) -> Question:
         return loss_question(prepared.holding, self.title)
 
     async def compare_again(
-        self, cluster: Backend, prepared: Prepared, answer: str, operator: Operator[Prepared]
-    ) -> Prepared:
+        self, cluster: Backend, prepared: PreparedPlan, answer: str, operator: Operator[PreparedPlan]
+    ) -> PreparedPlan:
         return await still_holding(cluster, prepared, operator.progress)
 
-    async def carry_out(self, cluster: Backend, prepared: Prepared, run: ChangeRun[Prepared]) -> Applied:
+    async def carry_out(
+        self, cluster: Backend, prepared: PreparedPlan, run: ChangeRun[PreparedPlan]
+    ) -> Applied:
         if run.stop:
             return Applied(prepared, None)
         elected = await carry_out(

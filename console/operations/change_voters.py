@@ -15,12 +15,12 @@ from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.kraft_upgrade import UpgradeCheck, check_upgrade, upgrade
 from console.operations.remembered_voters import remember_new_voters
-from console.operations.unfinished_orders import Fate, Row, Settled
+from console.operations.unfinished_orders import Fate, Row, SettledOrders
 from console.operations.unfinished_voter_changes import look_for
 from console.operations.voter_change import (
     Changed,
     Given,
-    Prepared,
+    PreparedChange,
     VoterChange,
     carry_out,
     prepare_add,
@@ -33,7 +33,7 @@ BROKERS = "it is put back through the brokers: give --bootstrap-server"
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeVoters(Change[Membership, Prepared, Changed]):
+class ChangeVoters(Change[Membership, PreparedChange, Changed]):
     """One voter added or removed, if the preflight allows it. ``title`` names the cluster in the question.
 
     It is not compared again here after the answer: :func:`carry_out` makes the preflight anew before it sends.
@@ -44,23 +44,27 @@ class ChangeVoters(Change[Membership, Prepared, Changed]):
     reason: str
     title: str
 
-    async def settle(self, access: Access[Membership], run: ChangeRun[Prepared]) -> None:
+    async def settle(self, access: Access[Membership], run: ChangeRun[PreparedChange]) -> None:
         tell_half_done_replacement(run)
 
-    async def prepare(self, cluster: Membership, cluster_id: str, operator: Operator[Prepared]) -> Prepared:
+    async def prepare(
+        self, cluster: Membership, cluster_id: str, operator: Operator[PreparedChange]
+    ) -> PreparedChange:
         node, directory, endpoints = self.given
         if self.change is VoterChange.ADD:
             return await prepare_add(cluster, node, directory, endpoints)
         return await prepare_remove(cluster, node, directory)
 
-    def unsent(self, prepared: Prepared) -> Changed | None:
+    def unsent(self, prepared: PreparedChange) -> Changed | None:
         return None if prepared.verdict.allowed else Changed(prepared, None, False)
 
-    def question(self, prepared: Prepared) -> Question:
+    def question(self, prepared: PreparedChange) -> Question:
         text = f"To {prepared.sentence} ({self.title}), type the node id:"
         return Question.number(text, prepared.voter.key.id)
 
-    async def carry_out(self, cluster: Membership, prepared: Prepared, run: ChangeRun[Prepared]) -> Changed:
+    async def carry_out(
+        self, cluster: Membership, prepared: PreparedChange, run: ChangeRun[PreparedChange]
+    ) -> Changed:
         with run.stop.in_flight():
             changed = await carry_out(cluster, prepared, run.journal, run.operator.says)
             await remember_new_voters(cluster)
@@ -117,7 +121,7 @@ class UpgradeKraftVersion(Change[Membership, UpgradeCheck, Upgraded]):
 class SettledVoters(NamedTuple):
     """What became of what earlier runs sent; ``closed``: the end of every change of the voters is known."""
 
-    settled: Settled = Settled()
+    settled: SettledOrders = SettledOrders()
     closed: bool = True
 
 
@@ -150,7 +154,7 @@ class SettleVoters(Change[Membership, Unfinished, SettledVoters]):
         # Orders of partitions stay open here: no controller takes them back.
         orders = dict.fromkeys(order.written.tp for order in prepared.orders)
         rows = tuple(Row(tp, Fate.LEFT, BROKERS) for tp in orders)
-        return SettledVoters(Settled(rows, len(closed)), len(closed) == len(looked))
+        return SettledVoters(SettledOrders(rows, len(closed)), len(closed) == len(looked))
 
     def conclusion(self, result: SettledVoters) -> Conclusion:
         done = result.closed and not result.settled.open

@@ -6,7 +6,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
 from console.journal.unfinished_entries import CONFIRM
 from console.operations.replacement_steps import Watcher
-from console.operations.voter_change import Changed, Prepared
+from console.operations.voter_change import Changed, PreparedChange
 from recovery.membership.replacement import ReplacementStep
 from recovery.membership.replacement_state import StepSituation
 
@@ -38,10 +38,10 @@ class Keeping:
     def unseen(self, step: ReplacementStep, why: BackendError) -> None:
         self._watcher.unseen(step, why)
 
-    def judged(self, step: ReplacementStep, prepared: Prepared) -> None:
+    def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:
         self._watcher.judged(step, prepared)
 
-    async def allows(self, step: ReplacementStep, prepared: Prepared) -> bool:
+    async def allows(self, step: ReplacementStep, prepared: PreparedChange) -> bool:
         return await self._watcher.allows(step, prepared)
 
     def says(self, step: ReplacementStep, said: str) -> None:

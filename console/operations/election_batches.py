@@ -95,7 +95,7 @@ async def carry_out(
     ``stop_after`` failures end it: no batch holds more rows than failures are left, so that number is never
     exceeded. Raises BackendError only where nothing at all was sent.
     """
-    job = _Job(backend, plan.header.ranking, recorder, attempts, stop, progress)
+    job = _BatchJob(backend, plan.header.ranking, recorder, attempts, stop, progress)
     with stop.in_flight():
         if stop_after is None:
             elections, unsent = await _in_parts(job, plan)
@@ -117,7 +117,7 @@ def _as_seen(election: Election, state: RowState | None) -> Election:
     return election._replace(outcome=Outcome.ELECTED, leader=state.leader, detail=detail)
 
 
-async def _in_parts(job: _Job, plan: Plan) -> tuple[tuple[Election, ...], frozenset[TopicPartition]]:
+async def _in_parts(job: _BatchJob, plan: Plan) -> tuple[tuple[Election, ...], frozenset[TopicPartition]]:
     """All rows, some parts at once, and the rows of those parts for which nothing was sent.
 
     Raises BackendError where no part had anything sent.
@@ -153,7 +153,7 @@ async def _in_parts(job: _Job, plan: Plan) -> tuple[tuple[Election, ...], frozen
 
 
 async def _looked_at(
-    job: _Job, plan: Plan, elections: tuple[Election, ...], unsent: frozenset[TopicPartition]
+    job: _BatchJob, plan: Plan, elections: tuple[Election, ...], unsent: frozenset[TopicPartition]
 ) -> tuple[Mapping[TopicPartition, RowState], str | None]:
     """What has become of the rows that something was sent for, or why that was not seen.
 
@@ -168,7 +168,7 @@ async def _looked_at(
         return {}, str(error)
 
 
-class _Job(NamedTuple):
+class _BatchJob(NamedTuple):
     backend: Backend
     ranking: Ranking
     recorder: Recorder

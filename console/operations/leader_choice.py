@@ -17,7 +17,7 @@ from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, Strategy, decide
 
 
-class Choice(NamedTuple):
+class LeaderChoice(NamedTuple):
     """One partition: what was seen of it, and what was decided."""
 
     survey: Survey
@@ -33,7 +33,7 @@ class Choices:
     """A picture with the choice for each of its partitions in its order, and the plan made of them."""
 
     picture: Picture
-    rows: tuple[Choice, ...]
+    rows: tuple[LeaderChoice, ...]
     plan: Plan
 
     @property
@@ -48,5 +48,5 @@ async def choose(backend: Backend, picture: Picture, header: Header) -> Choices:
     return Choices(picture, rows, await with_times(backend, plan, picture.surveys))
 
 
-def _choice(survey: Survey, ranking: Ranking, strategy: Strategy) -> Choice:
-    return Choice(survey, decide(survey, ranking, strategy))
+def _choice(survey: Survey, ranking: Ranking, strategy: Strategy) -> LeaderChoice:
+    return LeaderChoice(survey, decide(survey, ranking, strategy))

@@ -27,7 +27,7 @@ WORST_SUCCESSORS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedPlan:
     """A plan beside the cluster as it is now.
 
     ``plan`` is what was asked for, ``checks`` its rows now, ``holding`` the part that may be applied.
@@ -64,16 +64,18 @@ class Prepared:
 
 async def prepare(
     backend: Backend, plan: Plan, cluster_id: str, progress: Progress | None = None
-) -> Prepared:
+) -> PreparedPlan:
     """Surveys the plan's partitions and compares. Raises BackendError, and NotAllowed where none may be seen."""
     found = await described(backend, [row.tp for row in plan.rows])
     surveys = await surveyed(backend, found.states, progress, Depths().duration)
     checks = _told_what_may_be_seen(found, compare(plan, surveys, cluster_id))
     holds = {check.tp for check in checks if check.holds}
-    return Prepared(plan, checks, replace(plan, rows=tuple(row for row in plan.rows if row.tp in holds)))
+    return PreparedPlan(plan, checks, replace(plan, rows=tuple(row for row in plan.rows if row.tp in holds)))
 
 
-async def still_holding(backend: Backend, prepared: Prepared, progress: Progress | None = None) -> Prepared:
+async def still_holding(
+    backend: Backend, prepared: PreparedPlan, progress: Progress | None = None
+) -> PreparedPlan:
     """Once more after a person was asked, which may have taken long: what moved meanwhile is refused.
 
     Raises as :func:`prepare`.
@@ -128,7 +130,7 @@ async def ask_afresh(
     return plan_of_bare(header, bare, picture.surveys, picture.marks)
 
 
-def checked_just_now(plan: Plan) -> Prepared:
+def checked_just_now(plan: Plan) -> PreparedPlan:
     """A plan that was made a moment ago beside the cluster: what it elects holds, the rest is refused."""
     checks = [Judgement(row.tp, RowDecision.SEND, Reason.AS_PLANNED, "") for row in plan.rows]
     for row in plan.not_elected:
@@ -136,7 +138,7 @@ def checked_just_now(plan: Plan) -> Prepared:
             checks.append(Judgement(row.tp, RowDecision.ALREADY_ONLINE, Reason.DESIGNATED_LEADER, row.reason))
         else:
             checks.append(Judgement(row.tp, RowDecision.NOT_POSSIBLE, Reason.NOT_ELECTABLE, row.reason))
-    return Prepared(plan, tuple(checks), plan)
+    return PreparedPlan(plan, tuple(checks), plan)
 
 
 def refused_rows(plan: Plan) -> Sequence[tuple[TopicPartition, str]]:

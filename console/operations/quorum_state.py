@@ -71,14 +71,14 @@ async def look(membership: Membership, limits: LivenessLimits = LivenessLimits()
     return Look(cluster_id, health(quorum, limits, ids, wedged=stuck), controllers)
 
 
-class Settled(NamedTuple):
+class PreflightReading(NamedTuple):
     """A reading for a preflight. By ``limits`` a voter is up only where it has fetched since an earlier reading."""
 
     quorum: Quorum
     limits: LivenessLimits
 
 
-async def settled_quorum(membership: Membership, newcomer: int | None = None) -> Settled:
+async def settled_quorum(membership: Membership, newcomer: int | None = None) -> PreflightReading:
     """A reading that tells whether a change of the voters is under way, and who is up at this moment.
 
     A voter that died a second ago has fetched lately: every one, and ``newcomer``, is given :data:`FETCHING`
@@ -92,11 +92,11 @@ async def settled_quorum(membership: Membership, newcomer: int | None = None) ->
         known = with_change_known(earlier, later)
         limits = LivenessLimits(fetch_age_ms=max(0, later.now_ms - earlier.now_ms))
         if known is not None and (all_fetched(earlier, later, newcomer) or waited >= FETCHING):
-            return Settled(known, limits)
+            return PreflightReading(known, limits)
         if later.leader_epoch != earlier.leader_epoch:
             earlier = later
         if waited >= SETTLING:
-            return Settled(later, limits)
+            return PreflightReading(later, limits)
         await membership.pause(POLL)
         waited += POLL
 

@@ -18,7 +18,7 @@ from console.operations.election_batches import Elected, carry_out, failure_text
 from console.operations.leader_choice import Choices, choose
 from console.operations.partition_picture import Depths, examine
 from console.operations.partition_selection import Selection
-from console.operations.plan_comparison import Prepared, checked_just_now, loss_question, still_holding
+from console.operations.plan_comparison import PreparedPlan, checked_just_now, loss_question, still_holding
 from console.provenance import plan_header
 from console.saved_plans import save_plan
 from recovery.model import TopicPartition
@@ -99,7 +99,7 @@ class Chosen(NamedTuple):
     """A choice, and how its plan stands beside the cluster."""
 
     choices: Choices
-    prepared: Prepared
+    prepared: PreparedPlan
 
 
 @dataclass(frozen=True, slots=True)

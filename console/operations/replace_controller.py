@@ -18,7 +18,7 @@ from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.change_voters import BROKERS
-from console.operations.replacement_plan import Choice
+from console.operations.replacement_plan import ReplacementChoice
 from console.operations.replacement_run import (
     Planned,
     make_replacement,
@@ -58,7 +58,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, Gone]):
     can say so. ``give_up`` is the command that forgets another replacement.
     """
 
-    source: Choice | ReplacementPlan
+    source: ReplacementChoice | ReplacementPlan
     file: Path | None
     watch: Watch
     reason: str

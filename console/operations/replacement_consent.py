@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from console.operations.voter_change import Changed, Prepared
+from console.operations.voter_change import Changed, PreparedChange
 from recovery.membership.preflight import VoterSetStrength
 from recovery.membership.replacement import ReplacementPlan, ReplacementStep, StepKind
 from recovery.membership.replacement_state import key_of
@@ -28,17 +28,17 @@ class Consent:
         self._plan = plan
         self._agreed: _Agreed | None = None
 
-    def question(self, step: ReplacementStep, prepared: Prepared) -> str:
+    def question(self, step: ReplacementStep, prepared: PreparedChange) -> str:
         """What is asked for, all of it."""
         follows = self._follows(step, prepared)
         return prepared.sentence + ("" if follows is None else f" and then add voter {follows} in its place")
 
-    def given(self, step: ReplacementStep, prepared: Prepared) -> None:
+    def given(self, step: ReplacementStep, prepared: PreparedChange) -> None:
         """A person said yes to that question."""
         follows, left = self._follows(step, prepared), prepared.verdict.after
         self._agreed = None if follows is None or left is None else _Agreed(follows, left)
 
-    def judged(self, step: ReplacementStep, prepared: Prepared) -> None:
+    def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:
         """What was agreed to lapses for good where the cluster is another than the removal was to leave."""
         if step.kind is StepKind.ADD and self._agreed is not None and not _as_agreed(self._agreed, prepared):
             self._agreed = None
@@ -48,13 +48,13 @@ class Consent:
         if changed.answer is None:
             self._agreed = None
 
-    def covers(self, step: ReplacementStep, prepared: Prepared) -> bool:
+    def covers(self, step: ReplacementStep, prepared: PreparedChange) -> bool:
         """Whether it was allowed together with the removal before it."""
         return (
             step.kind is StepKind.ADD and self._agreed is not None and prepared.voter.key == self._agreed.key
         )
 
-    def _follows(self, step: ReplacementStep, prepared: Prepared) -> ReplicaKey | None:
+    def _follows(self, step: ReplacementStep, prepared: PreparedChange) -> ReplicaKey | None:
         """The replica that takes the place of the voter that is removed, where it is the next to be added."""
         following = next((s for s in self._plan.steps if s.number == step.number + 1), None)
         if following is None or following.node != step.node:
@@ -63,7 +63,7 @@ class Consent:
         return key_of(self._plan, following, prepared.quorum) if pair else None
 
 
-def _as_agreed(agreed: _Agreed, prepared: Prepared) -> bool:
+def _as_agreed(agreed: _Agreed, prepared: PreparedChange) -> bool:
     """The same replica, the same voters, and none of them down that was up."""
     now, left = prepared.verdict.before, agreed.left
     same = prepared.voter.key == agreed.key and set(now.voters.keys) == set(left.voters.keys)

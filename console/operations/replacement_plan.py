@@ -28,7 +28,7 @@ SECOND_LOOK = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ReplacementChoice:
     """What an operator asks for: voters that go, nodes that come, and where the latter listen if that is known."""
 
     kind: ReplacementKind
@@ -39,7 +39,7 @@ class Choice:
 
 
 async def plan_replacement(
-    membership: Membership, choice: Choice, header: ReplacementHeader
+    membership: Membership, choice: ReplacementChoice, header: ReplacementHeader
 ) -> ReplacementPlan:
     """Looks at the quorum and at every controller's settings, and makes the plan. Sends nothing.
 
@@ -62,7 +62,12 @@ async def plan_replacement(
 
 
 def wanted(
-    choice: Choice, cluster_id: str, quorum: Quorum, nodes: Sequence[ClusterNode], *, add_first: bool
+    choice: ReplacementChoice,
+    cluster_id: str,
+    quorum: Quorum,
+    nodes: Sequence[ClusterNode],
+    *,
+    add_first: bool,
 ) -> ReplacementRequest:
     """The choice in full: voters' directories, endpoints, and which rules this cluster follows."""
     leaving = tuple(voter_of(quorum, node, choice.directory_id) for node in choice.leaving)

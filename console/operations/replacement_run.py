@@ -13,7 +13,7 @@ from console.journal.unfinished_entries import REPLACE, unfinished
 from console.new_files import write_new
 from console.operations.confirmed_steps import Keeping
 from console.operations.remembered_voters import remember_voters
-from console.operations.replacement_plan import Choice, plan_replacement
+from console.operations.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.replacement_steps import Course, Gone, Watcher, go_through
 from console.provenance import made_by, now
 from console.saved_plans import plans_directory, share_plan
@@ -42,7 +42,7 @@ class Planned(NamedTuple):
         return self.plan.wanted.cluster_id
 
 
-async def make_replacement(membership: Membership, choice: Choice) -> ReplacementPlan:
+async def make_replacement(membership: Membership, choice: ReplacementChoice) -> ReplacementPlan:
     """The plan for that choice, made here and now. Raises as :func:`plan_replacement`."""
     header = ReplacementHeader(str(uuid.uuid4()), now().isoformat(timespec="seconds"), made_by(), version())
     return await plan_replacement(membership, choice, header)

@@ -15,7 +15,7 @@ from backends.base.membership import Membership
 from backends.base.protocol import Recorder, Stop
 from console.operations.elapsed_time import Waited
 from console.operations.replacement_plan import joins_of, mute_of, servers_of
-from console.operations.voter_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
+from console.operations.voter_change import Changed, PreparedChange, carry_out, prepare_add, prepare_remove
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import ReplacementPlan, ReplacementStep, StepKind
@@ -49,11 +49,11 @@ class Watcher(Protocol):
         """The quorum could not be looked at just now: it is looked at again."""
         ...
 
-    def judged(self, step: ReplacementStep, prepared: Prepared) -> None:
+    def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:
         """The preflight of what the step sends."""
         ...
 
-    async def allows(self, step: ReplacementStep, prepared: Prepared) -> bool:
+    async def allows(self, step: ReplacementStep, prepared: PreparedChange) -> bool:
         """Whether it may be sent: a person is asked, or was asked before. False ends the run."""
         ...
 
@@ -222,7 +222,7 @@ class _Run:
             self._watcher.changed(step, changed)
         return True
 
-    async def _prepared(self, step: ReplacementStep) -> Prepared:
+    async def _prepared(self, step: ReplacementStep) -> PreparedChange:
         key = key_of(self._plan, step, self.picture.quorum)
         if key is None:
             raise NotChosen(f"node {step.node} does not fetch")

@@ -39,7 +39,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledOrders:
     """Every partition that was looked at, once, and how many other requests were closed."""
 
     rows: tuple[Row, ...] = ()
@@ -63,33 +63,33 @@ class HalfDone(NotDone):
 
 async def settle_first(
     backend: Backend, found: Unfinished, journal: Journal, stop: StopRequest, *, put_back: bool, resume: str
-) -> Settled:
+) -> SettledOrders:
     """Before anything else is sent: what earlier runs left is finished, orders only where ``put_back`` says so.
 
     An assignment still in our order would be taken for its own. ``resume`` is the command that finishes them.
     Raises HalfDone where orders stand that are not to be put back, and BackendError. Where an order could not be
-    put back either, what is returned is :attr:`Settled.open`: see :func:`refuse_open`.
+    put back either, what is returned is :attr:`SettledOrders.open`: see :func:`refuse_open`.
     """
     if found.nothing:
         remember_settled(journal.path)
-        return Settled()
+        return SettledOrders()
     if not found.orders:
         # Nothing of theirs can be undone; what they did is seen in the state of the partitions.
         journal.settle("nothing of it is left to undo", entries=[entry.entry for entry in found.entries])
-        return Settled()
+        return SettledOrders()
     if not put_back:
         raise HalfDone(found, resume)
     with stop.in_flight():
         return await settle(backend, found, journal)
 
 
-def refuse_open(settled: Settled) -> None:
+def refuse_open(settled: SettledOrders) -> None:
     """Raises NotDone where an order of an earlier run still stands."""
     if settled.open:
         raise NotDone("the earlier run could not be finished; nothing else was sent")
 
 
-async def settle(backend: Backend, found: Unfinished, journal: Journal) -> Settled:
+async def settle(backend: Backend, found: Unfinished, journal: Journal) -> SettledOrders:
     """Looks at every open order and restores it where it is the one that was written, or seems restored already.
 
     Requests whose end was not known are closed: what they may have left is in the orders. Raises
@@ -112,7 +112,7 @@ async def restore(
     rows: Sequence[WrittenOrder],
     journal: Journal,
     in_doubt: Mapping[TopicPartition, datetime] = _NO_DOUBT,
-) -> Settled:
+) -> SettledOrders:
     """Restores the orders of those rows that nobody else changed, and tells about the others.
 
     ``rows`` are oldest first. Where several runs reordered one partition, the newest is undone first. ``in_doubt``:
@@ -127,7 +127,7 @@ async def restore(
             known = fates.get(row.tp)
             if known is None or _WEIGHT[row.fate] < _WEIGHT[known.fate]:
                 fates[row.tp] = row
-    return Settled(tuple(fates.values()))
+    return SettledOrders(tuple(fates.values()))
 
 
 def _newest_first(rows: Sequence[WrittenOrder]) -> Iterator[list[WrittenOrder]]:

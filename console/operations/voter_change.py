@@ -51,7 +51,7 @@ class Given(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedChange:
     """A change with its preflight; ``probes`` are who answered at the newcomer's endpoints."""
 
     change: VoterChange
@@ -76,7 +76,7 @@ class Changed:
     ``cause`` is what stands behind a timeout, ``after`` the quorum as it was seen last.
     """
 
-    prepared: Prepared
+    prepared: PreparedChange
     answer: ChangeAnswer | None
     done: bool | None
     cause: TimeoutCause | None = None
@@ -86,19 +86,19 @@ class Changed:
 
 async def prepare_add(
     membership: Membership, node_id: int, directory_id: str | None, endpoints: Sequence[VoterEndpoint] = ()
-) -> Prepared:
+) -> PreparedChange:
     """Reads, probes and judges; sends nothing. Raises NotChosen, NoLeader, BackendError."""
     return await _prepare(membership, VoterChange.ADD, Given(node_id, directory_id, tuple(endpoints)))
 
 
-async def prepare_remove(membership: Membership, node_id: int, directory_id: str | None) -> Prepared:
+async def prepare_remove(membership: Membership, node_id: int, directory_id: str | None) -> PreparedChange:
     """As :func:`prepare_add`, for a removal."""
     return await _prepare(membership, VoterChange.REMOVE, Given(node_id, directory_id))
 
 
 async def carry_out(
     membership: Membership,
-    prepared: Prepared,
+    prepared: PreparedChange,
     recorder: Recorder,
     tell: Callable[[str], None] = lambda _said: None,
 ) -> Changed:
@@ -120,7 +120,7 @@ async def carry_out(
     return await _explained(membership, prepared, answer, tell)
 
 
-async def _since_shown(membership: Membership, shown: Prepared, tell: Callable[[str], None]) -> str:
+async def _since_shown(membership: Membership, shown: PreparedChange, tell: Callable[[str], None]) -> str:
     """What has changed since the preflight, which is made anew unless it is from this moment."""
     quorum = await membership.describe()
     same = quorum.leader_epoch == shown.quorum.leader_epoch
@@ -134,7 +134,7 @@ async def _since_shown(membership: Membership, shown: Prepared, tell: Callable[[
     return why and f"the quorum has changed since this was shown: {why}"
 
 
-async def _prepare(membership: Membership, change: VoterChange, given: Given) -> Prepared:
+async def _prepare(membership: Membership, change: VoterChange, given: Given) -> PreparedChange:
     make = _prepare_add if change is VoterChange.ADD else _prepare_remove
     prepared = await make(membership, given)
     if prepared.verdict.allowed:
@@ -143,7 +143,7 @@ async def _prepare(membership: Membership, change: VoterChange, given: Given) ->
     return await make(membership, given)
 
 
-async def _prepare_add(membership: Membership, given: Given) -> Prepared:
+async def _prepare_add(membership: Membership, given: Given) -> PreparedChange:
     """Who votes and who is up is read last: an address that is silent is waited for."""
     seen = await membership.describe()
     _newcomer(seen, given.node_id, given.directory_id)
@@ -152,7 +152,7 @@ async def _prepare_add(membership: Membership, given: Given) -> Prepared:
     quorum, limits = await settled_quorum(membership, given.node_id)
     voter = Voter(_newcomer(quorum, given.node_id, given.directory_id), endpoints)
     verdict = before_adding(quorum, voter, probes, membership.rules, limits)
-    return Prepared(VoterChange.ADD, given, voter, quorum, verdict, probes)
+    return PreparedChange(VoterChange.ADD, given, voter, quorum, verdict, probes)
 
 
 def _newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> ReplicaKey:
@@ -164,13 +164,13 @@ def _newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> Replica
     return newcomer(quorum, node_id, directory_id)
 
 
-async def _prepare_remove(membership: Membership, given: Given) -> Prepared:
+async def _prepare_remove(membership: Membership, given: Given) -> PreparedChange:
     seen = await membership.describe()
     joins = await _auto_join(membership, seen, voter_of(seen, given.node_id, given.directory_id))
     quorum, limits = await settled_quorum(membership)
     key = voter_of(quorum, given.node_id, given.directory_id)
     verdict = before_removing(quorum, key, limits, auto_join=joins)
-    return Prepared(VoterChange.REMOVE, given, Voter(key), quorum, verdict)
+    return PreparedChange(VoterChange.REMOVE, given, Voter(key), quorum, verdict)
 
 
 async def _auto_join(membership: Membership, quorum: Quorum, key: ReplicaKey) -> bool | None:
@@ -200,7 +200,7 @@ async def probe_endpoint(membership: Membership, endpoint: VoterEndpoint, node_i
 
 
 async def _explained(
-    membership: Membership, prepared: Prepared, answer: ChangeAnswer, tell: Callable[[str], None]
+    membership: Membership, prepared: PreparedChange, answer: ChangeAnswer, tell: Callable[[str], None]
 ) -> Changed:
     """Looks at the quorum until the change is seen committed, or seen not to be there."""
     key, adding = prepared.voter.key, prepared.change is VoterChange.ADD

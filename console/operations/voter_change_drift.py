@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from recovery.membership.preflight import PreflightResult
 
 if TYPE_CHECKING:
-    from console.operations.voter_change import Prepared
+    from console.operations.voter_change import PreparedChange
 
 
-def moved(shown: Prepared, now: Prepared) -> str:
+def moved(shown: PreparedChange, now: PreparedChange) -> str:
     """What has changed since, in one line; empty where the change may be sent as it was shown.
 
     A voter that has come back since is no reason against it.
@@ -19,7 +19,7 @@ def moved(shown: Prepared, now: Prepared) -> str:
     return "; ".join(_differences(shown, now))
 
 
-def _differences(shown: Prepared, now: Prepared) -> Iterator[str]:
+def _differences(shown: PreparedChange, now: PreparedChange) -> Iterator[str]:
     was, voter = shown.voter, now.voter
     if voter.key != was.key:
         yield f"node {was.key.id} was {was.key} and is {voter.key}"

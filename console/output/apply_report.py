@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from console.operations.apply_plan import Applied
-from console.operations.plan_comparison import Prepared
+from console.operations.plan_comparison import PreparedPlan
 from console.output.json_document import document
 from console.output.plan_json import (
     elected_json,
@@ -22,7 +22,7 @@ from recovery.plan.plan_review import summarise
 from recovery.wording.quantity_text import counted, printable
 
 
-def prepared_lines(prepared: Prepared, limit: int) -> Iterator[str]:
+def prepared_lines(prepared: PreparedPlan, limit: int) -> Iterator[str]:
     """How the plan stands against the cluster now, and what its elections would lose."""
     yield check_counts(prepared.checks)
     yield from others_lines(prepared.checks)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from console.journal.cluster_lock import LockHolder
 from console.journal.unfinished_entries import Unfinished
-from console.operations.unfinished_orders import Fate, Settled
+from console.operations.unfinished_orders import Fate, SettledOrders
 from console.output.json_document import document
 from console.output.plan_json import tp_json
 from console.output.text_table import TextColumn, table
@@ -41,7 +41,7 @@ def unfinished_lines(found: Unfinished) -> Iterator[str]:
         yield f"an earlier run ({entry.at}) sent a request whose end is not known: {entry.action}"
 
 
-def settled_lines(settled: Settled) -> Iterator[str]:
+def settled_lines(settled: SettledOrders) -> Iterator[str]:
     """Counts, then every partition that could not be put back."""
     counts = Counter(row.fate for row in settled.rows)
     if not settled.rows and not settled.entries:
@@ -59,7 +59,7 @@ def settled_lines(settled: Settled) -> Iterator[str]:
         yield from table(columns, [(str(r.tp), str(r.fate), printable(r.why)) for r in open_rows])
 
 
-def settled_document(settled: Settled) -> Iterator[str]:
+def settled_document(settled: SettledOrders) -> Iterator[str]:
     """``ktriage.resume/1``."""
     counts = Counter(row.fate for row in settled.rows)
     return document(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from console.operations.plan_comparison import Prepared
+from console.operations.plan_comparison import PreparedPlan
 from console.output.apply_report import check_counts, check_json, check_table, others_lines
 from console.output.json_document import document
 from console.output.plan_json import loss_json, not_elected_json, plan_head, row_json, summary_json
@@ -18,7 +18,7 @@ from recovery.wording.loss_text import lost_ranges
 
 
 def review_lines(
-    plan: Plan, prepared: Prepared | None, limit: int, *, native: bool | None = None
+    plan: Plan, prepared: PreparedPlan | None, limit: int, *, native: bool | None = None
 ) -> Iterator[str]:
     """Whose plan it is, what it loses, every candidate, the requests, and the digest.
 
@@ -111,7 +111,7 @@ def request_lines(plan: Plan, *, bodies: bool, native: bool | None = None) -> It
         yield "  (--rows 0 shows their bodies too)"
 
 
-def review_document(plan: Plan, prepared: Prepared | None, *, native: bool = False) -> Iterator[str]:
+def review_document(plan: Plan, prepared: PreparedPlan | None, *, native: bool = False) -> Iterator[str]:
     """``ktriage.review/1``."""
     return document(
         "review",

@@ -13,20 +13,20 @@ from pathlib import Path
 import pytest
 
 from console.app.plan import sources
-from console.app.session.aside import aside
+from console.app.session.daemon_call import daemon_call
 from console.errors import InputError
 from recovery.plan.values import Plan
 from tests.console.robot import console, soon
 
 
 async def test_what_it_raises_and_returns_comes_back() -> None:
-    assert await aside(lambda: 3) == 3
+    assert await daemon_call(lambda: 3) == 3
 
     def refuses() -> None:
         raise InputError("no")
 
     with pytest.raises(InputError, match="no"):
-        await aside(refuses)
+        await daemon_call(refuses)
 
 
 async def test_what_is_cancelled_is_left_behind_and_may_end_later() -> None:
@@ -36,7 +36,7 @@ async def test_what_is_cancelled_is_left_behind_and_may_end_later() -> None:
         ends.wait()
         ended.set()
 
-    waiting = asyncio.create_task(aside(hangs))
+    waiting = asyncio.create_task(daemon_call(hangs))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -47,7 +47,7 @@ async def test_what_is_cancelled_is_left_behind_and_may_end_later() -> None:
 
 HANGS = """
 import asyncio, threading
-from console.app.session.aside import aside
+from console.app.session.daemon_call import aside
 
 async def leaves():
     try:

@@ -11,7 +11,7 @@ import pytest
 from backends.base.errors import Unreachable
 from console.app.session import poller as poller_module
 from console.app.session.poller import Poller
-from console.app.session.view import Link, View, Wanted
+from console.app.session.view import Link, View, ViewRequest
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import TopicPartition
 
@@ -28,10 +28,10 @@ class Cluster:
         self.problem: Exception | None = None
         self.lost: QuorumWithoutLeader | None = None
 
-    async def whole(self, before: View, _wanted: Wanted, generation: int) -> View:
+    async def whole(self, before: View, _wanted: ViewRequest, generation: int) -> View:
         return await self._answer("whole", before, generation)
 
-    async def part(self, before: View, _wanted: Wanted, generation: int) -> View:
+    async def part(self, before: View, _wanted: ViewRequest, generation: int) -> View:
         return await self._answer("part", before, generation)
 
     async def _answer(self, what: str, before: View, generation: int) -> View:
@@ -159,11 +159,11 @@ async def test_the_logs_under_the_cursor_are_asked_once_it_rests(
 ) -> None:
     stage.poller.start()
     await stage.until(lambda: stage.poller.state.link is Link.UP)
-    stage.poller.want(Wanted(frozenset({TopicPartition("orders", 1)})))
+    stage.poller.want(ViewRequest(frozenset({TopicPartition("orders", 1)})))
     await asyncio.sleep(0)
     assert len(stage.cluster.asked) == 1
     stage.now += poller_module.SETTLE_SECONDS
-    stage.poller.want(Wanted(frozenset({TopicPartition("orders", 2)})))
+    stage.poller.want(ViewRequest(frozenset({TopicPartition("orders", 2)})))
     stage.now += poller_module.SETTLE_SECONDS
     await stage.until(lambda: len(stage.cluster.asked) == 2)
     assert stage.cluster.asked[1][0] == "part"

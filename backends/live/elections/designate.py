@@ -52,7 +52,7 @@ async def designate(
     ended: dict[TopicPartition, Election] = {}
     waiting = list(rows)
     tell = None if progress is None else partial(progress, "electing")
-    job = _Job(api, ranking, recorder, stop, tell, len(rows), SentElections())
+    job = _DesignateJob(api, ranking, recorder, stop, tell, len(rows), SentElections())
     for attempt in range(attempts + 1):
         if attempt:
             await asyncio.sleep(BACKOFF)
@@ -64,7 +64,7 @@ async def designate(
     return tuple(ended[row.tp] for row in rows)
 
 
-class _Job(NamedTuple):
+class _DesignateJob(NamedTuple):
     """What every attempt shares; ``tell`` is called with (rows ended, ``total`` rows)."""
 
     api: ElectionApi
@@ -77,7 +77,7 @@ class _Job(NamedTuple):
 
 
 async def _attempt(
-    job: _Job, rows: Sequence[PlanRow], ended: dict[TopicPartition, Election]
+    job: _DesignateJob, rows: Sequence[PlanRow], ended: dict[TopicPartition, Election]
 ) -> list[PlanRow]:
     """One attempt at each row; returns those that may be tried again, with their last failure in ``ended``."""
     again: list[PlanRow] = []
@@ -92,7 +92,7 @@ async def _attempt(
 
 
 async def _run_batch(
-    job: _Job, rows: Sequence[PlanRow], ended: dict[TopicPartition, Election]
+    job: _DesignateJob, rows: Sequence[PlanRow], ended: dict[TopicPartition, Election]
 ) -> ElectionBatch:
     """One batch, by the cluster's own designated elections where it has them."""
     if await job.api.designates():

@@ -11,7 +11,7 @@ from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestio
 from console.app.main_screen.screen_calls import Ask, Begin, Handlers, OpenScreen
 from console.app.session.session import Session
 from console.errors import NotDone
-from console.operations.replacement_plan import Choice
+from console.operations.replacement_plan import ReplacementChoice
 from console.operations.replacement_run import Planned
 from recovery.membership.replacement import ReplacementKind
 
@@ -73,7 +73,7 @@ class StartReplacement:
         meant = isinstance(key, tuple) and (not leaving or key[0] in leaving)
         return last.planned if meant else None
 
-    async def _choice(self) -> Choice | None:
+    async def _choice(self) -> ReplacementChoice | None:
         key = self._cursor_key()
         if not isinstance(key, tuple) or not isinstance(key[0], int):
             raise NotDone("put the cursor on a voter")
@@ -92,4 +92,4 @@ class StartReplacement:
             if not newcomer.isdecimal():
                 raise NotDone(f"{newcomer!r} is no node id")
             joining = (int(newcomer),)
-        return Choice(kind, leaving, joining, directory or None if leaving else None)
+        return ReplacementChoice(kind, leaving, joining, directory or None if leaving else None)

@@ -19,7 +19,7 @@ from console.operations.access import Access, membership_access
 from console.operations.change import run_change
 from console.operations.replace_controller import ReplaceController
 from console.operations.replacement_consent import Consent
-from console.operations.replacement_plan import Choice
+from console.operations.replacement_plan import ReplacementChoice
 from console.operations.replacement_run import (
     Planned,
     make_replacement,
@@ -28,7 +28,7 @@ from console.operations.replacement_run import (
     save_replacement,
 )
 from console.operations.replacement_steps import Gone, standing
-from console.operations.voter_change import Changed, Prepared
+from console.operations.voter_change import Changed, PreparedChange
 from console.program import Program
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementError, ReplacementPlan, ReplacementStep
@@ -48,7 +48,7 @@ class Told(NamedTuple):
     seen: StepSituation | None = None
     seconds_left: float | None = None
     said: str = ""
-    question: Prepared | None = None
+    question: PreparedChange | None = None
     wording: str = ""
     refused: tuple[str, ...] = ()
 
@@ -73,7 +73,7 @@ class Bridge:
         self._confirmed = set(confirmed)
         self._armed = armed
         self._loop = asyncio.get_running_loop()
-        self._allowed: Prepared | None = None
+        self._allowed: PreparedChange | None = None
         self.told = Told()
 
     @property
@@ -84,11 +84,11 @@ class Bridge:
         """The operator says that the step is done. From the screen's thread."""
         self._loop.call_soon_threadsafe(self._confirmed.add, number)
 
-    def allow(self, question: Prepared) -> None:
+    def allow(self, question: PreparedChange) -> None:
         """A person said yes to exactly that. From the screen's thread."""
         self._loop.call_soon_threadsafe(self._settle, question)
 
-    def _settle(self, question: Prepared) -> None:
+    def _settle(self, question: PreparedChange) -> None:
         self._allowed = question
 
     def begins(self, step: ReplacementStep, seen: StepSituation) -> None:
@@ -100,11 +100,11 @@ class Bridge:
     def unseen(self, step: ReplacementStep, why: BackendError) -> None:
         self._tell(self.told._replace(step=step, said=f"the quorum was not told just now: {why}"))
 
-    def judged(self, step: ReplacementStep, prepared: Prepared) -> None:
+    def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:
         self._consent.judged(step, prepared)
         self._tell(self.told._replace(step=step, said="", refused=prepared.verdict.refused))
 
-    async def allows(self, step: ReplacementStep, prepared: Prepared) -> bool:
+    async def allows(self, step: ReplacementStep, prepared: PreparedChange) -> bool:
         """Waits for a person for as long as it takes; stopping the run, a signal too, answers no."""
         if self._consent.covers(step, prepared) and self._armed():
             return not self._stop
@@ -151,7 +151,7 @@ async def membership_of(backend: Backend) -> Membership:
     return found
 
 
-async def planned(backend: Backend, choice: Choice) -> Planned:
+async def planned(backend: Backend, choice: ReplacementChoice) -> Planned:
     """Makes the plan and keeps it in a file; nothing is sent. Raises NotDone and BackendError."""
     try:
         plan = await make_replacement(await membership_of(backend), choice)

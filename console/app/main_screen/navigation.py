@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from console.app.session.moves import Moves, Place
-from console.app.session.view import Wanted
+from console.app.session.view import ViewRequest
 from console.operations.registry import DIRS, ELIGIBLE, OFFLINE, REPLICAS
 from recovery.model import TopicPartition
 
@@ -15,7 +15,7 @@ class Navigation:
     cluster, ``moved`` when another pane is open.
     """
 
-    def __init__(self, want: Callable[[Wanted], None], moved: Callable[[], None]) -> None:
+    def __init__(self, want: Callable[[ViewRequest], None], moved: Callable[[], None]) -> None:
         self._want = want
         self._moved = moved
         self._moves = Moves(Place(OFFLINE, None))
@@ -55,4 +55,4 @@ class Navigation:
         """The logs of the partition under the cursor, with their whole lineage where they are drawn."""
         shown = frozenset() if self.cursor is None else frozenset({self.cursor})
         deep = self.cursor if self.pane == REPLICAS else None
-        self._want(Wanted(shown, deep, self.pane in (DIRS, ELIGIBLE)))
+        self._want(ViewRequest(shown, deep, self.pane in (DIRS, ELIGIBLE)))

@@ -16,7 +16,7 @@ from console.app.session import draft
 from console.app.session.session import Session
 from console.errors import NotDone
 from console.operations.apply_plan import Applied
-from console.operations.plan_comparison import Prepared, prepare
+from console.operations.plan_comparison import PreparedPlan, prepare
 from console.operations.unfinished_orders import HalfDone
 from console.output.resume_report import unfinished_lines
 from console.program import Program
@@ -109,7 +109,7 @@ class Applier:
         session = self._session
         refuse_changed(whole, session.draft.plan, session.view.cluster_id, session.safety)
 
-    async def _checked(self, plan: Plan) -> Prepared:
+    async def _checked(self, plan: Plan) -> PreparedPlan:
         session = self._session
         cluster_id, progress = session.view.cluster_id, self._progress.begin("comparing every row")
         prepared = await session.run(lambda b: prepare(b, plan, cluster_id, progress))
@@ -186,7 +186,7 @@ def _refusing(under: Sequence[RowState]) -> str:
     return f"{ACKS_REFUSED}{of} ({'; '.join(first.missing)})"
 
 
-def request(frozen: Frozen, prepared: Prepared) -> ConfirmRequest:
+def request(frozen: Frozen, prepared: PreparedPlan) -> ConfirmRequest:
     """What is asked: who is elected where, what that loses, and what has to be typed for it."""
     summary = frozen.summary
     rows = frozen.plan.rows

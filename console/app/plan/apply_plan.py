@@ -15,7 +15,7 @@ from console.operations.access import Access
 from console.operations.apply_plan import Applied, ApplyPlan
 from console.operations.change import Question, run_change
 from console.operations.election_batches import survey_rows
-from console.operations.unfinished_orders import Settled
+from console.operations.unfinished_orders import SettledOrders
 from console.program import Program
 from console.signals import StopRequest
 from recovery.plan.values import Plan
@@ -39,7 +39,7 @@ class Confirmed(NamedTuple):
     async def restores_first(self, found: Unfinished) -> bool:
         return self.restore
 
-    def restored(self, settled: Settled) -> None:
+    def restored(self, settled: SettledOrders) -> None:
         """The journal shows it."""
 
     def shows(self, prepared: object) -> None:

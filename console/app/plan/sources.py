@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from console.app.main_screen.copy_and_export import given_path
-from console.app.session.aside import aside
+from console.app.session.daemon_call import daemon_call
 from console.errors import InputError
 from console.operations.plan_file_checks import refuse_other_cluster
 from console.plan_files import read_regular
@@ -23,7 +23,7 @@ async def load(text: str, cluster_id: str) -> tuple[Plan | BarePlan, Path | None
     """
     given_up = threading.Event()
     try:
-        return await aside(partial(_load, text, cluster_id, given_up.is_set))
+        return await daemon_call(partial(_load, text, cluster_id, given_up.is_set))
     finally:
         given_up.set()
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from backends.base.errors import BackendError
 from console.app.session.schedule import Schedule
-from console.app.session.view import Link, View, Wanted
+from console.app.session.view import Link, View, ViewRequest
 from console.errors import ConsoleError
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 
@@ -21,11 +21,11 @@ SETTLE_SECONDS = 0.15
 
 
 class Asks(Protocol):
-    """Who carries a look out (:class:`console.app.session.look.Looker` on the backend's thread)."""
+    """Who carries a look out (:class:`console.app.session.cluster_refresh.Looker` on the backend's thread)."""
 
-    async def whole(self, before: View, wanted: Wanted, generation: int, /) -> View: ...
+    async def whole(self, before: View, wanted: ViewRequest, generation: int, /) -> View: ...
 
-    async def part(self, before: View, wanted: Wanted, generation: int, /) -> View: ...
+    async def part(self, before: View, wanted: ViewRequest, generation: int, /) -> View: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class Poller:
         self.state = Polled()
         self.view = View()
         self.generation = 0
-        self.wanted = Wanted()
-        self._shown: Wanted | None = None
+        self.wanted = ViewRequest()
+        self._shown: ViewRequest | None = None
         self._moved_at: float | None = None
         self._asking = False
         self._everything = False
@@ -87,7 +87,7 @@ class Poller:
     def toggle_pause(self) -> None:
         self._schedule(self.state.schedule.toggle_pause())
 
-    def want(self, wanted: Wanted) -> None:
+    def want(self, wanted: ViewRequest) -> None:
         """What the screen shows now. What it has not seen yet is asked once the cursor rests."""
         if wanted != self.wanted:
             self.wanted = wanted
@@ -157,7 +157,7 @@ class Poller:
 
     async def _part(self) -> None:
         wanted, self._moved_at = self.wanted, None
-        shown = Wanted(wanted.shown | ({wanted.deep} if wanted.deep else set()), wanted.deep)
+        shown = ViewRequest(wanted.shown | ({wanted.deep} if wanted.deep else set()), wanted.deep)
         link, problem = await self._outcome(self._asks.part(self.view, shown, self._next()))
         self._shown = wanted
         self.state = Polled(link, problem, self.state.schedule)

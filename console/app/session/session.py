@@ -14,13 +14,13 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from backends.base.read_only import ReadOnlyBackend
 from console.app.halt import Halt
+from console.app.session.backend_thread import Elsewhere
+from console.app.session.cluster_refresh import Looker
 from console.app.session.draft import Draft
-from console.app.session.elsewhere import Elsewhere
-from console.app.session.look import Looker
 from console.app.session.poller import Poller
 from console.app.session.rows import Rows, shaped
 from console.app.session.safety import Safety
-from console.app.session.view import Choosing, Link, View, Wanted
+from console.app.session.view import Choosing, Link, View, ViewRequest
 from console.errors import ConsoleError
 from console.operations.access import Access, backend_access
 from console.provenance import plan_header
@@ -220,11 +220,11 @@ class Session:
 
     # What the poller asks (console.app.session.poller.Asks)
 
-    async def whole(self, before: View, wanted: Wanted, generation: int) -> View:
+    async def whole(self, before: View, wanted: ViewRequest, generation: int) -> View:
         """A whole look, its rows made on the backend's thread too."""
         return await self._look(lambda looker, b: looker.look(b, before, wanted, generation))
 
-    async def part(self, before: View, wanted: Wanted, generation: int) -> View:
+    async def part(self, before: View, wanted: ViewRequest, generation: int) -> View:
         """The logs of what the screen shows."""
         return await self._look(lambda looker, b: looker.look_at(b, before, wanted, generation))
 

@@ -31,7 +31,7 @@ class Link(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ViewRequest:
     """What the screen needs beside what is in trouble: ``shown`` are partitions whose logs it shows, ``deep`` the
     one that is asked to the bottom, ``log_dirs`` whether it shows disks.
     """

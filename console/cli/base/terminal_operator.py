@@ -11,14 +11,14 @@ from backends.base.protocol import Progress
 from console.cli.base.run import Run
 from console.journal.unfinished_entries import Unfinished
 from console.operations.change import Question
-from console.operations.unfinished_orders import Settled
+from console.operations.unfinished_orders import SettledOrders
 from console.output.resume_report import settled_lines, unfinished_lines
 from recovery.wording.quantity_text import printable
 
 P = TypeVar("P")
 
 
-class Terminal(Generic[P]):
+class TerminalOperator(Generic[P]):
     """Implements :class:`console.operations.change.Operator`. ``ask``: False where --yes was given.
 
     ``lines`` show what would be changed: as results, or on stderr where JSON is the result.
@@ -45,7 +45,7 @@ class Terminal(Generic[P]):
         question = "put them back now? Type yes:"
         return self._run.screen.interactive and await self._run.ask(question) == "yes"
 
-    def restored(self, settled: Settled) -> None:
+    def restored(self, settled: SettledOrders) -> None:
         self._run.screen.say(*settled_lines(settled))
 
     def shows(self, prepared: P) -> None:

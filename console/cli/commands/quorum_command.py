@@ -240,12 +240,14 @@ def replace(
     """
     from console.cli.quorum.quorum_run import given_directory, given_endpoints  # noqa: PLC0415  # not for --help
     from console.cli.quorum.replacement import replace as replace_controller  # noqa: PLC0415
-    from console.operations.replacement_plan import Choice  # noqa: PLC0415
+    from console.operations.replacement_plan import ReplacementChoice  # noqa: PLC0415
 
     stated_reason = stated(reason, asked=not yes)
     directory, endpoints = given_directory(directory_id), given_endpoints(tuple(endpoint or ()))
     leaving = () if node is None else (node,)
-    choice = None if why is None else Choice(why, leaving, tuple(with_ or ()), directory, endpoints)
+    choice = (
+        None if why is None else ReplacementChoice(why, leaving, tuple(with_ or ()), directory, endpoints)
+    )
     return replace_controller(
         run,
         choice,

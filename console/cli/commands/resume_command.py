@@ -58,10 +58,10 @@ def resume(
       ktriage resume --bootstrap-controller kafka-101:9093 --yes --reason "incident 4711"
       ktriage resume --bootstrap-controller kafka-101:9093 --give-up
     """
-    from console.cli.recovery.resume import Wanted, finish  # noqa: PLC0415  # not for --help
+    from console.cli.recovery.resume import ReplacementAnswers, finish  # noqa: PLC0415  # not for --help
 
     why = stated(reason, asked=not yes)
-    return finish(run, plan, Wanted(frozenset(confirmed or ()), give_up, not yes, why))
+    return finish(run, plan, ReplacementAnswers(frozenset(confirmed or ()), give_up, not yes, why))
 
 
 command = connected(resume, controllers=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from backends.base.membership import Membership
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import Terminal
+from console.cli.base.terminal_operator import TerminalOperator
 from console.cli.quorum.quorum_run import change_quorum, read_quorum
 from console.cli.quorum.replacement_terminal import UNASKED, CommandLine
 from console.cli.quorum.voter_change import refuse_unless_allowed
@@ -22,7 +22,7 @@ from console.operations.replace_controller import (
     conclusion_of,
     refuse_unsaid,
 )
-from console.operations.replacement_plan import Choice
+from console.operations.replacement_plan import ReplacementChoice
 from console.operations.replacement_run import (
     Planned,
     read_replacement,
@@ -39,7 +39,7 @@ NEEDS_NEWCOMER = (ReplacementKind.HOST, ReplacementKind.PLANNED, ReplacementKind
 
 def replace(
     run: Run,
-    choice: Choice | None,
+    choice: ReplacementChoice | None,
     file: Path | None,
     *,
     confirmed: frozenset[int],
@@ -68,11 +68,11 @@ def replace(
         assert stands.quorum is not None
         return review_lines(stands.planned.plan, stands.step, stands.quorum)
 
-    gone = change_quorum(run, change, Terminal(run, lines, ask=ask))
+    gone = change_quorum(run, change, TerminalOperator(run, lines, ask=ask))
     return _conclude(run, shown[0].plan, shown[0].file, gone)
 
 
-def _source(choice: Choice | None, file: Path | None) -> Choice | ReplacementPlan:
+def _source(choice: ReplacementChoice | None, file: Path | None) -> ReplacementChoice | ReplacementPlan:
     """What is gone through. Raises InputError where that is not said, or said twice."""
     there = file is not None and file.exists()
     if file is not None and not there and choice is None:
@@ -104,7 +104,7 @@ def _previewed(run: Run, change: ReplaceController) -> tuple[ReplacementPlan, Pa
         if file is not None and plan is not change.source:
             save_replacement(plan, file)
         picture, step = await standing(membership, plan, change.confirmed)
-        Terminal[object](run, lambda _: review_lines(plan, step, picture.quorum)).shows(plan)
+        TerminalOperator[object](run, lambda _: review_lines(plan, step, picture.quorum)).shows(plan)
         return plan, file
 
     return read_quorum(run, job)
@@ -164,7 +164,7 @@ def go_on(
         forget=give_up,
         brokers=run.target.kind != "controllers",
     )
-    resumed = change_quorum(run, change, Terminal(run, ask=asked))
+    resumed = change_quorum(run, change, TerminalOperator(run, ask=asked))
     if resumed.planned is None:
         return Status.DONE if resumed.given_up and give_up else None
     _conclude(run, resumed.planned.plan, resumed.planned.file, resumed.gone)

@@ -11,7 +11,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Stop
 from console.cli.base.run import Run
 from console.operations.replacement_consent import Consent
-from console.operations.voter_change import Changed, Prepared
+from console.operations.voter_change import Changed, PreparedChange
 from console.output.quorum_change_report import changed_lines
 from console.output.quorum_replacement_report import step_lines
 from console.output.quorum_report import preflight_lines
@@ -74,14 +74,14 @@ class CommandLine:
             self._said = str(why)
             self._run.screen.say(f"   the quorum was not told just now: {printable(str(why))}")
 
-    def judged(self, step: ReplacementStep, prepared: Prepared) -> None:
+    def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:
         self._consent.judged(step, prepared)
         lines = tuple(preflight_lines(prepared.verdict, prepared.sentence))
         if prepared.verdict.allowed or "\n".join(lines) != self._said:
             self._said = "\n".join(lines)
             self._tell(*lines)
 
-    async def allows(self, step: ReplacementStep, prepared: Prepared) -> bool:
+    async def allows(self, step: ReplacementStep, prepared: PreparedChange) -> bool:
         if not self._ask or self._consent.covers(step, prepared):
             return True
         answer = await self._typed(f"To {self._consent.question(step, prepared)}, type the node id:")

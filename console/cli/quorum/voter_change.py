@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from backends.base.membership import Membership
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import Terminal
+from console.cli.base.terminal_operator import TerminalOperator
 from console.cli.quorum.quorum_run import change_quorum, read_quorum
 from console.exit_status import Status
 from console.operations.change_voters import ChangeVoters, Upgraded, UpgradeKraftVersion
 from console.operations.kraft_upgrade import UpgradeCheck, check_upgrade
-from console.operations.voter_change import Changed, Prepared
+from console.operations.voter_change import Changed, PreparedChange
 from console.output.quorum_change_report import changed_document, changed_lines
 from console.output.quorum_report import preflight_lines
 from console.output.quorum_upgrade_report import upgrade_document, upgrade_lines
@@ -20,7 +20,7 @@ from recovery.wording.quantity_text import printable
 
 def change_voters(run: Run, change: ChangeVoters, *, dry_run: bool, ask: bool) -> int:
     """Prepares, shows the preflight, asks, sends, tells what came of it; returns the exit status."""
-    terminal = Terminal(run, _preflight, ask=ask)
+    terminal = TerminalOperator(run, _preflight, ask=ask)
 
     async def preflight(membership: Membership, _stop: object) -> Changed:
         prepared = await change.prepare(membership, await membership.open(), terminal)
@@ -49,7 +49,7 @@ def change_voters(run: Run, change: ChangeVoters, *, dry_run: bool, ask: bool) -
 
 def upgrade(run: Run, change: UpgradeKraftVersion, *, dry_run: bool, ask: bool) -> int:
     """Checks, shows, asks, sends, looks; returns the exit status."""
-    terminal = Terminal(run, upgrade_lines, ask=ask)
+    terminal = TerminalOperator(run, upgrade_lines, ask=ask)
 
     async def preflight(membership: Membership, _stop: object) -> Upgraded:
         await membership.open()
@@ -82,5 +82,5 @@ def refuse_unless_allowed(run: Run, *, dry_run: bool, ask: bool) -> None:
         run.refuse_unless_interactive("--yes and --reason TEXT, or --dry-run")
 
 
-def _preflight(prepared: Prepared) -> Iterable[str]:
+def _preflight(prepared: PreparedChange) -> Iterable[str]:
     return preflight_lines(prepared.verdict, prepared.sentence)

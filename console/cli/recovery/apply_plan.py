@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import Terminal
+from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import StalePlan
 from console.operations.apply_plan import Applied, ApplyPlan
-from console.operations.plan_comparison import Prepared
+from console.operations.plan_comparison import PreparedPlan
 from console.output.apply_report import applied_document, applied_lines, prepared_lines
 from console.paths import unused
 from recovery.plan.judgement import RowDecision
@@ -27,10 +27,10 @@ def apply_file(run: Run, change: ApplyPlan, *, command: str, ask: bool, rows: in
     if ask:
         run.refuse_unless_interactive("--yes and --reason TEXT")
 
-    def lines(prepared: Prepared) -> Iterable[str]:
+    def lines(prepared: PreparedPlan) -> Iterable[str]:
         return prepared_lines(prepared, rows)
 
-    applied = run.change(change, Terminal(run, lines, ask=ask))
+    applied = run.change(change, TerminalOperator(run, lines, ask=ask))
     if run.json:
         run.screen.out(applied_document(command, applied))
     else:

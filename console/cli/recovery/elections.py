@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import Terminal
+from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import StalePlan
 from console.exit_status import Status
 from console.operations.kafka_elections import KafkaElection
@@ -16,7 +16,7 @@ def hold_elections(run: Run, change: KafkaElection, *, ask: bool, rows: int) -> 
     run.refuse_if_read_only()
     if ask:
         run.refuse_unless_interactive("--yes")
-    held = run.change(change, Terminal(run, ask=ask))
+    held = run.change(change, TerminalOperator(run, ask=ask))
     kind = "preferred" if change.preferred else "unclean"
     run.screen.out(election_document(kind, held) if run.json else election_lines(held, rows))
     for election in held.failures:

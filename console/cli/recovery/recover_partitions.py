@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import Terminal
+from console.cli.base.terminal_operator import TerminalOperator
 from console.cli.base.unfinished_reminder import remind
 from console.errors import InputError, StalePlan
 from console.exit_status import Status
@@ -118,7 +118,7 @@ def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -
     def lines(chosen: Chosen) -> list[str]:
         return [] if run.json else list(chosen_lines(chosen.choices, report.show, report.rows))
 
-    recovery = run.change(change, Terminal(run, lines, ask=ask))
+    recovery = run.change(change, TerminalOperator(run, lines, ask=ask))
     if run.json:
         run.screen.out(recovery_document(report.command, recovery, recovery.file, report.show))
     else:

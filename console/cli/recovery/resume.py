@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import Terminal
+from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import InputError, NotDone
 from console.exit_status import Status
 from console.operations.restore_orders import RestoreOrders, with_preconditions
-from console.operations.unfinished_orders import Fate, Settled
+from console.operations.unfinished_orders import Fate, SettledOrders
 from console.output.resume_report import settled_document, settled_lines, unfinished_lines
 from console.plan_files import read
 from console.replacement_files import any_replacement, is_replacement_file
 
 
-class Wanted(NamedTuple):
+class ReplacementAnswers(NamedTuple):
     """What is said of a controller replacement: steps that are done, that it is forgotten, and that voters may be
     changed without asking, for that ``reason``.
     """
@@ -32,7 +32,7 @@ def _may_replace(plan: Path | None) -> bool:
     return any_replacement() if plan is None else is_replacement_file(plan)
 
 
-def _replacement(run: Run, plan: Path | None, wanted: Wanted) -> int | None:
+def _replacement(run: Run, plan: Path | None, wanted: ReplacementAnswers) -> int | None:
     """Goes on with a controller replacement; None where there is none."""
     from console.cli.quorum.replacement import go_on  # noqa: PLC0415  # few have one
 
@@ -46,14 +46,14 @@ def _replacement(run: Run, plan: Path | None, wanted: Wanted) -> int | None:
     )
 
 
-def finish(run: Run, plan: Path | None, wanted: Wanted = Wanted()) -> int:  # noqa: B008  # frozen
+def finish(run: Run, plan: Path | None, wanted: ReplacementAnswers = ReplacementAnswers()) -> int:  # noqa: B008  # frozen
     """Puts back what the journal, or the plan of another host, says may still be reordered; then goes on with a
     controller replacement, which may wait for hours.
     """
     run.refuse_if_read_only()
     controllers = run.target.kind == "controllers"
     if _may_replace(plan):
-        first = Settled() if controllers or wanted.give_up else _orders_first(run, plan)
+        first = SettledOrders() if controllers or wanted.give_up else _orders_first(run, plan)
         status = _told(run, first, aside=run.json) if first.rows else Status.DONE
         replaced = _replacement(run, plan, wanted)
         if replaced is not None:
@@ -65,19 +65,19 @@ def finish(run: Run, plan: Path | None, wanted: Wanted = Wanted()) -> int:  # no
     return _elections(run, plan)
 
 
-def _orders_first(run: Run, replacement: Path | None) -> Settled:
+def _orders_first(run: Run, replacement: Path | None) -> SettledOrders:
     """The orders that stand where a replacement is half done too; empty where there are none, or no replacement.
 
     Raises BackendError.
     """
     return run.change(
-        RestoreOrders(file=replacement, before_replacement=True), Terminal(run, unfinished_lines)
+        RestoreOrders(file=replacement, before_replacement=True), TerminalOperator(run, unfinished_lines)
     )
 
 
 def _elections(run: Run, file: Path | None) -> int:
     plan = None if file is None else with_preconditions(read(file), file)
-    status = _told(run, run.change(RestoreOrders(plan, file), Terminal(run, unfinished_lines)))
+    status = _told(run, run.change(RestoreOrders(plan, file), TerminalOperator(run, unfinished_lines)))
     if file is not None:
         run.next("apply", str(file))
     else:
@@ -91,12 +91,12 @@ def _through_controllers(run: Run, plan: Path | None) -> int:
 
     if plan is not None:
         raise InputError(f"{plan}: elections are finished through the brokers: give --bootstrap-server")
-    settled, closed = change_quorum(run, SettleVoters(), Terminal(run, unfinished_lines))
+    settled, closed = change_quorum(run, SettleVoters(), TerminalOperator(run, unfinished_lines))
     status = _told(run, settled)
     return status if closed else Status.PARTLY
 
 
-def _told(run: Run, settled: Settled, *, aside: bool = False) -> int:
+def _told(run: Run, settled: SettledOrders, *, aside: bool = False) -> int:
     """Prints it; ``aside`` where another document is the result."""
     if aside:
         run.screen.say(*settled_lines(settled))
@@ -107,5 +107,5 @@ def _told(run: Run, settled: Settled, *, aside: bool = False) -> int:
     return _status(settled)
 
 
-def _status(settled: Settled) -> Status:
+def _status(settled: SettledOrders) -> Status:
     return Status.PARTLY if settled.of(Fate.LEFT, Fate.FOREIGN) else Status.DONE

@@ -9,7 +9,7 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.exit_status import Status
-from console.operations.plan_comparison import Prepared, prepare
+from console.operations.plan_comparison import PreparedPlan, prepare
 from console.operations.plan_file_checks import refuse_other_cluster
 from console.output.review_report import review_document, review_lines
 from console.plan_files import read
@@ -47,10 +47,10 @@ def review_file(run: Run, path: Path, rows: int, *, markdown_wanted: bool) -> in
     return Status.PARTLY if prepared.refused else Status.DONE
 
 
-def _compare(run: Run, plan: Plan, path: Path) -> tuple[Prepared, bool]:
+def _compare(run: Run, plan: Plan, path: Path) -> tuple[PreparedPlan, bool]:
     """How the plan stands now, and whether the cluster elects designated leaders itself."""
 
-    async def job(backend: Backend, _stop: StopRequest) -> tuple[Prepared, bool]:
+    async def job(backend: Backend, _stop: StopRequest) -> tuple[PreparedPlan, bool]:
         cluster = await backend.open()
         refuse_other_cluster(plan, cluster.cluster_id, path)
         prepared = await prepare(backend, plan, cluster.cluster_id, run.screen.progress)

@@ -10,7 +10,7 @@ from backends.simulator.loop import SECOND
 from backends.simulator.network import OPERATOR
 from backends.simulator.network import broker as node
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import Terminal
+from console.cli.base.terminal_operator import TerminalOperator
 from console.operations.change import Question
 from recovery.model import TopicPartition, Unknown, Why
 from tests.unit.cli.command_process import Caller
@@ -35,7 +35,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
             happens()
         return question.answers[0]
 
-    monkeypatch.setattr(Terminal, "answers", agrees)
+    monkeypatch.setattr(TerminalOperator, "answers", agrees)
     monkeypatch.setattr(Run, "refuse_unless_interactive", lambda _run, _instead: None)
     return happenings
 

@@ -24,9 +24,9 @@ from backends.simulator.network import controller
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.topology import BrokerSpec, Topology
 from backends.simulator.world import World
-from console.operations.replacement_plan import Choice, plan_replacement
+from console.operations.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.replacement_steps import Course, Gone, go_through
-from console.operations.voter_change import Changed, Prepared
+from console.operations.voter_change import Changed, PreparedChange
 from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.quorum import MembershipRules, Quorum
 from recovery.membership.replacement import (
@@ -156,10 +156,10 @@ class Operator:
     def unseen(self, step: ReplacementStep, why: BackendError) -> None:
         self.said.append(f"unseen {step.number}")
 
-    def judged(self, step: ReplacementStep, prepared: Prepared) -> None:
+    def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:
         self.said.append(f"judged {step.number} {prepared.verdict.allowed}")
 
-    async def allows(self, step: ReplacementStep, prepared: Prepared) -> bool:
+    async def allows(self, step: ReplacementStep, prepared: PreparedChange) -> bool:
         return True
 
     def says(self, step: ReplacementStep, said: str) -> None:
@@ -254,7 +254,7 @@ class Unlucky(Operator):
         self.back()
 
 
-def choice_of(random: Random) -> tuple[Choice, tuple[int, ...], tuple[int, ...], dict[str, Any]]:
+def choice_of(random: Random) -> tuple[ReplacementChoice, tuple[int, ...], tuple[int, ...], dict[str, Any]]:
     """Some replacement: what is wanted, the voters, the spare hosts, and what kind of cluster it is."""
     kind = random.choice(list(ReplacementKind))
     sizes = {ReplacementKind.GROW: (1, 3), ReplacementKind.SHRINK: (3, 5)}.get(kind, (3, 3, 5))
@@ -271,7 +271,7 @@ def choice_of(random: Random) -> tuple[Choice, tuple[int, ...], tuple[int, ...],
     elif kind is ReplacementKind.GROW:
         joining = spares
     cluster_kind = {"auto_join": random.random() < 0.2, "add_first": random.random() < 0.2}
-    return Choice(kind, leaving, joining), voters, spares, cluster_kind
+    return ReplacementChoice(kind, leaving, joining), voters, spares, cluster_kind
 
 
 async def rehearse(seed: int) -> Rehearsed:

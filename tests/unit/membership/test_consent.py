@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 from backends.simulator.adapter import SimulatorBackend
 from console.operations.replacement_consent import Consent
-from console.operations.replacement_plan import Choice, plan_replacement
-from console.operations.voter_change import Changed, Prepared, prepare_add, prepare_remove
+from console.operations.replacement_plan import ReplacementChoice, plan_replacement
+from console.operations.voter_change import Changed, PreparedChange, prepare_add, prepare_remove
 from recovery.membership.replacement import ReplacementKind, ReplacementStep, StepKind
 from tests.unit.membership.random_replacement import HEADER, Notes, cluster
 
@@ -20,12 +20,12 @@ async def nothing(_backend: SimulatorBackend) -> None:
     """All stays as it is."""
 
 
-async def agreed(between: Between) -> tuple[Consent, ReplacementStep, Prepared]:
+async def agreed(between: Between) -> tuple[Consent, ReplacementStep, PreparedChange]:
     """102 has a new disk; its removal was allowed and carried out. The addition, prepared after ``between``."""
     backend = cluster(VOTERS)
     await backend.open()
     world, membership = backend.simulation.world, backend.membership
-    plan = await plan_replacement(membership, Choice(ReplacementKind.DISK, (102,)), HEADER)
+    plan = await plan_replacement(membership, ReplacementChoice(ReplacementKind.DISK, (102,)), HEADER)
     world.kill_controller(102)
     world.replace_controller_disk(102)
     world.start_controller(102)

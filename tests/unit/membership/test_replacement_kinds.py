@@ -8,7 +8,7 @@ import pytest
 
 from backends.base.errors import BackendError
 from backends.simulator.adapter import SimulatorBackend
-from console.operations.replacement_plan import Choice, plan_replacement
+from console.operations.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.replacement_steps import Course, go_through, standing
 from recovery.membership.replacement import (
     ReplacementError,
@@ -33,7 +33,7 @@ from tests.unit.membership.random_replacement import (
 class Story(NamedTuple):
     """A replacement on a kind of cluster; ``sent`` is what the tool sends, ``voters`` who votes in the end."""
 
-    choice: Choice
+    choice: ReplacementChoice
     voters: tuple[int, ...]
     sent: tuple[str, ...]
     after: frozenset[int]
@@ -43,63 +43,69 @@ class Story(NamedTuple):
 THREE = (100, 101, 102)
 STORIES = {
     "a follower's disk": Story(
-        Choice(ReplacementKind.DISK, (102,)), THREE, ("remove-voter", "add-voter"), frozenset(THREE)
+        ReplacementChoice(ReplacementKind.DISK, (102,)),
+        THREE,
+        ("remove-voter", "add-voter"),
+        frozenset(THREE),
     ),
     "the leader's disk": Story(
-        Choice(ReplacementKind.DISK, (100,)), THREE, ("remove-voter", "add-voter"), frozenset(THREE)
+        ReplacementChoice(ReplacementKind.DISK, (100,)),
+        THREE,
+        ("remove-voter", "add-voter"),
+        frozenset(THREE),
     ),
     "a disk where the document's order is allowed": Story(
-        Choice(ReplacementKind.DISK, (102,)),
+        ReplacementChoice(ReplacementKind.DISK, (102,)),
         THREE,
         ("add-voter", "remove-voter"),
         frozenset(THREE),
         {"add_first": True},
     ),
     "a disk of a controller that joins by itself": Story(
-        Choice(ReplacementKind.DISK, (102,)), THREE, (), frozenset(THREE), {"auto_join": True}
+        ReplacementChoice(ReplacementKind.DISK, (102,)), THREE, (), frozenset(THREE), {"auto_join": True}
     ),
     "a disk of a static quorum": Story(
-        Choice(ReplacementKind.DISK, (102,)), THREE, (), frozenset(THREE), {"kraft_version": 0}
+        ReplacementChoice(ReplacementKind.DISK, (102,)), THREE, (), frozenset(THREE), {"kraft_version": 0}
     ),
     "a host that is lost": Story(
-        Choice(ReplacementKind.HOST, (101,), (110,)),
+        ReplacementChoice(ReplacementKind.HOST, (101,), (110,)),
         THREE,
         ("add-voter", "remove-voter"),
         frozenset((100, 102, 110)),
     ),
     "the leader moved to a new host": Story(
-        Choice(ReplacementKind.PLANNED, (100,), (110,)),
+        ReplacementChoice(ReplacementKind.PLANNED, (100,), (110,)),
         THREE,
         ("add-voter", "remove-voter"),
         frozenset((101, 102, 110)),
     ),
     "from one to three": Story(
-        Choice(ReplacementKind.GROW, (), (110, 111)),
+        ReplacementChoice(ReplacementKind.GROW, (), (110, 111)),
         (100,),
         ("add-voter", "add-voter"),
         frozenset((100, 110, 111)),
     ),
     "from three to five": Story(
-        Choice(ReplacementKind.GROW, (), (110, 111)),
+        ReplacementChoice(ReplacementKind.GROW, (), (110, 111)),
         THREE,
         ("add-voter", "add-voter"),
         frozenset((*THREE, 110, 111)),
     ),
     "from one to three by auto-join": Story(
-        Choice(ReplacementKind.GROW, (), (110, 111)),
+        ReplacementChoice(ReplacementKind.GROW, (), (110, 111)),
         (100,),
         (),
         frozenset((100, 110, 111)),
         {"auto_join": True},
     ),
     "from five to three": Story(
-        Choice(ReplacementKind.SHRINK, (100, 104)),
+        ReplacementChoice(ReplacementKind.SHRINK, (100, 104)),
         (100, 101, 102, 103, 104),
         ("remove-voter", "remove-voter"),
         frozenset((101, 102, 103)),
     ),
     "from three to one, with auto-join": Story(
-        Choice(ReplacementKind.SHRINK, (101, 102)),
+        ReplacementChoice(ReplacementKind.SHRINK, (101, 102)),
         THREE,
         ("remove-voter", "remove-voter"),
         frozenset((100,)),
@@ -227,11 +233,11 @@ async def test_what_cannot_be_planned_is_refused_in_one_line() -> None:
     backend = cluster(THREE, (110,))
     await backend.open()
     for choice, said in (
-        (Choice(ReplacementKind.GROW, (), (101,)), "101 is a voter already"),
-        (Choice(ReplacementKind.SHRINK, THREE), "nobody would be left"),
-        (Choice(ReplacementKind.HOST, (101,), ()), "needs one voter that goes"),
-        (Choice(ReplacementKind.PLANNED, (101,), (101,)), "a new host needs a new node id"),
-        (Choice(ReplacementKind.DISK, (101,), (110,)), "same node id"),
+        (ReplacementChoice(ReplacementKind.GROW, (), (101,)), "101 is a voter already"),
+        (ReplacementChoice(ReplacementKind.SHRINK, THREE), "nobody would be left"),
+        (ReplacementChoice(ReplacementKind.HOST, (101,), ()), "needs one voter that goes"),
+        (ReplacementChoice(ReplacementKind.PLANNED, (101,), (101,)), "a new host needs a new node id"),
+        (ReplacementChoice(ReplacementKind.DISK, (101,), (110,)), "same node id"),
     ):
         with pytest.raises(ReplacementError, match=said):
             await plan_replacement(backend.membership, choice, HEADER)
@@ -241,4 +247,6 @@ async def test_a_static_quorum_is_not_changed_by_requests() -> None:
     backend = cluster(THREE, (110,), kraft_version=0)
     await backend.open()
     with pytest.raises(ReplacementError, match=r"quorum upgrade"):
-        await plan_replacement(backend.membership, Choice(ReplacementKind.HOST, (101,), (110,)), HEADER)
+        await plan_replacement(
+            backend.membership, ReplacementChoice(ReplacementKind.HOST, (101,), (110,)), HEADER
+        )

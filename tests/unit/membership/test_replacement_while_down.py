@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backends.simulator.adapter import SimulatorBackend
-from console.operations.replacement_plan import Choice, plan_replacement
+from console.operations.replacement_plan import ReplacementChoice, plan_replacement
 from console.output.quorum_replacement_report import review_lines
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.replacement import ReplacementError, ReplacementKind, ReplacementPlan, StepKind
@@ -24,7 +24,7 @@ async def with_102_down() -> SimulatorBackend:
     return backend
 
 
-async def planned(choice: Choice) -> ReplacementPlan:
+async def planned(choice: ReplacementChoice) -> ReplacementPlan:
     backend = await with_102_down()
     return await plan_replacement(backend.membership, choice, HEADER)
 
@@ -32,17 +32,20 @@ async def planned(choice: Choice) -> ReplacementPlan:
 @pytest.mark.parametrize(
     ("choice", "said"),
     [
-        (Choice(ReplacementKind.SHRINK, (101,)), "102 is down or behind: bring it back or replace it first"),
-        (Choice(ReplacementKind.DISK, (101,)), "nothing could be committed"),
         (
-            Choice(ReplacementKind.PLANNED, (100,), (103,)),
+            ReplacementChoice(ReplacementKind.SHRINK, (101,)),
+            "102 is down or behind: bring it back or replace it first",
+        ),
+        (ReplacementChoice(ReplacementKind.DISK, (101,)), "nothing could be committed"),
+        (
+            ReplacementChoice(ReplacementKind.PLANNED, (100,), (103,)),
             "each restart would stop the quorum: 3 of 4 voters up",
         ),
-        (Choice(ReplacementKind.PLANNED, (102,), (103,)), "--why host"),
-        (Choice(ReplacementKind.SHRINK, (102,)), "ktriage quorum remove"),
+        (ReplacementChoice(ReplacementKind.PLANNED, (102,), (103,)), "--why host"),
+        (ReplacementChoice(ReplacementKind.SHRINK, (102,)), "ktriage quorum remove"),
     ],
 )
-async def test_what_cannot_be_gone_through_today_is_not_planned(choice: Choice, said: str) -> None:
+async def test_what_cannot_be_gone_through_today_is_not_planned(choice: ReplacementChoice, said: str) -> None:
     with pytest.raises(ReplacementError) as refused:
         await planned(choice)
     assert said in str(refused.value)
@@ -51,12 +54,12 @@ async def test_what_cannot_be_gone_through_today_is_not_planned(choice: Choice, 
 @pytest.mark.parametrize(
     "choice",
     [
-        Choice(ReplacementKind.DISK, (102,)),
-        Choice(ReplacementKind.HOST, (102,), (103,)),
-        Choice(ReplacementKind.GROW, (), (103, 104)),
+        ReplacementChoice(ReplacementKind.DISK, (102,)),
+        ReplacementChoice(ReplacementKind.HOST, (102,), (103,)),
+        ReplacementChoice(ReplacementKind.GROW, (), (103, 104)),
     ],
 )
-async def test_what_mends_it_is_planned_with_the_figures_of_today(choice: Choice) -> None:
+async def test_what_mends_it_is_planned_with_the_figures_of_today(choice: ReplacementChoice) -> None:
     plan = await planned(choice)
     quorum_now = await (await with_102_down()).membership.describe()
     told = [line for line in review_lines(plan, plan.steps[0], quorum_now) if "then:" in line]
@@ -81,7 +84,9 @@ async def test_what_mends_it_is_planned_with_the_figures_of_today(choice: Choice
 async def test_controllers_are_not_restarted_while_a_restart_would_stop_the_quorum() -> None:
     backend = cluster((1, 2, 3), (4,))
     await backend.open()
-    plan = await plan_replacement(backend.membership, Choice(ReplacementKind.PLANNED, (1,), (4,)), HEADER)
+    plan = await plan_replacement(
+        backend.membership, ReplacementChoice(ReplacementKind.PLANNED, (1,), (4,)), HEADER
+    )
     step = next(step for step in plan.steps if step.kind is StepKind.SERVERS)
     servers = {"controller 2": ("elsewhere:1",), "broker 1": ("elsewhere:1",)}
     assert not situation(plan, step, QuorumPicture(quorum(1, 2, 3), servers)).held
@@ -94,7 +99,7 @@ async def test_controllers_are_not_restarted_while_a_restart_would_stop_the_quor
 async def test_an_old_disk_beside_the_new_one_counts_as_the_one_that_is_down() -> None:
     backend = cluster((1, 2, 3), add_first=True)
     await backend.open()
-    plan = await plan_replacement(backend.membership, Choice(ReplacementKind.DISK, (3,)), HEADER)
+    plan = await plan_replacement(backend.membership, ReplacementChoice(ReplacementKind.DISK, (3,)), HEADER)
     added = next(step for step in plan.steps if step.kind is StepKind.ADD)
     found = after(plan, added, quorum(1, 2, 3, down=(3,)), LivenessLimits())
     assert str(found) == "tolerates no more failures: 3 of 4 voters up, majority 3"
@@ -107,5 +112,5 @@ async def test_no_static_voter_is_taken_away_while_another_is_down() -> None:
     backend.simulation.world.kill_controller(102)
     await backend.advance(5)
     with pytest.raises(ReplacementError, match=r"takes a voter away while another is down or behind: 102"):
-        await plan_replacement(backend.membership, Choice(ReplacementKind.DISK, (101,)), HEADER)
-    assert await plan_replacement(backend.membership, Choice(ReplacementKind.DISK, (102,)), HEADER)
+        await plan_replacement(backend.membership, ReplacementChoice(ReplacementKind.DISK, (101,)), HEADER)
+    assert await plan_replacement(backend.membership, ReplacementChoice(ReplacementKind.DISK, (102,)), HEADER)

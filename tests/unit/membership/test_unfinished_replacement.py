@@ -14,7 +14,7 @@ from console.journal.journal import Journal
 from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import REPLACE, unfinished
 from console.operations import replacement_run
-from console.operations.replacement_plan import Choice, plan_replacement
+from console.operations.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.replacement_run import Planned, run_replacement, save_replacement
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementPlan, ReplacementStep, StepKind
@@ -53,7 +53,7 @@ def half_done(backend: SimulatorBackend, dies: type[Dies] = Dies) -> int:
     async def go() -> ReplacementPlan:
         cluster_id = await backend.membership.open()
         plan = await plan_replacement(
-            backend.membership, Choice(ReplacementKind.PLANNED, (100,), (103,)), HEADER
+            backend.membership, ReplacementChoice(ReplacementKind.PLANNED, (100,), (103,)), HEADER
         )
         file = save_replacement(plan)
         watcher = dies(backend.simulation.world, plan)

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from console.app.controller_replacement.wizard import Bridge, Told
-from console.operations.replacement_plan import Choice, plan_replacement
+from console.operations.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.replacement_steps import Course, Gone, go_through
-from console.operations.voter_change import Changed, Prepared, carry_out, prepare_add, prepare_remove
+from console.operations.voter_change import Changed, PreparedChange, carry_out, prepare_add, prepare_remove
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementStep, StepKind
 from tests.unit.membership.random_replacement import HEADER, Never, Notes, Operator, cluster
@@ -20,7 +20,7 @@ from tests.unit.membership.random_replacement import HEADER, Never, Notes, Opera
 class Slow(Operator):
     """A person who takes eight seconds to answer; controller 101 dies meanwhile, and comes back after a refusal."""
 
-    async def allows(self, step: ReplacementStep, prepared: Prepared) -> bool:
+    async def allows(self, step: ReplacementStep, prepared: PreparedChange) -> bool:
         await self.asks()
         return True
 
@@ -38,7 +38,9 @@ async def shrunk(killed: bool) -> tuple[Gone, Slow, Notes]:
     """102 of three voters is to go."""
     backend = cluster((100, 101, 102))
     await backend.open()
-    plan = await plan_replacement(backend.membership, Choice(ReplacementKind.SHRINK, (102,)), HEADER)
+    plan = await plan_replacement(
+        backend.membership, ReplacementChoice(ReplacementKind.SHRINK, (102,)), HEADER
+    )
     operator, notes = Slow(backend.simulation.world, plan), Notes()
     once = [killed]
 
@@ -127,10 +129,12 @@ def test_the_wizard_sends_nothing_on_an_old_answer_and_says_so() -> None:
     async def go() -> tuple[Gone, list[str], Notes]:
         backend, notes, said = cluster((100, 101, 102)), Notes(), list[str]()
         await backend.open()
-        plan = await plan_replacement(backend.membership, Choice(ReplacementKind.SHRINK, (102,)), HEADER)
+        plan = await plan_replacement(
+            backend.membership, ReplacementChoice(ReplacementKind.SHRINK, (102,)), HEADER
+        )
         world, answers = backend.simulation.world, list[asyncio.Task[None]]()
 
-        async def answer(question: Prepared) -> None:
+        async def answer(question: PreparedChange) -> None:
             if not answers[1:]:
                 world.kill_controller(101)
                 await backend.advance(8.0)
@@ -144,7 +148,7 @@ def test_the_wizard_sends_nothing_on_an_old_answer_and_says_so() -> None:
                 asked.append(told.question)
                 answers.append(asyncio.ensure_future(answer(told.question)))
 
-        asked: list[Prepared | None] = [None]
+        asked: list[PreparedChange | None] = [None]
         everything = frozenset(step.number for step in plan.steps if step.kind.said)
         bridge = Bridge(show, StopRequest(), plan, everything)
         gone = await go_through(backend.membership, plan, notes, bridge, Never(), patience=60.0)

@@ -11,9 +11,9 @@ import pytest
 from console.cli.quorum import endpoint_update
 from console.operations import kraft_upgrade, replacement_steps, voter_change
 from console.operations.elapsed_time import Waited
-from console.operations.replacement_plan import Choice, plan_replacement
+from console.operations.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.replacement_steps import Course, Gone, go_through
-from console.operations.voter_change import Changed, Prepared, carry_out, prepare_remove
+from console.operations.voter_change import Changed, PreparedChange, carry_out, prepare_remove
 from recovery.membership.replacement import ReplacementKind, ReplacementStep
 from recovery.membership.voters import VoterEndpoint
 from tests.unit.membership.leaderless_quorum import Clock, Leaderless
@@ -85,7 +85,7 @@ class Thinks(Operator):
     clock: Clock
     thinks = 0.0
 
-    async def allows(self, step: ReplacementStep, prepared: Prepared) -> bool:  # noqa: ARG002  # the protocol's
+    async def allows(self, step: ReplacementStep, prepared: PreparedChange) -> bool:  # noqa: ARG002  # the protocol's
         self.clock.now += self.thinks
         return True
 
@@ -94,7 +94,9 @@ async def shrunk(clock: Clock, *, thinks: float, loses: bool) -> Gone:
     """102 is to go, with a patience of 60 seconds."""
     backend = cluster((100, 101, 102))
     await backend.open()
-    plan = await plan_replacement(backend.membership, Choice(ReplacementKind.SHRINK, (102,)), HEADER)
+    plan = await plan_replacement(
+        backend.membership, ReplacementChoice(ReplacementKind.SHRINK, (102,)), HEADER
+    )
     operator = Thinks(backend.simulation.world, plan)
     operator.clock, operator.thinks = clock, thinks
     membership: Any = Leaderless(backend.membership, clock) if loses else backend.membership

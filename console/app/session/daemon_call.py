@@ -1,6 +1,6 @@
-"""Blocking work that nobody has to wait for: on a thread of its own, which keeps no process alive.
+"""A blocking call on a daemon thread of its own, which does not keep the process alive.
 
-``asyncio.to_thread`` is joined at the end: one read that never comes back would keep the console from ending.
+``asyncio.to_thread`` is joined when the loop ends: one read that never returns would keep the console from ending.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def aside(call: Callable[[], T]) -> T:
-    """What ``call`` returns. Raises what it raises; cancelled, it is left behind, and its end not heard of."""
+async def daemon_call(call: Callable[[], T]) -> T:
+    """What ``call`` returns. Raises what it raises. Cancelling stops only the wait."""
     future: Future[T] = Future()
 
     def run() -> None:

@@ -12,7 +12,7 @@ from backends.base.answers import Contact, Depth, SurveyRequest
 from backends.base.errors import BackendError, NoLeader, NotAllowed, NotOffered
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
-from console.app.session.view import View, Wanted
+from console.app.session.view import View, ViewRequest
 from console.last_healthy import recall
 from console.operations.partition_picture import Configs, may_be_under_min_isr
 from console.operations.quorum_state import lost
@@ -40,7 +40,7 @@ class Looker:
     tell: Tell
     survey_seconds: float = SURVEY_SECONDS
 
-    async def look(self, backend: Backend, before: View, wanted: Wanted, generation: int) -> View:
+    async def look(self, backend: Backend, before: View, wanted: ViewRequest, generation: int) -> View:
         """The whole picture. Raises BackendError where nothing could be asked; a part that could not be had is
         Unknown in it.
         """
@@ -54,7 +54,7 @@ class Looker:
         moving = await _value(backend.reassignments())
         return replace(view, reassignments=_kept(before.reassignments, moving), at=self.clock())
 
-    async def look_at(self, backend: Backend, before: View, wanted: Wanted, generation: int) -> View:
+    async def look_at(self, backend: Backend, before: View, wanted: ViewRequest, generation: int) -> View:
         """The logs of what the screen shows, and nothing else: after the cursor has moved."""
         states = _states_of(before, wanted.shown)
         surveys, contacts = await self._ask_logs(backend, states, wanted.deep)
@@ -72,7 +72,7 @@ class Looker:
         if before.at is None:
             self.tell(view)
 
-    async def _partitions(self, backend: Backend, view: View, _wanted: Wanted) -> View:
+    async def _partitions(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         found = await backend.partitions()
         short = [s for s in found.states if s.offline or len(s.isr) < len(s.replicas)]
         # The others cannot be under min ISR: their topics' configurations are not needed.
@@ -101,7 +101,7 @@ class Looker:
         told: Configs = dict.fromkeys(missing, asked) if isinstance(asked, Unknown) else asked
         return replace(view, configs=_kept(view.configs, {**known, **told}))
 
-    async def _logs(self, backend: Backend, view: View, wanted: Wanted) -> View:
+    async def _logs(self, backend: Backend, view: View, wanted: ViewRequest) -> View:
         troubled = {state.tp for state in view.troubled}
         states = (*view.troubled, *_states_of(view, wanted.shown - troubled))
         surveys, contacts = await self._ask_logs(backend, states, wanted.deep)
@@ -129,19 +129,19 @@ class Looker:
                 contacts |= {contact.broker: contact for contact in result.contacts}
         return tuple(surveys), contacts
 
-    async def _capabilities(self, backend: Backend, view: View, _wanted: Wanted) -> View:
+    async def _capabilities(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         if view.capabilities is not None and not isinstance(view.capabilities, Unknown):
             return view
         return replace(view, capabilities=await _value(backend.capabilities()))
 
-    async def _quorum(self, backend: Backend, view: View, _wanted: Wanted) -> View:
+    async def _quorum(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         membership: Membership | None = getattr(backend, "membership", None)
         if membership is None:
             return replace(view, quorum=Unknown(Why.NOT_OFFERED, "the metadata quorum"))
         found = await _value(_quorum_or_lost(membership, view.cluster_id))
         return replace(view, quorum=_kept(view.quorum, found))
 
-    async def _dirs(self, backend: Backend, view: View, wanted: Wanted) -> View:
+    async def _dirs(self, backend: Backend, view: View, wanted: ViewRequest) -> View:
         if not wanted.log_dirs and _recent(view.dirs_at, self.clock()):
             return view
         asked = await _value(backend.log_dirs())

@@ -1,4 +1,4 @@
-"""The backend on a thread of its own: whatever it does, the screen goes on.
+"""Runs the backend on a thread of its own, so that it never blocks the screen.
 
 The simulator computes in the thread that asks, and decoding the answers about 200,000 partitions takes its time on
 any cluster; on the screen's own event loop each of it would be a stall.
