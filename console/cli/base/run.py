@@ -31,11 +31,15 @@ class Output(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One command on one cluster; ``named`` is None only where a command does without a cluster."""
+    """One command on one cluster; ``named`` is None only where a command does without a cluster.
+
+    ``changes``: the registry says that the command can change a cluster. No other can.
+    """
 
     program: Program
     named: Target | None
     json: bool
+    changes: bool = False
 
     @property
     def target(self) -> Target:
@@ -49,6 +53,7 @@ class Run:
 
     def refuse_if_read_only(self) -> None:
         """Raises InputError where the profile forbids what changes the cluster."""
+        assert self.changes, "a command that changes a cluster says so in the registry"
         if self.target.read_only:
             raise InputError(f"this would change the cluster, and {self.target.read_only}; nothing was sent")
 

@@ -11,6 +11,7 @@ import typer
 
 from console.cli.base.run import Output, Run
 from console.errors import InputError
+from console.operations.registry import COMMANDS
 from console.paths import use_state_dir
 from console.target import resolve
 from recovery.ranking import Ranking
@@ -223,9 +224,20 @@ def connected(
         json = (values["output"] if own_output else values.pop("output")) == Output.JSON
         target = resolve(**connection, controllers=controllers) if named else None
         use_state_dir(connection["state_dir"] if target is None else target.state_dir)
-        return function(Run(ctx.obj, target, json), **values)
+        return function(Run(ctx.obj, target, json, may_change(ctx)), **values)
 
     return with_options(function, options, () if own_output else (_OUTPUT,), run_on)
+
+
+def may_change(ctx: typer.Context) -> bool:
+    """Whether the registry says that the command, or the one that it is a verb of, can change a cluster."""
+    found: typer.Context | None = ctx
+    while found is not None:
+        action = COMMANDS.get(found.command.name or "") or COMMANDS.get(found.info_name or "")
+        if action is not None:
+            return action.changes
+        found = found.parent  # type: ignore[assignment]  # typer's contexts all the way up
+    return False
 
 
 def with_options(
