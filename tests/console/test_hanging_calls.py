@@ -47,11 +47,11 @@ async def test_what_is_cancelled_is_left_behind_and_may_end_later() -> None:
 
 HANGS = """
 import asyncio, threading
-from console.app.session.daemon_call import aside
+from console.app.session.daemon_call import daemon_call
 
 async def leaves():
     try:
-        await asyncio.wait_for(aside(threading.Event().wait), 0.05)
+        await asyncio.wait_for(daemon_call(threading.Event().wait), 0.05)
     except TimeoutError:
         print("left")
 

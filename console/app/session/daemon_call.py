@@ -27,5 +27,5 @@ async def daemon_call(call: Callable[[], T]) -> T:
             future.set_result(result)
 
     future.set_running_or_notify_cancel()
-    threading.Thread(target=run, name="aside", daemon=True).start()
+    threading.Thread(target=run, name="daemon-call", daemon=True).start()
     return await asyncio.wrap_future(future)
