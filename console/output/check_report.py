@@ -64,9 +64,11 @@ def _reach_table(reach: tuple[Reachability, ...]) -> Iterator[str]:
         (
             str(r.broker),
             r.address + (" (--broker)" if r.overridden else ""),
-            printable(str(r.problem)) if r.problem else "reached" + ("" if r.verified else ", id not told"),
-            "not told" if r.fenced is None else "fenced" if r.fenced else "unfenced",
-            "not told" if r.caught_up is None else "caught up" if r.caught_up else "behind",
+            printable(str(r.problem))
+            if r.problem
+            else "reached" + ("" if r.verified else ", its id unknown"),
+            "unknown" if r.fenced is None else "fenced" if r.fenced else "unfenced",
+            "unknown" if r.caught_up is None else "caught up" if r.caught_up else "behind",
         )
         for r in reach
     ]

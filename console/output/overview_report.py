@@ -90,7 +90,7 @@ def count_lines(view: Overview) -> Iterator[str]:
 
 
 def in_trouble(survey: Survey) -> bool:
-    """Offline, under min ISR, not fully replicated, or leaning on the ELR."""
+    """Offline, under min ISR, not fully replicated, or in need of the ELR."""
     return survey.state.offline or len(survey.state.isr) < len(survey.replicas) or uses_elr(survey)
 
 
@@ -157,7 +157,7 @@ def _quorum_rows(view: Overview) -> list[str]:
 
 
 def _quorum_row(view: QuorumView, role: str) -> tuple[str, ...]:
-    lag = "log end not told" if view.lag is None else f"{view.lag:,} offsets behind"
+    lag = "log end unknown" if view.lag is None else f"{view.lag:,} offsets behind"
     late = (
         ""
         if view.behind_ms is None or view.behind_ms < 1_000
@@ -213,7 +213,7 @@ def _voters_json(view: Overview) -> dict[str, object]:
 
 
 def _dirs_json(broker: int, dirs: tuple[LogDir, ...] | Unknown) -> Iterator[dict[str, object]]:
-    """One object a log dir; the size of each replica stands with its log."""
+    """One object a log dir; the size of each replica is given with its log."""
     if isinstance(dirs, Unknown):
         yield {"broker": broker, **unknown_json(dirs)}
         return

@@ -109,7 +109,7 @@ def elected_lines(elected: Elected, limit: int) -> Iterator[str]:
     """What came of the elections: counts, then what went wrong, then the rest."""
     yield outcome_counts(elected.counts)
     if elected.not_seen:
-        yield f"not looked at afterwards: {printable(elected.not_seen)}"
+        yield f"not checked afterwards: {printable(elected.not_seen)}"
     else:
         yield from state_counts([r.state for r in elected.results if r.state is not None])
     ordered = sorted(elected.results, key=lambda result: result.succeeded)

@@ -57,7 +57,7 @@ def verdict_lines(look: Look) -> Iterator[str]:
     yield str(found.strength)
     yield from trouble_lines(found)
     if isinstance(look.controllers, Unknown):
-        yield printable(f"controllers and brokers are not told apart: {look.controllers}")
+        yield printable(f"which nodes are controllers and which are brokers is unknown: {look.controllers}")
 
 
 def trouble_lines(found: QuorumHealth) -> Iterator[str]:

@@ -48,7 +48,7 @@ def count_lines(picture: Picture) -> Iterator[str]:
     seen = " that this caller may see" if picture.visible_only or picture.hidden else ""
     if picture.surveys:
         silent = counts["replicas"] - counts["answered"]
-        may_be = f", {picture.unsure:,} may be (min ISR not told)" if picture.unsure else ""
+        may_be = f", {picture.unsure:,} may be (min ISR unknown)" if picture.unsure else ""
         yield (
             f"{what}{seen}: {counts['offline']:,} offline,"
             f" {led_under(picture.surveys):,} more under min ISR{may_be};"
@@ -76,7 +76,7 @@ def hidden_lines(picture: Picture) -> Iterator[str]:
         yield f"{counted(len(picture.hidden), 'topic')} may not be seen (needs DESCRIBE on topic {names})"
     if picture.not_compared is not None:
         yield (
-            "whether there are partitions that may not be seen cannot be told"
+            "whether some partitions are hidden from this caller is unknown"
             f" ({printable(str(picture.not_compared))})"
         )
     for why, count in Counter(picture.leaders_not_told.values()).items():

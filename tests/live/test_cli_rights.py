@@ -122,7 +122,7 @@ def test_without_describe_on_the_cluster_nothing_is_elected_that_may_be_moving(
     ended = As(disaster, NO_CLUSTER, tmp_path)("kafka-unclean-recovery", *ELECT)
     assert ended.status == 1
     assert "needs DESCRIBE on Cluster:kafka-cluster" in ended.err
-    assert "whether there are partitions that may not be seen cannot be told" in ended.err
+    assert "whether some partitions are hidden from this caller is unknown" in ended.err
     assert leaders(disaster) == {-1}
 
 

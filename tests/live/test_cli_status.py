@@ -74,7 +74,7 @@ def test_a_broker_that_hangs_though_it_should_be_up_is_named(whole_cluster: Kafk
         assert "1 fenced" in done.stdout
     else:
         assert done.returncode == 1
-        assert "not told: broker 2 at" in done.stderr
+        assert "unknown: broker 2 at" in done.stderr
 
 
 def test_a_failed_log_dir_is_on_the_screen(whole_cluster: KafkaCluster) -> None:

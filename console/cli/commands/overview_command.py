@@ -36,7 +36,7 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = 30_000, rows: Rows = 
     run.screen.out(overview_document(view) if run.json else overview_lines(view, rows))
     missing = not_asked(view)
     for line in missing:
-        run.screen.say(f"not told: {printable(line)}")
+        run.screen.say(f"unknown: {printable(line)}")
     if not remind(run, view.cluster.cluster_id) and any(survey.state.offline for survey in view.surveys):
         run.next("plan", "--all-offline-partitions", unused())
     return Status.PARTLY if missing else Status.DONE

@@ -11,29 +11,7 @@ import typer
 from console.cli.base.run import Run
 from console.cli.commands.options import connected
 from console.errors import InputError
-from console.exit_status import STATUS_HELP
 from recovery.metadata_log.timeline import EventKind
-
-HELP = f"""\
-Shows what happened in the cluster and when, from its metadata log: brokers fenced and back, partitions that went
-offline and who was in the ISR and ELR then, elections and whether they were clean, reassignments, configurations.
-Newest last, to the millisecond.
-
-\b
-The log is read
-  from the active controller    which must be reachable from here; needs CLUSTER_ACTION on the cluster
-  from --metadata-dir DIR       __cluster_metadata-0 of any controller or broker, running or not, or a copy of it;
-                                nothing is written there
-
-\b
-Examples:
-  ktriage timeline --bootstrap-controller controller-1:9093
-  ktriage timeline --bootstrap-server kafka-1:9092 --since 2h --topic orders
-  ktriage timeline --bootstrap-controller controller-1:9093 --follow
-  ktriage timeline --metadata-dir /var/lib/kafka/metadata/__cluster_metadata-0 --kind offline
-  ktriage timeline --metadata-dir ./copy --output markdown
-
-{STATUS_HELP}"""
 
 
 class TimelineOutput(StrEnum):
@@ -94,6 +72,24 @@ def timeline(
         ),
     ] = TimelineOutput.TABLE,
 ) -> int:
+    """Shows what happened in the cluster and when, from its metadata log: brokers fenced and back, partitions
+    that went offline and who was in the ISR and ELR then, elections and whether they were clean,
+    reassignments, configurations. The newest event comes last. Times are exact to the millisecond.
+
+    \b
+    The log is read
+      from the active controller  which must be reachable from here; needs CLUSTER_ACTION on the cluster
+      from --metadata-dir DIR     __cluster_metadata-0 of any controller or broker, running or not, or a copy
+                                  of it; nothing is written there
+
+    \b
+    Examples:
+      ktriage timeline --bootstrap-controller controller-1:9093
+      ktriage timeline --bootstrap-server kafka-1:9092 --since 2h --topic orders
+      ktriage timeline --bootstrap-controller controller-1:9093 --follow
+      ktriage timeline --metadata-dir /var/lib/kafka/metadata/__cluster_metadata-0 --kind offline
+      ktriage timeline --metadata-dir ./copy --output markdown
+    """
     # Not for --help.
     from console.cli.recovery.timeline_view import TimelineView, moment_ms  # noqa: PLC0415
     from console.operations.timeline import EventFilter  # noqa: PLC0415
@@ -117,5 +113,4 @@ def timeline(
     return view.of_directory(metadata_dir)
 
 
-timeline.__doc__ = HELP
 command = connected(timeline, needed=False, controllers=True)

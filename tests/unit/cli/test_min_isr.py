@@ -26,7 +26,7 @@ expect: {{offline: 0}}
     ("denied", "status", "says"),
     [
         ("", 0, "0 under-min-ISR partitions"),
-        ('"DESCRIBE_CONFIGS topic payments"', 1, "0 more under min ISR, 1 may be (min ISR not told)"),
+        ('"DESCRIBE_CONFIGS topic payments"', 1, "0 more under min ISR, 1 may be (min ISR unknown)"),
     ],
 )
 def test_under_min_isr_lists_what_may_be_too(
