@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from backends.base.errors import BackendError, NoLeader
 from backends.base.membership import ClusterNode, Controller, Membership, NodeProbe, ProcessRole
 from recovery.membership.preflight import LivenessLimits, wedged
 from recovery.membership.quorum import Quorum
@@ -168,8 +167,3 @@ def _host(key: ReplicaKey, address: str, nodes: Iterable[ClusterNode], held: int
     # A controller that has loaded no features does not let itself be asked which cluster it is of.
     runs = isinstance(answer, Unknown) and UNLOADED in str(answer)
     return VoterHost(key, address, runs, str(answer or "not asked"), held, NOT_KNOWN)
-
-
-def without_leader(error: BackendError) -> bool:
-    """Whether an error says that there is a cluster, and nobody who leads its quorum."""
-    return isinstance(error, NoLeader)

@@ -83,9 +83,6 @@ def _why(value: Any) -> dict[str, str] | None:
     return {"why": value.why.value, "detail": value.detail} if isinstance(value, Unknown) else None
 
 
-_NO_LOG = ReplicaLog(0, 0)
-
-
 def _replicas(surveys: Sequence[Survey]) -> pa.Array:
     """All replicas of the surveys, one after the other."""
     replicas = list(chain.from_iterable(survey.replicas for survey in surveys))

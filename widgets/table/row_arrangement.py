@@ -16,8 +16,6 @@ from widgets.table.table_column import Grouping, Row, TableColumn
 SLICE = 2_000
 RUN = 4_096
 
-Slices = Generator[None, None, Any]
-
 
 class Group(NamedTuple):
     """A heading: its label, the row numbers below it, and whether they are folded away."""

@@ -33,30 +33,28 @@ from recovery.epoch_probe import EpochAnswer, EpochProbe, EpochProbeError, OutOf
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
 REQUEST_TIMEOUT = 3.0
-"""Seconds for one answer; an offline broker that takes the connection and stays silent is settled by it."""
+"""Seconds for one answer; a broker that accepts the connection and stays silent has not answered after that."""
 
 PAUSES = (0.1, 0.2, 0.5, 1.0)
 """Seconds between attempts at a broker that should be up."""
 
-CERTAIN = (ConnectionProblem.UNDECODABLE, ConnectionProblem.WRONG_NODE)
-GARBLED = 2
-"""How often a broker is asked again after an answer that cannot be understood, or that another one gave: the next
-will hardly be better.
-"""
+NOT_PASSING = (ConnectionProblem.UNDECODABLE, ConnectionProblem.WRONG_NODE)
+MORE_ATTEMPTS = 2
+"""Attempts after such a failure: another one will hardly help."""
 
 CHANGES = 3
-"""How often a log may change while it is asked before it is given up."""
+"""How often a log may change during its questions before it is given up."""
 
 
 class SurveyConnections(Protocol):
-    """What a survey needs of the fleet."""
+    """The connections that a survey uses."""
 
     async def connection(self, broker: int) -> BrokerConnection:
         """An open connection to that broker. Raises BrokerError."""
         ...
 
     def address(self, broker: int) -> str:
-        """Where that broker is looked for, for a person."""
+        """The address of that broker, for a person."""
         ...
 
 
@@ -128,7 +126,7 @@ class LiveSurvey:
         return row
 
     async def run(self) -> None:
-        """Come back when every replica is settled, at the latest when the duration is over."""
+        """Returns when every replica is settled, and at the latest after the duration."""
         loop = asyncio.get_running_loop()
         self._began = loop.time()
         if not self.tally.left:
@@ -184,7 +182,7 @@ class LiveSurvey:
     async def _work(self, broker: int) -> None:
         pauses: Iterator[float] = iter(PAUSES)
         pause = 0.0
-        garbled = 0
+        failures = 0
         while True:
             try:
                 connection = await self._connections.connection(broker)
@@ -194,8 +192,8 @@ class LiveSurvey:
                 self._tell_progress(f"waiting for broker {broker} ({error.trouble}):")
                 self._start_over(broker)
                 await self._refresh_view()
-                garbled += error.trouble in CERTAIN
-                if not self._should_be_up(broker) or garbled > GARBLED:
+                failures += error.trouble in NOT_PASSING
+                if not self._should_be_up(broker) or failures > MORE_ATTEMPTS:
                     self._settle_all(broker, error.unknown)
                     return
             pause = next(pauses, pause)
@@ -222,7 +220,7 @@ class LiveSurvey:
             self._wake[broker].clear()
 
     async def _ask_beside(self, broker: int, connection: BrokerConnection) -> None:
-        """What else this broker is asked (its log dirs); once, whatever comes of it."""
+        """Ask this broker's other question (its log dirs), once, whatever the answer."""
         try:
             await self._beside(broker, connection)
         finally:
@@ -328,7 +326,7 @@ class LiveSurvey:
         self._settle(broker, row)
 
     def _changed(self, broker: int, row: SurveyRow, unknown: Unknown) -> None:
-        """The log changed while it was asked: begin again, but not for ever."""
+        """The log changed during its questions: start again, at most CHANGES times."""
         row.changes += 1
         row.probes.pop(broker, None)
         row.unknown[broker] = unknown
@@ -365,13 +363,12 @@ class LiveSurvey:
     def _question(self, broker: int, row: SurveyRow) -> None:
         row.asked.add(broker)
         self._questions[broker][row.tp] = None
-        if not self._wake[broker].is_set():
-            self._wake[broker].set()
+        self._wake[broker].set()
 
     # When a broker fails.
 
     def _start_over(self, broker: int) -> None:
-        """What was being asked is asked from the beginning: the broker may come back with another log."""
+        """Ask again from the beginning: the broker may return with another log."""
         for tp in list(self._questions[broker]):
             row = self.rows[tp]
             row.asked.discard(broker)
@@ -380,7 +377,7 @@ class LiveSurvey:
         self._questions[broker].clear()
 
     def _settle_all(self, broker: int, unknown: Unknown) -> None:
-        """Nothing more comes from this broker; what it said of a log that is settled still stands."""
+        """This broker is given up; its answers about settled logs still count."""
         self._silent.add(broker)
         self._beside_left.discard(broker)
         for batch in self._waiting[broker]:
@@ -398,6 +395,6 @@ class LiveSurvey:
         return listed is not None and not listed.fenced
 
     async def _refresh_view(self) -> None:
-        """The controller may have fenced a silent broker since; then there is nothing to wait for."""
+        """The controller may have fenced a silent broker meanwhile; then it is not waited for."""
         with contextlib.suppress(BackendError):
             self._cluster = await self._look_again()
