@@ -46,14 +46,14 @@ class Pane(Vertical):
 
     def left_out(self, width: int, whose: str = "") -> list[Line]:
         """What the table has no room for, of the row under the cursor: nothing is out of reach at 80 columns."""
-        told = self.table.left_out
-        if not told:
+        cells = self.table.left_out
+        if not cells:
             return []
         # The heading has room for the bare number: here is what it counts.
         count = counted(self.table.without_room, "column")
         pieces = [Piece(f"+{count}{' of ' if whose else ':'}", Tone.DIM)]
         pieces += [Piece(f"{whose}:", Tone.STRONG)] if whose else []
-        for title, text in told:
+        for title, text in cells:
             pieces += [
                 Piece("  "),
                 Piece(f"{title.lower()} ", Tone.DIM),
@@ -62,7 +62,7 @@ class Pane(Vertical):
         return fold(line(*pieces), width, "  ")
 
     def fade(self, faded: bool) -> None:
-        """Takes all colour from what is shown, or gives it back: an old picture must not look like one of now."""
+        """Shows everything dim, or in its colours again: an old picture must not look current."""
         if faded is self.has_class(FADED):
             return
         self.set_class(faded, FADED)

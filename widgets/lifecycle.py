@@ -1,5 +1,5 @@
-"""Whether a widget can still be told something: one that is being taken away loses its parts one by one, and what
-comes just then, from its own queue or from another thread, would look for them in vain.
+"""Whether a widget can still be updated. A widget that is being removed loses its children one by one; an event
+that arrives just then, from its own queue or from another thread, would not find them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ P = ParamSpec("P")
 
 
 def screen_is_open(widget: Widget) -> bool:
-    """Its screen is among those of the app: a screen leaves these before its widgets go."""
+    """Whether its screen is on the app's stack: a screen leaves the stack before its widgets are removed."""
     try:
         screen = widget.screen
         stack = screen.app.screen_stack
@@ -32,12 +32,12 @@ def is_ready(widget: Widget) -> bool:
 
 
 def when_ready(handler: Callable[Concatenate[W, P], None]) -> Callable[Concatenate[W, P], None]:
-    """A handler of messages that does nothing once its widget is being taken away."""
+    """A message handler that does nothing once its widget is being removed."""
 
     @functools.wraps(handler)
     def handled(self: W, /, *args: P.args, **kwargs: P.kwargs) -> None:
         if is_ready(self):
             handler(self, *args, **kwargs)
 
-    told: Callable[Concatenate[W, P], None] = handled
-    return told
+    guarded: Callable[Concatenate[W, P], None] = handled
+    return guarded

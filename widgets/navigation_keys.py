@@ -1,4 +1,4 @@
-"""The keys that move in whatever has lines: one list, so that text and tables answer to the same."""
+"""The keys that move in text and tables: one list for both."""
 
 from __future__ import annotations
 

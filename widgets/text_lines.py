@@ -1,4 +1,4 @@
-"""Text that repaints only the lines that changed: a refresh that changes nothing sends nothing over ssh."""
+"""Text that repaints only the lines that changed, so that an unchanged refresh sends nothing over ssh."""
 
 from __future__ import annotations
 

@@ -160,12 +160,12 @@ def install(app: App[Any], no_color: bool) -> None:
 
 
 def styles(theme: str) -> Styles:
-    """How each tone looks; a theme of somebody else's is given the dark looks."""
+    """How each tone looks; an unknown theme gets the dark styles."""
     return _LOOKS.get(theme, _DARK)
 
 
 def faded(theme: str) -> Styles:
-    """Every tone as if it did not matter: what is shown is old, and nobody can tell whether it still holds."""
+    """Every tone dim: what is shown is old, and may no longer hold."""
     return dict.fromkeys(Tone, styles(theme)[Tone.DIM])
 
 

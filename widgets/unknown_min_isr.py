@@ -1,4 +1,4 @@
-"""What was asked and not told, counted by reason: thousands of partitions share one."""
+"""Partitions whose min ISR is unknown, counted by reason: thousands may share one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def unknown_min_isr_lines(why: Mapping[Unknown, int], width: int) -> list[Line]:
     reasons = sorted(why.items(), key=lambda item: -item[1])
     lines: list[Line] = []
     for reason, count in reasons[:SHOWN]:
-        text = f"not told: min ISR of {counted(count, 'partition')}: {printable(str(reason))}"
+        text = f"min ISR unknown for {counted(count, 'partition')}: {printable(str(reason))}"
         lines += fold(line(Piece(text, Tone.WARN)), width, "  ")
     left = sum(count for _, count in reasons[SHOWN:])
     if left:
-        text = f"not told: min ISR of {counted(left, 'more partition')}, for other reasons"
+        text = f"min ISR unknown for {counted(left, 'more partition')}, for other reasons"
         lines += fold(line(Piece(text, Tone.WARN)), width, "  ")
     return lines

@@ -89,10 +89,10 @@ def step_list(wizard: Wizard, width: int) -> list[Line]:
         lines += fold(line(Piece(printable(wizard.stands), Tone.INFO)), width)
     for number, step in enumerate(wizard.steps, 1):
         sign, tone = _SIGNS[step.state]
-        told = line(
+        step_line = line(
             Piece(f"{sign} {number:>2}. ", tone), Piece(f"{step.state.value:<11}", tone), Piece(step.title)
         )
-        lines += fold(told, width, " " * 17)
+        lines += fold(step_line, width, " " * 17)
     return lines
 
 

@@ -26,12 +26,12 @@ class FilterBar(Horizontal):
     FilterBar > .prompt { width: 8; }
     FilterBar > Input { width: 1fr; height: 1; border: none; padding: 0; background: $panel; }
     FilterBar > Input:focus { border: none; }
-    FilterBar > .told { width: 2fr; padding: 0 0 0 1; }
+    FilterBar > .hint { width: 2fr; padding: 0 0 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "drop", "No filter", show=False)]
 
     class FilterChanged(Message):
-        """Another filter is typed; None: none. One that cannot be looked for is not told."""
+        """Another filter was typed; None: no filter. An invalid one is not posted."""
 
         def __init__(self, parse_filter: RowFilter | None) -> None:
             super().__init__()
@@ -49,7 +49,7 @@ class FilterBar(Horizontal):
             "prompt"
         )
         yield Input(id="filter-input")
-        yield Lines(self._told, focusable=False, id="filter-told").add_class("told")
+        yield Lines(self._hint, focusable=False, id="filter-hint").add_class("hint")
 
     def open(self, text: str | None = None) -> None:
         """Shows the bar and takes the keys; ``text`` takes the place of what was typed last."""
@@ -71,7 +71,7 @@ class FilterBar(Horizontal):
     def on_input_changed(self, message: Input.Changed) -> None:
         message.stop()
         found = self.value
-        self.query_one("#filter-told", Lines).show(self._told)
+        self.query_one("#filter-hint", Lines).show(self._hint)
         if found is None or found.problem() is None:
             self.post_message(self.FilterChanged(found))
 
@@ -87,7 +87,7 @@ class FilterBar(Horizontal):
         self.post_message(self.FilterChanged(None))
         self.post_message(self.FilterBarClosed(kept=False))
 
-    def _told(self, width: int) -> list[Line]:
+    def _hint(self, width: int) -> list[Line]:
         found = self.value if self.is_mounted else None
         problem = None if found is None else found.problem()
         if problem is not None:
@@ -97,4 +97,4 @@ class FilterBar(Horizontal):
                 line(Piece(fit("! first: without  / first: regular expression", width).rstrip(), Tone.DIM))
             ]
         how = ("not " if found.inverse else "") + ("regex" if found.regex else "text")
-        return [line(Piece(fit(f"{how} · enter keeps, escape drops", width).rstrip(), Tone.DIM))]
+        return [line(Piece(fit(f"{how} · Enter keeps, Esc drops", width).rstrip(), Tone.DIM))]

@@ -14,11 +14,11 @@ from widgets.text_lines import Lines
 
 
 class Tab(NamedTuple):
-    """A pane by the key that opens it; ``told`` stands behind its title, a count say, "" nothing."""
+    """A pane by the key that opens it; ``number`` stands behind its title, "" for none."""
 
     key: str
     title: str
-    told: str = ""
+    number: str = ""
 
 
 class PaneTabs(Lines):
@@ -56,17 +56,17 @@ class PaneTabs(Lines):
 
 
 def tab_line(tabs: Sequence[Tab], current: str, width: int) -> Line:
-    """All panes with what is told of them; where it is narrow, without it, then without the others' titles."""
+    """All panes with their counts; where it is narrow, without counts, then without the other panes' titles."""
     for counts, titles in ((True, True), (False, True), (False, False)):
         pieces = [_tab(tab, current, counts=counts, titled=titles or tab.key == current) for tab in tabs]
-        told = line(*pieces)
-        if width_of(told) <= width:
-            return told
-    return told
+        tabs_line = line(*pieces)
+        if width_of(tabs_line) <= width:
+            return tabs_line
+    return tabs_line
 
 
 def _tab(tab: Tab, current: str, *, counts: bool, titled: bool) -> Piece:
-    text = tab.key + (f" {tab.title}" if titled else "") + (f" {tab.told}" if counts and tab.told else "")
+    text = tab.key + (f" {tab.title}" if titled else "") + (f" {tab.number}" if counts and tab.number else "")
     return Piece(f"[{text}]", Tone.KEY) if tab.key == current else Piece(f" {text} ", Tone.DIM)
 
 

@@ -58,7 +58,7 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         width: 96%; max-width: 100; height: auto; max-height: 96%; border: heavy $error; padding: 0 1;
         background: $surface;
     }
-    Confirmation .told { max-height: 12; }
+    Confirmation .question { max-height: 12; }
     Confirmation Input { height: 1; border: none; padding: 0 1; background: $panel; }
     Confirmation Input:focus { border: none; }
     Confirmation Horizontal { height: auto; margin: 1 0 0 0; }
@@ -82,7 +82,7 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
     def compose(self) -> ComposeResult:
         request = self.request
         with Vertical():
-            yield Lines(self._told, focusable=False).add_class("told")
+            yield Lines(self._question, focusable=False).add_class("question")
             if request.expected is not None:
                 yield Lines(self._asks, focusable=False)
                 yield Input(id="expected", select_on_focus=False)
@@ -173,7 +173,7 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         self.query_one("#confirm", GuardedButton).disabled = bool(self.missing)
         self.query_one("#missing", Lines).show(self._missing)
 
-    def _told(self, width: int) -> list[Line]:
+    def _question(self, width: int) -> list[Line]:
         request = self.request
         lines = fold(line(Piece(printable(request.title), Tone.STRONG)), width)
         for text in request.target:

@@ -1,4 +1,4 @@
-"""Dialogs that end once."""
+"""Dialogs that can be dismissed only once."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ else:
 
 
 class DismissOnce(_Screen[T]):
-    """A screen that takes itself away, and nothing else: Textual's ``dismiss`` takes whatever is on top, so that a
-    second key that had come before the first was done with would take the screen below. Stands before the screen
-    among the bases.
+    """A screen that dismisses itself and nothing else. Textual's ``dismiss`` pops whatever screen is on top, so a
+    second key that came before the first was handled would pop the screen below. Must be the first base class.
     """
 
     def dismiss(self, result: T | None = None) -> AwaitComplete:

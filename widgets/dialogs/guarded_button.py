@@ -1,4 +1,4 @@
-"""Buttons that know by which key they were pressed."""
+"""Buttons that report the key that pressed them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from textual.widgets import Button
 
 
 class GuardedButton(Button):
-    """A button that tells the key. A second click right behind a first one presses nothing: it may have been meant
-    for what was there before.
+    """A button that reports the key. The second click of a double click presses nothing: it may have been meant for
+    what was on the screen before.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -21,8 +21,8 @@ from widgets.text_lines import Lines
 
 @dataclass(frozen=True, slots=True)
 class EligibleView:
-    """The partitions in the order they are to stand. ``known`` False: their logs were not told yet, and no rows is
-    no good news.
+    """The partitions in the order to show them. ``known`` False: their logs have not been read yet, so an empty
+    list is not good news.
     """
 
     rows: Sequence[EligibleRow]
@@ -96,13 +96,13 @@ class EligiblePane(Pane):
             self._returns = returns(view.rows)
         self._view = view
         self.table.update(view.rows)
-        self._tell()
+        self._show_lines()
 
     @when_ready
     def on_row_table_cursor_moved(self) -> None:
-        self._tell()
+        self._show_lines()
 
-    def _tell(self) -> None:
+    def _show_lines(self) -> None:
         self.query_one("#eligible-summary", Lines).show(self._summary)
         self.query_one("#eligible-details", Lines).show(self._details)
 

@@ -29,19 +29,19 @@ class Return(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Returns:
     """Whose return ends how many of ``offline`` partitions, most first; ``nobody``: for how many nobody's does;
-    ``untold``: why the min ISR of how many is not known.
+    ``unknown_min_isr``: why the min ISR of how many is not known.
     """
 
     offline: int
     brokers: tuple[Return, ...]
     nobody: int
-    untold: Mapping[Unknown, int] = field(default_factory=dict)
+    unknown_min_isr: Mapping[Unknown, int] = field(default_factory=dict)
 
 
 def returns(rows: Iterable[EligibleRow]) -> Returns:
     """Counts it over all rows."""
     rows = tuple(rows)
-    untold = Counter(row.survey.min_isr for row in rows if isinstance(row.survey.min_isr, Unknown))
+    unknown_min_isr = Counter(row.survey.min_isr for row in rows if isinstance(row.survey.min_isr, Unknown))
     offline = [row for row in rows if row.survey.state.offline]
     counts: Counter[int] = Counter()
     words: dict[int, set[DiskWord]] = {}
@@ -56,21 +56,21 @@ def returns(rows: Iterable[EligibleRow]) -> Returns:
         Return(broker, count, next(word for word in _WORST_FIRST if word in words[broker]))
         for broker, count in counts.most_common()
     )
-    return Returns(len(offline), tuple(brokers), nobody, dict(untold))
+    return Returns(len(offline), tuple(brokers), nobody, dict(unknown_min_isr))
 
 
-def summary(told: Returns, width: int) -> list[Line]:
+def summary(found: Returns, width: int) -> list[Line]:
     """First of all: whose return would end how many of them without a loss."""
-    lines = unknown_min_isr_lines(told.untold, width)
-    if not told.offline:
+    lines = unknown_min_isr_lines(found.unknown_min_isr, width)
+    if not found.offline:
         return [line(Piece("  no partition waits for a leader", Tone.GOOD)), *lines]
-    for broker, count, disk in told.brokers[:SHOWN]:
-        text = f"  The return of {broker} ends {count:,} of {told.offline:,} without an unclean election"
+    for broker, count, disk in found.brokers[:SHOWN]:
+        text = f"  The return of {broker} ends {count:,} of {found.offline:,} without an unclean election"
         tone = Tone.BAD if disk in (DiskWord.EMPTY, DiskWord.FAILED_DIR) else Tone.PLAIN
         lines += fold(line(Piece(text, Tone.GOOD), Piece(f" ({disk.short})", tone)), width, "    ")
-    if told.nobody:
+    if found.nobody:
         text = (
-            f"  For {told.nobody:,} of {told.offline:,} nobody's return ends it without an unclean election"
+            f"  For {found.nobody:,} of {found.offline:,} nobody's return ends it without an unclean election"
         )
         lines += fold(line(Piece(text, Tone.WARN)), width, "    ")
     return lines
@@ -92,10 +92,10 @@ def details(row: EligibleRow, width: int) -> list[Line]:
     for strategy, then in row.strategies().items():
         now = "  ← as it is set" if strategy is row.rules.strategy else ""
         sign = Piece("may lose records: " if then.unclean else "", Tone.WARN)
-        told = line(
+        pieces = line(
             Piece(f"  {strategy.value:<11}", Tone.STRONG), sign, Piece(then.sentence), Piece(now, Tone.KEY)
         )
-        lines += fold(told, width, " " * 13)
+        lines += fold(pieces, width, " " * 13)
     return lines
 
 
@@ -110,7 +110,7 @@ def _sets(row: EligibleRow) -> tuple[Piece, ...]:
 
 
 def _clean_return(row: EligibleRow, width: int) -> list[Line]:
-    """Whose return ends it, and what comes of an empty disk: told once for all of which the same is to be said."""
+    """Whose return ends it, and what comes of an empty disk: brokers of which the same holds share one line."""
     if not row.clean:
         text = "Nobody's return ends this without an unclean election: ISR and ELR name nobody who is away."
         return fold(line(Piece(text, Tone.WARN)), width, "  ")
@@ -119,22 +119,24 @@ def _clean_return(row: EligibleRow, width: int) -> list[Line]:
     alike: dict[tuple[Piece, ...], list[int]] = {}
     for broker in row.clean:
         alike.setdefault(_empty_disk(row, broker), []).append(broker)
-    for told, brokers in alike.items():
+    for pieces, brokers in alike.items():
         who = f"broker {brokers[0]}" if len(brokers) == 1 else f"brokers {both(brokers)}, each"
-        lines += fold(line(Piece(f"  {who}: "), *told), width, "    ")
+        lines += fold(line(Piece(f"  {who}: "), *pieces), width, "    ")
     return lines
 
 
 def _empty_disk(row: EligibleRow, broker: int) -> tuple[Piece, ...]:
     disk = row.disk(broker)
-    told = Piece(f"{disk.value}. ", Tone.BAD if disk in (DiskWord.EMPTY, DiskWord.FAILED_DIR) else Tone.PLAIN)
+    pieces = Piece(
+        f"{disk.value}. ", Tone.BAD if disk in (DiskWord.EMPTY, DiskWord.FAILED_DIR) else Tone.PLAIN
+    )
     if disk is DiskWord.HOLDS_LOG:
-        return (told,)
+        return (pieces,)
     elected = row.with_empty_disk(broker)
     if isinstance(elected, Unknown):
-        return (told, Piece("What happens if it comes back empty is not known.", Tone.WARN))
+        return (pieces, Piece("What happens if it comes back empty is not known.", Tone.WARN))
     if elected:
         text = "Coming back with an EMPTY disk, it is elected all the same, and all that it held is lost"
-        return (told, Piece(f"{text}: look at its log dirs before it is started.", Tone.BAD))
+        return (pieces, Piece(f"{text}: look at its log dirs before it is started.", Tone.BAD))
     text = "Coming back with an empty disk, it is noticed by the controller and not elected"
-    return (told, Piece(f"{text}: the partition stays offline.", Tone.INFO))
+    return (pieces, Piece(f"{text}: the partition stays offline.", Tone.INFO))

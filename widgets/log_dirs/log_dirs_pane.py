@@ -89,7 +89,7 @@ COLUMNS: tuple[TableColumn[LogDirRow], ...] = (
         tone=Tone.BAD,
         flex=True,
         width=20,
-        told=True,
+        shown_below=True,
     ),
 )
 GROUPINGS: tuple[Grouping[LogDirRow], ...] = (

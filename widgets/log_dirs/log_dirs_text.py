@@ -33,7 +33,7 @@ def bar(row: LogDirRow) -> str:
     """How full the volume is, as a bar and in figures."""
     full = share(row)
     if full is None:
-        return "size not told"
+        return "size unknown"
     filled = min(max(round(full * BAR), 0), BAR)
     return f"{'█' * filled}{'·' * (BAR - filled)} {full:4.0%}"
 
@@ -66,12 +66,12 @@ def summary(view: LogDirsView, width: int) -> list[Line]:
 
 def _counted(view: LogDirsView, width: int) -> list[Line]:
     if not view.dirs:
-        why = "no broker told its log dirs" if view.known else "the log dirs are not known yet"
+        why = "no broker listed its log dirs" if view.known else "the log dirs are not known yet"
         return fold(line(Piece(f"  {why}", Tone.WARN)), width, "  ")
     failed = sum(1 for row in view.dirs if row.error is not None)
     brokers = len({row.broker for row in view.dirs})
-    told = Piece(f"  {counted(len(view.dirs), 'log dir')} on {counted(brokers, 'broker')}: ")
-    return fold(line(told, Piece(f"{failed:,} failed", Tone.BAD if failed else Tone.GOOD)), width, "  ")
+    dirs = Piece(f"  {counted(len(view.dirs), 'log dir')} on {counted(brokers, 'broker')}: ")
+    return fold(line(dirs, Piece(f"{failed:,} failed", Tone.BAD if failed else Tone.GOOD)), width, "  ")
 
 
 def details(row: LogDirRow, detail: LogDirDetail | None, width: int) -> list[Line]:
@@ -116,14 +116,14 @@ def _outcomes(detail: LogDirDetail, width: int) -> list[Line]:
     for outcome in ordered[:SHOWN]:
         unclean = Piece(" uncleanly", Tone.BAD) if outcome.unclean else Piece("")
         note = Piece(f"  {printable(outcome.note)}", Tone.DIM) if outcome.note else Piece("")
-        told = line(
+        row_line = line(
             Piece(f"  {fit(str(outcome.tp), name)}  ", Tone.STRONG),
             Piece(f"{_word(outcome.what):<{wide}}  ", _TONES[outcome.what]),
             Piece(_moved(outcome)),
             unclean,
             note,
         )
-        lines += fold(told, width, " " * 6)
+        lines += fold(row_line, width, " " * 6)
     left = len(ordered) - SHOWN
     return [*lines, line(Piece(f"  … and {left:,} more", Tone.DIM))] if left > 0 else lines
 
@@ -138,5 +138,5 @@ def _moved(outcome: PartitionOutcome) -> str:
 def _largest(row: LogDirRow, width: int) -> list[Line]:
     if not row.largest:
         return []
-    told = ", ".join(f"{tp} {human_bytes(size)}" for tp, size in row.largest)
-    return fold(line(Piece("largest: ", Tone.HEAD), Piece(told)), width, "  ")
+    largest = ", ".join(f"{tp} {human_bytes(size)}" for tp, size in row.largest)
+    return fold(line(Piece("largest: ", Tone.HEAD), Piece(largest)), width, "  ")

@@ -66,7 +66,7 @@ def columns(
         TableColumn("elr", "ELR", lambda r: elr_text(r.state.elr), priority=8),
         TableColumn("replicas", "REPLICAS", lambda r: ids(r.state.replicas), priority=9),
         TableColumn("minIsr", "MIN ISR", _min_isr, priority=11, right=True),
-        TableColumn("why", "WHY", why, priority=12, tone=Tone.DIM, flex=True, width=30, told=True),
+        TableColumn("why", "WHY", why, priority=12, tone=Tone.DIM, flex=True, width=30, shown_below=True),
     )
 
 
@@ -87,7 +87,7 @@ GROUPINGS: tuple[Grouping[PartitionRow], ...] = (
 
 
 def _lasting(seconds: float, *, found_so: bool) -> str:
-    """What was in trouble when it was first looked at may have been for days: no cluster tells since when."""
+    """A lower bound where it was in trouble at the first look: a cluster does not tell since when."""
     return f"≥{'0 min' if seconds < 60 else lasting(seconds)}" if found_so else lasting(seconds)
 
 
@@ -100,8 +100,8 @@ def _state_tone(row: PartitionRow) -> Tone:
 
 
 def _answered(row: PartitionRow) -> str:
-    told = row.answered
-    return "not asked" if told is None else f"{told} of {len(row.state.replicas)}"
+    answered = row.answered
+    return "not asked" if answered is None else f"{answered} of {len(row.state.replicas)}"
 
 
 def _answered_order(row: PartitionRow) -> int:
@@ -109,10 +109,10 @@ def _answered_order(row: PartitionRow) -> int:
 
 
 def _answered_tone(row: PartitionRow) -> Tone:
-    told = row.answered
-    if told is None:
+    answered = row.answered
+    if answered is None:
         return Tone.DIM
-    return Tone.PLAIN if told == len(row.state.replicas) else Tone.WARN
+    return Tone.PLAIN if answered == len(row.state.replicas) else Tone.WARN
 
 
 def suggested(row: PartitionRow) -> str:

@@ -1,4 +1,4 @@
-"""What all rows come to, counted in one go: a cluster has 200,000 of them."""
+"""All rows counted in one pass: a cluster may have 200,000 of them."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from widgets.partitions.partition_row import PartitionHealth, PartitionRow
 @dataclass(frozen=True, slots=True)
 class PartitionHealthCounts:
     """``health``: how many partitions are in which state; ``returns``: how many offline ones a broker's return
-    would end without an unclean election; ``untold``: why the min ISR of how many was asked in vain.
+    would end without an unclean election; ``unknown_min_isr``: why the min ISR of how many is unknown.
     """
 
     health: Mapping[PartitionHealth, int] = field(default_factory=dict)
     returns: Mapping[int, int] = field(default_factory=dict)
-    untold: Mapping[Unknown, int] = field(default_factory=dict)
+    unknown_min_isr: Mapping[Unknown, int] = field(default_factory=dict)
 
     def count(self, health: PartitionHealth) -> int:
         return self.health.get(health, 0)
 
 
 def count_partitions(rows: Iterable[PartitionRow]) -> PartitionHealthCounts:
-    """Counts the rows; whoever has another thread makes it there."""
+    """Counts the rows; it may run on another thread."""
     online = 0
     health: Counter[PartitionHealth] = Counter()
     returns: Counter[int] = Counter()
-    untold: Counter[Unknown] = Counter()
+    unknown_min_isr: Counter[Unknown] = Counter()
     for row in rows:
         state = row.state
         # Nearly all are in order, and a named tuple's property costs more than all the rest.
@@ -37,8 +37,8 @@ def count_partitions(rows: Iterable[PartitionRow]) -> PartitionHealthCounts:
             online += 1
             continue
         health[row.health] += 1
-        if row.untold is not None:
-            untold[row.untold] += 1
+        if row.unknown_min_isr is not None:
+            unknown_min_isr[row.unknown_min_isr] += 1
         returns.update(row.clean)
     health[PartitionHealth.ONLINE] += online
-    return PartitionHealthCounts(dict(health), dict(returns), dict(untold))
+    return PartitionHealthCounts(dict(health), dict(returns), dict(unknown_min_isr))

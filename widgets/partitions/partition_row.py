@@ -51,16 +51,18 @@ class PartitionRow(NamedTuple):
             return PartitionHealth.UNDER_MIN_ISR
         if len(state.isr) == len(state.replicas):
             return PartitionHealth.ONLINE
-        return PartitionHealth.UNDER_REPLICATED if self.untold is None else PartitionHealth.MAY_BE_UNDER
+        return (
+            PartitionHealth.UNDER_REPLICATED if self.unknown_min_isr is None else PartitionHealth.MAY_BE_UNDER
+        )
 
     @property
-    def untold(self) -> Unknown | None:
+    def unknown_min_isr(self) -> Unknown | None:
         """Why the min ISR is not known although it was asked for; None where it is known, or nobody asked."""
         return self.min_isr if isinstance(self.min_isr, Unknown) and self.min_isr != _NOT_ASKED else None
 
     @property
     def answered(self) -> int | None:
-        """How many replicas told their log; None where nobody was asked."""
+        """How many replicas answered with their log; None where nobody was asked."""
         if self.survey is None:
             return None
         return sum(1 for replica in self.survey.replicas if not isinstance(replica.log, Unknown))

@@ -71,28 +71,28 @@ class PartitionsPane(Pane):
             self._counts = count_partitions(view.rows) if view.counts is None else view.counts
             self.table.update(view.rows)
         self.table.redraw()
-        self._tell()
+        self._show_lines()
 
     @when_ready
     def on_row_table_cursor_moved(self) -> None:
-        self._tell()
+        self._show_lines()
 
     @when_ready
     def on_row_table_counted(self) -> None:
-        self._tell()
+        self._show_lines()
 
-    def _tell(self) -> None:
+    def _show_lines(self) -> None:
         self.query_one("#partitions-summary", Lines).show(self._summary)
         self.query_one("#partitions-why", Lines).show(self._why)
 
     def _summary(self, width: int) -> list[Line]:
-        told, table = self._counts, self.table.counts
+        counts, table = self._counts, self.table.counts
         parts = [Piece(self._view.title or "partitions", Tone.HEAD), Piece(": ")]
         if not self._view.known:
             return fold((*parts, Piece("not known yet", Tone.WARN)), width, "  ")
-        offline, under = told.count(PartitionHealth.OFFLINE), told.count(PartitionHealth.UNDER_MIN_ISR)
+        offline, under = counts.count(PartitionHealth.OFFLINE), counts.count(PartitionHealth.UNDER_MIN_ISR)
         parts.append(Piece(f"{offline:,} offline", Tone.BAD if offline else Tone.GOOD))
-        may_be = told.count(PartitionHealth.MAY_BE_UNDER)
+        may_be = counts.count(PartitionHealth.MAY_BE_UNDER)
         parts.append(Piece(f", {under:,} more under min ISR", Tone.WARN if under else Tone.PLAIN))
         if may_be:
             parts.append(Piece(f", {may_be:,} may be", Tone.WARN))
@@ -107,7 +107,7 @@ class PartitionsPane(Pane):
             parts.append(Piece(f", {len(self._view.picked):,} in the plan", Tone.INFO))
         return [
             *fold(tuple(parts), width, "  "),
-            *unknown_min_isr_lines(told.untold, width),
+            *unknown_min_isr_lines(counts.unknown_min_isr, width),
             *self._returns(width),
         ]
 
@@ -124,23 +124,23 @@ class PartitionsPane(Pane):
         row = self.table.cursor_row
         if not isinstance(row, PartitionRow):
             return []
-        told = line(Piece(f"{row.state.tp}: ", Tone.STRONG), Piece(_told(row)))
-        return [*fold(told, width, "  "), *self.left_out(width)]
+        reason = line(Piece(f"{row.state.tp}: ", Tone.STRONG), Piece(_reason(row)))
+        return [*fold(reason, width, "  "), *self.left_out(width)]
 
 
-def _told(row: PartitionRow) -> str:
+def _reason(row: PartitionRow) -> str:
     """The reason for the suggestion, what it loses in full, and who did not answer."""
     state, decision = row.state, row.decision
     if decision is None or decision.verdict is DecisionKind.ALREADY_ONLINE:
         led = "OFFLINE, its logs were not asked" if state.offline else f"led by {state.leader}"
         return f"{led}, leader epoch {state.leader_epoch}"
-    told = why(row)
+    reason = why(row)
     if decision.verdict is DecisionKind.ELECT:
         missing = len(state.replicas) - (row.answered or 0)
-        return f"{told}; {counted(missing, 'replica')} did not answer" if missing else told
+        return f"{reason}; {counted(missing, 'replica')} did not answer" if missing else reason
     if row.now is None or row.loss is None:
-        return told
-    return f"{told}. Lost by electing {row.now} now: {harm_text(row.loss, row.last_epoch)}"
+        return reason
+    return f"{reason}. Lost by electing {row.now} now: {harm_text(row.loss, row.last_epoch)}"
 
 
 def _search(row: PartitionRow) -> str:

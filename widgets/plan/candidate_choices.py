@@ -35,8 +35,8 @@ def choices(row: PlanRow, ranking: Ranking, stands: str) -> list[CandidateChoice
     """
     by_rank = ranked(row, ranking)
     best = next((candidate for candidate in by_rank if candidate.electable), None)
-    told = [_choice(row, candidate, best, ranking, stands) for candidate in by_rank]
-    return told + [
+    answered = [_choice(row, candidate, best, ranking, stands) for candidate in by_rank]
+    return answered + [
         CandidateChoice(
             silent.broker,
             "",

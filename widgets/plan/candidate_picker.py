@@ -29,13 +29,13 @@ def _epoch(choice: CandidateChoice) -> str:
 
 
 def _loses(choice: CandidateChoice) -> str:
-    told = choice.candidate
-    return "not known" if told is None else short_loss(told.loss, told.last_epoch)
+    candidate = choice.candidate
+    return "not known" if candidate is None else short_loss(candidate.loss, candidate.last_epoch)
 
 
 def _loses_tone(choice: CandidateChoice) -> Tone:
-    told = choice.candidate
-    return Tone.BAD if told is None else loss_tone(told.loss, told.last_epoch)
+    candidate = choice.candidate
+    return Tone.BAD if candidate is None else loss_tone(candidate.loss, candidate.last_epoch)
 
 
 COLUMNS: tuple[TableColumn[CandidateChoice], ...] = (

@@ -51,7 +51,7 @@ class PlanPane(Pane):
         yield Lines(id="plan-details").add_class("details")
 
     def on_mount(self) -> None:
-        self._tell()
+        self._show_lines()
 
     def update(self, view: PlanView) -> None:
         """Shows the plan as it is now; the cursor stays on its partition."""
@@ -61,22 +61,22 @@ class PlanPane(Pane):
             self._summary = None if view.plan is None else summarise(view.plan)
         self._view = view
         self.table.update(_rows(view))
-        self._tell()
+        self._show_lines()
 
     def show_requests(self, shown: bool) -> None:
         """Shows the exact requests in place of the row's details."""
         self._requests = shown
-        self._tell()
+        self._show_lines()
 
     @when_ready
     def on_row_table_cursor_moved(self) -> None:
-        self._tell()
+        self._show_lines()
 
     def on_row_table_activated(self, message: RowTable.Activated) -> None:
         if isinstance(message.row, PlannedRow) and message.row.planned is not None:
             self.post_message(self.EditWanted(message.row.tp))
 
-    def _tell(self) -> None:
+    def _show_lines(self) -> None:
         self.query_one("#plan-summary", Lines).show(lambda width: summary(self._view, self._summary, width))
         self.query_one("#plan-details", Lines).show(self._details)
 

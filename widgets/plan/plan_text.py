@@ -20,10 +20,10 @@ REQUESTS_SHOWN = 30
 ACKS_REFUSED = "acks=all is refused until replicas are back"
 
 
-def summary(view: PlanView, told: Summary | None, width: int) -> list[Line]:
-    """How many are elected and what that loses (``told``); how it stands now; how far its application is."""
+def summary(view: PlanView, totals: Summary | None, width: int) -> list[Line]:
+    """How many are elected and what that loses (``totals``); how it stands now; how far its application is."""
     plan = view.plan
-    if plan is None or told is None:
+    if plan is None or totals is None:
         none = line(Piece("  no plan yet", Tone.STRONG), Piece(f": {view.how}" if view.how else ""))
         return fold(none, width, "  ")
     saved = Piece(
@@ -32,7 +32,7 @@ def summary(view: PlanView, told: Summary | None, width: int) -> list[Line]:
     header = plan.header
     lines = fold(
         line(
-            Piece(f"  {counted(told.elect, 'partition')} to elect", Tone.STRONG),
+            Piece(f"  {counted(totals.elect, 'partition')} to elect", Tone.STRONG),
             Piece(f" · ranking {header.ranking}, strategy {header.strategy}"),
             saved,
         ),
@@ -43,13 +43,13 @@ def summary(view: PlanView, told: Summary | None, width: int) -> list[Line]:
         line(
             # What is lost first, and no count of none: "0 lose nothing" reads as the opposite.
             Piece("  "),
-            Piece(f"{told.may_lose:,} may lose something" if told.may_lose else "", Tone.WARN),
+            Piece(f"{totals.may_lose:,} may lose something" if totals.may_lose else "", Tone.WARN),
             Piece(
-                f" (offsets: {told.loss})" if told.may_lose else "",
-                Tone.BAD if told.at_most is None else Tone.WARN,
+                f" (offsets: {totals.loss})" if totals.may_lose else "",
+                Tone.BAD if totals.at_most is None else Tone.WARN,
             ),
-            Piece(", " if told.may_lose and told.lossless else ""),
-            Piece(f"{told.lossless:,} lose nothing for certain" if told.lossless else "", Tone.GOOD),
+            Piece(", " if totals.may_lose and totals.lossless else ""),
+            Piece(f"{totals.lossless:,} lose nothing for certain" if totals.lossless else "", Tone.GOOD),
         ),
         width,
         "  ",
@@ -64,14 +64,14 @@ def _compared(view: PlanView, width: int) -> list[Line]:
     if view.outcomes:
         words = Counter(outcome.word for outcome in view.outcomes.values())
         failed = sum(1 for outcome in view.outcomes.values() if not outcome.good)
-        told = ", ".join(f"{count:,} {word}" for word, count in words.most_common())
-        return fold(line(Piece(f"  came to: {told}", Tone.BAD if failed else Tone.GOOD)), width, "  ")
+        sentence = ", ".join(f"{count:,} {word}" for word, count in words.most_common())
+        return fold(line(Piece(f"  came to: {sentence}", Tone.BAD if failed else Tone.GOOD)), width, "  ")
     if not view.checks:
         return []
     counts = Counter(check.decision for check in view.checks.values())
-    told = ", ".join(f"{counts[one]:,} {one}" for one in RowDecision if counts[one])
+    sentence = ", ".join(f"{counts[one]:,} {one}" for one in RowDecision if counts[one])
     moved = sum(counts[one] for one in RowDecision if one not in _HARMLESS)
-    return fold(line(Piece(f"  now: {told}", Tone.BAD if moved else Tone.GOOD)), width, "  ")
+    return fold(line(Piece(f"  now: {sentence}", Tone.BAD if moved else Tone.GOOD)), width, "  ")
 
 
 def _progress(view: PlanView, width: int) -> list[Line]:
@@ -89,13 +89,13 @@ def details(row: PlannedRow, plan: Plan, width: int) -> list[Line]:
     head = line(Piece(f"{row.tp}: ", Tone.STRONG), Piece(f"{status(row)}; {note(row)}"))
     lines = fold(head, width, "  ")
     if row.check is not None:
-        for told in row.check.notes:
-            lines += fold(line(Piece(f"note: {told}", Tone.WARN)), width, "  ")
+        for sentence in row.check.notes:
+            lines += fold(line(Piece(f"note: {sentence}", Tone.WARN)), width, "  ")
     if row.state is not None and row.state.missing:
-        told = "; ".join(row.state.missing)
+        sentence = "; ".join(row.state.missing)
         if row.state.leader >= 0 and row.state.usable is False:
-            told += f"; {ACKS_REFUSED}"
-        lines += fold(line(Piece(f"missing when it was last looked at: {told}", Tone.WARN)), width, "  ")
+            sentence += f"; {ACKS_REFUSED}"
+        lines += fold(line(Piece(f"missing when it was last looked at: {sentence}", Tone.WARN)), width, "  ")
     if not isinstance(row.row, PlanRow):
         return lines
     lines.append(line(Piece("BROKER  WHAT ELECTING IT WOULD LOSE", Tone.HEAD)))

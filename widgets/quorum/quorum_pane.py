@@ -1,4 +1,4 @@
-"""Pane 4: who leads, who is behind, how many failures the set still stands, and what may be changed."""
+"""Pane 4: who leads, who is behind, how many failures the set tolerates, and what may be changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROLES = {role: number for number, role in enumerate(QuorumRole)}
 
 def _ago(seconds: float | None) -> str:
     if seconds is None:
-        return "not told"
+        return "unknown"
     if seconds < BEHIND_S:
         return "now"
     return f"{int(seconds)} s ago" if seconds < 60 else f"{lasting(seconds)} ago"
@@ -54,7 +54,7 @@ COLUMNS: tuple[TableColumn[QuorumPaneRow], ...] = (
     TableColumn(
         "lag",
         "LAG",
-        lambda m: "not told" if m.lag is None else f"{m.lag:,}",
+        lambda m: "unknown" if m.lag is None else f"{m.lag:,}",
         sort=lambda m: -1 if m.lag is None else m.lag,
         right=True,
         tone=_lag_tone,
@@ -122,11 +122,11 @@ class QuorumPane(Pane):
         )
         known = "nothing committed" if view.high_watermark is None else offset(view.high_watermark)
         version = "not known" if view.kraft_version is None else str(view.kraft_version)
-        told = f" (epoch {view.leader_epoch}) · high watermark {known} · kraft.version {version}"
+        rest = f" (epoch {view.leader_epoch}) · high watermark {known} · kraft.version {version}"
         verdict = Piece(f"  {view.verdict}", Tone.GOOD if view.healthy else Tone.BAD)
         if view.leader < 0:
-            told = ""
-        lines = [*fold(line(leader, Piece(told)), width, "  "), *fold(line(verdict), width, "  ")]
+            rest = ""
+        lines = [*fold(line(leader, Piece(rest)), width, "  "), *fold(line(verdict), width, "  ")]
         for note in view.notes:
             lines += fold(line(Piece(f"  {printable(note)}", Tone.WARN)), width, "  ")
         return lines

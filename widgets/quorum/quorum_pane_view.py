@@ -14,12 +14,12 @@ class QuorumRole(StrEnum):
     VOTER = "voter"
     OBSERVER = "observer"
     CONTROLLER = "controller"
-    """It has registered, and nobody tells whether it votes."""
+    """It has registered; whether it is a voter is unknown."""
 
 
 class QuorumPaneRow(NamedTuple):
     """One voter or observer. ``lag`` in records behind the leader, ``fetched_s`` and ``caught_up_s`` in seconds
-    ago; None where they are not told. ``note`` says what is wrong with it ("ghost: removed, and still listed").
+    ago; None where they are unknown. ``note`` says what is wrong with it ("ghost: removed, and still listed").
     """
 
     role: QuorumRole
@@ -47,7 +47,7 @@ class VoterChangePreview(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuorumPaneView:
-    """``verdict`` says how many more failures the set stands; ``healthy`` is False where that is none, or where
+    """``verdict`` says how many more failures the set tolerates; ``healthy`` is False where that is none, or where
     it does not commit. ``high_watermark``, ``log_end`` and ``kraft_version`` are None where they are not known.
     """
 

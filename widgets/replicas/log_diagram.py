@@ -1,6 +1,6 @@
 """The picture of a partition's logs: bars on one offset axis, and what each choice would cut off.
 
-Epochs are told apart by pattern, by colour, and by their number wherever a bar is long enough to hold it.
+Epochs differ by pattern, by colour, and by their number wherever a bar is long enough to hold it.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def picture(survey: Survey, ranking: Ranking, width: int) -> list[Line]:
     """The logs, where they part, and what electing each of them would cut off, in ``width`` columns."""
     bars = [Bar(r.broker, r.log) for r in survey.replicas if isinstance(r.log, ReplicaLog)]
     if not bars:
-        return [line(Piece("no replica told its log: there is nothing to draw", Tone.WARN))]
+        return [line(Piece("no replica answered: there is nothing to draw", Tone.WARN))]
     choices = [_choice(survey, broker) for broker in _ranked(survey, ranking)]
-    aside = max(len(text) for text in (*map(_told, bars), *(choice.aside for choice in choices))) + 2
+    aside = max(len(text) for text in (*map(_end_text, bars), *(choice.aside for choice in choices))) + 2
     axis = make_axis(_offsets(bars), max(width - LABEL - aside, LEAST_AXIS))
     lines = [*_scale(axis, width)]
     for replica in survey.replicas:
@@ -112,11 +112,11 @@ def _bar_line(replica: Replica, axis: Axis, width: int) -> Line:
         return line(
             label, Piece(fit(f"{NOT_KNOWN} {printable(str(log))}", width - LABEL).rstrip(), Tone.WARN)
         )
-    aside = f" {_told(Bar(replica.broker, log))}"
+    aside = f" {_end_text(Bar(replica.broker, log))}"
     return (label, *_bar(log, axis), Piece(fit(aside, width - LABEL - axis.width - 1).rstrip()))
 
 
-def _told(bar: Bar) -> str:
+def _end_text(bar: Bar) -> str:
     epoch = last_epoch(bar.log)
     last = "epoch ?" if epoch is None else "no records" if epoch == NO_EPOCH else f"epoch {epoch}"
     return f"end {offset(bar.log.log_end_offset)}, {last}"
@@ -140,11 +140,11 @@ def _cell(log: ReplicaLog, at: int) -> tuple[str, Tone]:
         return NOT_KNOWN, Tone.WARN
     for span in log.lineage.spans:
         if span.start <= at < span.end:
-            return look(span.epoch)
+            return epoch_style(span.epoch)
     return NOT_ASKED, Tone.DIM
 
 
-def look(epoch: int) -> tuple[str, Tone]:
+def epoch_style(epoch: int) -> tuple[str, Tone]:
     """The pattern and the colour of an epoch."""
     return PATTERNS[epoch % len(PATTERNS)], TONES[epoch % len(TONES)]
 
@@ -176,16 +176,16 @@ def _parting(bars: Sequence[Bar], order: Sequence[int], axis: Axis, width: int) 
     best = next((broker for broker in order if broker in logs), None)
     if best is None or len(logs) < 2:
         return
-    told: dict[tuple[int, str], list[int]] = {}
+    differences: dict[tuple[int, str], list[int]] = {}
     for broker, log in logs.items():
         if broker != best:
             found = _relation(logs[best], log)
             if found is not None:
-                told.setdefault(found, []).append(broker)
-    if not told:
-        same = Piece("the logs that were told are the same up to their ends", Tone.GOOD)
+                differences.setdefault(found, []).append(broker)
+    if not differences:
+        same = Piece("the logs that are known are the same up to their ends", Tone.GOOD)
         yield from fold((Piece(" " * LABEL), same), width, " " * LABEL)
-    for (at, words), brokers in sorted(told.items()):
+    for (at, words), brokers in sorted(differences.items()):
         if len(brokers) > 1:
             words = words.replace("{0} ends", "{0} end").replace("{0} goes", "{0} go")  # noqa: PLW2901  # grammar
         sign = "▲ " if at >= 0 else ""
@@ -250,7 +250,7 @@ def _legend(bars: Sequence[Bar], width: int) -> list[Line]:
     """What the signs mean, folded between entries only."""
     spans = [span for _, log in bars if isinstance(log.lineage, Lineage) for span in log.lineage.spans]
     newest = sorted({span.epoch for span in spans if span.end > span.start})[-len(PATTERNS) :]
-    entries = [(*look(epoch), f"epoch {epoch}") for epoch in newest]
+    entries = [(*epoch_style(epoch), f"epoch {epoch}") for epoch in newest]
     entries.append((WATERMARK, Tone.MATCH, "high watermark (a lower bound)"))
     if any(isinstance(log.lineage, Lineage) and log.lineage.floor > log.log_start_offset for _, log in bars):
         entries.append((NOT_ASKED, Tone.DIM, "epoch not asked"))
@@ -266,8 +266,8 @@ def _legend(bars: Sequence[Bar], width: int) -> list[Line]:
 
 def losses(survey: Survey, ranking: Ranking) -> list[tuple[int, str]]:
     """What electing each replica that answered would lose, in full words, best first."""
-    told = []
+    by_broker = []
     for broker in _ranked(survey, ranking):
         epoch = last_epoch(survey.log(broker))
-        told.append((broker, harm_text(loss(survey, broker), epoch)))
-    return told
+        by_broker.append((broker, harm_text(loss(survey, broker), epoch)))
+    return by_broker

@@ -96,11 +96,11 @@ class ReplicasPane(Pane):
         if not isinstance(view, ReplicasView):
             return []
         lines = [*picture(view.survey, view.ranking, width), *self._replica(width)]
-        told = losses(view.survey, view.ranking)
-        if not told:
+        choices = losses(view.survey, view.ranking)
+        if not choices:
             return lines
         lines.append(BLANK)
-        for broker, harm in told:
+        for broker, harm in choices:
             lost = loss(view.survey, broker)
             which = lost_ranges(lost)
             tone = loss_tone(lost, last_epoch(view.survey.log(broker)))

@@ -285,7 +285,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         row = self.cursor_row
         if row is None:
             return ()
-        cells = ((c.title, c.text(row)) for c in self._painter.layout.dropped if not c.told)
+        cells = ((c.title, c.text(row)) for c in self._painter.layout.dropped if not c.shown_below)
         return tuple((title, text) for title, text in cells if text)
 
     def render_line(self, y: int) -> Strip:

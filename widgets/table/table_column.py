@@ -18,7 +18,7 @@ class TableColumn(Generic[Row]):
     ``priority`` 0 is never dropped; where the table is too narrow, the highest goes first. ``flex``: takes what
     width is left, and loses its middle where that is too little; every other column is as wide as what is seen in
     it, so that no number is cut. ``width`` is the least it takes. ``export`` is the value for CSV and JSON
-    (default: the text). ``told``: it is told elsewhere too, and not missed where it has no room.
+    (default: the text). ``shown_below``: the details below the table show it in any case.
     """
 
     id: str
@@ -31,7 +31,7 @@ class TableColumn(Generic[Row]):
     priority: int = 0
     right: bool = False
     flex: bool = False
-    told: bool = False
+    shown_below: bool = False
 
     def tone_of(self, row: Row) -> Tone:
         return self.tone if isinstance(self.tone, Tone) else self.tone(row)

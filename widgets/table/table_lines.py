@@ -79,8 +79,8 @@ def group_line(group: Group, noun: str, marked: int, signs: Signs) -> Line:
     sign = "▸" if group.folded else "▾"
     left = Piece(f"{sign} {printable(group.label)}", Tone.STRONG)
     count = Piece(f"  {counted(len(group.rows), noun)}", Tone.DIM)
-    told = Piece(f", {marked:,} marked", Tone.KEY) if marked else Piece("")
-    return (_gutter(signs), left, count, told)
+    marks = Piece(f", {marked:,} marked", Tone.KEY) if marked else Piece("")
+    return (_gutter(signs), left, count, marks)
 
 
 def _gutter(signs: Signs) -> Piece:

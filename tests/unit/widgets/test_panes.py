@@ -202,7 +202,7 @@ async def test_the_quorum_says_who_is_behind_and_what_may_be_changed() -> None:
         assert "tolerates no more failures" in screen
         voter = line_of(pilot, "   voter ")
         assert "1,000" in voter and "15 min ago" in voter and "behind" in voter
-        assert "not told" in line_of(pilot, "observer")
+        assert "unknown" in line_of(pilot, "observer")
         assert "not possible  remove 100: the new set could not commit" in screen
         pane.update(Unknown(Why.NOT_ALLOWED, "needs DESCRIBE on the cluster"))
         await pilot.pause()
@@ -228,7 +228,7 @@ async def test_log_dirs_show_state_in_words_and_ask_for_the_prediction_once() ->
         pane.update(LogDirsView(DIRS, {3: Unknown(Why.NOT_ANSWERED, "broker 3")}))
         await pilot.pause()
         assert "nearly full" in line_of(pilot, "/data/1") and "92%" in line_of(pilot, "/data/1")
-        assert "FAILED" in line_of(pilot, "/data/2") and "size not told" in line_of(pilot, "/data/2")
+        assert "FAILED" in line_of(pilot, "/data/2") and "size unknown" in line_of(pilot, "/data/2")
         assert [(m.broker, m.path, m.failed) for m in asked] == [(1, "/data/1", False)]
         outcomes = (
             PartitionOutcome(ORDERS, DiskOutcome.NEW_LEADER, 1, 2),

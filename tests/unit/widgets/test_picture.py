@@ -7,7 +7,7 @@ import pytest
 from recovery.model import ReplicaLog, Survey
 from recovery.ranking import Ranking
 from tests.unit.widgets import examples
-from widgets.replicas.log_diagram import LABEL, look, picture
+from widgets.replicas.log_diagram import LABEL, epoch_style, picture
 from widgets.replicas.offset_axis import make_axis
 from widgets.text import plain, width_of
 
@@ -30,8 +30,8 @@ def test_where_the_logs_part_every_line_agrees_on_the_column() -> None:
     one, two = seen["broker 1"], seen["broker 2"]
     (parting,) = (line for line in seen["text"].splitlines() if "part at 1,000" in line)
     column = parting.index("▲") - LABEL
-    assert one[:column].count(look(0)[0]) and two[column] == look(2)[0]
-    assert look(0)[0] in one[column:] and look(0)[0] not in two[column:].split(",")[0]
+    assert one[:column].count(epoch_style(0)[0]) and two[column] == epoch_style(2)[0]
+    assert epoch_style(0)[0] in one[column:] and epoch_style(0)[0] not in two[column:].split(",")[0]
     assert seen["elect 2"].index("x") == column
     assert seen["elect 1"].index("x") == column
 
@@ -77,7 +77,7 @@ def test_equal_logs_are_said_to_be_equal() -> None:
 
 def test_nobody_answered_is_said() -> None:
     nobody = examples.survey(examples.state("t"), {})
-    assert drawn(nobody)["text"] == "no replica told its log: there is nothing to draw"
+    assert drawn(nobody)["text"] == "no replica answered: there is nothing to draw"
 
 
 def test_an_empty_log_is_drawn_without_records() -> None:

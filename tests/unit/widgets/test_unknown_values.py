@@ -38,7 +38,7 @@ async def test_whether_anybody_waits_for_a_leader_is_not_known_before_it_was_tol
     ("view", "told"),
     [
         (LogDirsView((), known=False), "the log dirs are not known yet"),
-        (LogDirsView((), {1: Unknown(Why.NOT_ANSWERED, "broker 1")}), "no broker told its log dirs"),
+        (LogDirsView((), {1: Unknown(Why.NOT_ANSWERED, "broker 1")}), "no broker listed its log dirs"),
     ],
 )
 async def test_log_dirs_that_nobody_told_are_not_counted_as_whole(view: LogDirsView, told: str) -> None:
