@@ -159,7 +159,7 @@ class Change(ABC, Generic[C, P, R]):
         operator: Operator[P],
     ) -> P:
         """After the answer, which may have taken long: what moved meanwhile is refused."""
-        return prepared
+        raise NotImplementedError("a change that asks a question compares again after the answer")
 
     @abstractmethod
     async def carry_out(self, cluster: C, prepared: P, run: ChangeRun[P]) -> R:

@@ -34,10 +34,7 @@ BROKERS = "it is put back through the brokers: give --bootstrap-server"
 
 @dataclass(frozen=True, slots=True)
 class ChangeVoters(Change[Membership, PreparedChange, Changed]):
-    """One voter added or removed, if the preflight allows it. ``title`` names the cluster in the question.
-
-    It is not compared again here after the answer: :func:`carry_out` makes the preflight anew before it sends.
-    """
+    """One voter added or removed, if the preflight allows it. ``title`` names the cluster in the question."""
 
     change: VoterChange
     given: Given
@@ -61,6 +58,12 @@ class ChangeVoters(Change[Membership, PreparedChange, Changed]):
     def question(self, prepared: PreparedChange) -> Question:
         text = f"To {prepared.sentence} ({self.title}), type the node id:"
         return Question.number(text, prepared.voter.key.id)
+
+    async def compare_again(
+        self, cluster: Membership, prepared: PreparedChange, answer: str, operator: Operator[PreparedChange]
+    ) -> PreparedChange:
+        """What was shown: :func:`carry_out` makes the preflight anew and sends only what is as it was shown."""
+        return prepared
 
     async def carry_out(
         self, cluster: Membership, prepared: PreparedChange, run: ChangeRun[PreparedChange]

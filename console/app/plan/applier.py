@@ -125,7 +125,9 @@ class Applier:
     async def _send(self, frozen: Frozen, whole: Frozen, reason: str) -> Applied:
         session, program = self._session, self._program
         with self._tasks.sending() as halt:
-            operator = apply_plan.Confirmed(self._progress.begin("electing"), self._unrecorded.append)
+            operator = apply_plan.Confirmed(
+                self._progress.begin("electing"), lambda *lines: self._unrecorded.extend(lines)
+            )
 
             async def send(restore: bool) -> Applied:
                 who = operator._replace(restore=restore)
