@@ -1,16 +1,20 @@
-"""Finding a log's epoch lineage by asking, without reading a record (Fetch v12: KIP-595).
+"""Finds the epoch lineage of a log with Fetch requests, without reading a record (Fetch v12, KIP-595).
 
 A Fetch at the log end with ``last_fetched_epoch`` E answers "out of range" where E is above the log's newest
 epoch, "no divergence" where E's records end at the log end, and otherwise the largest epoch ≤ E with its end
 offset. This module decides which E to ask next and what the answers mean; it sends nothing.
 
-Four traps: below the first epoch that is kept (retention, DeleteRecords) every E answers itself with the log
-start as its end, a phantom; a leader that wrote nothing answers for its own epoch, which no record has; and a
-broker that was killed between DeleteRecords and its next log start checkpoint comes back with the old log
-start, but without the epochs below the new one, so that phantoms end above the log start. Those are told by
-two of them with the same end, which two real epochs never have. A single one cannot be told: what was deleted
-and lies there again may then count as epoch 0. Last, a broker that restarts forgets the epochs of a log without
-records (all expired, say), and every E is out of range: a question without an epoch tells that it is empty.
+Four traps:
+
+- Below the first epoch that is kept (retention, DeleteRecords), the answer for every E is E itself, with the log
+  start as its end: a phantom.
+- A leader that has written nothing answers for its own epoch, which no record has.
+- A broker that was killed between DeleteRecords and its next log start checkpoint returns with the old log start,
+  but without the epochs below the new one: its phantoms end above the log start. Two phantoms have the same end,
+  which two real epochs never have. A single one cannot be recognized: deleted records that are there again may then
+  count as epoch 0.
+- A broker that restarts forgets the epochs of a log without records (all expired, for example), and every E is out
+  of range: a question without an epoch shows that the log is empty.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ _SHARED = 10_000
 
 
 class EpochProbeError(ValueError):
-    """The answers contradict each other: the log changed while it was asked, or it has no epochs."""
+    """The answers contradict each other: the log changed meanwhile, or it has no epochs."""
 
 
 class OutOfRange(Enum):
@@ -113,7 +117,7 @@ def advance(probe: EpochProbe, answer: EpochAnswer | OutOfRange) -> EpochProbe:
     if isinstance(answer, OutOfRange):
         return _too_high(probe)
     start, watermark = answer.log_start_offset, answer.high_watermark
-    # Seldom anything new after the first answer, and a copy costs as much as all the rest.
+    # Rarely changed after the first answer, and a copy costs as much as all the rest.
     if start > probe.log_start_offset or watermark > probe.high_watermark:
         before, after = probe[:_START], probe[_START + 2 :]
         known = max(probe.log_start_offset, start), max(probe.high_watermark, watermark)
@@ -133,7 +137,7 @@ def advance(probe: EpochProbe, answer: EpochAnswer | OutOfRange) -> EpochProbe:
 
 
 def _too_high(probe: EpochProbe) -> EpochProbe:
-    """Nothing that old: widen the step until an answer comes, then close in."""
+    """Out of range: double the step down until an answer comes, then bisect."""
     if probe.known:
         raise EpochProbeError(f"epoch {probe.asks} is out of range below epoch {probe.known[-1][0]}")
     probe = probe._replace(above=probe.asks)

@@ -21,8 +21,8 @@ class Loss(NamedTuple):
     ``at_least`` counts the offsets that replicas which answered hold and the chosen log does not.
     ``at_most`` is the same with what is doubtful counted in, or None where no bound is known: a replica did
     not answer, or its lineage is not known. ``tail`` are the lost spans at or beyond the chosen log's start,
-    ``head`` those before it. ``unanswered`` are the replicas that hold nobody knows what. ``first_ms`` and
-    ``last_ms`` are the first and the last lost record's timestamps (ms since the epoch) where they were had.
+    ``head`` those before it. ``unanswered`` are the replicas whose logs are not known. ``first_ms`` and
+    ``last_ms`` are the timestamps of the first and the last lost record (ms since the epoch), None if not known.
     """
 
     at_least: int
@@ -42,7 +42,7 @@ class Loss(NamedTuple):
 def loss(survey: Survey, leader: int) -> Loss:
     """What electing ``leader`` destroys.
 
-    Raises ValueError when ``leader`` is no replica of the partition or did not answer: nothing can be said.
+    Raises ValueError if ``leader`` is not a replica of the partition, or did not answer.
     """
     chosen = survey.log(leader)
     if chosen is None:
@@ -97,7 +97,7 @@ class _Log(NamedTuple):
         return self.log.log_start_offset
 
     def spans(self) -> list[EpochSpan]:
-        """All that the log holds; what lies under the floor has no epoch that anybody looked up."""
+        """All offsets of the log; those below the floor have no known epoch."""
         floor = self.lineage.floor
         blind = [EpochSpan(NO_EPOCH, self.start, floor)] if self.start < floor else []
         return [*blind, *self.lineage.spans]
@@ -169,7 +169,7 @@ class Witness(NamedTuple):
 
 
 def witnesses(survey: Survey, lost: Loss) -> tuple[Witness, Witness] | None:
-    """Who holds the first and the last record of what is lost behind the divergence; None: nobody, or nothing.
+    """The replicas that hold the first and the last lost record after the divergence; None: none.
 
     Their timestamps are what ``first_ms`` and ``last_ms`` are filled with.
     """

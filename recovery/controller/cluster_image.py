@@ -67,7 +67,7 @@ class Layered(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class ClusterImage:
-    """Everything that the operations decide from. ``min_isr`` is min.insync.replicas as configured."""
+    """Everything that the controller decides from. ``min_isr`` is min.insync.replicas as configured."""
 
     brokers: Mapping[int, BrokerRegistration]
     partitions: Mapping[TopicPartition, Registration]
@@ -87,7 +87,7 @@ class ClusterImage:
         return with_strategy(self.rules, self.strategies.of(topic))
 
     def election_for(self, topic: str) -> ElectionKind:
-        """How far the controller goes by itself with a partition of ``topic``."""
+        """The kind of election that the controller holds by itself for a partition of ``topic``."""
         return ElectionKind.UNCLEAN if self.rules_for(topic).elects_uncleanly else ElectionKind.ONLINE
 
     def with_isr_member(self, broker: int) -> Iterator[TopicPartition]:

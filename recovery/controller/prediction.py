@@ -1,6 +1,6 @@
 """What the controller will do with a partition, for a console: it runs the controller's own transition.
 
-A view is what can be had from outside: the registration as DescribeTopicPartitions shows it and each replica's
+A view holds what clients can see: the registration as DescribeTopicPartitions shows it, and each replica's
 standing. A reassignment's added and removed replicas are not in it; they do not decide who is elected.
 """
 
@@ -56,7 +56,7 @@ class LeaderWait(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """The partition after something happened. ``unclean`` tells that an unclean election was part of it."""
+    """The partition after an event. ``unclean`` tells that the event caused an unclean election."""
 
     partition: Registration
     unclean: bool

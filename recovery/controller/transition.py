@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 def transition(partition: Registration, proposal: Proposal, rules: ControllerRules) -> PartitionChange | None:
-    """The change that ``proposal`` comes to, None where there is none (KIP-966, "Eligible Leader Replicas").
+    """The change that ``proposal`` results in, None if there is none (KIP-966, "Eligible Leader Replicas").
 
     One thing differs from shipped 4.3: where a partition without a leader loses a replica in a reassignment,
     Kafka may write -1 into LastKnownELR, as if nobody were a broker. That is left out.
@@ -100,7 +100,7 @@ def _after_election(
 ) -> Targets:
     if elected.leader != partition.leader:
         if elected.unclean:
-            # Nobody else is known to hold what the new leader holds.
+            # No other replica is known to hold what the new leader holds.
             targets = targets._replace(isr=(elected.leader,), elr=(), last_known_elr=())
         elif elected.leader in targets.elr:
             targets = targets._replace(

@@ -1,1 +1,1 @@
-"""What a failed disk takes, what it would take, and what a broker that starts with an empty one could destroy."""
+"""Failed disks: what was on them, what a failure would do, and the danger of a broker with an empty disk."""

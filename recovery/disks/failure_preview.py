@@ -1,8 +1,7 @@
-"""If a disk failed: who would lead, what would fall under min ISR, what would go offline.
+"""What would happen if a disk failed: new leaders, partitions under min ISR, partitions offline.
 
-The JBOD document's selector: the replica leaves the ISR and stays assigned; the first assigned replica that is in
-the ISR leads, and a follower's loss leaves the leader be. What it leaves to "offline partitions" is KIP-966's: the
-controller's own transition decides, as for a broker that is fenced.
+As in KIP-112, the replica leaves the ISR and stays assigned; the first assigned replica in the ISR becomes leader.
+Partitions without such a replica are decided by the controller's own transition (KIP-966), as for a fenced broker.
 """
 
 from __future__ import annotations
@@ -54,12 +53,12 @@ class FailureEffect(NamedTuple):
 
     @property
     def survivor_lost(self) -> bool:
-        """It is offline already, and one of the copies that it could be recovered from goes."""
+        """Whether it is offline already and loses one of the copies that it could be recovered from."""
         return self.state.offline and 0 < self.copies < self.had
 
     @property
     def outcomes(self) -> tuple[DiskOutcome, ...]:
-        """What becomes of it, the worst first; never empty."""
+        """What happens to it, the worst first; never empty."""
         kinds = (
             (self.last_copy_lost, DiskOutcome.LAST_COPY),
             (self.goes_offline, DiskOutcome.OFFLINE),
@@ -72,7 +71,7 @@ class FailureEffect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FailurePreview:
-    """What the failures would come to, the worst first. ``stopped`` are brokers that would stop altogether."""
+    """The effect of the failures, the worst first. ``stopped`` are the brokers that would stop."""
 
     places: tuple[LogDirPlace, ...]
     stopped: tuple[int, ...]
@@ -96,7 +95,7 @@ class FailurePreview:
 
 
 def if_places_fail(cluster: DiskCluster, places: Sequence[LogDirPlace]) -> FailurePreview:
-    """The places fail in the order given. Raises DiskError for one that is not there."""
+    """The log dirs fail in the order given. Raises DiskError for one that does not exist."""
     for place in places:
         check(cluster, place)
     stopped = tuple(dict.fromkeys(p.broker for p in places if stops(cluster, p, places)))
@@ -106,7 +105,7 @@ def if_places_fail(cluster: DiskCluster, places: Sequence[LogDirPlace]) -> Failu
 
 
 def check(cluster: DiskCluster, place: LogDirPlace) -> None:
-    """Raises DiskError where the broker, or the dir, is not there."""
+    """Raises DiskError if the broker, or the log dir, does not exist."""
     dirs = cluster.held.get(place.broker)
     failed = [f"{other.path} (failed)" for other in cluster.failed if other.broker == place.broker]
     every = ", ".join(sorted([*(dirs or ()), *failed]))

@@ -1,4 +1,4 @@
-"""Log dirs and what they hold, handed in as plain values."""
+"""Log dirs and their replicas, and the cluster that a disk failure is computed from."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class LogDirPlace(NamedTuple):
 
 
 class DiskError(ValueError):
-    """A place that is not there; one line with what is."""
+    """A log dir that does not exist; one line with those that do."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskCluster:
-    """Everything that a disk's failure is reckoned from.
+    """Everything that a disk's failure is computed from.
 
     ``min_isr`` is effective, by topic; 1 is taken where it is Unknown or missing. ``unclean`` are the topics whose
     unclean.leader.election.enable is true. ``metadata_dirs`` maps brokers to the dir of their metadata log: losing
@@ -71,7 +71,7 @@ class DiskCluster:
 
 
 class DiskOutcome(StrEnum):
-    """The worst first."""
+    """What happens to a partition with a replica on a failing disk, the worst first."""
 
     LAST_COPY = "last copy lost"
     OFFLINE = "offline"

@@ -1,4 +1,4 @@
-"""How long something that grows still takes, by how it has grown: catch-up of a controller or of replicas."""
+"""Estimates the time until a controller or replicas have caught up, from the progress so far."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ KEPT = 20
 
 
 class CatchUpSample(NamedTuple):
-    """At ``seconds`` of some clock ``missing`` was still to come."""
+    """``missing`` (offsets, bytes or replicas) at ``seconds`` of some clock."""
 
     seconds: float
     missing: int
@@ -20,12 +20,12 @@ class CatchUpRate(NamedTuple):
     samples: tuple[CatchUpSample, ...] = ()
 
     def seen(self, seconds: float, missing: int) -> CatchUpRate:
-        """With one more sample."""
+        """The rate with one more sample."""
         return CatchUpRate((*self.samples[-KEPT + 1 :], CatchUpSample(seconds, missing)))
 
     @property
     def seconds_left(self) -> float | None:
-        """At the pace of the samples; None while nothing shrinks, or too little was seen."""
+        """Seconds until nothing is missing, at the rate of the samples; None if there is no progress yet."""
         if len(self.samples) < 2:
             return None
         first, last = self.samples[0], self.samples[-1]

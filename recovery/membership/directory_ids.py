@@ -1,4 +1,4 @@
-"""Directory ids in the two forms that people meet: Kafka's base64, and the UUID that it stands for."""
+"""Directory ids in their two forms: Kafka's base64, and the UUID."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def directory_id(text: str) -> str:
 
 
 def directory_uuid(kafka_form: str) -> str:
-    """The UUID of an id in Kafka's form; empty for an empty id, and for what is none: it is for showing."""
+    """The UUID of an id in Kafka's form, for display; "" for an empty or invalid id."""
     value = _from_base64(kafka_form)
     return "" if value is None else str(value)
 

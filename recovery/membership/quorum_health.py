@@ -1,4 +1,4 @@
-"""What a description of the quorum comes to: who is behind, who is gone, how many more failures it tolerates."""
+"""The health of the quorum: which replicas are behind or gone, how many more failures it tolerates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MemberRole(StrEnum):
 
 
 class MemberState(StrEnum):
-    """How a replica fares."""
+    """The state of one replica."""
 
     CAUGHT_UP = "caught up"
     BEHIND = "behind"
@@ -58,7 +58,7 @@ class QuorumMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuorumHealth:
-    """The verdict on a quorum. ``wedged`` is None where no second reading was needed, or none was had."""
+    """The health of a quorum. ``wedged`` is None where no second reading was needed, or none was possible."""
 
     quorum: Quorum
     members: tuple[QuorumMember, ...]
@@ -107,7 +107,7 @@ def health(
     *,
     wedged: bool | None = None,
 ) -> QuorumHealth:
-    """The verdict. ``controllers`` are the ids that have registered as such, None where they are not known."""
+    """The health. ``controllers`` are the ids of the registered controllers, None if they are not known."""
     listed = [held for held in quorum.progress if not _unnamed(quorum, held)]
     counts = Counter(held.key.id for held in listed)
     members = tuple(_member(quorum, held, limits, controllers, counts[held.key.id] > 1) for held in listed)
@@ -134,10 +134,10 @@ def committing(quorum: Quorum) -> bool:
 
 
 def with_change_known(earlier: Quorum, later: Quorum) -> Quorum | None:
-    """``later`` with ``change_pending`` told, from two readings; None where they cannot tell it yet.
+    """``later`` with ``change_pending`` set, from two readings; None where they cannot tell yet.
 
-    A voter set is shown from the moment it is written. Once the high watermark has passed where the log ended
-    when a set was shown, that set is committed; a set that changed meanwhile is a change under way.
+    DescribeQuorum shows a voter set as soon as it is written. It is committed once the high watermark has passed
+    the log end of that reading. If the set differs between the readings, a change is in progress.
     """
     if later.leader_epoch != earlier.leader_epoch or later.high_watermark is None:
         return None
@@ -178,9 +178,9 @@ def _member(
     state = MemberState.CAUGHT_UP
     if role is not MemberRole.LEADER:
         state = _state(voter is not None, fetch, caught, lag, limits)
-        # The former disk of a node that has a new one: it cannot come back beside it.
+        # The former disk of a node with a new one: both cannot be up.
         if role is MemberRole.BROKER and state is MemberState.GHOST:
-            # It was not removed: it comes back when it is started again.
+            # It was not removed: it returns when it is started again.
             state = MemberState.SILENT
         if twice and voter is None and (fetch is None or fetch > limits.fetch_age_ms):
             state = MemberState.GHOST

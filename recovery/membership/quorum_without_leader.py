@@ -1,4 +1,4 @@
-"""A quorum that nobody leads: which hosts must come back, and what each of them still holds."""
+"""A quorum without a leader: which hosts must come back, and what each of them still holds."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ NOT_KNOWN = -1
 class VoterHost(NamedTuple):
     """A voter, as it was last seen and as it is now.
 
-    ``held`` is the log end offset that the leader last saw of it, ``metadata`` what it says itself that it has
-    loaded: both are lower bounds for what its log holds, NOT_KNOWN where nobody told. ``why`` it does not answer.
+    ``held`` is its log end offset as the leader last saw it, ``metadata`` the offset that it says it has loaded:
+    both are lower bounds of its log end, NOT_KNOWN if there was no answer. ``why`` it does not answer.
     ``other`` is the directory id that its node was last seen with, where that is not the voter's: a new disk.
     """
 
@@ -58,12 +58,12 @@ class QuorumWithoutLeader:
 
     @property
     def down(self) -> tuple[VoterHost, ...]:
-        """Those that do not answer, or not with their own disk; what is known to hold most first."""
+        """Those that do not answer, or answer from another disk; the highest known log end first."""
         return tuple(sorted((h for h in self.hosts if not h.votes), key=lambda h: -h.offset))
 
     @property
     def missing(self) -> int:
-        """How many of those that are down must come back before anything can be committed."""
+        """How many of those must come back before anything can be committed."""
         return max(0, self.majority - len(self.up))
 
     @property
@@ -90,13 +90,13 @@ class QuorumWithoutLeader:
 
     @property
     def at_most(self) -> int:
-        """How many must come back at worst, where those that answer may be no voters at all."""
+        """How many must come back at worst: those that answer may not be voters at all."""
         down = len(self.down)
         return min(down, max(self.missing, down // 2 + 1))
 
     @property
     def _new(self) -> str:
-        """What it means for the count that one runs on a new disk."""
+        """What a voter on a new disk means for the count."""
         empty = self.without_metadata
         if not empty:
             return ""

@@ -29,7 +29,7 @@ class RaftLogEnd(NamedTuple):
 
 
 class Elector(NamedTuple):
-    """A replica that is asked for its vote. ``voted`` is whom it voted for in ``epoch``; ``leader_known`` and
+    """A replica that is asked for its vote. ``voted`` is its vote in ``epoch``; ``leader_known`` and
     ``fetched`` tell that it knows that epoch's leader and has fetched from it.
     """
 

@@ -1,4 +1,4 @@
-"""A controller replacement as a value: what is wanted, and its steps (KIP-853, "Common scenarios")."""
+"""A controller replacement as a value: the request and its steps (KIP-853, "Common scenarios")."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 
 
 class ReplacementKind(StrEnum):
-    """What the replacement is for."""
+    """The reason for the replacement (``--why``)."""
 
     DISK = "disk"
     HOST = "host"
@@ -40,12 +40,12 @@ class StepKind(StrEnum):
 
     @property
     def said(self) -> bool:
-        """Whether an operator may have to say that it is done: the cluster does not always show it."""
+        """Whether the operator may have to confirm that it is done: the cluster does not always show it."""
         return self in (StepKind.SERVERS, StepKind.SWAP, StepKind.STAY_OUT)
 
     @property
     def on_host(self) -> bool:
-        """Whether somebody has to do something on a host."""
+        """Whether the operator has to do something on a host."""
         return self in (
             StepKind.STOP,
             StepKind.START,
@@ -81,7 +81,7 @@ class ReplacementRequest:
     static: bool = False
 
     def endpoints_of(self, node_id: int) -> tuple[VoterEndpoint, ...]:
-        """Where that node listens, as it was given or as its voter's record has it; empty where neither tells."""
+        """Where that node listens: as given, or as in its voter's record; empty if neither is known."""
         given = dict(self.endpoints).get(node_id, ())
         if given:
             return given
@@ -89,7 +89,7 @@ class ReplacementRequest:
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """controller.quorum.bootstrap.servers as it is to be; ``HOST-OF-N:PORT`` where a host is not known."""
+        """The wanted controller.quorum.bootstrap.servers; ``HOST-OF-N:PORT`` if a host is not known."""
         gone = {key.id for key in self.leaving} - set(self.joining)
         ids = [v.key.id for v in self.voters if v.key.id not in gone]
         ids += [node for node in self.joining if node not in ids]
@@ -136,7 +136,7 @@ class ReplacementHeader:
 
 @dataclass(frozen=True, slots=True)
 class ReplacementPlan:
-    """What is wanted with the steps that it takes; the steps follow from what is wanted."""
+    """A request with its steps, which follow from it."""
 
     header: ReplacementHeader
     wanted: ReplacementRequest

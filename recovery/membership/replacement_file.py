@@ -1,4 +1,4 @@
-"""The file of a replacement: what is wanted, and its steps in words; read back, the steps must be the same."""
+"""The file of a replacement: the request and the text of its steps, which must match when the file is read."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def from_json(text: str) -> ReplacementPlan:
 
 
 def is_replacement(text: str) -> bool:
-    """Whether a file's text is a replacement plan, and no plan of elections."""
+    """Whether a file's text is a replacement plan, not a plan of elections."""
     return f'"{FORMAT}"' in text[:200]
 
 

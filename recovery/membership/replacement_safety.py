@@ -1,4 +1,4 @@
-"""A replacement's voter sets with today's health: who is down now is taken to be down at every step."""
+"""The voter set after each step of a replacement: a controller that is down now counts as down at every step."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 def after(
     plan: ReplacementPlan, step: ReplacementStep, quorum: Quorum, limits: LivenessLimits
 ) -> VoterSetStrength:
-    """What the set after ``step`` stands. A node that comes counts as up: the steps before wait for it."""
+    """The strength of the set after ``step``. A node that joins counts as up: the steps before wait for it."""
     now = {key.id: key for key in quorum.voters.keys}
     down = {key.id for key in strength(quorum, quorum.voters, limits).down}
     keys, missing = [], []
     for place, node in enumerate(step.voters):
-        # Where the new disk is added beside the old one, the old one is listed first.
+        # Where the new disk is added before the old one is removed, the old one is listed first.
         old = node in step.voters[place + 1 :]
         key = now.get(node, ReplicaKey(node))
         keys.append(key)
@@ -29,7 +29,7 @@ def after(
 
 
 def refusal(plan: ReplacementPlan, quorum: Quorum, limits: LivenessLimits) -> str:
-    """Why the plan cannot be gone through while those are down that are down now; empty where it can."""
+    """Why the plan cannot be carried out while the present controllers are down; "" if it can."""
     for step in plan.steps:
         found = after(plan, step, quorum, limits)
         if step.kind is StepKind.SWAP and (others := _others_down(found, step.node)):
@@ -53,12 +53,12 @@ def _others_down(found: VoterSetStrength, node: int) -> str:
 
 
 def restart_stops(found: VoterSetStrength) -> bool:
-    """Whether a controller must not be restarted for those that are down: with all of them up it could be."""
+    """Whether restarting a controller would stop the quorum only because others are down."""
     return bool(found.down) and found.spare < 1
 
 
 def _first(plan: ReplacementPlan, found: VoterSetStrength) -> str:
-    """What is to be done before."""
+    """What to do first."""
     wanted = plan.wanted
     named = ", ".join(str(key.id) for key in found.down)
     down = {key.id for key in found.down}

@@ -1,4 +1,4 @@
-"""Where a replacement stands: what is done is seen in the cluster, so that any run goes on from there."""
+"""The state of a replacement, read from the cluster, so that any run can continue it."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class QuorumPicture:
 
 
 class StepSituation(NamedTuple):
-    """A step now: ``done``; or what it ``waits_for``, or what it ``held`` back by, which must change first.
+    """The state of a step: ``done``, or what it ``waits_for``, or what it is ``held`` back by.
 
-    ``caught`` of ``target`` offsets are there, for a progress bar; -1 where the step has none. ``unseen``: no look
-    at the cluster will ever show that it is done, somebody has to say so.
+    ``caught`` of ``target`` offsets are there, for a progress bar; -1 where the step has none. ``unseen``: the
+    cluster never shows that it is done; an operator has to confirm it.
     """
 
     done: bool
@@ -60,12 +60,12 @@ DONE = StepSituation(True)
 
 
 def current(plan: ReplacementPlan, picture: QuorumPicture) -> ReplacementStep | None:
-    """The first step that is not done; None where the whole is done."""
+    """The first step that is not done; None if all are done."""
     return next((step for step in plan.steps if not situation(plan, step, picture).done), None)
 
 
 def situation(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPicture) -> StepSituation:
-    """One step as the cluster shows it. A step that sends is ready where its preflight, made then, allows it."""
+    """One step, as the cluster shows it. A step that sends a change still needs its own preflight."""
     quorum = picture.quorum
     look: Mapping[StepKind, Callable[[], StepSituation]] = {
         StepKind.STOP: lambda: _stopped(plan, step, picture),
@@ -99,10 +99,10 @@ def _stopped(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPictur
         return DONE  # what runs there is the one with the new disk
     held = quorum.progress_of(key) if key is not None else None
     fetched = held.last_fetch_ms if held is not None else 0
-    # A new leader has seen nobody fetch yet: silence counts from when it was first looked at.
+    # A new leader has seen no fetch yet: count the silence from our first reading.
     known = step.number in picture.quiet
     heard = fetched if fetched > 0 or known else picture.since_ms
-    # A leader fetches from nobody; while it answers it runs.
+    # A leader does not fetch; it runs while it answers.
     if key != quorum.leader and quorum.now_ms - heard > STOPPED_MS:
         return DONE
     limits = LivenessLimits()
@@ -124,7 +124,7 @@ def silent(step: ReplacementStep, quorum: Quorum) -> bool:
     """Whether the voter that a step is about does not fetch: it is down, or its disk is being replaced."""
     if step.node == quorum.leader.id:
         return False
-    # A static voter goes by its node id, whatever the directory on its new disk.
+    # A static voter is identified by its node id, whatever the directory id of its new disk.
     newest = max((held.last_fetch_ms for held in quorum.progress if held.key.id == step.node), default=-1)
     return newest <= 0 or quorum.now_ms - newest > STOPPED_MS
 
@@ -183,7 +183,7 @@ def _removed(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPictur
 
 
 def _not_yet(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPicture) -> tuple[str, ...]:
-    """Why a removal is not to be sent though its turn has come."""
+    """Why a removal must not be sent yet, although it is the next step."""
     wanted, key, quorum = plan.wanted, step.key, picture.quorum
     told = any(s.kind is StepKind.STAY_OUT and s.node == step.node for s in plan.steps)
     if key is None or key not in quorum.voters.keys:
@@ -223,18 +223,18 @@ def _servers(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPictur
 
 
 def servers_now(plan: ReplacementPlan, quorum: Quorum) -> tuple[str, ...]:
-    """controller.quorum.bootstrap.servers as it is to be, with hosts that were not known when it was planned."""
+    """The wanted controller.quorum.bootstrap.servers, with hosts that were not known when it was planned."""
     return _with_hosts(plan.wanted, quorum).servers
 
 
 def told(plan: ReplacementPlan, step: ReplacementStep, quorum: Quorum) -> ReplacementStep:
-    """The step as it is to be shown when its turn has come: its commands name hosts that are known by now."""
+    """The step to show when it is the next one: its commands name hosts that are known by now."""
     wanted = _with_hosts(plan.wanted, quorum)
     return step._replace(commands=words.of(wanted, step.kind, step.node, step.key).commands)
 
 
 def _with_hosts(wanted: ReplacementRequest, quorum: Quorum) -> ReplacementRequest:
-    """What is wanted, with the endpoints of those who came and had none when it was planned."""
+    """The request, with the endpoints of joined nodes that had none when it was planned."""
     known = {v.key.id: v.endpoints for v in quorum.voters.voters if v.endpoints}
     came = tuple((n, known[n]) for n in wanted.joining if n in known and not wanted.endpoints_of(n))
     return replace(wanted, endpoints=(*wanted.endpoints, *came))

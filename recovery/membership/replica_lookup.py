@@ -1,4 +1,4 @@
-"""Which replica a node id means: the newcomer among the observers, or the voter of that node."""
+"""Finds the replica that a node id means: the new observer, or the voter of that node."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from recovery.membership.voters import ReplicaKey
 
 
 class NotChosen(ValueError):
-    """No replica, or no single one, is meant; one line with what to do."""
+    """No replica matches, or more than one; one line with what to do."""
 
 
 def newcomer(quorum: Quorum, node_id: int, directory_id: str | None) -> ReplicaKey:
     """The observer of that node that is alive, with the directory where one is given. Raises NotChosen.
 
-    A former directory of the node stays listed for some minutes: who fetches is the one that is meant.
+    A former directory of the node stays listed for some minutes: the one that fetches is meant.
     """
     mine = [held for held in quorum.progress if held.key.id == node_id and held.key not in quorum.voters.keys]
     if directory_id is not None:

@@ -242,7 +242,7 @@ def auto_join_request(voters: VoterSet, own: Voter) -> RemoveVoter | AddVoter | 
 
 
 class PendingChange(NamedTuple):
-    """The set that is in force since it was written, where its record lies, and when the request gives up."""
+    """A written voter set, which is in force already, the offset of its record, and the request's deadline."""
 
     voters: VoterSet
     offset: int
@@ -259,10 +259,9 @@ class SettledChange(NamedTuple):
 def settle(
     pending: PendingChange, leader: ReplicaKey, high_watermark: int | None, now_ms: int, *, leads: bool = True
 ) -> SettledChange | None:
-    """What the request is answered now, or None while it has to wait.
+    """The answer to the request now, or None while it has to wait.
 
-    A change that timed out is written all the same, and may still be committed: it is not to be asked for again
-    before the voters have been looked at.
+    A change that timed out is in the log and may still be committed: look at the voters before sending it again.
     """
     if not leads:
         return SettledChange(

@@ -37,11 +37,11 @@ class ControllerConnections:
         return tuple(self._addresses)
 
     def learn(self, addresses: Iterable[Address]) -> None:
-        """Controllers that somebody else listed: they are asked too."""
+        """Add addresses of controllers that were learned elsewhere."""
         self._addresses.extend(a for a in dict.fromkeys(addresses) if a not in self._addresses)
 
     async def close(self) -> None:
-        """Let go of every connection; in any state, and twice."""
+        """Close every connection; in any state, and more than once."""
         await self._pool.close()
 
     async def open(self) -> str:
@@ -67,7 +67,7 @@ class ControllerConnections:
 
     async def quorum(self) -> Quorum:
         """As the leader describes it. Raises NoLeader where controllers answer and nobody leads, Unreachable, …"""
-        # Who led a moment ago most likely does now; a leader that is gone costs a look at all of them.
+        # The last known leader first; if it is gone, all controllers are asked.
         if self._leader is not None:
             try:
                 return await self._describe(self._leader)
@@ -82,7 +82,7 @@ class ControllerConnections:
             raise _in_short(error) from None
 
     async def leading(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
-        """Put a question to the leader, once. Raises as :meth:`quorum`, and what the question raises."""
+        """Send a request to the leader, once. Raises as :meth:`quorum`, and what the question raises."""
         await self.quorum()
         if self._leader is None:
             raise NoLeader("the leader resigned while it was asked")

@@ -1,4 +1,4 @@
-"""Log dirs of all brokers, and the list of all partitions held against them."""
+"""Log dirs of all brokers, and the list of all partitions compared with them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _LogDirAnswer(NamedTuple):
 
 
 class LogDirListing:
-    """Asks for log dirs; the newest answer of each broker is kept for the sizes in a survey."""
+    """Asks for log dirs; keeps the newest answer of each broker for the sizes in a survey."""
 
     def __init__(self, fleet: BrokerFleet) -> None:
         self._fleet = fleet

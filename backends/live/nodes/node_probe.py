@@ -33,7 +33,7 @@ _EXPECTED = re.compile(r"expected (\d+)")
 
 
 class ControllerListing(NamedTuple):
-    """The controllers that a controller lists, with its cluster and whom it takes for the leader (-1: nobody)."""
+    """The controllers that a controller lists, its cluster, and the leader as it sees it (-1: none)."""
 
     cluster_id: str
     leader: int

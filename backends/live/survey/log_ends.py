@@ -74,7 +74,7 @@ class LogEnds:
     async def ask_of(
         self, connection: BrokerConnection, batches: Sequence[TopicBatch], timeout: float
     ) -> Sequence[LogEndColumns | Mapping[TopicPartition, ReplicaLogEnd | LogQueryError]]:
-        """The same for whole batches, each of another topic; row by row where an answer is not plain."""
+        """The same for whole batches, each of another topic; row by row if the full decoder is needed."""
         if not self.native(connection):
             return await log_queries.log_ends_of(connection, batches, timeout)
         requests = per_request(batches, AT_MOST)

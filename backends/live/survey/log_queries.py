@@ -79,7 +79,7 @@ async def log_ends(
 async def log_ends_of(
     connection: BrokerConnection, batches: Sequence[TopicBatch], timeout: float
 ) -> Sequence[LogEndColumns | Mapping[TopicPartition, ReplicaLogEnd | LogQueryError]]:
-    """The same for whole batches, each of another topic; row by row where a row of the answer is not plain."""
+    """The same for whole batches, each of another topic; row by row if the full decoder is needed."""
     asked = [(batch.topic, batch.numbers) for batch in batches]
     request = pack_list_offsets_of(asked, replica=DEBUGGING_REPLICA, timestamp=LATEST)
     raw = await connection.raw(request, timeout=timeout)
@@ -117,7 +117,7 @@ async def probe_epochs_of(
 ) -> Sequence[
     Sequence[EpochAnswer | OutOfRange] | Mapping[TopicPartition, EpochAnswer | OutOfRange | LogQueryError]
 ]:
-    """The same for what is left of whole batches; row by row where a row of the answer is not plain."""
+    """The same for what is left of whole batches; row by row if the full decoder is needed."""
     questions = [(batch.topic, *batch.questions()) for batch in batches]
     raw = await connection.raw(pack_fetch_of(questions), timeout=timeout)
     told = connection.columns(
@@ -135,7 +135,7 @@ def _answers_of(columns: Columns) -> Sequence[EpochAnswer | OutOfRange]:
         rows: Iterable[Any] = zip(repeat(None), starts, watermarks, strict=False)
         return list(
             map(tuple.__new__, repeat(EpochAnswer), rows)
-        )  # as Answer(...) does, without a call of Python's
+        )  # as EpochAnswer(...) does, without a Python call
     return [
         OutOfRange.ANSWER if error else EpochAnswer((epoch, end) if epoch >= 0 else None, start, watermark)
         for error, epoch, end, start, watermark in zip(errors, epochs, ends, starts, watermarks, strict=True)

@@ -21,11 +21,11 @@ class SurveyProgress:
         self.left = sum(1 for several in self._pending if several)
 
     def owner(self, place: int) -> int:
-        """Which partition's replica that is."""
+        """The index of the partition of that replica."""
         return self._owners[place]
 
     def settled(self, places: Iterable[int]) -> None:
-        """Those replicas are waited for no longer."""
+        """The survey no longer waits for these replicas."""
         pending = self._pending
         for number in map(self._owners.__getitem__, places):
             pending[number] -= 1

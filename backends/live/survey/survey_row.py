@@ -52,7 +52,7 @@ class SurveyRow:
     def fill(
         self, found: list[Replica | None], brokers: Mapping[int, Broker], held: Mapping[int, ReplicaSizes]
     ) -> None:
-        """Put what is known of every replica that was asked here to its place."""
+        """Write every replica that was asked in this row into its place."""
         for place, broker in enumerate(self.state.replicas, self.place):
             if broker in self.ends or broker in self.unknown or broker in self.open:
                 log = self._log(broker, held.get(broker, NO_SIZES))
