@@ -26,11 +26,16 @@ from backends.simulator.loop import SECOND
 from backends.simulator.messages import Error, NotController
 from backends.simulator.network import broker as node
 from backends.simulator.network import controller
-from backends.simulator.operate.calls import NATIVE_ELECTIONS, NATIVE_LOGS
 from backends.simulator.operate.checkpoint import without_gc
 from backends.simulator.operate.elections import Elections
 from backends.simulator.operate.membership import SimulatedMembership
-from backends.simulator.operate.operator_client import OperatorClient, denied, silence
+from backends.simulator.operate.operator_client import (
+    NATIVE_ELECTIONS,
+    NATIVE_LOGS,
+    OperatorClient,
+    denied,
+    silence,
+)
 from backends.simulator.operate.session_store import SessionStore
 from backends.simulator.operate.survey import SimulatedSurvey
 from backends.simulator.operator_messages import (

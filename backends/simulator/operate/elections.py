@@ -16,8 +16,7 @@ from backends.simulator.messages import (
     ReassignReply,
 )
 from backends.simulator.network import broker as node
-from backends.simulator.operate.calls import NATIVE_ELECTIONS
-from backends.simulator.operate.operator_client import OperatorClient, check
+from backends.simulator.operate.operator_client import NATIVE_ELECTIONS, OperatorClient, check
 from backends.simulator.operate.session_store import SessionStore
 from backends.simulator.operate.survey import NOT_ASKED, SimulatedSurvey
 from backends.simulator.operator_messages import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from backends.base.errors import NotAllowed, Unreachable
 from backends.simulator.loop import SECOND
@@ -18,7 +18,10 @@ from backends.simulator.operator_messages import (
 from backends.simulator.simulation import Simulation
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
-T = TypeVar("T")
+# The native calls of the recovery tool's specification, as a rehearsal names them. Every simulated cluster offers
+# them, whatever the release of its scenario; Kafka releases up to 4.3 do not.
+NATIVE_LOGS = "GetReplicaLogInfo (native), simulator only"
+NATIVE_ELECTIONS = "ElectLeaders v3 (native), simulator only"
 
 TIMEOUT = 3 * SECOND
 """Longest wait for an answer, in virtual µs."""

@@ -13,8 +13,7 @@ from backends.base.protocol import Progress
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Error
 from backends.simulator.network import broker as node
-from backends.simulator.operate.calls import NATIVE_LOGS
-from backends.simulator.operate.operator_client import TIMEOUT, OperatorClient, denied, silence
+from backends.simulator.operate.operator_client import NATIVE_LOGS, TIMEOUT, OperatorClient, denied, silence
 from backends.simulator.operator_messages import (
     GetReplicaLogInfo,
     LineageRead,
