@@ -84,7 +84,7 @@ def test_time_that_stands_still_is_stepped_and_faults_are_made_from_another_term
 
 def test_what_cannot_be_done_is_one_line_and_nothing_happens(terminal: Terminal) -> None:
     assert terminal.run("simulate", "serve").status == 2
-    assert "no call" in terminal.run("simulate", "serve", SCENARIO, "--without", "Nonsense").err
+    assert "is not a served API" in terminal.run("simulate", "serve", SCENARIO, "--without", "Nonsense").err
     with terminal.serving(SCENARIO, "--speed", "0") as (_, ready):
         at = ("--port-base", str(ready["portBase"]))
         for words in (
