@@ -1,4 +1,4 @@
-"""The archive that executors elsewhere need: this program's own rooms, without the console and the tests.
+"""The archive that executors on other machines need: the packages of the jobs, without console and tests.
 
 What they need beside it is Python and the libraries of the simulator (pydantic, PyYAML), as on any Spark cluster.
 """

@@ -1,4 +1,4 @@
-"""The course of a run: a session, the job in it, and the commit; a run that fails leaves nothing and says why."""
+"""Runs a job in a Spark session and commits its result. A run that fails leaves nothing and says why."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def carry_out(run: JobRun, settings: SparkSettings, body: JobBody) -> JobResult:
     job, directory, made_at, version = run
     with _explained(job, directory):
         if directory.scheme == "file":
-            # Where it cannot be is told before Spark is started; a store has no directories.
+            # A directory that cannot be made fails before Spark starts; an object store has none.
             directory.make()
         with session(f"ktriage pipeline {job}", settings) as spark:
             done = body(spark, directory)
@@ -54,18 +54,18 @@ def _explained(job: str, directory: StoragePath) -> Iterator[None]:
     except PySparkException as error:
         directory.remove()
         lines = str(error).strip().splitlines() or ["it failed"]
-        raise PipelineError(f"{job}: Spark: {told(lines, lines[0])}") from None
+        raise PipelineError(f"{job}: Spark: {spark_message(lines, lines[0])}") from None
     except Py4JJavaError as error:
         directory.remove()
         lines = _messages(error.java_exception) or ["it failed"]
-        raise PipelineError(f"{job}: Spark: {told(lines, _innermost(lines))}") from None
+        raise PipelineError(f"{job}: Spark: {spark_message(lines, _innermost(lines))}") from None
     except BaseException:
         directory.remove()
         raise
 
 
 def _messages(thrown: Any) -> list[str]:
-    """Java wraps what went wrong: every line of it and of its causes."""
+    """Every line of a Java exception and of its causes."""
     lines: list[str] = []
     while thrown is not None:
         lines += str(thrown.getMessage() or "").strip().splitlines()
@@ -74,15 +74,15 @@ def _messages(thrown: Any) -> list[str]:
 
 
 _OURS = f"{PipelineError.__module__}.{PipelineError.__qualname__}: "
-"""How Python's trace ends where a task raised it."""
+"""How the last line of Python's traceback begins where a task raised it."""
 
 _MISSING = re.compile(r"Class (org\.apache\.hadoop\.fs\.\S+) not found|No FileSystem for scheme \"?(\w+)")
-"""How Hadoop says that it has not the client of a store."""
+"""How Hadoop says that it has no client for a store."""
 
 
-def told(lines: Sequence[str], otherwise: str) -> str:
-    """The one line of Spark's many that says it: what a task of ours said, which names the file; or which client
-    it lacks; else ``otherwise``.
+def spark_message(lines: Sequence[str], otherwise: str) -> str:
+    """The one of Spark's many lines that explains the failure: the message of a task of ours, which names the file;
+    or the client that Spark lacks; else ``otherwise``.
     """
     ours = [line.removeprefix(_OURS) for line in lines if line.startswith(_OURS)]
     if ours:
@@ -97,6 +97,6 @@ def told(lines: Sequence[str], otherwise: str) -> str:
 
 
 def _innermost(lines: Sequence[str]) -> str:
-    """What Spark gave a class, or the last that was said."""
+    """The last line with an error class of Spark, or the last line."""
     classed = [found[0] for line in lines if (found := re.search(r"\[[A-Z][A-Z_.]+\] .+", line))]
     return classed[-1] if classed else lines[-1]

@@ -106,7 +106,7 @@ def read_results(place: StoragePath) -> tuple[JobResult, ...]:
 
 
 def _below(place: StoragePath) -> tuple[list[JobResult], list[tuple[str, PipelineError]]]:
-    """What can be read there, and of what cannot the directory's name and why."""
+    """The results that can be read there, and for the others the directory's name and the error."""
     sound: list[JobResult] = []
     broken: list[tuple[str, PipelineError]] = []
     for file in place.walk():
@@ -126,14 +126,14 @@ _NAME = re.compile(r"(?P<job>\w+)-(?P<moment>\d{8}T\d{6})Z-\w+")
 
 def _job_and_moment(name: str) -> tuple[str | None, datetime | None]:
     """What :func:`run_directory` wrote into the name; None where it is another's."""
-    told = _NAME.fullmatch(name)
-    if told is None:
+    parts = _NAME.fullmatch(name)
+    if parts is None:
         return None, None
     try:
-        moment = datetime.strptime(told["moment"], "%Y%m%dT%H%M%S")
+        moment = datetime.strptime(parts["moment"], "%Y%m%dT%H%M%S")
     except ValueError:
         return None, None
-    return told["job"], moment.replace(tzinfo=UTC)
+    return parts["job"], moment.replace(tzinfo=UTC)
 
 
 def _read(place: StoragePath) -> JobResult:

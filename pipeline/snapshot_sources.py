@@ -1,4 +1,4 @@
-"""From roots to the rows of the clusters' newest states, with what could not be used set aside."""
+"""Finds the newest usable snapshots of each cluster and reads their rows; lists what could not be used."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class RefusedSnapshot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The chain of each cluster, and what was refused."""
+    """The chain of each cluster, and the snapshots that could not be used."""
 
     chains: tuple[Chain, ...]
     refused: tuple[RefusedSnapshot, ...]
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What a result says of where it came from."""
+        """The snapshots that a result was made from, for its manifest."""
         return {
             "clusters": {
                 chain.full.cluster_id: [manifest.snapshot for manifest in chain.manifests]
@@ -54,27 +54,27 @@ def find(
     refused: list[RefusedSnapshot] = []
     known: set[str] = set()
     for catalog in read_catalogs(roots):
-        spoiled = catalog.spoiled(at)
-        for cluster_id in sorted(catalog.clusters.keys() | spoiled.keys()):
+        unusable = catalog.unusable(at)
+        for cluster_id in sorted(catalog.clusters.keys() | unusable.keys()):
             known.add(cluster_id)
             if cluster_ids and cluster_id not in cluster_ids:
                 continue
-            chain, broken = catalog.chain(cluster_id, at), spoiled.get(cluster_id)
+            chain, broken = catalog.chain(cluster_id, at), unusable.get(cluster_id)
             cut_off = catalog.cut_off(cluster_id, at)
-            # An older state in the place of the newest would pass for the present one.
+            # An older state instead of the newest would be taken for the present one.
             if broken is not None and (chain is None or broken.snapshot > chain.newest.snapshot):
                 refused.append(RefusedSnapshot(*broken, -1))
             elif cut_off is not None:
                 refused.append(RefusedSnapshot(*cut_off, -1)._replace(reason=_instead(cut_off, chain)))
             elif chain is None:
                 oldest = catalog.clusters[cluster_id][0].taken_at
-                told = f"no whole snapshot of it is that old: the oldest is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
-                refused.append(RefusedSnapshot(cluster_id, "", told, -1))
+                reason = f"it has no whole snapshot that old: the oldest is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
+                refused.append(RefusedSnapshot(cluster_id, "", reason, -1))
             else:
                 chains.append(chain)
     missing = [cluster_id for cluster_id in cluster_ids if cluster_id not in known]
     if missing:
-        raise PipelineError(f"no snapshot of cluster {', '.join(missing)} is there")
+        raise PipelineError(f"there is no snapshot of cluster {', '.join(missing)}")
     return _checked(chains, refused)
 
 
@@ -86,7 +86,7 @@ def _instead(cut_off: BrokenManifest, chain: Chain | None) -> str:
 
 
 def _checked(chains: list[Chain], refused: list[RefusedSnapshot]) -> Sources:
-    """Looks at the end of every file: a broken one takes its cluster out, and not the job down."""
+    """Reads the footer of every file: a broken file excludes its cluster and does not fail the job."""
     with ThreadPoolExecutor(8) as pool:
         problems = list(pool.map(problem, chains))
     for chain, why in zip(chains, problems, strict=True):
@@ -114,9 +114,9 @@ def readable(
     """The snapshots whose files can be read, and the others with the reason."""
     with ThreadPoolExecutor(8) as pool:
         problems = list(pool.map(lambda manifest: _problem(root, manifest), manifests))
-    looked = list(zip(manifests, problems, strict=True))
-    refused = (RefusedSnapshot(m.cluster_id, m.snapshot, why, m.partitions) for m, why in looked if why)
-    return tuple(manifest for manifest, why in looked if not why), tuple(refused)
+    checked = list(zip(manifests, problems, strict=True))
+    refused = (RefusedSnapshot(m.cluster_id, m.snapshot, why, m.partitions) for m, why in checked if why)
+    return tuple(manifest for manifest, why in checked if not why), tuple(refused)
 
 
 def _problem(root: StoragePath, manifest: Manifest) -> str:
@@ -134,13 +134,13 @@ def _problem(root: StoragePath, manifest: Manifest) -> str:
 def _file_problem(place: StoragePath, part: SnapshotFile) -> str:
     found = place.size()
     if found is None:
-        return f"{place.uri}: the manifest names it, and it is not there"
+        return f"{place.uri}: the manifest names this file, and it is missing"
     if found != part.size:
         return f"{place.uri}: truncated or changed: {found:,} bytes, the manifest says {part.size:,}"
     try:
         with place.open() as file:
-            held = pq.ParquetFile(file)
-            schema, rows = held.schema_arrow, held.metadata.num_rows
+            parquet = pq.ParquetFile(file)
+            schema, rows = parquet.schema_arrow, parquet.metadata.num_rows
     except (pa.ArrowException, OSError) as error:
         return f"{place.uri}: {str(error).splitlines()[0]}"
     if rows != part.rows:
@@ -159,7 +159,7 @@ def _schema_problem(place: StoragePath, table: str, schema: pa.Schema) -> str:
 
 
 def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Equal but for the names that lists give their items."""
+    """Equal, except for the names that lists give their items."""
     if pa.types.is_list(wanted):
         return bool(pa.types.is_list(found)) and _same(found.value_type, wanted.value_type)
     if pa.types.is_struct(wanted):

@@ -42,7 +42,7 @@ def submitted() -> bool:
 
 
 def configuration(settings: SparkSettings, *, under_submit: bool) -> dict[str, str]:
-    """What the session is asked for, beside what spark-submit has set."""
+    """The settings of the session, beside those that spark-submit has set."""
     wanted = {
         "spark.sql.ansi.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
@@ -51,7 +51,7 @@ def configuration(settings: SparkSettings, *, under_submit: bool) -> dict[str, s
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.skewJoin.enabled": "true",
         "spark.sql.parquet.compression.codec": "zstd",
-        # What a batch costs beside its rows is paid a fifth as often as with the usual 10,000.
+        # The cost of a batch beside its rows is paid a fifth as often as with the default of 10,000.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
         "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -82,7 +82,7 @@ def session(name: str, settings: SparkSettings) -> Iterator[Any]:
         try:
             yield spark
         except BaseException:
-            # What else goes wrong now follows from that.
+            # Further errors follow from this one.
             with suppress(Exception):
                 spark.sparkContext.setLogLevel("OFF")
             raise
@@ -109,14 +109,14 @@ def _built(builder: Any, settings: SparkSettings, scratch: Path, *, under_submit
     interrupted = signal.getsignal(signal.SIGINT)
     spark = builder.getOrCreate()
     if threading.current_thread() is threading.main_thread():
-        # PySpark takes it for itself, and would end in a traceback.
+        # PySpark installs a handler of its own, which would end in a traceback.
         signal.signal(signal.SIGINT, interrupted)
     return spark
 
 
 _QUIET_JAVA = "-Xlog:disable -Xlog:all=warning:stderr -XX:-UsePerfData"
-"""What a JVM remarks goes to stdout, which is the document's; what Spark's launcher prints is read as a command.
-Of its counters in /tmp it remarks something whenever another JVM looks through them.
+"""A JVM logs to stdout, which is for the results, and what Spark's launcher prints is read as a command. It also
+logs whenever another JVM reads its performance counters in /tmp.
 """
 
 _QUIET = """\
@@ -134,7 +134,7 @@ appender.stderr.layout.pattern = Spark: %p %c{1}: %m{nolookups}%n%ex{0}
 
 
 def _code(before: str) -> list[str]:
-    """Where the workers of a local run find this package, first."""
+    """PYTHONPATH for the workers of a local run: this package first."""
     return [str(Path(__file__).parent.parent), *(part for part in before.split(os.pathsep) if part)]
 
 
@@ -145,15 +145,15 @@ def check_installed() -> None:
     check_java(_java_version())
 
 
-def check_java(told: str | None) -> None:
-    """``told`` is what ``java -version`` says, None where there is none. Raises NotInstalled."""
+def check_java(answer: str | None) -> None:
+    """``answer``: what ``java -version`` prints; None: there is no java. Raises NotInstalled."""
     advice = f"Java {JAVA} or newer is needed to run Spark; on Debian: apt install openjdk-17-jre-headless"
-    if told is None:
+    if answer is None:
         raise NotInstalled(f"{advice} (no java was found; JAVA_HOME may name one)")
-    found = re.search(r'version "(\d+)', told)
+    found = re.search(r'version "(\d+)', answer)
     if found is None or int(found[1]) < JAVA:
         raise NotInstalled(
-            f"{advice} (found: {told.splitlines()[0] if told else 'one that does not answer'})"
+            f"{advice} (found: {answer.splitlines()[0] if answer else 'one that does not answer'})"
         )
 
 
@@ -163,7 +163,7 @@ def _java_version() -> str | None:
     if java is None or not Path(java).exists():
         return None
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
+        ended = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return told.stderr or told.stdout
+    return ended.stderr or ended.stdout

@@ -1,7 +1,7 @@
-"""Where data lies: every path is a URI, and a plain path is one of this machine's files.
+"""Paths of data. Every path is a URI; a plain path is a file of this machine.
 
 The driver lists and reads manifests through pyarrow's file systems; Spark reads and writes the data through
-Hadoop's. Both are handed the same place, each under the scheme that it knows.
+Hadoop's. Both get the same path, each under the scheme that it knows.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class StoragePath:
                 yield StoragePath(self.files, info.path, self.uri + below, self.scheme)
 
     def remove(self) -> None:
-        """Takes the directory or file away, if it is there. Raises PipelineError."""
+        """Removes the directory or file, if it is there. Raises PipelineError."""
         with _explained(self):
             kind = self.files.get_file_info(self.path).type
             if kind == fs.FileType.Directory:
@@ -116,8 +116,8 @@ def _explained(place: StoragePath) -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
-    told = getattr(error, "strerror", None) or str(error)
-    return str(told).split("\n", 1)[0].rstrip(".")
+    message = getattr(error, "strerror", None) or str(error)
+    return str(message).split("\n", 1)[0].rstrip(".")
 
 
 _FILE = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/(?!/)))")
@@ -143,7 +143,7 @@ def storage_path(text: str) -> StoragePath:
         path = str(Path(_local(text)).absolute()).rstrip("/")
         return StoragePath(fs.LocalFileSystem(), path, f"file://{path}", "file")
     try:
-        # Hadoop takes a % or a blank for itself, and Arrow would take it for an escape.
+        # Hadoop takes a % or a blank literally; Arrow would take it for an escape.
         files, path = fs.FileSystem.from_uri(
             f"{_ARROW_SCHEMES.get(scheme, scheme)}://{quote(rest, safe=_PLAIN)}"
         )

@@ -27,7 +27,7 @@ SCHEMA = (
 )
 
 Z_95 = 1.96
-"""Of the normal distribution: cells have hundreds of incidents."""
+"""Quantile of the normal distribution for 95 %: cells have hundreds of incidents."""
 
 
 def run_grid(spark: Any, grid: Grid, out: StoragePath) -> None:
@@ -50,7 +50,7 @@ def compare(spark: Any, sources: list[StoragePath], out: StoragePath) -> list[di
     # An incident that two runs both hold counts once.
     rows = rows.dropDuplicates(["scenario", "arm", "min_isr", "seed"])
     fine = f.col("error") == ""
-    told = [
+    measures = [
         f.count_if(fine).alias("incidents"),
         f.count_if(~fine).alias("failed"),
         f.sum(f.when(fine, f.col("broken"))).alias("broken"),
@@ -58,12 +58,12 @@ def compare(spark: Any, sources: list[StoragePath], out: StoragePath) -> list[di
     ]
     for name in MEASURES:
         value = f.when(fine, f.col(name).cast("double"))
-        told.append(f.avg(value).alias(name))
-        # Of one incident there is no deviation: null, which is unknown.
+        measures.append(f.avg(value).alias(name))
+        # One incident has no deviation: null means unknown.
         half = f.lit(Z_95) * f.stddev_samp(value) / f.sqrt(f.count(value))
-        told.append(f.when(f.count(value) > 1, half).alias(f"{name}_ci"))
-    cells = rows.groupBy("scenario", "min_isr", "arm").agg(*told)
-    overall = rows.groupBy("min_isr", "arm").agg(*told).withColumn("scenario", f.lit("all"))
+        measures.append(f.when(f.count(value) > 1, half).alias(f"{name}_ci"))
+    cells = rows.groupBy("scenario", "min_isr", "arm").agg(*measures)
+    overall = rows.groupBy("min_isr", "arm").agg(*measures).withColumn("scenario", f.lit("all"))
     table = cells.unionByName(overall).orderBy("scenario", "min_isr", "arm")
     table.coalesce(1).write.parquet((out / COMPARED).hadoop)
     return [row.asDict() for row in spark.read.parquet((out / COMPARED).hadoop).collect()]

@@ -22,7 +22,7 @@ KINDS = {
     "under min ISR": "leader <> -1 AND size(isr) < min_isr",
     "ELR in use": "leader <> -1 AND coalesce(size(elr), 0) > 0",
 }
-"""When a partition is in such a state; null where that look cannot tell."""
+"""The condition for each kind of incident; null where a snapshot cannot tell."""
 
 _NAMELESS = "no topic or partition"
 
@@ -32,17 +32,17 @@ _FLAW = f"""
     WHEN deleted THEN NULL
     WHEN leader IS NULL OR leader < -1 THEN 'no leader, epoch or id is told'
     WHEN isr IS NULL OR exists(isr, broker -> broker IS NULL) THEN 'ISR is not told, or broken' END"""
-"""In the words of :mod:`pipeline.plan.row_checks`, of which history needs less."""
+"""Some of the checks of :mod:`pipeline.plan.row_checks`, with the same reasons."""
 
 MOMENTS = (
     "cluster_id string, snapshot string, number int, at timestamp, segment int, before timestamp,"
     " last boolean"
 )
-ACTS = "cluster_id string, topic string, partition int, at timestamp, who string, how string"
+ACTIONS = "cluster_id string, topic string, partition int, at timestamp, who string, how string"
 
 
 class HistorySources:
-    """The clusters that are looked at: where their snapshots are, and when they were taken."""
+    """For each cluster: where its snapshots are, their manifests and its timeline."""
 
     def __init__(self, parts: Iterable[tuple[StoragePath, Sequence[Manifest], Sequence[Moment]]]) -> None:
         self.parts = [part for part in parts if part[2]]
@@ -58,16 +58,16 @@ class HistorySources:
         return together(spark, found, table)
 
     def moments(self, spark: Any) -> Any:
-        """The spine of every cluster as a small table."""
+        """The timeline of every cluster as a small table."""
         rows = [tuple(moment) for _, _, moments in self.parts for moment in moments]
         return spark.createDataFrame(rows, MOMENTS)
 
 
-def rows_of(spark: Any, looked: HistorySources) -> Any:
-    """What was seen of each partition, with its ``flaw``; one that stands in a snapshot twice is one row."""
+def rows_of(spark: Any, sources: HistorySources) -> Any:
+    """The rows of each partition with their ``flaw``. A partition that is in a snapshot twice is one row."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    rows = looked.frame(spark, "partitions").withColumn("deleted", f.expr("coalesce(deleted, false)"))
+    rows = sources.frame(spark, "partitions").withColumn("deleted", f.expr("coalesce(deleted, false)"))
     once = [*KEY, "snapshot"]
     twice = duplicate_rows.repeated_keys(
         rows.select(*once).where("topic IS NOT NULL AND partition IS NOT NULL")
@@ -79,27 +79,27 @@ def rows_of(spark: Any, looked: HistorySources) -> Any:
     return sound.unionByName(copies).withColumn("flaw", f.expr(_FLAW))
 
 
-def incidents(spark: Any, looked: HistorySources, rows: Any, acts: Sequence[tuple[Any, ...]]) -> Any:
+def incidents(spark: Any, sources: HistorySources, rows: Any, actions: Sequence[tuple[Any, ...]]) -> Any:
     """One row an incident of a partition; ``rows`` are those of :func:`rows_of`.
 
     ``at_least_s`` and ``at_most_s`` bound how long it lasted: from the first snapshot that shows it to the last,
     and between those around them that do not; null where there is none that does not, or a gap.
-    ``outcome``: recovered, ongoing, deleted, or unknown where a gap lies before the next look, or the next look
-    could not tell.
+    ``outcome``: recovered, ongoing, deleted, or unknown where a gap lies before the next snapshot, or the next
+    snapshot cannot tell.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    moments = looked.moments(spark)
-    islands = _islands(_seen(rows, moments))
+    moments = sources.moments(spark)
+    islands = _islands(_states(rows, moments))
     ends = moments.groupBy("cluster_id", "segment").agg(
         f.max("at").alias("segment_end"), f.max("last").alias("newest")
     )
     found = islands.where("bad AND NOT deleted").join(f.broadcast(ends), ["cluster_id", "segment"])
-    return _who(spark, _told(found), acts)
+    return _with_actor(spark, _with_bounds(found), actions)
 
 
-def _seen(rows: Any, moments: Any) -> Any:
-    """One row a partition, kind and look: whether it is ``bad`` there, null where that look could not tell."""
+def _states(rows: Any, moments: Any) -> Any:
+    """One row for each partition, kind and snapshot: ``bad`` or not, null where the snapshot cannot tell."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     told = "CASE WHEN flaw IS NOT NULL THEN NULL WHEN deleted THEN false ELSE {} END"
@@ -110,24 +110,24 @@ def _seen(rows: Any, moments: Any) -> Any:
         )
     )
     named = rows.where(f.expr(f"flaw IS NULL OR flaw <> '{_NAMELESS}'"))
-    seen = (
+    states = (
         named.select(*KEY, "snapshot", "leader", "isr", "elr", "deleted", f.explode(states).alias("state"))
         .select("*", "state.kind", "state.bad")
         .drop("state")
     )
-    return seen.join(f.broadcast(moments), ["cluster_id", "snapshot"])
+    return states.join(f.broadcast(moments), ["cluster_id", "snapshot"])
 
 
-def _islands(seen: Any) -> Any:
-    """Looks in a row that say the same, with what the looks before and after them say."""
+def _islands(states: Any) -> Any:
+    """Successive snapshots with the same state as one row, with the states before and after them."""
     from pyspark.sql import Window  # noqa: PLC0415  # an extra
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     line = Window.partitionBy(*KEY, "kind").orderBy("number")
-    seen = seen.withColumns({"was_bad": f.lag("bad").over(line), "was_in": f.lag("segment").over(line)})
+    states = states.withColumns({"was_bad": f.lag("bad").over(line), "was_in": f.lag("segment").over(line)})
     begins = f.expr("NOT (was_bad <=> bad AND coalesce(was_in = segment, false) AND NOT deleted)")
-    seen = seen.withColumn("island", f.sum(begins.cast("int")).over(line))
-    islands = seen.groupBy(*KEY, "kind", "island").agg(
+    states = states.withColumn("island", f.sum(begins.cast("int")).over(line))
+    islands = states.groupBy(*KEY, "kind", "island").agg(
         f.first("bad").alias("bad"),
         f.bool_or("deleted").alias("deleted"),
         f.min("number").alias("first_number"),
@@ -144,12 +144,12 @@ def _islands(seen: Any) -> Any:
     return islands.withColumns({f"last_{name}": f.lag(name).over(order) for name in ("bad", "segment")})
 
 
-def _told(found: Any) -> Any:
+def _with_bounds(found: Any) -> Any:
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     closed = "next_segment = segment"
     steps = {
-        # Before it, that look could not tell: since when is not known.
+        # The snapshot before could not tell: when it began is not known.
         "sound_at": "CASE WHEN last_segment = segment AND last_bad IS NULL THEN NULL ELSE sound_at END",
         "outcome": (
             f"CASE WHEN {closed} AND next_bad IS NULL THEN 'unknown'"
@@ -157,7 +157,7 @@ def _told(found: Any) -> Any:
             " WHEN next_segment IS NULL AND newest THEN 'ongoing' ELSE 'unknown' END"
         ),
         "ended_at": f"CASE WHEN {closed} AND next_bad IS NOT NULL THEN next_began_at END",
-        # The last look that still showed it: the one before the end, or the last before the gap.
+        # The last snapshot that still showed it: the one before the end, or the last before the gap.
         "last_seen_at": f"CASE WHEN {closed} THEN next_sound_at ELSE segment_end END",
     }
     for name, expression in steps.items():
@@ -176,43 +176,43 @@ def _told(found: Any) -> Any:
     )
 
 
-def _who(spark: Any, found: Any, acts: Sequence[tuple[Any, ...]]) -> Any:
-    """Adds who did it, where the journal has something of that partition from its beginning to its end, or to the
-    last look that still showed it: what was done afterwards may have ended it, and nobody saw it.
+def _with_actor(spark: Any, found: Any, actions: Sequence[tuple[Any, ...]]) -> Any:
+    """Adds who recovered it: the journal's last action on that partition between the beginning of the incident and
+    its end, or the last snapshot that still showed it. A later action may have ended it unseen.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    table = spark.createDataFrame(list(acts), ACTS).alias("act")
+    table = spark.createDataFrame(list(actions), ACTIONS).alias("act")
     same = [f.col(f"found.{name}") == f.col(f"act.{name}") for name in KEY]
     during = f.expr(
         "act.at >= found.began_at AND act.at <= coalesce(found.ended_at, found.last_seen_at)"
         " AND found.kind = 'offline'"
     )
     joined = found.alias("found").join(f.broadcast(table), [*same, during], "left")
-    columns = [f.col(f"found.{name}").alias(name) for name in (*KEY, "kind", *_TOLD)]
+    columns = [f.col(f"found.{name}").alias(name) for name in (*KEY, "kind", *_BOUND_COLUMNS)]
     chosen = joined.groupBy(*columns).agg(
         f.max_by("act.who", "act.at").alias("who"), f.max_by("act.how", "act.at").alias("act")
     )
     return chosen
 
 
-_TOLD = ("began_at", "last_seen_at", "ended_at", "at_least_s", "at_most_s", "outcome", "how")
+_BOUND_COLUMNS = ("began_at", "last_seen_at", "ended_at", "at_least_s", "at_most_s", "outcome", "how")
 
 
-def events(spark: Any, looked: HistorySources) -> Any:
-    """What changed between two looks: the quorum's leader and voters, brokers, log dirs."""
+def events(spark: Any, sources: HistorySources) -> Any:
+    """What changed between two snapshots: the quorum's leader and voters, brokers, log dirs."""
     from pyspark.sql import Window  # noqa: PLC0415  # an extra
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    moments = looked.moments(spark)
-    facts = _quorum_facts(looked.frame(spark, "quorum")).unionByName(
-        _broker_facts(looked.frame(spark, "brokers"))
+    moments = sources.moments(spark)
+    facts = _quorum_facts(sources.frame(spark, "quorum")).unionByName(
+        _broker_facts(sources.frame(spark, "brokers"))
     )
     line = Window.partitionBy("cluster_id", "subject").orderBy("number")
-    seen = facts.join(f.broadcast(moments), ["cluster_id", "snapshot"]).withColumns(
+    states = facts.join(f.broadcast(moments), ["cluster_id", "snapshot"]).withColumns(
         {"was": f.lag("told").over(line), "was_in": f.lag("segment").over(line)}
     )
-    changed = seen.where("was IS NOT NULL AND was <> told")
+    changed = states.where("was IS NOT NULL AND was <> told")
     return changed.select(
         "cluster_id",
         "at",
@@ -251,16 +251,16 @@ def _broker_facts(rows: Any) -> Any:
     )
 
 
-def run(spark: Any, looked: HistorySources, acts: Sequence[tuple[Any, ...]], out: StoragePath) -> None:
+def run(spark: Any, sources: HistorySources, actions: Sequence[tuple[Any, ...]], out: StoragePath) -> None:
     """Writes incidents, events, and the counts of broken rows below ``out``."""
-    rows = rows_of(spark, looked)
+    rows = rows_of(spark, sources)
     quarantined(rows).write.parquet((out / QUARANTINED).hadoop)
-    incidents(spark, looked, rows, acts).write.parquet((out / INCIDENTS).hadoop)
-    events(spark, looked).write.parquet((out / EVENTS).hadoop)
+    incidents(spark, sources, rows, actions).write.parquet((out / INCIDENTS).hadoop)
+    events(spark, sources).write.parquet((out / EVENTS).hadoop)
 
 
 def quarantined(rows: Any) -> Any:
-    """How many rows of each cluster are broken, by reason: what they were to tell is unknown."""
+    """How many rows of each cluster are broken, by reason: what they should say is unknown."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
     flaws = rows.where("flaw IS NOT NULL").groupBy("cluster_id", f.col("flaw").alias("reason"))

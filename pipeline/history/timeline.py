@@ -1,6 +1,6 @@
-"""The moments that a cluster was looked at, and where it was not.
+"""The timeline of a cluster: when snapshots were taken of it, and where there are gaps.
 
-What lies in a gap is unknown: a partition that was offline before it and is led after it was not seen to recover.
+What happened in a gap is unknown: nobody saw when a partition recovered that was offline before and is led after.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import NamedTuple
 from pipeline.snapshot.catalog import Catalog, chain_to
 from pipeline.snapshot.manifest import MISSED, Manifest, SnapshotKind
 
-LONG = 3.0
-"""So many times the usual interval without a snapshot is a gap."""
+GAP_FACTOR = 3.0
+"""A gap is this many times the median interval without a snapshot."""
 
 
 class Moment(NamedTuple):
@@ -35,14 +35,14 @@ class Moment(NamedTuple):
 
 
 def timeline(
-    cluster_id: str, manifests: Sequence[Manifest], spoiled: Sequence[str] = ()
+    cluster_id: str, manifests: Sequence[Manifest], unreadable: Sequence[str] = ()
 ) -> tuple[Moment, ...]:
     """The usable snapshots in order. A gap is where one is missing: changes whose forerunner is not there,
-    ``spoiled`` ones (that cannot be read), and those that failed while a series was taken.
+    ``unreadable`` ones, and those that failed while a series was taken.
     """
     usable: list[Manifest] = []
     after_gap: set[str] = set()
-    waiting = sorted(spoiled, reverse=True)
+    waiting = sorted(unreadable, reverse=True)
     lost = False
     previous: tuple[str, ...] = ()
     for manifest in manifests:
@@ -65,7 +65,7 @@ def timeline(
     segment = 0
     for number, manifest in enumerate(usable):
         gap = number > 0 and (
-            manifest.snapshot in after_gap or (len(steps) > 1 and steps[number - 1] > LONG * usual)
+            manifest.snapshot in after_gap or (len(steps) > 1 and steps[number - 1] > GAP_FACTOR * usual)
         )
         segment += gap
         before = None if number == 0 or gap else times[number - 1]

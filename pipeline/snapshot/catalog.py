@@ -58,13 +58,13 @@ class Catalog:
         if not missing:
             return None
         return BrokenManifest(
-            cluster_id, found[-1].snapshot, f"it builds on {missing}, which is not there or not whole"
+            cluster_id, found[-1].snapshot, f"it builds on {missing}, which is missing or not whole"
         )
 
     def _until(self, cluster_id: str, at: datetime | None) -> list[Manifest]:
         return [m for m in self.clusters.get(cluster_id, ()) if at is None or m.taken_at <= at]
 
-    def spoiled(self, at: datetime | None = None) -> dict[str, BrokenManifest]:
+    def unusable(self, at: datetime | None = None) -> dict[str, BrokenManifest]:
         """Of each cluster the newest manifest that could not be used, up to that moment: names sort by time."""
         until = None if at is None else stamp(at)
         newest: dict[str, BrokenManifest] = {}

@@ -1,4 +1,4 @@
-"""What is not as the snapshot before had it: told apart by a fingerprint of each row."""
+"""Finds the rows that differ from the snapshot before, by a fingerprint of each row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recovery.model import TopicPartition
 
 
 class Fingerprints:
-    """Sixteen bytes a partition: all that is kept of the snapshot before."""
+    """Sixteen bytes for each partition: all that is remembered of the snapshot before."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], bytes] = {}
@@ -27,10 +27,10 @@ class Fingerprints:
         return batch.filter(pa.array(other, pa.bool_()))
 
     def gone(self) -> pa.RecordBatch:
-        """Rows that say which partitions of the snapshot before were not seen again."""
+        """Tombstones for the partitions of the snapshot before that are not in this one."""
         missing = sorted(self._known.keys() - self._seen.keys())
         return tombstones([TopicPartition(*name) for name in missing])
 
     def commit(self) -> None:
-        """What was seen is now the snapshot before."""
+        """Makes this snapshot the one that the next is compared with."""
         self._known, self._seen = self._seen, {}

@@ -1,4 +1,4 @@
-"""Bounding the volume: changes become full snapshots, and old ones go."""
+"""Limits the volume of snapshots: changes become full snapshots, and old ones are removed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ABANDONED = timedelta(days=1)
 
 
 class RetentionResult(NamedTuple):
-    """What was done: snapshots ``made`` full, and ``removed``; ``swept`` directories that belonged to none."""
+    """Full snapshots ``made``, snapshots ``removed``, and ``swept`` directories that belonged to none."""
 
     made: int
     removed: int
@@ -91,7 +91,7 @@ def keep_newest(catalog: Catalog, count: int, cluster_id: str | None = None) -> 
             continue
         kept = {manifest.snapshot for manifest in fulls[-count:]}
         for chain in _chains(catalog.root, manifests):
-            # Changes may build on one that took the place of their base.
+            # Changes may build on a full snapshot that replaced their base.
             if chain.full.snapshot in kept:
                 kept |= {manifest.snapshot for manifest in chain.changes}
         for manifest in manifests:
@@ -109,7 +109,7 @@ def remove(root: StoragePath, manifest: Manifest) -> None:
 
 
 def sweep(catalog: Catalog, now: datetime) -> RetentionResult:
-    """Takes away what writers that died have left, files and manifests, once it is a day old."""
+    """Removes files and manifests that writers left when they died, once they are a day old."""
     named = {m.snapshot for manifests in catalog.clusters.values() for m in manifests}
     named |= {broken.snapshot for broken in catalog.broken}
     left: dict[str, StoragePath] = {}

@@ -325,6 +325,6 @@ def test_a_snapshot_that_builds_on_one_that_is_not_there_takes_its_cluster_out(
     sources = find([diary.root])
     assert [chain.full.cluster_id for chain in sources.chains] == ["whole"]
     (told,) = sources.refused
-    assert told.reason.startswith(f"it builds on {lost.snapshot}, which is not there or not whole")
+    assert told.reason.startswith(f"it builds on {lost.snapshot}, which is missing or not whole")
     assert told.reason.endswith("; --at 2026-01-31T12:00:00Z is the newest whole one")
     assert len(find([diary.root], at=NOON).chains) == 2

@@ -71,8 +71,8 @@ def _find(roots: Sequence[StoragePath], cluster_ids: Sequence[str], since: datet
         for cluster_id in filter(meant, catalog.clusters):
             manifests, unreadable = readable(catalog.root, usable(catalog, cluster_id, since))
             mine += unreadable
-            spoiled = [one.snapshot for one in mine if one.cluster_id == cluster_id]
-            moments = timeline(cluster_id, manifests, spoiled)
+            unreadable_names = [one.snapshot for one in mine if one.cluster_id == cluster_id]
+            moments = timeline(cluster_id, manifests, unreadable_names)
             if manifests and not moments:
                 mine.append(RefusedSnapshot(cluster_id, manifests[-1].snapshot, _BASELESS, -1))
             looks[cluster_id] = len(moments)

@@ -88,4 +88,4 @@ def test_a_history_of_changes_whose_full_snapshot_is_gone_is_told_and_not_empty(
     ended = call("ktriage", "pipeline", "history", "--in", "lake", "--out", "results")
     assert ended.status == 2 and "the full snapshot that its changes build on is missing" in ended.err
     ended = call("ktriage", "pipeline", "plan", "--in", "lake", "--out", "results")
-    assert ended.status == 2 and f"it builds on {full.stem}, which is not there" in ended.err
+    assert ended.status == 2 and f"it builds on {full.stem}, which is missing" in ended.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.job_run import told
+from pipeline.job_run import spark_message
 
 TRACE = """\
 An exception was thrown from the Python worker. Please see the stack trace below.
@@ -27,5 +27,5 @@ pipeline.errors.PipelineError: file:///lake/part-00000.parquet: it is torn
     ],
 )
 def test_one_line_is_told_of_many(lines: str, said: str) -> None:
-    found = told(lines.splitlines(), lines.splitlines()[0])
+    found = spark_message(lines.splitlines(), lines.splitlines()[0])
     assert said in found and "\n" not in found
