@@ -97,9 +97,9 @@ def _clean(batch: Any) -> _Way:
         assignment.owner[member],
         broker[member],
         lambda waited_for, _: joined(
-            "the return of ",
+            "bring back ",
             reason_text.names(waited_for, " or "),
-            " (ISR or ELR) after a clean shutdown elects without loss",
+            " (ISR or ELR): after a clean shutdown it is elected without loss",
         ),
     )
 
