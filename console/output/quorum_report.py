@@ -101,8 +101,7 @@ def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
     yield lost.sentence
     if lost.hosts:
         yield ""
-        known = f"voters as last seen {lost.seen_at}" if lost.certain else "controllers that have registered"
-        yield f"{known}:"
+        yield f"{lost.hosts_title}:"
         rows = [
             (
                 str(host.key.id),

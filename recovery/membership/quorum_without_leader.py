@@ -67,6 +67,11 @@ class QuorumWithoutLeader:
         return max(0, self.majority - len(self.up))
 
     @property
+    def hosts_title(self) -> str:
+        """What ``hosts`` are."""
+        return f"voters as last seen {self.seen_at}" if self.certain else "controllers that have registered"
+
+    @property
     def sentence(self) -> str:
         """What has to happen, in one line."""
         if not self.hosts:

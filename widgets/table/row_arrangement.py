@@ -1,7 +1,7 @@
-"""Rows filtered, sorted and grouped, in slices: two hundred thousand of them never hold up the screen.
+"""Rows filtered, sorted and grouped, in slices, so that 200,000 rows never block the screen.
 
-Each function is a generator that yields between slices, and returns its result. Sorting is a merge sort of runs
-that ``list.sort`` makes and joins (it finds the two runs and only merges them), hence stable.
+Each function is a generator that yields between slices and returns its result. Rows are sorted in runs, which
+``list.sort`` then merges: it finds two sorted runs and only merges them. The order is stable.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class GroupKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableQuery(Generic[Row]):
-    """How the rows are to be arranged. ``folded`` are the labels of the groups that are folded away, ``marks`` the
-    keys that are looked for, and ``cursor`` the one that the cursor is on (None: nothing to look for).
+    """How to arrange the rows. ``folded`` are the labels of the folded groups. ``marks`` are the keys of the marked
+    rows, and ``cursor`` the key of the row under the cursor (None: none): they are looked up on the way.
     """
 
     key: Callable[[Row], Hashable]

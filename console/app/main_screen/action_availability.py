@@ -13,9 +13,9 @@ from recovery.model import Unknown
 
 
 class ActionContext(NamedTuple):
-    """What decides: the pane, and how the console stands. ``cluster`` is None where nothing was seen of it yet.
-    ``planned`` counts the rows that the plan elects, ``elections`` is how the cluster holds designated ones, or why
-    it cannot; ``busy`` what is under way; ``led`` tells that a leader of the metadata quorum was seen.
+    """What decides which actions work: the pane, and the state of the console. ``cluster`` is None before the first
+    answer. ``planned`` counts the rows that the plan elects. ``elections`` is how the cluster elects a designated
+    leader, or why it cannot. ``busy`` is the task under way. ``led``: the metadata quorum was seen with a leader.
     """
 
     pane: str

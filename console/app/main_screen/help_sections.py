@@ -23,7 +23,7 @@ SIGNS = HelpSection(
     (
         HelpRow("*", "the row is marked", ""),
         HelpRow("▲ ▼", "the rows are sorted by that column, upwards or downwards", ""),
-        HelpRow("+4", "so many columns have no room: the details below tell them of the row", ""),
+        HelpRow("+4", "so many columns have no room: the details below show them for the row", ""),
         HelpRow("≥5 min", "for at least so long: it was in trouble already when it was first seen", ""),
     ),
 )

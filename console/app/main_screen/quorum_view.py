@@ -64,8 +64,7 @@ def _without_leader(lost: QuorumWithoutLeader) -> QuorumPaneView:
         )
         for host in lost.hosts
     )
-    known = f"voters as last seen {lost.seen_at}" if lost.certain else "controllers that have registered"
-    notes = (f"below: {known}", *(ADVICE if lost.missing else ())) if members else ()
+    notes = (f"below: {lost.hosts_title}", *(ADVICE if lost.missing else ())) if members else ()
     return QuorumPaneView(NO_LEADER, NO_LEADER, None, None, None, members, lost.sentence, False, (), notes)
 
 
@@ -129,7 +128,7 @@ def _notes(found: QuorumHealth) -> Iterator[str]:
     if not found.dynamic:
         yield _STATIC
     if found.strength.commits and not committing(found.quorum):
-        yield "a majority was not caught up a moment ago: look again to see whether it commits"
+        yield "a majority was not caught up a moment ago: press r to see whether it commits now"
     for node in found.duplicates:
         mine = [m for m in found.members if m.key.id == node]
         votes = any(m.role is MemberRole.VOTER and m.state is MemberState.SILENT for m in mine)

@@ -32,7 +32,7 @@ def title(session: Session) -> Title:
 
 
 def _coarse(seconds: float) -> float:
-    """An age in steps: a title that changed every second would be most of what goes over ssh."""
+    """An age in steps: a title that changed every second would be most of the traffic over ssh."""
     return max(0.0, seconds // AGE_STEP * AGE_STEP)
 
 
@@ -57,11 +57,11 @@ def _refresh(link: Link, schedule: Schedule) -> RefreshState:
 
 
 def _note(link: Link, problem: str, schedule: Schedule, now: float) -> str:
-    """Why it is as it is: the problem, or when the next look is due where looks are slow."""
+    """The problem, or when the next refresh is due where refreshes are slow."""
     if problem:
         due = schedule.due(now)
         again = "" if due is None or link is not Link.LOST else f"; asked again in {due:.0f} s"
         return f"{problem}{again}"
     if schedule.slowed and not schedule.paused:
-        return f"a look takes {schedule.took:.1f} s: the next one every {schedule.pause_between:.0f} s"
+        return f"a refresh takes {schedule.took:.1f} s: the next one every {schedule.pause_between:.0f} s"
     return ""
