@@ -22,7 +22,7 @@ from tests.plan_rows import with_log
 
 TOPICS = (
     "chosen", "fenced", "stale", "unrecorded", "stopped", "denied", "unclean", "many",
-    "moving", "taken", "returned", "hung", "last",
+    "being-moved", "taken", "returned", "hung", "last",
 )  # fmt: skip
 REPLICAS = (1, 2, 3)
 
@@ -191,8 +191,8 @@ class OfflinePartitionTests:
     ) -> None:
         record = MemoryRecorder()
         async with incident.backend() as backend:
-            row = await aggressive_choice(backend, "moving")
-            incident.reassign("moving", 0, (1, 2))
+            row = await aggressive_choice(backend, "being-moved")
+            incident.reassign("being-moved", 0, (1, 2))
             (found,) = await designate(backend, [row], record)
         assert (found.outcome, found.reason) == (Outcome.STALE, Reason.REASSIGNMENT)
         assert record.actions == []
