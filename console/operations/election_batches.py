@@ -220,16 +220,6 @@ async def _look_until_shown(
     return _compared(plan, await surveyed(backend, states, progress, LOOK_SECONDS, leaders_only=True))
 
 
-async def look_after(
-    backend: Backend, plan: Plan, progress: Progress | None = None
-) -> Mapping[TopicPartition, RowState]:
-    """The plan's partitions as they are now: led by whom, usable, replicated. Raises BackendError."""
-    # What counts is the leader's log, and a leader of some moments has written under one epoch at most.
-    return _compared(
-        plan, await survey_rows(backend, [row.tp for row in plan.rows], progress, leaders_only=True)
-    )
-
-
 def _compared(plan: Plan, surveys: Sequence[Survey]) -> Mapping[TopicPartition, RowState]:
     return {state.tp: state for state in verify(plan, surveys)}
 

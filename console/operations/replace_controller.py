@@ -87,7 +87,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, Gone]):
         plan = await self.plan(cluster)
         file = self.file if plan is self.source else None
         planned = Planned.of(plan, file or save_replacement(plan, self.file), self.confirmed)
-        return await stands(cluster, planned)
+        return await replacement_standing(cluster, planned)
 
     async def plan(self, cluster: Membership) -> ReplacementPlan:
         """The plan, made of the choice where it is none yet. Raises as :func:`plan_replacement`, and InputError."""
@@ -236,7 +236,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
         self, cluster: Membership, planned: Planned, run: ChangeRun[HalfDoneReplacement]
     ) -> Gone | None:
         """How it ends where nobody can be asked, and voters would be changed; None: nothing of that is left."""
-        _, quorum, step = await stands(cluster, planned)
+        _, quorum, step = await replacement_standing(cluster, planned)
         steps = planned.plan.steps
         left = [] if step is None else [s for s in steps if s.number >= step.number and s.kind.sends]
         if not left:
@@ -255,7 +255,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
         return ended._replace(status=max(ended.status, Status.PARTLY)) if result.orders else ended
 
 
-async def stands(membership: Membership, planned: Planned) -> ReplacementStanding:
+async def replacement_standing(membership: Membership, planned: Planned) -> ReplacementStanding:
     """Where a replacement is now, with the steps that earlier runs were told are done. Raises BackendError."""
     plan = planned.plan
     kept = unfinished(planned.cluster_id).confirmed.get(plan.header.plan_id, frozenset())

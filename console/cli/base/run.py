@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from backends.base.protocol import Backend
-from console.errors import InputError, NotDone
+from console.errors import InputError
 from console.output.screen import Screen
 from console.program import Program
 from console.signals import StopRequest
@@ -105,11 +105,6 @@ class Run:
         """Raises InputError where nobody can be asked, and the option that says so is missing."""
         if not self.screen.interactive:
             raise InputError(f"nobody can be asked here: give {instead}; nothing was sent")
-
-    async def confirm_number(self, question: str, number: int) -> None:
-        """Raises NotDone unless exactly that number is typed."""
-        if await self.ask(question) != str(number):
-            raise NotDone(f"not confirmed (the number is {number}); nothing was sent")
 
     async def ask(self, question: str) -> str:
         """What a person types, without blanks around it; empty at the end of input. A signal ends the waiting."""
