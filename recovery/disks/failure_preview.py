@@ -1,7 +1,7 @@
 """What would happen if a disk failed: new leaders, partitions under min ISR, partitions offline.
 
-As in KIP-112, the replica leaves the ISR and stays assigned; the first assigned replica in the ISR becomes leader.
-Partitions without such a replica are decided by the controller's own transition (KIP-966), as for a fenced broker.
+As in the JBOD proposal (KIP-18), the replica leaves the ISR and stays assigned; the first assigned replica in the
+ISR becomes leader. Where there is none, the controller's own transition decides (KIP-966), as for a fenced broker.
 """
 
 from __future__ import annotations
