@@ -22,7 +22,7 @@ from tests.plan_rows import with_log
 
 TOPICS = (
     "chosen", "fenced", "stale", "unrecorded", "stopped", "denied", "unclean", "many",
-    "being-moved", "taken", "returned", "hung", "last",
+    "being-moved", "taken", "returned", "stuck", "last",
 )  # fmt: skip
 REPLICAS = (1, 2, 3)
 
@@ -216,13 +216,13 @@ class OfflinePartitionTests:
         self, incident: ClusterDriver
     ) -> None:
         async with incident.backend() as backend:
-            row = await aggressive_choice(backend, "hung")
+            row = await aggressive_choice(backend, "stuck")
             incident.pause(2)
             try:
                 (found,) = await designate(backend, [row])
             finally:
                 incident.resume(2)
-            now = await state(backend, "hung")
+            now = await state(backend, "stuck")
         assert row.leader == 2
         assert (found.outcome, found.restored) == (Outcome.FAILED, True)
         assert found.reason in (Reason.NO_ANSWER, Reason.NOT_ELECTABLE), "it hangs, and is fenced soon"
