@@ -11,7 +11,6 @@ import pytest
 from console.plan_files import read
 from pipeline.snapshot.catalog import read_catalog
 from pipeline.snapshot.read_chain import state
-from pipeline.snapshot.survey_columns import survey_of
 from pipeline.storage import storage_path
 from recovery.plan.make import make_plan
 from recovery.plan.values import Plan, PlanRow
@@ -20,6 +19,7 @@ from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live.command_runner import CommandRunner
 from tests.live.incident_steps import Counts, stale_long_tails
 from tests.unit.cli.command_process import Ended, command_line, environment, invoke
+from tests.unit.pipeline.read_surveys import survey_of
 
 CLUSTER = ClusterSpec()
 TOPICS = {"payments": Counts(40, 30, 20), "audit": Counts(10, 5, 5)}

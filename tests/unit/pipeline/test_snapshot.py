@@ -23,11 +23,12 @@ from pipeline.snapshot.manifest import MISSED, Manifest, SnapshotKind, from_json
 from pipeline.snapshot.read_chain import batches, keys, state
 from pipeline.snapshot.retention import compact, keep_newest, sweep
 from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, snapshot_name
-from pipeline.snapshot.survey_columns import batch_of, survey_of
+from pipeline.snapshot.survey_columns import batch_of
 from pipeline.storage import StoragePath, storage_path
 from recovery.plan.topic_marks import Mark
 from tests.pipeline.partition_histories import Diary, partition
 from tests.pipeline.survey_strategies import NOON, surveys, write
+from tests.unit.pipeline.read_surveys import survey_of
 
 SAMPLES = Path(__file__).parent / "samples"
 
