@@ -18,6 +18,7 @@ from backends.base.answers import (
 )
 from backends.base.protocol import Backend, Progress
 from console.operations.partition_picture import tasks
+from recovery.cluster_health import ClusterHealth, led_under, quorum_state
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum, QuorumReplica
 from recovery.membership.quorum_health import MemberRole, QuorumHealth, QuorumMember, health
@@ -94,6 +95,25 @@ async def overview(backend: Backend, duration: float, progress: Progress | None 
         request = SurveyRequest(found.states, duration, Depth.LAST)
         result = await backend.survey(request, progress) if found.states else SurveyResult((), ())
     return Overview(cluster, found, result.surveys, result.contacts, log_dirs.result(), quorum.result())
+
+
+def cluster_health(view: Overview) -> ClusterHealth:
+    """What is wrong with the cluster as a whole."""
+    found = voters_health(view)
+    if isinstance(found, Unknown):
+        quorum, dead = quorum_state(found, commits=False), tuple[int, ...]()
+    else:
+        quorum = quorum_state(None, commits=found.strength.commits)
+        dead = tuple(member.key.id for member in found.dead_voters)
+    return ClusterHealth(
+        quorum=quorum,
+        dead_voters=dead,
+        brokers_down=tuple(b.broker.id for b in view.brokers() if b.broker.fenced or b.problem is not None),
+        failed_dirs=len(view.failed_dirs()),
+        offline=sum(1 for survey in view.surveys if survey.state.offline),
+        under_min_isr=led_under(view.surveys),
+        unseen=bool(view.partitions.hidden) or view.partitions.not_compared is not None,
+    )
 
 
 def voters_health(view: Overview) -> QuorumHealth | Unknown:

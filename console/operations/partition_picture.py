@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from backends.base.answers import ClusterInfo, Contact, Depth, SurveyRequest, SurveyResult
 from backends.base.protocol import Backend, Progress
 from console.operations.partition_selection import Selection, Which, select
+from recovery.cluster_health import QuorumState, quorum_state
 from recovery.membership.quorum import Quorum
 from recovery.min_isr import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
@@ -52,6 +53,13 @@ class Picture:
     def unseen(self) -> bool:
         """All partitions were asked for, and there are, or may be, some that this caller may not see."""
         return not self.selection.named and (bool(self.hidden) or self.not_compared is not None)
+
+    @property
+    def stale(self) -> bool:
+        """Nobody leads the quorum: the states are those from before, and what is offline now is not known."""
+        if not isinstance(self.quorum, Unknown):
+            return False
+        return quorum_state(self.quorum, commits=False) is QuorumState.NO_LEADER
 
     @property
     def unsure(self) -> int:

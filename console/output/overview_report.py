@@ -8,6 +8,7 @@ from backends.base.answers import LogDir
 from console.operations.overview import (
     Overview,
     QuorumView,
+    cluster_health,
     lagging_observers,
     not_asked,
     uses_elr,
@@ -19,11 +20,13 @@ from console.output.json_document import document
 from console.output.quorum_report import key_json, strength_json
 from console.output.replica_table import partition_lines
 from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json, unknown_json
-from console.output.survey_report import led_under, missing_in_sync, worst
+from console.output.survey_report import worst
 from console.output.text_table import TextColumn, table
+from recovery.cluster_health import led_under, missing_in_sync
 from recovery.membership.quorum_health import MemberState
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Survey, Unknown
+from recovery.wording.cluster_health_text import STALE_STATES, health_line
 from recovery.wording.quantity_text import counted, printable
 
 AT_MOST = 8
@@ -51,7 +54,11 @@ def overview_counts(view: Overview) -> dict[str, int]:
 
 
 def overview_lines(view: Overview, limit: int) -> Iterator[str]:
-    """Counts, then the worst of each kind; ``limit`` partitions at most (0: all in trouble)."""
+    """What is wrong, then counts, then the worst of each kind; ``limit`` partitions at most (0: all in trouble)."""
+    found = cluster_health(view)
+    yield health_line(found)
+    if not found.current:
+        yield STALE_STATES
     yield from count_lines(view)
     yield from _titled("BROKERS IN TROUBLE", _broker_rows(view))
     yield from _titled("QUORUM", _quorum_rows(view))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from console.operations.partition_picture import Picture
 from console.operations.partition_selection import Which
 from console.output.json_document import document
 from console.output.replica_table import contact_lines, partition_lines, replica_table
 from console.output.survey_json import cluster_json, contact_json, quorum_json, survey_json, unknown_json
+from recovery.cluster_health import led_under, missing_in_sync
 from recovery.membership.quorum import Quorum
 from recovery.model import Survey, Unknown
+from recovery.wording.cluster_health_text import STALE_STATES
 from recovery.wording.quantity_text import counted, printable
 
 
@@ -38,6 +40,8 @@ def replica_lines(picture: Picture, limit: int) -> Iterator[str]:
 def count_lines(picture: Picture) -> Iterator[str]:
     """What the cluster is and how many of what were found."""
     cluster = picture.cluster
+    if picture.stale:
+        yield f"quorum NO LEADER. {STALE_STATES}"
     fenced = sum(1 for broker in cluster.brokers if broker.fenced)
     brokers = counted(len(cluster.brokers), "broker") + (f", {fenced} fenced" if fenced else "")
     yield f"cluster {cluster.cluster_id}: {brokers}"
@@ -134,17 +138,6 @@ def leaders_not_told_json(picture: Picture) -> list[dict[str, object]]:
         {"topic": tp.topic, "partition": tp.partition, "detail": why.detail}
         for tp, why in picture.leaders_not_told.items()
     ]
-
-
-def led_under(surveys: Iterable[Survey]) -> int:
-    """How many are led and under min ISR: beside the offline ones, which are nearly always under it too."""
-    return sum(1 for survey in surveys if not survey.state.offline and missing_in_sync(survey) > 0)
-
-
-def missing_in_sync(survey: Survey) -> int:
-    """How many replicas the ISR lacks to reach min ISR; where that is not known, to reach 1."""
-    needed = 1 if isinstance(survey.min_isr, Unknown) else survey.min_isr
-    return max(0, needed - len(survey.state.isr))
 
 
 def _quorum_line(quorum: Quorum | Unknown) -> str:

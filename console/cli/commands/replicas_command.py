@@ -76,7 +76,8 @@ def replicas(
     run.screen.out(picture_document(picture) if run.json else picture_lines(picture, limit))
     if not remind(run, picture.cluster.cluster_id) and any(s.state.offline for s in picture.surveys):
         run.next("plan", *words(topic, partition, path_to_json_file), unused())
-    return Status.PARTLY if picture.unseen or (under_min_isr and picture.unsure) else Status.DONE
+    partly = picture.unseen or picture.stale or (under_min_isr and picture.unsure)
+    return Status.PARTLY if partly else Status.DONE
 
 
 command = connected(replicas)

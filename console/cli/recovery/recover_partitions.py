@@ -72,11 +72,14 @@ def choose_leaders(
         run.screen.say(*hidden_lines(picture))
     if file is not None and written is None:
         offline = any(survey.state.offline for survey in picture.surveys)
-        why = "under this strategy nobody is to be elected yet" if offline else "nothing is offline"
+        none = (
+            "no controller leads, so what is offline is not known" if picture.stale else "nothing is offline"
+        )
+        why = "under this strategy nobody is to be elected yet" if offline else none
         run.screen.say(f"{file} was not written: {why}")
     if not remind(run, picture.cluster.cluster_id):
         _next_after_choice(run, options, report, choices, wanted=file, written=written)
-    return Status.PARTLY if failures or picture.unseen else Status.DONE
+    return Status.PARTLY if failures or picture.unseen or picture.stale else Status.DONE
 
 
 def _write(choices: Choices, file: Path | None, *, dry_run: bool) -> Path | None:
