@@ -72,9 +72,7 @@ def _command(name: str, summary: str, *, module: str = "", changes: bool = False
 
 ACTIONS = (
     _command("check", "What can be reached, called and seen of a cluster, before trouble comes."),
-    _command(
-        "status", "The whole cluster on one screen: what is broken, the worst first.", module="overview"
-    ),
+    _command("status", "The whole cluster on one screen: what is broken, the worst first."),
     _command("replicas", "Every replica's log, as its own broker describes it."),
     _command("plan", "Choose a leader for each offline partition and write a plan file."),
     _command("review", "Show a plan: what it loses, and the requests that will be sent."),

@@ -208,12 +208,12 @@ def serve(
       ktriage simulate serve stale-long-tail
       ktriage simulate serve stale-long-tail --speed 0 --port-base 29092 --without ElectLeaders:3
     """
-    from console.cli.simulation import served_cluster  # noqa: PLC0415  # not for --help
+    from console.cli.simulation import serve_scenario  # noqa: PLC0415  # not for --help
 
-    options = served_cluster.served_options(
+    options = serve_scenario.served_options(
         seed, speed, port_base, without=without, users=users, cluster_id=cluster_id
     )
-    return served_cluster.serve(ctx.obj, scenario, options, json=output == Output.JSON)
+    return serve_scenario.serve(ctx.obj, scenario, options, json=output == Output.JSON)
 
 
 def step(
@@ -232,9 +232,9 @@ def step(
     Example:
       ktriage simulate step 5
     """
-    from console.cli.simulation import served_cluster  # noqa: PLC0415  # not for --help
+    from console.cli.simulation import serve_scenario  # noqa: PLC0415  # not for --help
 
-    return served_cluster.step(ctx.obj, seconds, port_base, json=output == Output.JSON)
+    return serve_scenario.step(ctx.obj, seconds, port_base, json=output == Output.JSON)
 
 
 def fault(
@@ -259,9 +259,9 @@ def fault(
       ktriage simulate fault cut broker-2
       ktriage simulate fault set-config topic=payments name=min.insync.replicas value=1
     """
-    from console.cli.simulation import served_cluster  # noqa: PLC0415  # not for --help
+    from console.cli.simulation import serve_scenario  # noqa: PLC0415  # not for --help
 
-    return served_cluster.fault(ctx.obj, words, port_base, json=output == Output.JSON)
+    return serve_scenario.fault(ctx.obj, words, port_base, json=output == Output.JSON)
 
 
 VERBS = (
