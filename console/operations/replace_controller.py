@@ -27,7 +27,7 @@ from console.operations.replacement_run import (
     run_replacement,
     save_replacement,
 )
-from console.operations.replacement_steps import Course, Gone, Watcher, standing
+from console.operations.replacement_steps import ReplacementResult, StopReason, Watcher, standing
 from console.signals import StopRequest
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import ReplacementPlan, ReplacementStep
@@ -50,7 +50,7 @@ Watch = Callable[[Planned, StopRequest], AbstractContextManager[Watcher]]
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaceController(Change[Membership, ReplacementStanding, Gone]):
+class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResult]):
     """Goes through a plan from where the cluster is. Each change of the voters is asked for by who watches.
 
     ``source`` is the plan, in ``file``, or the choice that a plan is made of and written to ``file`` (None: under
@@ -97,7 +97,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, Gone]):
         refuse_unsaid(made, self.confirmed)
         return made
 
-    def unsent(self, prepared: ReplacementStanding) -> Gone | None:
+    def unsent(self, prepared: ReplacementStanding) -> ReplacementResult | None:
         return None
 
     def question(self, prepared: ReplacementStanding) -> Question:
@@ -116,13 +116,13 @@ class ReplaceController(Change[Membership, ReplacementStanding, Gone]):
 
     async def carry_out(
         self, cluster: Membership, prepared: ReplacementStanding, run: ChangeRun[ReplacementStanding]
-    ) -> Gone:
+    ) -> ReplacementResult:
         with self.watch(prepared.planned, run.stop) as watcher:
             return await run_replacement(
                 cluster, prepared.planned, run.journal, watcher, run.stop, attended=self.attended
             )
 
-    def conclusion(self, result: Gone) -> Conclusion:
+    def conclusion(self, result: ReplacementResult) -> Conclusion:
         return conclusion_of(result)
 
 
@@ -134,7 +134,7 @@ class Resumed(NamedTuple):
     """
 
     planned: Planned | None = None
-    gone: Gone | None = None
+    result: ReplacementResult | None = None
     given_up: bool = False
     orders: tuple[TopicPartition, ...] = ()
 
@@ -224,17 +224,17 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
         orders = () if self.brokers else tuple(sorted({order.written.tp for order in found.orders}))
         if orders:
             run.operator.says(f"not restored: {', '.join(map(str, orders))}: {BROKERS}")
-        gone = None if self.ask or self.agreed else await self._unasked(cluster, planned, run)
-        if gone is None:
+        result = None if self.ask or self.agreed else await self._unasked(cluster, planned, run)
+        if result is None:
             with self.watch(planned, run.stop) as watcher:
-                gone = await run_replacement(
+                result = await run_replacement(
                     cluster, planned, run.journal, watcher, run.stop, attended=self.attended
                 )
-        return Resumed(planned, gone, orders=orders)
+        return Resumed(planned, result, orders=orders)
 
     async def _unasked(
         self, cluster: Membership, planned: Planned, run: ChangeRun[HalfDoneReplacement]
-    ) -> Gone | None:
+    ) -> ReplacementResult | None:
         """How it ends where nobody can be asked, and voters would be changed; None: nothing of that is left."""
         _, quorum, step = await replacement_standing(cluster, planned)
         steps = planned.plan.steps
@@ -246,12 +246,12 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, Resumed]):
             f"a controller replacement is half done ({planned.file}); to go on would send {changes}",
             "nobody can be asked here: give --yes and --reason TEXT; nothing was sent",
         )
-        return Gone(Course.UNASKED, step, None, quorum)
+        return ReplacementResult(StopReason.UNATTENDED, step, None, quorum)
 
     def conclusion(self, result: Resumed) -> Conclusion:
-        if result.gone is None:
+        if result.result is None:
             return Conclusion(Status.DONE)
-        ended = conclusion_of(result.gone)
+        ended = conclusion_of(result.result)
         return ended._replace(status=max(ended.status, Status.PARTLY)) if result.orders else ended
 
 
@@ -263,9 +263,9 @@ async def replacement_standing(membership: Membership, planned: Planned) -> Repl
     return ReplacementStanding(planned, picture.quorum, step)
 
 
-def conclusion_of(gone: Gone) -> Conclusion:
+def conclusion_of(result: ReplacementResult) -> Conclusion:
     """How a run through a replacement ended."""
-    done = gone.course is Course.DONE
+    done = result.reason is StopReason.DONE
     return Conclusion(Status.DONE if done else Status.PARTLY, unfinished=not done)
 
 

@@ -1,4 +1,4 @@
-"""A controller replacement with its plan's file and its journal entry: made, saved, read, and gone through."""
+"""A controller replacement with its plan's file and its journal entry: made, saved, read, and carried out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from console.new_files import write_new
 from console.operations.confirmed_steps import Keeping
 from console.operations.remembered_voters import remember_voters
 from console.operations.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.replacement_steps import Course, Gone, Watcher, go_through
+from console.operations.replacement_steps import ReplacementResult, StopReason, Watcher, go_through
 from console.provenance import made_by, now
 from console.saved_plans import plans_directory, share_plan
 from console.signals import StopRequest
@@ -84,7 +84,7 @@ async def run_replacement(
     stop: StopRequest,
     *,
     attended: bool = True,
-) -> Gone:
+) -> ReplacementResult:
     """Goes through the plan; what earlier runs left of it is closed when it is done."""
     plan = planned.plan
     found = unfinished(planned.cluster_id)
@@ -92,16 +92,16 @@ async def run_replacement(
     kept = found.confirmed.get(plan.header.plan_id, frozenset())
     keeping = Keeping(watcher, plan.header.plan_id, journal, kept)
     with stop.in_flight():
-        gone = await go_through(
+        result = await go_through(
             membership, plan, journal, keeping, stop, patience=PATIENCE, attended=attended
         )
-    if gone.quorum is not None:
-        remember_voters(gone.quorum)
-    if gone.course is Course.DONE:
-        journal.after(entry, {"course": str(gone.course)})
+    if result.quorum is not None:
+        remember_voters(result.quorum)
+    if result.reason is StopReason.DONE:
+        journal.after(entry, {"course": str(result.reason)})
         earlier = [e.entry for e in (*found.replacements, *found.entries)]
-        journal.settle("the replacement was gone through to its end", entries=earlier)
+        journal.settle("the replacement was carried out to its end", entries=earlier)
     # The newest entry is the one that resume finds; it replaces those of earlier runs.
     elif found.replacements:
         journal.settle("a later run went on with it", entries=[e.entry for e in found.replacements])
-    return gone
+    return result

@@ -75,22 +75,22 @@ class Watcher(Protocol):
         ...
 
 
-class Course(StrEnum):
+class StopReason(StrEnum):
     """How a run through a replacement ended."""
 
     DONE = "done"
     STOPPED = "stopped"
     DECLINED = "declined"
     TOO_LONG = "waited too long"
-    UNSAID = "nobody said that it is done"
-    UNASKED = "nobody can be asked"
+    UNCONFIRMED = "nobody said that it is done"
+    UNATTENDED = "nobody can be asked"
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class ReplacementResult:
     """How far a run went: ``step`` is the one that is not done, None at the end."""
 
-    course: Course
+    reason: StopReason
     step: ReplacementStep | None
     seen: StepSituation | None = None
     quorum: Quorum | None = None
@@ -105,7 +105,7 @@ async def go_through(
     *,
     patience: float,
     attended: bool = True,
-) -> Gone:
+) -> ReplacementResult:
     """Takes the steps from where the cluster is. ``patience`` is how many seconds may pass without a step
     that was not reached before. Unless it is ``attended`` by somebody who can say that a step is done, it ends
     where the cluster will never show that.
@@ -115,11 +115,15 @@ async def go_through(
     run = _Run(membership, plan, recorder, watcher, patience, attended=attended)
     await run.look()
     while not stop:
-        gone = await run.on()
-        if gone is not None:
+        result = await run.on()
+        if result is not None:
             # A signal ends the question too: that is nobody's no.
-            return replace(gone, course=Course.STOPPED) if stop and gone.course is Course.DECLINED else gone
-    return Gone(Course.STOPPED, run.step, None, run.picture.quorum)
+            return (
+                replace(result, reason=StopReason.STOPPED)
+                if stop and result.reason is StopReason.DECLINED
+                else result
+            )
+    return ReplacementResult(StopReason.STOPPED, run.step, None, run.picture.quorum)
 
 
 async def standing(
@@ -170,20 +174,20 @@ class _Run:
                 elif step.number in self._silent:
                     self._seen |= {step.number}
 
-    async def on(self) -> Gone | None:
+    async def on(self) -> ReplacementResult | None:
         """One look, and what follows from it; None: go on."""
         step = current(self._plan, self.picture)
         if step is None:
             self._turn(None)
-            return Gone(Course.DONE, None, None, self.picture.quorum)
+            return ReplacementResult(StopReason.DONE, None, None, self.picture.quorum)
         seen = situation(self._plan, step, self.picture)
         self._turn(step, seen)
         if step.kind.sends and not seen.held and not await self._send(step):
-            return Gone(Course.DECLINED, step, seen, self.picture.quorum)
+            return ReplacementResult(StopReason.DECLINED, step, seen, self.picture.quorum)
         if seen.unseen and not self._attended:
-            return Gone(Course.UNSAID, step, seen, self.picture.quorum)
+            return ReplacementResult(StopReason.UNCONFIRMED, step, seen, self.picture.quorum)
         if self._waited.seconds >= self._patience:
-            return Gone(Course.TOO_LONG, step, seen, self.picture.quorum)
+            return ReplacementResult(StopReason.TOO_LONG, step, seen, self.picture.quorum)
         await self._wait(step, seen)
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from console.operations.replacement_steps import Course, Gone
+from console.operations.replacement_steps import ReplacementResult, StopReason
 from console.output.json_document import document
 from console.output.quorum_report import key_json
 from recovery.membership.preflight import LivenessLimits
@@ -49,24 +49,24 @@ def step_lines(step: ReplacementStep, *, done: bool = False) -> Iterator[str]:
     yield f"   back: {printable(step.back)}"
 
 
-def gone_line(gone: Gone) -> str:
+def result_line(result: ReplacementResult) -> str:
     """How a run ended."""
-    if gone.course is Course.DONE or gone.step is None:
+    if result.reason is StopReason.DONE or result.step is None:
         return "the replacement is done"
     why = ""
-    if gone.seen is not None:
+    if result.seen is not None:
         # Who ended it waited for nothing: what the step waits for would read as if it were so.
-        waits = gone.course in (Course.TOO_LONG, Course.UNSAID)
-        why = "; ".join(gone.seen.held) or (gone.seen.waits_for if waits else "")
+        waits = result.reason in (StopReason.TOO_LONG, StopReason.UNCONFIRMED)
+        why = "; ".join(result.seen.held) or (result.seen.waits_for if waits else "")
     return printable(
-        f"{gone.course} at step {gone.step.number} ({gone.step.title}){f': {why}' if why else ''}"
+        f"{result.reason} at step {result.step.number} ({result.step.title}){f': {why}' if why else ''}"
     )
 
 
-def replacement_document(plan: ReplacementPlan, file: str, gone: Gone | None) -> Iterator[str]:
+def replacement_document(plan: ReplacementPlan, file: str, result: ReplacementResult | None) -> Iterator[str]:
     """``ktriage.quorum-replace/1``."""
     wanted = plan.wanted
-    step = gone.step if gone is not None else None
+    step = result.step if result is not None else None
     return document(
         "quorum-replace",
         {
@@ -78,9 +78,9 @@ def replacement_document(plan: ReplacementPlan, file: str, gone: Gone | None) ->
             "digest": digest(plan),
             "file": file,
             "notes": list(plan.notes),
-            "course": None if gone is None else str(gone.course),
+            "course": None if result is None else str(result.reason),
             "step": None if step is None else step.number,
-            "held": list(gone.seen.held) if gone is not None and gone.seen is not None else [],
+            "held": list(result.seen.held) if result is not None and result.seen is not None else [],
             "steps": [
                 {
                     "number": s.number,

@@ -20,7 +20,7 @@ from console.app.session.session import Session
 from console.errors import ConsoleError
 from console.operations.access import Access
 from console.operations.replacement_run import Planned
-from console.operations.replacement_steps import Course, Gone
+from console.operations.replacement_steps import ReplacementResult, StopReason
 from console.program import Program
 from recovery.membership.replacement import ReplacementStep as PlannedStep
 from widgets.bars.message_bars import MessageBar
@@ -36,7 +36,7 @@ SETTLED_SECONDS = 1.0
 
 
 class WizardScreen(DismissOnce[None], ModalScreen[None]):
-    """Goes through a plan. Esc leaves it where it is: the plan is kept, and is gone on with later.
+    """Goes through a plan. Esc leaves it where it is: the plan is kept, and can be continued later.
 
     Enter begins and answers what is to be sent; that a step on a host is done is said by another key, d.
     """
@@ -184,7 +184,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         with self._tasks.sending() as halt:
             self._halt = halt
 
-            async def job(access: Access[Backend]) -> Gone:
+            async def job(access: Access[Backend]) -> ReplacementResult:
                 self._bridge = Bridge(
                     lambda told: session.from_thread(self._show, told),
                     halt,
@@ -195,22 +195,22 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
                 return await wizard.run(access, program, self.planned, halt, self._bridge)
 
             try:
-                gone = await session.change(job, halt)
+                result = await session.change(job, halt)
             except (ConsoleError, BackendError) as error:
                 self._say(str(error), Tone.BAD)
             else:
-                self._ended(gone)
+                self._ended(result)
             finally:
                 self._bridge = self._halt = None
                 self._draw()
                 session.poller.ask()
 
-    def _ended(self, gone: Gone) -> None:
-        done = self._done = gone.course is Course.DONE
+    def _ended(self, result: ReplacementResult) -> None:
+        done = self._done = result.reason is StopReason.DONE
         if done:
             self._program.resume = ""
         said = (
-            "the replacement is done" if done else f"{gone.course}: Enter goes on from where the cluster is"
+            "the replacement is done" if done else f"{result.reason}: Enter goes on from where the cluster is"
         )
         self._say(said, Tone.GOOD if done else Tone.WARN)
         self._draw()

@@ -27,7 +27,7 @@ from console.operations.replacement_run import (
     refuse_replacement_of_other_cluster,
     save_replacement,
 )
-from console.operations.replacement_steps import Gone, standing
+from console.operations.replacement_steps import ReplacementResult, standing
 from console.operations.voter_change import Changed, PreparedChange
 from console.program import Program
 from console.signals import StopRequest
@@ -179,7 +179,7 @@ def half_done(cluster_id: str) -> Planned | None:
 
 async def run(
     access: Access[Backend], program: Program, wanted: Planned, stop: StopRequest, bridge: Bridge
-) -> Gone:
+) -> ReplacementResult:
     """Goes through the plan from where the cluster is. Raises NotDone, JournalError and BackendError."""
     await membership_of(access.reading)
     membership: Membership = getattr(access.changing(), "membership")  # noqa: B009  # no part of every backend

@@ -29,8 +29,8 @@ from console.operations.replacement_run import (
     refuse_replacement_of_other_cluster,
     save_replacement,
 )
-from console.operations.replacement_steps import Course, Gone, Watcher, standing
-from console.output.quorum_replacement_report import gone_line, replacement_document, review_lines
+from console.operations.replacement_steps import ReplacementResult, StopReason, Watcher, standing
+from console.output.quorum_replacement_report import replacement_document, result_line, review_lines
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementPlan
 
@@ -68,17 +68,17 @@ def replace(
         assert stands.quorum is not None
         return review_lines(stands.planned.plan, stands.step, stands.quorum)
 
-    gone = change_quorum(run, change, TerminalOperator(run, lines, ask=ask))
-    return _conclude(run, shown[0].plan, shown[0].file, gone)
+    result = change_quorum(run, change, TerminalOperator(run, lines, ask=ask))
+    return _conclude(run, shown[0].plan, shown[0].file, result)
 
 
 def _source(choice: ReplacementChoice | None, file: Path | None) -> ReplacementChoice | ReplacementPlan:
-    """What is gone through. Raises InputError where that is not said, or said twice."""
+    """What is carried out. Raises InputError where that is not said, or said twice."""
     there = file is not None and file.exists()
     if file is not None and not there and choice is None:
         raise InputError(f"{file}: there is no such plan; give --why to make it")
     if there and choice is not None:
-        raise InputError(f"{file}: it exists: a plan that is there is gone through without --why")
+        raise InputError(f"{file}: it exists: a plan that is there is carried out without --why")
     if choice is None:
         if file is None:
             raise InputError(
@@ -124,24 +124,26 @@ def _watched(run: Run, *, ask: bool) -> Watch:
     return watch
 
 
-def _conclude(run: Run, plan: ReplacementPlan, path: Path | None, gone: Gone | None) -> int:
+def _conclude(run: Run, plan: ReplacementPlan, path: Path | None, result: ReplacementResult | None) -> int:
     """Prints how it ended; 1 where it is not done."""
     if run.json:
-        run.screen.out(replacement_document(plan, str(path or ""), gone))
-    if gone is None:
+        run.screen.out(replacement_document(plan, str(path or ""), result))
+    if result is None:
         if path is not None:
             run.next("quorum", "replace", "--plan", str(path))
         return Status.DONE
     if not run.json:
-        run.screen.out([gone_line(gone)])
-    if gone.course is not Course.DONE:
-        run.screen.say(f"not done: {gone_line(gone)}")
-        unsaid = gone.step is not None and gone.step.kind.said and gone.course is not Course.UNASKED
-        said = ("--confirmed", str(gone.step.number)) if gone.step is not None and unsaid else ()
+        run.screen.out([result_line(result)])
+    if result.reason is not StopReason.DONE:
+        run.screen.say(f"not done: {result_line(result)}")
+        unsaid = (
+            result.step is not None and result.step.kind.said and result.reason is not StopReason.UNATTENDED
+        )
+        said = ("--confirmed", str(result.step.number)) if result.step is not None and unsaid else ()
         run.next("resume", *said, *(() if run.screen.interactive else UNASKED))
     else:
         run.next("quorum", "status")
-    return conclusion_of(gone).status
+    return conclusion_of(result).status
 
 
 def go_on(
@@ -167,5 +169,5 @@ def go_on(
     resumed = change_quorum(run, change, TerminalOperator(run, ask=asked))
     if resumed.planned is None:
         return Status.DONE if resumed.given_up and give_up else None
-    _conclude(run, resumed.planned.plan, resumed.planned.file, resumed.gone)
+    _conclude(run, resumed.planned.plan, resumed.planned.file, resumed.result)
     return change.conclusion(resumed).status

@@ -25,7 +25,7 @@ from backends.simulator.scenario.build import Scenario
 from backends.simulator.topology import BrokerSpec, Topology
 from backends.simulator.world import World
 from console.operations.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.replacement_steps import Course, Gone, go_through
+from console.operations.replacement_steps import ReplacementResult, StopReason, go_through
 from console.operations.voter_change import Changed, PreparedChange
 from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.quorum import MembershipRules, Quorum
@@ -289,7 +289,7 @@ async def rehearse(seed: int) -> Rehearsed:
     plan = await plan_replacement(membership, choice, HEADER)
     operator = Unlucky(world, plan, random, told)
     operator.look = membership.look
-    while told.runs < RUNS and told.course is not Course.DONE:
+    while told.runs < RUNS and told.reason is not StopReason.DONE:
         told.runs += 1
         if told.runs > RUNS // 2:
             operator.peace()
@@ -300,7 +300,7 @@ async def rehearse(seed: int) -> Rehearsed:
             await backend.advance(1)
             operator.back()
             continue
-        told.course = gone.course
+        told.reason = gone.reason
     operator.peace()
     await backend.advance(10)
     # Who was to go may have come back meanwhile and joined by itself: going on takes it out again.
@@ -317,8 +317,8 @@ async def _check(backend: SimulatorBackend, plan: ReplacementPlan, told: Rehears
     checker = backend.simulation.checker
     checker.settle()
     told.wrong += [str(broken) for broken in checker.broken]
-    if told.course is not Course.DONE:
-        told.wrong.append(f"not done after {told.runs} runs: {told.course}")
+    if told.reason is not StopReason.DONE:
+        told.wrong.append(f"not done after {told.runs} runs: {told.reason}")
     try:
         quorum: Quorum = await backend.membership.describe()
     except BackendError as error:
@@ -342,7 +342,7 @@ async def through(
     plan: ReplacementPlan,
     operator: Operator | None = None,
     recorder: Recorder | None = None,
-) -> tuple[Gone, Operator]:
+) -> tuple[ReplacementResult, Operator]:
     """One run through a plan with an operator who does as he is told."""
     watcher = operator or Operator(backend.simulation.world, plan)
     gone = await go_through(

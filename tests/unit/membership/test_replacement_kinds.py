@@ -9,7 +9,7 @@ import pytest
 from backends.base.errors import BackendError
 from backends.simulator.adapter import SimulatorBackend
 from console.operations.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.replacement_steps import Course, go_through, standing
+from console.operations.replacement_steps import StopReason, go_through, standing
 from recovery.membership.replacement import (
     ReplacementError,
     ReplacementKind,
@@ -140,7 +140,7 @@ async def test_the_steps_lead_to_what_was_wanted(name: str) -> None:
     backend, plan = await begun(story)
     notes = Notes()
     gone, operator = await through(backend, plan, recorder=notes)
-    assert gone.course is Course.DONE, operator.said
+    assert gone.reason is StopReason.DONE, operator.said
     assert tuple(notes.actions) == story.sent
     await as_wanted(backend, story, plan)
     assert not any("HOST-OF" in line for line in operator.typed), operator.typed
@@ -188,9 +188,9 @@ async def test_a_tool_killed_at_every_step_goes_on_from_where_the_cluster_is(
             kills += 1
             await backend.advance(1)
             continue
-        if gone.course is Course.DONE:
+        if gone.reason is StopReason.DONE:
             break
-    assert gone.course is Course.DONE, operator.said
+    assert gone.reason is StopReason.DONE, operator.said
     assert kills >= len(plan.steps) // 2
     assert not told.wrong
     assert len(told.sent) <= len(story.sent) + kills
@@ -202,7 +202,7 @@ async def test_two_operators_with_one_plan_do_no_harm() -> None:
     backend, plan = await begun(story)
     await through(backend, plan)
     gone, second = await through(backend, plan)
-    assert gone.course is Course.DONE
+    assert gone.reason is StopReason.DONE
     assert not [line for line in second.said if line.startswith("changed")]
     await as_wanted(backend, story, plan)
 
@@ -223,7 +223,7 @@ async def test_a_newcomer_that_stops_fetching_is_not_added() -> None:
 
     notes = Notes()
     gone = await go_through(backend.membership, plan, notes, Absent(world, plan), Never(), patience=30.0)
-    assert gone.course is Course.TOO_LONG
+    assert gone.reason is StopReason.TOO_LONG
     assert notes.actions == []
     quorum = await backend.membership.describe()
     assert {key.id for key in quorum.voters.keys} == set(THREE)

@@ -10,7 +10,7 @@ from typing import Any
 
 from console.app.controller_replacement.wizard import Bridge, Told
 from console.operations.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.replacement_steps import Course, Gone, go_through
+from console.operations.replacement_steps import ReplacementResult, StopReason, go_through
 from console.operations.voter_change import Changed, PreparedChange, carry_out, prepare_add, prepare_remove
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementStep, StepKind
@@ -34,7 +34,7 @@ class Slow(Operator):
             self.world.start_controller(101)
 
 
-async def shrunk(killed: bool) -> tuple[Gone, Slow, Notes]:
+async def shrunk(killed: bool) -> tuple[ReplacementResult, Slow, Notes]:
     """102 of three voters is to go."""
     backend = cluster((100, 101, 102))
     await backend.open()
@@ -62,14 +62,14 @@ def test_a_voter_that_dies_while_the_question_stands_holds_the_removal_back() ->
     assert "does not fetch any more, or is behind" in refused
     assert "the new set could not commit" in refused
     # It is looked at again, and asked again once the other voter is back.
-    assert gone.course is Course.DONE
+    assert gone.reason is StopReason.DONE
     assert operator.asked == 2
     assert notes.actions == ["remove-voter"]
 
 
 def test_an_answer_that_takes_long_is_no_reason_by_itself() -> None:
     gone, operator, notes = asyncio.run(shrunk(killed=False))
-    assert gone.course is Course.DONE
+    assert gone.reason is StopReason.DONE
     assert operator.asked == 1
     assert notes.actions == ["remove-voter"]
 
@@ -126,7 +126,7 @@ def test_a_voter_that_came_back_meanwhile_is_no_reason_against_it() -> None:
 
 
 def test_the_wizard_sends_nothing_on_an_old_answer_and_says_so() -> None:
-    async def go() -> tuple[Gone, list[str], Notes]:
+    async def go() -> tuple[ReplacementResult, list[str], Notes]:
         backend, notes, said = cluster((100, 101, 102)), Notes(), list[str]()
         await backend.open()
         plan = await plan_replacement(

@@ -12,7 +12,7 @@ from console.cli.quorum import endpoint_update
 from console.operations import kraft_upgrade, replacement_steps, voter_change
 from console.operations.elapsed_time import Waited
 from console.operations.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.replacement_steps import Course, Gone, go_through
+from console.operations.replacement_steps import ReplacementResult, StopReason, go_through
 from console.operations.voter_change import Changed, PreparedChange, carry_out, prepare_remove
 from recovery.membership.replacement import ReplacementKind, ReplacementStep
 from recovery.membership.voters import VoterEndpoint
@@ -90,7 +90,7 @@ class Thinks(Operator):
         return True
 
 
-async def shrunk(clock: Clock, *, thinks: float, loses: bool) -> Gone:
+async def shrunk(clock: Clock, *, thinks: float, loses: bool) -> ReplacementResult:
     """102 is to go, with a patience of 60 seconds."""
     backend = cluster((100, 101, 102))
     await backend.open()
@@ -108,14 +108,14 @@ def test_a_replacement_is_given_up_in_time_where_nobody_leads(monkeypatch: pytes
     for module in (replacement_steps, voter_change):
         monkeypatch.setattr(module, "Waited", partial(Waited, clock=clock))
     gone = asyncio.run(shrunk(clock, thinks=0.0, loses=True))
-    assert gone.course is Course.TOO_LONG
+    assert gone.reason is StopReason.TOO_LONG
     assert clock.now <= 90.0
 
 
 def test_a_person_may_take_longer_than_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(replacement_steps, "Waited", partial(Waited, clock=clock))
-    assert asyncio.run(shrunk(clock, thinks=1000.0, loses=False)).course is Course.DONE
+    assert asyncio.run(shrunk(clock, thinks=1000.0, loses=False)).reason is StopReason.DONE
 
 
 def test_what_a_person_takes_is_not_counted() -> None:
