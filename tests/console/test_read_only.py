@@ -23,6 +23,7 @@ from tests.unit.recording_backend import (
     calls_everything,
     noting,
 )
+from widgets.dialogs.confirmation import Confirmation
 
 LEAVES = ("quit",)
 ARMS = ("arm",)
@@ -94,7 +95,7 @@ async def test_an_action_that_forgets_to_look_is_handed_no_cluster_to_change(
     async with console("last-replica-standing", make=make) as robot:
         await robot.plans(1)
         robot.desk._keys._handlers["apply"]()
-        await robot.until(lambda: robot.app.screen is not robot.desk, "the question")
+        await robot.asked(Confirmation)
         await robot.confirms("payments", "unarmed")
         await robot.idle()
         await robot.hears("the console is read-only")
