@@ -97,7 +97,7 @@ async def _stalls(
         ("filter by a regular expression", lambda: table.filter_by(RowFilter("9.*-[0-4]$", regex=True))),
         ("no filter", lambda: table.filter_by(None)),
         ("group by topic", lambda: table.group_by("topic")),
-        ("fold every group", lambda: table.fold_all(True)),
+        ("fold a group", table.toggle_group),
         ("no groups", lambda: table.group_by(None)),
         ("mark everything", table.mark_all_shown),
         ("refill while everything is marked", lambda: fill(first)),

@@ -33,6 +33,11 @@ class Layout:
         """The column drawn at ``x``, the gap behind it counted in."""
         return next((p.column for p in self.placed if p.start <= x < p.start + p.width + GAP), None)
 
+    def left_out(self, row: Any) -> tuple[tuple[str, str], ...]:
+        """Title and text of the cells of ``row`` that are not drawn, without empty ones and those shown below."""
+        cells = ((c.title, c.text(row)) for c in self.dropped if not c.shown_below)
+        return tuple((title, text) for title, text in cells if text)
+
 
 def lay_out(
     columns: Sequence[TableColumn[Any]], needs: Mapping[str, int], width: int, start: int = 0

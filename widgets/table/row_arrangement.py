@@ -7,7 +7,7 @@ Each function is a generator that yields between slices and returns its result. 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple
 
 from widgets.table.row_filter import RowFilter
@@ -51,6 +51,29 @@ class TableQuery(Generic[Row]):
     def sort_id(self) -> str | None:
         """The column that sorts; None: the order in which the rows came."""
         return None if self.sort is None else self.sort.id
+
+    def sorted_by(self, column: TableColumn[Row] | None, reverse: bool = False) -> TableQuery[Row]:
+        """Sorted by that column; None: in the order in which the rows came."""
+        return replace(self, sort=column, reverse=reverse and column is not None)
+
+    def sorted_by_click(self, column: TableColumn[Row]) -> TableQuery[Row]:
+        """After a click on the heading: sorted by that column, and the other way round if it was so already."""
+        return self.sorted_by(column, column.id == self.sort_id and not self.reverse)
+
+    def filtered_by(self, wanted: RowFilter | None) -> TableQuery[Row]:
+        """With that filter, an empty one counts as none; unchanged where it cannot be used."""
+        if wanted is not None and not wanted.pattern:
+            wanted = None
+        same = wanted == self.filter or (wanted is not None and wanted.problem() is not None)
+        return self if same else replace(self, filter=wanted)
+
+    def grouped_by(self, grouping: Grouping[Row] | None) -> TableQuery[Row]:
+        """Under these headings, all of them unfolded; None: without headings."""
+        return self if grouping is self.grouping else replace(self, grouping=grouping, folded=frozenset())
+
+    def toggled(self, label: str) -> TableQuery[Row]:
+        """With the group of that label folded, or unfolded if it was folded."""
+        return replace(self, folded=self.folded ^ {label})
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,9 @@ from widgets.navigation_keys import navigation_bindings
 from widgets.table import table_messages
 from widgets.table.row_arrangement import Arrangement, TableQuery, arrange, keys_in_slices
 from widgets.table.row_filter import RowFilter
+from widgets.table.scroll_position import top_after, top_showing
 from widgets.table.sliced_jobs import Job, SlicedJobs
-from widgets.table.table_column import Grouping, Row, TableColumn
+from widgets.table.table_column import Grouping, Row, TableColumn, text_of_all
 from widgets.table.table_export import Export, exported
 from widgets.table.table_messages import RowCounts
 from widgets.table.table_painter import TablePainter
@@ -27,9 +28,6 @@ from widgets.text import Line, Piece, Tone
 from widgets.text_lines import strip_of
 from widgets.theme import cursor as cursor_style
 from widgets.theme import looks
-
-AT_ONCE = 2_000
-"""Up to so many rows are arranged within the call; more of them in slices, between other events."""
 
 
 class RowTable(ScrollView, Generic[Row], can_focus=True):
@@ -74,7 +72,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         self.noun = noun
         self.empty = empty
         self._rows: Sequence[Row] = ()
-        self._query: TableQuery[Row] = TableQuery(key, search or self._all_text)
+        self._query: TableQuery[Row] = TableQuery(key, search or text_of_all(self.columns))
         self._state: TableState[Row] = TableState(Arrangement((), (), (), (), key))
         self._jobs = SlicedJobs(self._start)
         self._painter = TablePainter(self.columns, noun)
@@ -82,9 +80,6 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         self._laid_out_for = -1
         self._counts = RowCounts(0, 0, 0, 0)
         self._cursor_reported: tuple[Hashable | None, Row | None] = (None, None)
-
-    def _all_text(self, row: Row) -> str:
-        return "\n".join(column.text(row) for column in self.columns)
 
     def _start(self, name: str, job: Job) -> None:
         _worker: Worker[None] = self.run_worker(job, group=name, exclusive=True)
@@ -136,48 +131,38 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     def sort_by(self, column: str | None, reverse: bool = False) -> None:
         """Sorts by that column; None: in the order in which the rows came. Raises KeyError for an unknown one."""
         found = None if column is None else {c.id: c for c in self.columns}[column]
-        self._request(replace(self._query, sort=found, reverse=reverse and found is not None))
+        self._request(self._query.sorted_by(found, reverse))
 
     def filter_by(self, wanted: RowFilter | None) -> None:
         """Shows the rows that pass. A filter that cannot be used (:meth:`RowFilter.problem`) changes nothing."""
-        if wanted is not None and not wanted.pattern:
-            wanted = None
-        if wanted != self._query.filter and (wanted is None or wanted.problem() is None):
-            self._request(replace(self._query, filter=wanted))
+        self._request(self._query.filtered_by(wanted))
 
     def group_by(self, grouping: str | None) -> None:
         """Puts the rows under headings; None: without. Raises KeyError for an unknown grouping."""
         found = None if grouping is None else {g.id: g for g in self.groupings}[grouping]
-        if found is not self._query.grouping:
-            self._request(replace(self._query, grouping=found, folded=frozenset()))
+        self._request(self._query.grouped_by(found))
 
     def toggle_group(self) -> None:
         """Folds or unfolds the group that the cursor is in."""
         group = self._state.cursor_group
         if group is not None:
-            self._request(replace(self._query, folded=self._query.folded ^ {group.label}))
-
-    def fold_all(self, fold: bool) -> None:
-        """Folds every group, or none."""
-        groups = self._state.arrangement.groups if fold else ()
-        if self._query.grouping is not None:
-            self._request(replace(self._query, folded=frozenset(group.label for group in groups)))
+            self._request(self._query.toggled(group.label))
 
     def export(self, kind: Export | str) -> Iterator[str]:
         """The rows shown as CSV or JSON, with all columns, in chunks. Later changes do not touch it."""
         return exported(self._state.arrangement, self.columns, Export(kind))
 
     def _request(self, query: TableQuery[Row]) -> None:
-        self._query = query
-        self._arrange()
+        if query is not self._query:
+            self._query = query
+            self._arrange()
 
     def _arrange(self) -> None:
         if self.is_attached:
             state = self._state
             cursor = state.cursor_key if self._rows is not state.arrangement.rows else None
-            query = replace(self._query, marks=state.marks, cursor=cursor)
-            few = len(self._rows) <= AT_ONCE
-            self._jobs.run("arrange", arrange(self._rows, query), self._put, at_once=few)
+            wanted = replace(self._query, marks=state.marks, cursor=cursor)
+            self._jobs.run("arrange", arrange(self._rows, wanted), self._put, rows=len(self._rows))
 
     def _put(self, arrangement: Arrangement[Row]) -> None:
         """Takes the place of the former lines; what was at the cursor, or at the top, stays where it was."""
@@ -194,7 +179,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         if changed.cursor_gone:
             self.post_message(self.RowGone(self, before.cursor.key, before.cursor_row, self.cursor_key))
         self._report_counts()
-        self._keep_place(before, top)
+        self._scroll_top(top_after(before, self._state, top, self._body))
         self._repaint()
         self._report_cursor()
 
@@ -237,9 +222,8 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
 
     def mark_all_shown(self) -> None:
         """Marks every row that the filter shows, in folded groups too."""
-        arrangement = self._state.arrangement
-        few = len(arrangement.shown) <= AT_ONCE
-        self._jobs.run("mark", keys_in_slices(arrangement, arrangement.shown), self._add_marks, at_once=few)
+        arrangement, shown = self._state.arrangement, self._state.arrangement.shown
+        self._jobs.run("mark", keys_in_slices(arrangement, shown), self._add_marks, rows=len(shown))
 
     def clear_marks(self) -> None:
         self._change_marks(self._state.unmarked())
@@ -282,11 +266,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     @property
     def left_out(self) -> tuple[tuple[str, str], ...]:
         """Title and text of the cells without room, of the row under the cursor; without empty texts."""
-        row = self.cursor_row
-        if row is None:
-            return ()
-        cells = ((c.title, c.text(row)) for c in self._painter.layout.dropped if not c.shown_below)
-        return tuple((title, text) for title, text in cells if text)
+        return () if self.cursor_row is None else self._painter.layout.left_out(self.cursor_row)
 
     def render_line(self, y: int) -> Strip:
         if self._laid_out_for != self._columns_wide:
@@ -306,12 +286,9 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         """The line at screen line ``y``, and whether the cursor is on it."""
         if y == 0:
             return self._painter.header(self._query, self._columns_wide), False
-        state, number = self._state, y - 1 + self.scroll_offset.y
-        if not state.arrangement.lines and y == 1:
+        if y == 1 and not self._state.arrangement.lines:
             return (Piece(f"   {self._why_empty()}", Tone.DIM),), False
-        if number >= len(state.arrangement.lines):
-            return (), False
-        return self._painter.line(number, state), number == state.cursor.number
+        return self._painter.line(y - 1 + self.scroll_offset.y, self._state)
 
     def _why_empty(self) -> str:
         rows = len(self._rows)
@@ -340,30 +317,18 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     def _fit_scroll_range(self) -> None:
         self.virtual_size = Size(self.size.width, len(self._state.arrangement.lines) + 1)
 
-    def _keep_place(self, before: TableState[Row], top: int) -> None:
-        """The cursor's line stays where it was on the screen. If it had been scrolled out of sight, new rows keep
-        the topmost line, and a new order shows the cursor.
-        """
-        at = before.cursor.number
-        if top <= at < top + max(self.size.height - 1, 1):
-            self._scroll_top(self._state.cursor.number - (at - top))
-        elif before.arrangement.lines and before.arrangement.rows is not self._state.arrangement.rows:
-            self._scroll_top(before.line_in(top, self._state.arrangement))
-            return
-        self._scroll_to_cursor()
+    @property
+    def _body(self) -> int:
+        """The screen lines below the heading."""
+        return max(self.size.height - 1, 1)
 
     def _scroll_to_cursor(self) -> None:
-        """Scrolls just as far as the cursor's line needs."""
-        body = max(self.size.height - 1, 1)
-        top, number = self.scroll_offset.y, self._state.cursor.number
-        if number < top:
-            self._scroll_top(number)
-        elif number >= top + body:
-            self._scroll_top(number - body + 1)
+        self._scroll_top(top_showing(self._state.cursor.number, self.scroll_offset.y, self._body))
 
     def _scroll_top(self, top: int) -> None:
         """Shows the lines from ``top`` on, at once; by force, since the scroll bar may not be there yet."""
-        self.scroll_to(y=max(top, 0), animate=False, force=True)
+        if top != self.scroll_offset.y:
+            self.scroll_to(y=top, animate=False, force=True)
 
     # Events
 
@@ -389,8 +354,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         if event.y == 0:
             column = self._painter.layout.column_at(event.x)
             if column is not None:
-                now, reverse = self.sort_state
-                self.sort_by(column.id, not reverse if now == column.id else False)
+                self._request(self._query.sorted_by_click(column))
             return
         number = event.y - 1 + self.scroll_offset.y
         if number >= len(self._state.arrangement.lines):

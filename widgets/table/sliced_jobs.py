@@ -13,6 +13,8 @@ T = TypeVar("T")
 Job = Callable[[], Coroutine[Any, Any, None]]
 
 SLICE_SECONDS = 0.01
+ROWS_IN_ONE_CALL = 2_000
+"""A job over at most this many rows ends within the call; a longer one runs in slices, between other events."""
 
 
 class SlicedJobs:
@@ -38,13 +40,13 @@ class SlicedJobs:
         await self._finished.wait()
 
     def run(
-        self, name: str, slices: Generator[None, None, T], then: Callable[[T], None], *, at_once: bool
+        self, name: str, slices: Generator[None, None, T], then: Callable[[T], None], *, rows: int
     ) -> None:
-        """Runs ``slices`` and calls ``then`` with their result; ``at_once``: before this call returns."""
+        """Runs ``slices``, a job over ``rows`` rows, and calls ``then`` with the result."""
         self._generation += 1
         self._running[name] = self._generation
         self._finished.clear()
-        if at_once:
+        if rows <= ROWS_IN_ONE_CALL:
             self._end(name, self._generation, run_to_end(slices), then)
             return
         self._start(name, partial(self._run_slices, name, self._generation, slices, then))

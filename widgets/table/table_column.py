@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -41,6 +41,11 @@ class TableColumn(Generic[Row]):
 
     def exported(self, row: Row) -> object:
         return self.text(row) if self.export is None else self.export(row)
+
+
+def text_of_all(columns: Sequence[TableColumn[Row]]) -> Callable[[Row], str]:
+    """The text of a row in all columns, one line per column."""
+    return lambda row: "\n".join(column.text(row) for column in columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,14 +46,17 @@ class TablePainter:
     def header(self, query: TableQuery[Any], width: int) -> Line:
         return header(self.layout, width, query.sort_id, reverse=query.reverse)
 
-    def line(self, number: int, state: TableState[Any]) -> Line:
-        """Line ``number`` of the arrangement: a heading, or a row."""
+    def line(self, number: int, state: TableState[Any]) -> tuple[Line, bool]:
+        """Line ``number`` of the arrangement, and whether the cursor is on it; an empty line below the last one."""
         arrangement, here = state.arrangement, number == state.cursor.number
+        if number >= len(arrangement.lines):
+            return (), False
         group = arrangement.group(number)
         if group is not None:
-            return group_line(group, self._noun, self._marked_in(group, state), Signs(here, marked=False))
+            marked = self._marked_in(group, state)
+            return group_line(group, self._noun, marked, Signs(here, marked=False)), here
         signs = Signs(here, arrangement.identity(number) in state.marks)
-        return row_line(arrangement.row(number), self.layout, signs, self._matches)
+        return row_line(arrangement.row(number), self.layout, signs, self._matches), here
 
     def _marked_in(self, group: Group, state: TableState[Any]) -> int:
         """How many rows of the group are marked, counted once for the same lines and marks."""

@@ -67,7 +67,7 @@ class Hands:
         chosen = self.random.choice((None, "tens"))
         self.shown.group_by(chosen)
         if chosen and self.random.random() < 0.5:
-            self.shown.fold_all(self.random.random() < 0.5)
+            self.shown.toggle_group()
         return chosen
 
     async def press(self) -> object:
