@@ -25,8 +25,6 @@ class StepState(StrEnum):
     WAITING = "not yet"
     CURRENT = "NOW"
     DONE = "done"
-    FAILED = "FAILED"
-    SKIPPED = "not needed"
 
 
 class StepProgress(NamedTuple):
@@ -40,14 +38,14 @@ class StepProgress(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WizardStep:
-    """One step. ``commands`` are what to run on ``host``, word for word; ``sends`` what the tool sends itself;
-    ``waits_for`` the condition; ``held`` why it cannot be done yet; ``wrong`` what can go wrong; ``back`` how to go
-    back; ``problem`` why it failed; ``stands`` what the set stands after it.
+    """One step. ``commands`` are the commands to run on ``host``, word for word; ``sends`` is the request that the
+    tool sends; ``waits_for`` is the condition that ends the step; ``held`` says why the step cannot be done yet;
+    ``wrong`` lists what can go wrong; ``back`` says how to go back; ``stands`` says how many failures the voter set
+    tolerates after the step.
     """
 
     title: str
     state: StepState
-    text: str = ""
     host: str = ""
     commands: tuple[str, ...] = ()
     sends: str = ""
@@ -55,14 +53,13 @@ class WizardStep:
     held: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
     back: str = ""
-    problem: str = ""
     stands: str = ""
     progress: StepProgress | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Wizard:
-    """The steps; ``stands`` says what the quorum stands meanwhile. ``current`` is None when all is done."""
+    """The steps. ``stands``: the failures that the quorum tolerates now. ``current`` is None when all is done."""
 
     title: str
     steps: tuple[WizardStep, ...]
@@ -70,15 +67,13 @@ class Wizard:
 
     @property
     def current(self) -> WizardStep | None:
-        return next((s for s in self.steps if s.state in (StepState.CURRENT, StepState.FAILED)), None)
+        return next((s for s in self.steps if s.state is StepState.CURRENT), None)
 
 
 _SIGNS = {
     StepState.DONE: ("✓", Tone.GOOD),
     StepState.CURRENT: ("►", Tone.KEY),
     StepState.WAITING: ("·", Tone.DIM),
-    StepState.FAILED: ("✗", Tone.BAD),
-    StepState.SKIPPED: ("-", Tone.DIM),
 }
 
 
@@ -99,26 +94,24 @@ def step_list(wizard: Wizard, width: int) -> list[Line]:
 def step_text(step: WizardStep, width: int) -> list[Line]:
     """One step in full. The command stands alone on its lines, to be copied."""
     lines = fold(line(Piece(printable(step.title), Tone.HEAD)), width)
-    lines += _told("", step.text, Tone.PLAIN, width)
     if step.commands:
         where = f"on {step.host}" if step.host else "on the host"
         lines += [line(Piece(f"Run {where}:", Tone.KEY))]
         for command in step.commands:
             lines += fold(line(Piece(f"  {printable(command)}", Tone.STRONG)), width, "    ")
-    lines += _told("ktriage sends: ", step.sends, Tone.INFO, width)
+    lines += _labelled("ktriage sends: ", step.sends, Tone.INFO, width)
     for why in step.held:
-        lines += _told("Not yet: ", why, Tone.BAD, width)
-    lines += _told("It waits until ", step.waits_for, Tone.INFO, width)
+        lines += _labelled("Not yet: ", why, Tone.BAD, width)
+    lines += _labelled("It waits until ", step.waits_for, Tone.INFO, width)
     lines += _progress(step.progress, width)
-    lines += _told("FAILED: ", step.problem, Tone.BAD, width)
     for risk in step.wrong:
-        lines += _told("What can go wrong: ", risk, Tone.WARN, width)
-    lines += _told("To go back: ", step.back, Tone.PLAIN, width)
-    lines += _told("Afterwards, with all of them up: ", step.stands, Tone.INFO, width)
+        lines += _labelled("What can go wrong: ", risk, Tone.WARN, width)
+    lines += _labelled("To go back: ", step.back, Tone.PLAIN, width)
+    lines += _labelled("Afterwards, with all of them up: ", step.stands, Tone.INFO, width)
     return lines
 
 
-def _told(label: str, text: str, tone: Tone, width: int) -> list[Line]:
+def _labelled(label: str, text: str, tone: Tone, width: int) -> list[Line]:
     return fold(line(Piece(label, Tone.STRONG), Piece(printable(text), tone)), width, "  ") if text else []
 
 

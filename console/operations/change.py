@@ -111,14 +111,13 @@ class ChangeRun(Generic[P_contra]):
 
 
 class Conclusion(NamedTuple):
-    """How a change ended: the exit status, how many rows ended how, and the words of the command that comes next.
+    """How a change ended: the exit status, and how many rows have each outcome.
 
-    ``unfinished``: something was left that ``ktriage resume`` finishes.
+    ``unfinished``: ``ktriage resume`` has something left to finish.
     """
 
     status: Status
     counts: Mapping[str, int] = {}
-    next_command: tuple[str, ...] = ()
     unfinished: bool = False
 
 

@@ -19,12 +19,12 @@ empty node that joins), and
   ``wait_topic``, ``wait_on_disk``, ``wait_caught_up``
 - ``client`` (client.py): ``create_topic``, ``produce``, ``produce_each`` (thousands of partitions), ``consume``
 - ``tools`` (java_tools.py): Kafka's Java tools by the names that an operator types
-- ``client_configs`` (client_config.py): ``client_properties`` for Java, ``client_settings`` for librdkafka
-- ``access_control`` (access_control.py): ``allow``, ``deny``, ``revoke_all``, ``set_scram_password``
+- ``client_configs`` (client_config.py): ``client_properties`` for Java's tools
+- ``access_control`` (access_control.py): ``allow``, ``deny``, ``set_scram_password``
 
 ``Node`` (node.py): ``start(jvm)``, ``stop``, ``kill``, ``pause``, ``resume``, ``restart``, ``is_running``,
 ``log_tail``, ``wipe_log_dir``, ``remove_log_dir``. ``incidents``: ``stale_long_tail``, ``isr_dead``,
-``three_logs``, ``logs_in_turn``, ``failed_disk``. ``log_files.read_log``: a replica's log, read from its files.
+``logs_in_turn``, ``failed_disk``. ``log_files.read_log``: a replica's log, read from its files.
 
 It needs Java 17 and, once, the network: Kafka's jars come from Maven Central and stay in the cache directory.
 This package does not import the product's adapters, so tests can compare the two. All calls block; from a

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it exports
     AclBinding,
-    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -56,20 +55,6 @@ class AccessControl:
     ) -> None:
         """DENY, which overrides any ALLOW."""
         self._add(AclPermissionType.DENY, user, operations, _resource(topic, group, prefixed))
-
-    def revoke_all(self, user: str) -> int:
-        """Delete every ACL of the user; returns how many there were."""
-        every = AclBindingFilter(
-            ResourceType.ANY,
-            None,  # type: ignore[arg-type]  # any name; the annotation is too narrow
-            ResourcePatternType.ANY,
-            f"User:{user}",
-            None,  # type: ignore[arg-type]  # any host
-            AclOperation.ANY,
-            AclPermissionType.ANY,
-        )
-        deleted = self._admin.delete_acls([every], request_timeout=_ANSWER_SECONDS)
-        return sum(len(future.result(_ANSWER_SECONDS)) for future in deleted.values())
 
     def set_scram_password(self, user: str, password: str, mechanism: str = "SCRAM-SHA-256") -> None:
         """Make the SCRAM user, or change its password."""

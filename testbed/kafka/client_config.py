@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import time
 from pathlib import Path
 from typing import Literal
 
@@ -76,34 +73,6 @@ class ClientConfigs:
         )
         return self._write(f"client-{user or 'anonymous'}-{self._listener(listener).name}", properties)
 
-    def client_settings(
-        self,
-        user: str = "",
-        *,
-        listener: str | None = None,
-        mechanism: Mechanism | None = None,
-        password: str | None = None,
-    ) -> dict[str, str]:
-        """The same for librdkafka (confluent-kafka), with the bootstrap servers."""
-        where = self._listener(listener)
-        settings: dict[str, str] = {
-            "bootstrap.servers": self._addresses.of_brokers(where.name),
-            "security.protocol": where.protocol,
-        }
-        if where.mechanisms:
-            chosen = mechanism or where.mechanisms[0]
-            secret = self._spec.users.get(user, "") if password is None else password
-            settings |= {"sasl.mechanism": chosen} | _librdkafka_credentials(chosen, user, secret)
-        if where.encrypted:
-            settings["ssl.ca.location"] = str(self.authority.certificate)
-        if where.client_certificates:
-            identity = self.authority.issue(user)
-            settings |= {
-                "ssl.certificate.location": str(identity.certificate),
-                "ssl.key.location": str(identity.key),
-            }
-        return settings
-
     def internal_properties(self) -> Path | None:
         """The testbed's own superuser at the internal listener, for Java's tools; None when it needs no file."""
         if not self._spec.secured:
@@ -116,7 +85,7 @@ class ClientConfigs:
         return self._write("client-internal", properties)
 
     def internal_settings(self) -> dict[str, str]:
-        """The same for librdkafka, with the bootstrap servers."""
+        """The same superuser for librdkafka, with the bootstrap servers."""
         settings = {"bootstrap.servers": self._addresses.of_brokers(INTERNAL_LISTENER)}
         if self._spec.secured:
             settings |= {
@@ -160,23 +129,3 @@ class ClientConfigs:
             if name is None or listener.name == name:
                 return listener
         raise TestbedError(f"there is no listener {name}")
-
-
-def unsecured_token(user: str, lifetime_seconds: int = 3600) -> str:
-    """An unsecured JWS (RFC 7515, alg "none") for OAUTHBEARER clients that are handed a token, as ``user``."""
-    now = time.time()
-    claims = {"sub": user, "iat": now, "exp": now + lifetime_seconds}
-    return f"{_base64({'alg': 'none'})}.{_base64(claims)}."
-
-
-def _librdkafka_credentials(mechanism: Mechanism, user: str, password: str) -> dict[str, str]:
-    if mechanism == "OAUTHBEARER":
-        return {
-            "enable.sasl.oauthbearer.unsecure.jwt": "true",
-            "sasl.oauthbearer.config": f"principal={user}",
-        }
-    return {"sasl.username": user, "sasl.password": password}
-
-
-def _base64(value: object) -> str:
-    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")

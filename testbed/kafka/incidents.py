@@ -159,16 +159,6 @@ def logs_in_turn(
     return Incident(topic, partition, tuple(order[:-1]), (order[-1],), acks_all, acks_one)
 
 
-def three_logs(cluster: KafkaCluster, topic: str, partition: int = 0, narrate: Narrate = silent) -> Incident:
-    """Three different logs (ends 1500, 1300, 1100; last epochs 0, 2, 4): the longest is the oldest.
-
-    With three replicas the third log's broker stays dead; with four all three are alive and the fourth is dead.
-    """
-    order = cluster.metadata.partition(topic, partition).replicas
-    turns = [Turn(broker, records) for broker, records in zip(order, (500, 300, 100, 10), strict=False)]
-    return logs_in_turn(cluster, topic, turns, partition, narrate)
-
-
 def failed_disk(
     cluster: KafkaCluster, broker: int, log_dir: int = 1, narrate: Narrate = silent
 ) -> frozenset[str]:

@@ -16,13 +16,11 @@ CLIENT_SOFTWARE_VERSION = "0.1.0"
 class ApiVersionsAnswer:
     """The broker's versions. ``features`` (name to finalized level) is None if the broker has none.
 
-    ``versions``: api key to (lowest, highest). ``features_epoch``: the offset of the metadata that the
-    features are from, -1 unknown.
+    ``versions``: api key to (lowest, highest).
     """
 
     versions: Versions
     features: Mapping[str, int] | None
-    features_epoch: int
 
 
 class ApiVersionsRequest:
@@ -57,7 +55,6 @@ class ApiVersionsRequest:
         return ApiVersionsAnswer(
             {k.api_key: (k.min_version, k.max_version) for k in said.api_keys},
             {f.name: f.max_version_level for f in said.finalized_features} if told else None,
-            said.finalized_features_epoch,
         )
 
 
