@@ -1,6 +1,7 @@
 """Designated elections by the order of an assignment: when it must be rewritten, and when that cannot help.
 
-Kafka's unclean election takes the first electable replica in assignment order where ISR and ELR offer nobody.
+Kafka's unclean election takes the first electable replica in assignment order if no ISR or ELR member can be
+elected.
 """
 
 from __future__ import annotations

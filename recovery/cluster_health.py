@@ -1,7 +1,7 @@
 """What is wrong with a cluster as a whole, the worst first: quorum, brokers, disks, partitions.
 
-Without a quorum the partitions' states are those from before it was lost: leaders may be dead, and nobody can be
-elected. So nothing is called well that was not seen to be.
+Without a quorum the partition states date from before it was lost: leaders may be dead, and no leader can be
+elected. So nothing is reported as healthy unless that was observed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from recovery.model import Survey, Unknown, Why
 
 
 class QuorumState(StrEnum):
-    """Whether the metadata quorum decides anything, as far as was seen."""
+    """Whether the metadata quorum can commit changes, as far as known."""
 
     LED = "led"
     CANNOT_COMMIT = "cannot commit"
@@ -25,8 +25,9 @@ class QuorumState(StrEnum):
 def quorum_state(quorum: Unknown | None, *, commits: bool) -> QuorumState:
     """``quorum`` is why it could not be described, None where it was; ``commits`` counts only then.
 
-    A broker keeps a question for the active controller until there is one, and a controller that does not lead says
-    so: both mean that nobody is known to lead. A refusal or a missing call says nothing about the quorum.
+    A broker holds a request for the active controller until there is one, and a controller that is not the
+    leader says so: both mean that no leader is known. A missing permission or API says nothing about the
+    quorum.
     """
     if quorum is None:
         return QuorumState.LED if commits else QuorumState.CANNOT_COMMIT
@@ -36,8 +37,8 @@ def quorum_state(quorum: Unknown | None, *, commits: bool) -> QuorumState:
 class ClusterHealth(NamedTuple):
     """``dead_voters`` do not fetch; ``brokers_down`` are fenced, or do not answer from here; by id.
 
-    ``offline`` and ``under_min_isr`` count partitions, the second without the first. ``unseen``: there are, or may
-    be, partitions that this caller may not see.
+    ``offline`` and ``under_min_isr`` count partitions, the second without the first. ``unseen``: there are,
+    or may be, partitions that this caller is not allowed to see.
     """
 
     quorum: QuorumState
@@ -50,22 +51,26 @@ class ClusterHealth(NamedTuple):
 
     @property
     def current(self) -> bool:
-        """Whether the partitions' states are of now: somebody leads, so that changes are decided and told."""
+        """Whether the partition states are current: the quorum has a leader, so changes are committed and
+        replicated.
+        """
         return self.quorum in (QuorumState.LED, QuorumState.NOT_TOLD)
 
     @property
     def well(self) -> bool:
-        """Whether everything was seen, and nothing is wrong."""
+        """Whether everything could be read, and nothing is wrong."""
         wrong = (self.dead_voters, self.brokers_down, self.failed_dirs, self.offline, self.under_min_isr)
         return self.quorum is QuorumState.LED and not any(wrong) and not self.unseen
 
 
 def led_under(surveys: Iterable[Survey]) -> int:
-    """How many are led and under min ISR: beside the offline ones, which are nearly always under it too."""
+    """How many partitions have a leader and are under min ISR. Offline partitions, nearly always under it
+    too, are not counted.
+    """
     return sum(1 for survey in surveys if not survey.state.offline and missing_in_sync(survey) > 0)
 
 
 def missing_in_sync(survey: Survey) -> int:
-    """How many replicas the ISR lacks to reach min ISR; where that is not known, to reach 1."""
+    """How many replicas the ISR lacks to reach min ISR, or to reach 1 if min ISR is unknown."""
     needed = 1 if isinstance(survey.min_isr, Unknown) else survey.min_isr
     return max(0, needed - len(survey.state.isr))

@@ -35,7 +35,7 @@ _SHARED = 10_000
 
 
 class EpochProbeError(ValueError):
-    """The answers contradict each other: the log changed meanwhile, or it has no epochs."""
+    """The answers contradict each other: the log has changed meanwhile, or it has no epochs."""
 
 
 class OutOfRange(Enum):
@@ -53,7 +53,7 @@ class EpochAnswer(NamedTuple):
 
 
 class EpochProbe(NamedTuple):
-    """What is known of one log so far; values change only through :func:`advance`.
+    """What is known about one log so far; values change only through :func:`advance`.
 
     ``asks`` is the epoch to ask next: NO_EPOCH to ask without one, and when nothing is left to ask. ``known``
     holds (epoch, end offset) of the epochs found without a gap, newest first; ``above`` is the lowest epoch known
@@ -77,7 +77,7 @@ class EpochProbe(NamedTuple):
 
     @property
     def floor(self) -> int:
-        """The offset below which nothing can be learnt, as far as is known by now."""
+        """The offset below which no epoch can be found, as far as is known so far."""
         return max(self.log_start_offset, self.forgotten)
 
     @property
@@ -92,7 +92,7 @@ class EpochProbe(NamedTuple):
 
 
 _START = EpochProbe._fields.index("log_start_offset")
-"""Its place; that of the high watermark is the next."""
+"""The index of this field; the high watermark is the next field."""
 
 
 @lru_cache(_SHARED)
@@ -117,7 +117,7 @@ def advance(probe: EpochProbe, answer: EpochAnswer | OutOfRange) -> EpochProbe:
     if isinstance(answer, OutOfRange):
         return _too_high(probe)
     start, watermark = answer.log_start_offset, answer.high_watermark
-    # Rarely changed after the first answer, and a copy costs as much as all the rest.
+    # Rarely changed after the first answer; copying it would double the cost of this function.
     if start > probe.log_start_offset or watermark > probe.high_watermark:
         before, after = probe[:_START], probe[_START + 2 :]
         known = max(probe.log_start_offset, start), max(probe.high_watermark, watermark)

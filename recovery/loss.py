@@ -18,11 +18,11 @@ from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Survey, Unk
 class Loss(NamedTuple):
     """The loss of one choice.
 
-    ``at_least`` counts the offsets that replicas which answered hold and the chosen log does not.
-    ``at_most`` is the same with what is doubtful counted in, or None where no bound is known: a replica did
-    not answer, or its lineage is not known. ``tail`` are the lost spans at or beyond the chosen log's start,
-    ``head`` those before it. ``unanswered`` are the replicas whose logs are not known. ``first_ms`` and
-    ``last_ms`` are the timestamps of the first and the last lost record (ms since the epoch), None if not known.
+    ``at_least`` counts the offsets that replicas which answered hold and the chosen log does not. ``at_most``
+    also counts the offsets that are uncertain; it is None if no bound is known: a replica did not answer, or
+    its lineage is not known. ``tail`` are the lost spans at or beyond the chosen log's start, ``head`` those
+    before it. ``unanswered`` are the replicas whose logs are not known. ``first_ms`` and ``last_ms`` are the
+    timestamps of the first and the last lost record (ms since the epoch), None if not known.
     """
 
     at_least: int
@@ -69,7 +69,9 @@ def loss(survey: Survey, leader: int) -> Loss:
 
 
 def _at_most(certain: Iterable[EpochSpan], doubtful: Iterable[EpochSpan]) -> int:
-    """Everything counted in. Without an epoch, the same offset on two replicas may be two records."""
+    """All offsets, the uncertain ones too. Without an epoch, the same offset on two replicas may be two
+    records.
+    """
     named = [span for span in doubtful if span.epoch != NO_EPOCH]
     nameless = [span for span in doubtful if span.epoch == NO_EPOCH]
     return count(union([*certain, *named])) + count(nameless)
@@ -139,9 +141,9 @@ def _clip(spans: Iterable[EpochSpan], low: int, high: int) -> list[EpochSpan]:
 class Branch(StrEnum):
     """What kind of records a choice truncates, seen from the chosen log's last epoch.
 
-    STALE: of an earlier leader, which a later one has led without; what was acknowledged with acks=all since is not
-    among them. FURTHER: of the same leader, which the chosen log had not copied yet. NEWER: of a later leader than
-    any that the chosen log has heard of; these are what a choice by length destroys.
+    STALE: written by an earlier leader, and missing on a later leader; records acknowledged with acks=all
+    since then are not among them. FURTHER: written by the same leader, and not copied yet by the chosen log.
+    NEWER: written by a later leader than any in the chosen log; a choice by log length destroys these.
     """
 
     STALE = "stale"

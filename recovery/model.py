@@ -1,4 +1,4 @@
-"""The vocabulary: partitions, replica logs, and values that could not be had.
+"""The basic values: partitions, replica logs, and values that could not be read.
 
 Hot values are named tuples: a cluster of 200,000 partitions holds 600,000 replica logs, and a named tuple
 is built several times faster than a frozen dataclass and takes less memory.
@@ -25,13 +25,14 @@ class TopicPartition(NamedTuple):
 
 
 class PartitionState(NamedTuple):
-    """What the controller holds of one partition, as DescribeTopicPartitions v0 or Metadata shows it.
+    """One partition in the controller's metadata, as DescribeTopicPartitions v0 or Metadata shows it.
 
     ``topic_id`` is Kafka's base64 form. ``elr`` and ``last_known_elr`` are None where the cluster does not
     offer them (KIP-966 is off, or the call is missing): None is "not offered", an empty tuple is "nobody".
-    ``offline_replicas`` are the replicas that the answering broker counts as offline: on a fenced or unregistered
-    broker, on one without the listener that was asked, or in a failed log dir. A broker in controlled shutdown
-    cannot be elected and is not among them; only the metadata log tells it (BrokerRegistrationChangeRecord).
+    ``offline_replicas`` are the replicas that the answering broker counts as offline: on a fenced or
+    unregistered broker, on one without the listener that was asked, or in a failed log dir. A broker in
+    controlled shutdown cannot be elected and is not among them; only the metadata log shows it
+    (BrokerRegistrationChangeRecord).
     """
 
     topic: str
@@ -78,7 +79,7 @@ class Lineage(NamedTuple):
 
 
 class Why(StrEnum):
-    """Why something is not known: said as a value of its own, never as an empty list or a zero."""
+    """Why something is not known: a value of its own, never an empty list or a zero."""
 
     NOT_ANSWERED = "not answered"
     NOT_ALLOWED = "not allowed"
@@ -87,7 +88,7 @@ class Why(StrEnum):
 
 
 class Unknown(NamedTuple):
-    """A value that could not be had: ``why``, and ``detail`` in one line for a person."""
+    """A value that could not be read: ``why``, and ``detail`` in one line for a person."""
 
     why: Why
     detail: str
@@ -99,10 +100,10 @@ class Unknown(NamedTuple):
 class ReplicaLog(NamedTuple):
     """One replica's log, as its own broker described it.
 
-    ``leader_epoch`` is the *partition's* current leader epoch as that broker knows it (the
-    recovery tool's PartitionLeaderEpoch), not the last record's: that is ``lineage.last_epoch``. ``high_watermark``
-    is what the replica last knew: after a kill often stale, a lower bound for what was committed.
-    UNKNOWN_OFFSET where an offset was not had. ``size`` in bytes, -1 unknown.
+    ``leader_epoch`` is the *partition's* current leader epoch as that broker knows it (the recovery tool's
+    PartitionLeaderEpoch), not the last record's: that is ``lineage.last_epoch``. ``high_watermark`` is the
+    last one that the replica knew: often stale after a kill, and a lower bound for what was committed.
+    UNKNOWN_OFFSET if an offset could not be read. ``size`` in bytes, -1 unknown.
     """
 
     leader_epoch: int

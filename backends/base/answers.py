@@ -11,14 +11,16 @@ from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unkno
 from recovery.plan.judgement import Reason
 
 RIGHTS_NOT_TOLD = Unknown(Why.NOT_ALLOWED, "not told without DESCRIBE on the cluster")
-"""What the caller may do on the cluster, where brokers tell none of it (KIP-430)."""
+"""The caller's permissions where brokers do not return authorized operations (KIP-430)."""
 
 
 class Contact(NamedTuple):
-    """How one broker fared when it was asked: ``address`` is where we tried, ``problem`` is None if it answered.
+    """Whether one broker answered: ``address`` is the address that was tried, ``problem`` is None if it
+    answered.
 
     ``seconds`` since the survey began; ``call`` names the requests that carried the answer, and whether they
-    were Kafka's native call or stand in for it ("GetReplicaLogInfo (native)", "ListOffsets+Fetch (emulated)").
+    were Kafka's native call or an emulation of it ("GetReplicaLogInfo (native)", "ListOffsets+Fetch
+    (emulated)").
     """
 
     broker: int
@@ -32,9 +34,9 @@ class Contact(NamedTuple):
 class ClusterInfo:
     """The cluster as one caught-up broker describes it.
 
-    ``controllers`` is Unknown where the quorum cannot be described. ``elr_enabled`` is the finalised
-    ``eligible.leader.replicas.version`` ≥ 1. ``may_alter``: whether the caller has ALTER on the cluster, which
-    every change needs; None where it was not asked for.
+    ``controllers`` is Unknown if the quorum cannot be described. ``elr_enabled`` is the finalised
+    ``eligible.leader.replicas.version`` ≥ 1. ``may_alter``: whether the caller has ALTER on the cluster,
+    which every change needs; None if that was not requested.
     """
 
     cluster_id: str
@@ -45,7 +47,9 @@ class ClusterInfo:
     may_alter: bool | Unknown | None = None
 
     def broker(self, broker_id: int) -> Broker | None:
-        """The listed broker of that id, or None: not registered, or fenced where that cannot be listed."""
+        """The listed broker with that id. None: it is not registered, or it is fenced and this release does
+        not list fenced brokers.
+        """
         return next((b for b in self.brokers if b.id == broker_id), None)
 
 
@@ -53,8 +57,8 @@ class ClusterInfo:
 class Partitions:
     """Partition states with what could not be seen: ``hidden`` topics exist but may not be described.
 
-    ``visible_only`` says that the list was made by asking for all topics, which leaves out in silence what
-    this caller may not see. ``not_compared`` is why it cannot be told whether there are such topics, None where
+    ``visible_only``: the list comes from a request for all topics, and the broker silently leaves out topics
+    that this caller may not see. ``not_compared`` says why it is unknown whether there are such topics; None:
     ``hidden`` is all of them.
     """
 
@@ -67,7 +71,7 @@ class Partitions:
 
 
 class Depth(StrEnum):
-    """How far down the epoch lineage of each log is asked for.
+    """How far down the epoch lineage of each log is read.
 
     LAST: the last record's epoch only. DIVERGENCE: down to the highest epoch that each pair of replicas has
     in common, which settles what every choice truncates. FULL: to the log start.
@@ -82,7 +86,7 @@ class Depth(StrEnum):
 class SurveyRequest:
     """Which partitions to survey, how deep, and until when (``duration`` in seconds from the call).
 
-    ``leaders_only``: of a partition that is led nobody but its leader is asked.
+    ``leaders_only``: for a partition with a leader, only the leader is asked.
     """
 
     partitions: tuple[PartitionState, ...]
@@ -94,20 +98,21 @@ class SurveyRequest:
 
 @dataclass(frozen=True, slots=True)
 class SurveyResult:
-    """Every partition's replicas as they answered, in the order asked for, and how each broker fared."""
+    """Every partition's replicas as they answered, in the requested order, and which brokers answered."""
 
     surveys: tuple[Survey, ...]
     contacts: tuple[Contact, ...]
 
     def contact(self, broker: int) -> Contact | None:
-        """How that broker fared; None if it was not asked."""
+        """Whether that broker answered; None if it was not asked."""
         return next((c for c in self.contacts if c.broker == broker), None)
 
 
 ELECTION_ALIVE_FOR = 150.0
-"""Seconds after which an election without an answer is certainly dead. A broker holds a forwarded request for up to
-60 s and sends it again after a disconnect, and the controller may work on it until the request's own timeout (30 s,
-or 60 s where it is native); the rest is for the time between the journal's line and the request.
+"""After this many seconds an election without an answer can no longer be carried out. A broker holds a
+forwarded request for up to 60 s and sends it again after a disconnect, and the controller may work on it
+until the request's own timeout (30 s, or 60 s where it is native); the rest is for the time between the
+journal's line and the request.
 """
 
 
@@ -125,9 +130,10 @@ class Outcome(StrEnum):
 class Election(NamedTuple):
     """The end of one partition's election. ``leader`` and ``leader_epoch`` as read back, -1 unknown.
 
-    ``restored`` is False where the assignment order we wrote may still stand, or where somebody else has changed
-    the replica set meanwhile, which is left alone; ``detail`` says which. ``reason`` is the judgement's where the
-    row was judged so, before its election was sent or by the leader found.
+    ``restored`` is False if the assignment may still be in the order that we wrote, or if somebody else has
+    changed the replica set meanwhile (we do not touch it then); ``detail`` says which. ``reason`` is the
+    judgement's reason, if a judgement decided the outcome: before the election was sent, or from the leader
+    that was found.
     """
 
     tp: TopicPartition
@@ -152,7 +158,7 @@ class LogDirReplica(NamedTuple):
 class LogDir:
     """A broker's log dir. ``error`` None: healthy; bytes are -1 where they are not known.
 
-    ``replicas`` may be made one by one as they are looked at.
+    ``replicas`` may be created lazily.
     """
 
     broker: int
@@ -174,7 +180,7 @@ class Reassignment:
 
 
 class Offered(NamedTuple):
-    """One call of the cluster: the version range that every asked broker serves, or why it is not there."""
+    """One API: the version range that every asked broker serves, or why it is not available."""
 
     call: str
     versions: tuple[int, int] | Unknown
@@ -183,7 +189,9 @@ class Offered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What this cluster offers, learnt from ApiVersions, and how replica logs and elections are done on it."""
+    """The APIs that this cluster offers (from ApiVersions), and how replica logs and elections are done on
+    it.
+    """
 
     calls: tuple[Offered, ...]
     features: Mapping[str, int]
@@ -192,5 +200,7 @@ class Capabilities:
 
     @property
     def native_elections(self) -> bool:
-        """Whether designated elections are the cluster's own, and no order is written for them."""
+        """Whether the cluster has designated elections of its own, so that no assignment order has to be
+        written.
+        """
         return isinstance(self.designated_elections, str) and "(native)" in self.designated_elections

@@ -29,4 +29,4 @@ class Refused(BackendError):
 
 
 class NoLeader(BackendError):
-    """Controllers answer, and none of them leads: nothing can be committed now."""
+    """Controllers answer, but none of them is the leader: nothing can be committed now."""

@@ -1,4 +1,4 @@
-"""The metadata quorum as it can be asked and told (KIP-853): a protocol of its own beside the cluster's.
+"""The requests that can be sent to the metadata quorum (KIP-853): a protocol separate from the cluster's.
 
 An adapter that has a quorum hands one out as its ``membership``; a quorum that is reached through its controllers
 alone (KIP-919, ``--bootstrap-controller``) has nothing else. The values are those of :mod:`recovery.membership`.
@@ -19,7 +19,7 @@ from recovery.model import Unknown
 
 KRAFT_VERSION = "kraft.version"
 CHANGE_TIMEOUT = 30.0
-"""Seconds that the leader may take for a change of the voters."""
+"""Seconds that the leader may take for a change of the voter set."""
 
 
 class ProcessRole(StrEnum):
@@ -27,11 +27,10 @@ class ProcessRole(StrEnum):
 
     BROKER = "broker"
     CONTROLLER = "controller"
-    BOTH = "broker and controller"
 
 
 class Controller(NamedTuple):
-    """A controller as the controllers list it: it registered itself once, which does not tell that it is up."""
+    """A controller as the controllers list it: it has registered once, which does not mean that it is up now."""
 
     id: int
     host: str
@@ -52,11 +51,10 @@ class NodeSettings:
 
 
 class NodeProbe(NamedTuple):
-    """Who answers at an address. ``leader`` is whom it takes for the leader, -1 for none; -1 too where a broker
-    was asked. ``kraft_versions`` is the range that it supports, None where it names none.
-
-    ``metadata_offset`` is how far the metadata went when it last loaded features from it, -1 unknown: a lower
-    bound for what it holds. ``node_id`` is Unknown where it would not say (DESCRIBE_CONFIGS on the cluster).
+    """The node that answers at an address. ``leader`` is the quorum leader that it knows, -1 for none and for
+    brokers. ``kraft_versions`` is the range that it supports, None if it reports none. ``metadata_offset`` is
+    the metadata offset at which it last loaded features, -1 unknown: a lower bound for its log end.
+    ``node_id`` is Unknown without DESCRIBE_CONFIGS on the cluster.
     """
 
     address: str
@@ -76,7 +74,7 @@ class NodeProbe(NamedTuple):
 
 
 class ClusterNode(NamedTuple):
-    """A broker or controller that should be there, with who answers at its address."""
+    """A broker or controller that is known to the cluster, and the node that answers at its address."""
 
     id: int
     role: ProcessRole
@@ -93,11 +91,10 @@ class ChangeEnd(StrEnum):
 
 
 class ChangeAnswer(NamedTuple):
-    """The end of a request for a change.
-
-    DONE: committed (for a dry run: it would be accepted). REFUSED: ``error`` is Kafka's name for it, and nothing
-    was done, but after REQUEST_TIMED_OUT and NOT_LEADER_OR_FOLLOWER the change may be written all the same: look
-    at the quorum. NOT_KNOWN: no answer came back; look at the quorum.
+    """The result of a request for a change. DONE: committed (for a dry run: it would be accepted). REFUSED:
+    ``error`` is Kafka's error name, and nothing was changed. Exceptions: after REQUEST_TIMED_OUT and
+    NOT_LEADER_OR_FOLLOWER the change may have been written; describe the quorum to find out. NOT_KNOWN: no
+    answer came back; describe the quorum to find out.
     """
 
     ended: ChangeEnd
@@ -126,25 +123,25 @@ class Membership(Protocol):
         ...
 
     async def open(self) -> str:
-        """Connect; returns the cluster's id. May be called where the adapter is open already.
-
-        Raises Unreachable, NotAllowed.
+        """Connect; returns the cluster's id. May be called again on an open adapter. Raises Unreachable,
+        NotAllowed.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of every connection that is its own; in any state, and twice."""
+        """Close the connections that this object opened. May be called in any state, and twice."""
         ...
 
     async def pause(self, seconds: float) -> None:
-        """Let so much of the cluster's time pass: real time, or a simulation's."""
+        """Wait this long: in real time, or in the simulation's time."""
         ...
 
     async def describe(self) -> Quorum:
         """The quorum as its leader sees it now (DescribeQuorum).
 
-        ``progress`` holds voters and observers, brokers among them; ``change_pending`` and ``voters_offset`` are
-        None where the leader does not tell them. Raises NoLeader where controllers answer and nobody leads.
+        ``progress`` holds voters and observers, brokers among them; ``change_pending`` and ``voters_offset``
+        are None if the leader does not report them. Raises NoLeader if controllers answer and none of them is
+        the leader.
         """
         ...
 
@@ -156,13 +153,12 @@ class Membership(Protocol):
         ...
 
     async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:
-        """Who answers at that address; ``node_id`` is who is expected there."""
+        """The node that answers at that address; ``node_id`` is the expected node."""
         ...
 
     async def nodes(self) -> tuple[ClusterNode, ...]:
-        """Every broker and controller that is known, each asked at its own address, by id.
-
-        What serves while nobody leads: it takes nothing from the quorum but the addresses known before.
+        """Every known broker and controller, each asked at its own address, by id. This works while the
+        quorum has no leader: it needs only the addresses that were known before.
         """
         ...
 

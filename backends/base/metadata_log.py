@@ -19,13 +19,13 @@ class MetadataLogReader(Protocol):
 
     @property
     def snapshot_offset(self) -> int:
-        """Where the log goes on from a snapshot, and nothing before is known; 0: it is there from its beginning."""
+        """The offset at which the log continues after a snapshot; earlier changes are unknown. 0: the log is
+        complete.
+        """
         ...
 
     async def read(self, *, wait: float = 0.0, progress: ReadProgress | None = None) -> int:
-        """Reads all that is committed by now and returns how many changes came.
-
-        Where nothing is new, waits for it up to ``wait`` seconds. Raises BackendError; what was read until then
-        stays.
+        """Reads everything committed so far and returns the number of new changes. If nothing is new, waits
+        up to ``wait`` seconds for it. Raises BackendError; records read before the error stay in ``history``.
         """
         ...

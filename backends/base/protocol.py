@@ -23,13 +23,12 @@ from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
 
 Progress = Callable[[str, int, int], None]
-"""Called with (what, done, of): what is being done, in a few words, and how far it is."""
+"""Called with (what, done, of): a few words about the current work, and ``done`` of ``of`` items finished."""
 
 
 class Recorder(Protocol):
-    """Where a backend records what it is about to send; the journal stands behind it.
-
-    ``before`` returns only when the entry is on disk; if it raises, nothing is sent.
+    """Records what a backend is about to send; the journal implements it. ``before`` returns only when the
+    entry is on disk; if it raises, nothing is sent.
     """
 
     def before(self, action: str, detail: Mapping[str, object]) -> str:
@@ -42,13 +41,13 @@ class Recorder(Protocol):
 
 
 class Stop(Protocol):
-    """Tells a running job that it should finish or undo what is in flight and come back."""
+    """Tells a running job to finish or undo what is in flight, and to return."""
 
     def __bool__(self) -> bool: ...
 
 
 class Backend(Protocol):
-    """A cluster that can be asked and told. Every call may raise :mod:`backends.base.errors`."""
+    """A cluster that can be read and changed. Every call may raise :mod:`backends.base.errors`."""
 
     @property
     def title(self) -> str:
@@ -57,7 +56,7 @@ class Backend(Protocol):
 
     @property
     def simulated(self) -> bool:
-        """True where nothing real is behind it."""
+        """True for a simulation."""
         ...
 
     async def open(self) -> ClusterInfo:
@@ -65,11 +64,11 @@ class Backend(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of every connection; may be called in any state, and twice."""
+        """Close every connection; may be called in any state, and twice."""
         ...
 
     async def cluster(self) -> ClusterInfo:
-        """The brokers as they are now, fenced ones too where the cluster can list them."""
+        """The brokers as they are now, fenced ones too if the cluster can list them."""
         ...
 
     async def capabilities(self) -> Capabilities: ...
@@ -87,9 +86,8 @@ class Backend(Protocol):
         ...
 
     async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
-        """Ask each replica's own broker how far its log goes (GetReplicaLogInfo, or what stands for it).
-
-        Comes back when every replica is settled, and at the latest when the duration is over.
+        """Ask each replica's own broker for its log end (GetReplicaLogInfo, or its emulation). Returns when
+        every replica has answered or failed, and at the latest when the duration is over.
         """
         ...
 
@@ -98,7 +96,7 @@ class Backend(Protocol):
     ) -> Mapping[tuple[TopicPartition, Witness], tuple[int, int]]:
         """First and newest timestamp (ms since the epoch) of the batch that holds each record.
 
-        What cannot be had is left out; it never raises for single records.
+        Records without a timestamp are left out; it never raises for single records.
         """
         ...
 
@@ -135,15 +133,15 @@ class Backend(Protocol):
         """Elect exactly the designated leaders; each row is judged again right before it is sent, by ``ranking``
         (:func:`recovery.plan.judgement.judge`).
 
-        One result a row, in the order given. Never raises once something was sent: a row tells what happened
-        to it. ``attempts`` counts retries of passing failures; a retry repeats every check.
+        One result per row, in the order given. Never raises once something was sent: each row's result says
+        what happened. ``attempts`` is the number of retries after temporary failures; a retry repeats every
+        check.
         """
         ...
 
     async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
-        """Put back the assignment order of rows whose present order is ``order``, and of no other.
-
-        Where the row's own order stands it is written once more: what a killed run had asked for may not be seen
-        yet.
+        """Restore the assignment order of rows whose current order is ``order``, and of no other row. A row
+        that already has its original order gets it written once more: a request of a killed run may not be
+        visible yet.
         """
         ...

@@ -1,6 +1,5 @@
-"""A cluster that can be asked and not changed: whoever holds one of these cannot send a change, whatever it does.
-
-Only the questions of the protocols are passed on. A change is refused here, before anything is recorded or sent.
+"""A cluster that can be read but not changed: code that has one of these objects cannot send a change. Only
+the read calls of the protocols are passed on. A change is refused here, before anything is recorded or sent.
 """
 
 # ruff: noqa: ARG002  # the signatures are the protocols'
@@ -50,7 +49,7 @@ def refuse_change() -> NoReturn:
 class ReadOnlyMembership:
     """A quorum that can be described; implements :class:`backends.base.membership.Membership`.
 
-    ``refuse`` is called for each change, which is passed on where it does not raise.
+    ``refuse`` is called for each change; the change is passed on unless ``refuse`` raises.
     """
 
     def __init__(self, membership: Membership, refuse: Callable[[], None] = refuse_change) -> None:
@@ -115,9 +114,8 @@ class ReadOnlyMembership:
 
 
 class ReadOnlyBackend:
-    """A cluster that can be asked; implements :class:`backends.base.protocol.Backend`.
-
-    ``membership`` is there where the adapter has one.
+    """A cluster that can be read; implements :class:`backends.base.protocol.Backend`. ``membership`` exists
+    if the adapter has one.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -133,7 +131,7 @@ class ReadOnlyBackend:
 
     @property
     def membership(self) -> ReadOnlyMembership:
-        """Raises AttributeError where the adapter has no quorum to offer."""
+        """Raises AttributeError if the adapter has no quorum."""
         membership: Membership | None = getattr(self._backend, "membership", None)
         if membership is None:
             raise AttributeError("membership")

@@ -53,7 +53,7 @@ class AlterPartitionAnswer(NamedTuple):
 def check_sender(
     brokers: Mapping[int, BrokerRegistration], broker: int, epoch: int
 ) -> ControllerRefusal | None:
-    """Whether the request as a whole is heard: it must carry the sender's present broker epoch."""
+    """Whether the request as a whole is accepted: it must carry the sender's current broker epoch."""
     registered = brokers.get(broker)
     if registered is None:
         return _stale(f"broker {broker} is not registered")
@@ -63,14 +63,14 @@ def check_sender(
 
 
 def alter_partition(image: ClusterImage, tp: TopicPartition, request: AlterPartition) -> AlterPartitionAnswer:
-    """The request's fate for one partition: refused with nothing changed, or what is written."""
+    """The result for one partition: refused with nothing changed, or the change that is written."""
     return alter_partitions(image, {tp: request})[0][tp]
 
 
 def alter_partitions(
     image: ClusterImage, requests: Mapping[TopicPartition, AlterPartition]
 ) -> tuple[Mapping[TopicPartition, AlterPartitionAnswer], Effect]:
-    """The fate of each partition of one request, and what is written of all of them together."""
+    """The result for each partition of one request, and all changes that are written."""
     refusals: dict[TopicPartition, ControllerRefusal] = {}
     changes: dict[TopicPartition, PartitionChange] = {}
     for tp, request in requests.items():

@@ -33,13 +33,17 @@ def fence(image: ClusterImage, broker: int) -> Effect:
 
 
 def unfence(image: ClusterImage, broker: int) -> Effect:
-    """``broker`` may lead again: each partition without a leader is looked at (KIP-966, "Controller behaviors")."""
+    """``broker`` may lead again: each partition without a leader is checked for an election (KIP-966,
+    "Controller behaviors").
+    """
     image = with_broker(image, broker, image.brokers[broker]._replace(fenced=False))
     return apply(image, _decide(image, image.leaderless()))
 
 
 def begin_controlled_shutdown(image: ClusterImage, broker: int) -> Effect:
-    """``broker`` asked to shut down: it leaves every ISR and its leaderships move. Once gone, it is fenced."""
+    """``broker`` asked to shut down: it leaves every ISR, and other brokers take over its partitions. When it
+    has stopped, it is fenced.
+    """
     effect = _leave_isr(image, broker)
     leaving = image.brokers[broker]._replace(in_controlled_shutdown=True)
     return Effect(with_broker(effect.image, broker, leaving), effect.changes)
@@ -54,8 +58,8 @@ def register(
     *,
     incarnation: int | None = None,
 ) -> Effect:
-    """A new incarnation of ``broker`` registers, fenced. One that is registered already, and asks again because the
-    answer did not reach it, keeps its epoch, and nothing is concluded from its clean shutdown file.
+    """A new incarnation of ``broker`` registers, fenced. An incarnation that is registered already, and sends
+    the request again because it got no answer, keeps its epoch; its clean shutdown file is then ignored.
 
     ``previous_epoch`` is the broker epoch that its clean shutdown file holds. It was a clean shutdown where that is
     the epoch the controller knows; otherwise the broker leaves every ISR and ELR (KIP-966, "Detection of an
@@ -114,7 +118,7 @@ def _decide(
 ) -> dict[TopicPartition, PartitionChange]:
     """The changes of ``touched`` where ``removed`` leaves the ISR and may not lead.
 
-    In a large cluster many partitions are one value, and what is decided of one holds for all of them.
+    In a large cluster many partitions have equal values, so one decision serves all of them.
     """
     gone = frozenset(() if removed is None else (removed,))
     changes = {}

@@ -43,7 +43,9 @@ class BrokerRegistration(NamedTuple):
         return not self.fenced and not self.in_controlled_shutdown
 
     def online(self, directory: str | None) -> bool:
-        """Whether a replica in ``directory`` can be served; one that is not placed yet can (KIP-858)."""
+        """Whether a replica in ``directory`` can be served; a replica without an assigned directory can
+        (KIP-858).
+        """
         if directory == LOST_DIRECTORY:
             return False
         placed = directory not in (None, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
@@ -87,7 +89,7 @@ class ClusterImage:
         return with_strategy(self.rules, self.strategies.of(topic))
 
     def election_for(self, topic: str) -> ElectionKind:
-        """The kind of election that the controller holds by itself for a partition of ``topic``."""
+        """The kind of election that the controller runs on its own for a partition of ``topic``."""
         return ElectionKind.UNCLEAN if self.rules_for(topic).elects_uncleanly else ElectionKind.ONLINE
 
     def with_isr_member(self, broker: int) -> Iterator[TopicPartition]:
@@ -101,7 +103,7 @@ class ClusterImage:
 
 
 class SharingTable(Mapping[TopicPartition, Registration]):
-    """A mapping of partitions that makes its changed successor itself."""
+    """A mapping of partitions that creates its own changed copy."""
 
     @abstractmethod
     def updated(self, changes: Mapping[TopicPartition, Registration]) -> SharingTable:
@@ -120,7 +122,7 @@ def acceptable_leaders(
     brokers: Mapping[int, BrokerRegistration],
     candidates: tuple[int, ...] | None = None,
 ) -> frozenset[int]:
-    """Which of ``candidates`` (the replicas, unless told) may lead: active, with the replica's directory online."""
+    """Which of ``candidates`` (default: the replicas) may lead: active, with the replica's directory online."""
     return frozenset(
         replica
         for replica in (partition.replicas if candidates is None else candidates)
@@ -152,7 +154,7 @@ def apply(image: ClusterImage, changes: Mapping[TopicPartition, PartitionChange]
     merged: dict[TopicPartition, Registration] = {}
     known: dict[tuple[int, int], Registration] = {}
     for tp, change in changes.items():
-        # What was one value, and changes alike, stays one.
+        # Partitions that shared one value, and change in the same way, share one value again.
         partition = image.partitions[tp]
         after = known.get((id(partition), id(change)))
         if after is None:
@@ -164,7 +166,7 @@ def apply(image: ClusterImage, changes: Mapping[TopicPartition, PartitionChange]
 def _updated(
     partitions: Mapping[TopicPartition, Registration], merged: Mapping[TopicPartition, Registration]
 ) -> Mapping[TopicPartition, Registration]:
-    # A table of 200,000 partitions shares with its successor what did not change.
+    # The new table of 200,000 partitions shares unchanged entries with the old one.
     if isinstance(partitions, SharingTable):
         return partitions.updated(merged)
     return {**partitions, **merged}

@@ -39,9 +39,10 @@ class ElectionOutcome(NamedTuple):
 
 
 def elect_leaders(image: ClusterImage, request: ElectionRequest) -> ElectionOutcome:
-    """The elections of ``request``, each decided for itself. Beyond 1000 designated ones: REQUEST_LIMIT_REACHED.
+    """The elections of ``request``, each decided on its own. Beyond 1000 designated ones:
+    REQUEST_LIMIT_REACHED.
 
-    Raises ValueError for an election that cannot be asked for.
+    Raises ValueError for an election that no client can request.
     """
     if request.kind is ElectionKind.ONLINE:
         raise ValueError("an ONLINE election is the controller's own: it cannot be asked for")
@@ -84,8 +85,8 @@ def elect_leader(
 ) -> PartitionChange | ControllerRefusal:
     """One election that was asked for: the change, or why there is none.
 
-    A preferred election of an offline partition elects whom an ordinary one would; a designated one elects the
-    named replica or nobody.
+    A preferred election of an offline partition elects the same leader as an ordinary election; a designated
+    election elects the named replica or nobody.
     """
     refusal = _precondition(partition, proposal)
     if refusal is not None:

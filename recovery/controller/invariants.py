@@ -28,11 +28,11 @@ class Invariant(StrEnum):
 
 
 class Excuse(StrEnum):
-    """What an invariant yields to: the exceptions that KIP-966 names, and those that shipped Kafka adds.
+    """The allowed exceptions to the invariants: those that KIP-966 names, and those that shipped Kafka adds.
 
-    UNCLEAN_SHUTDOWN and UNCLEAN_ELECTION take members away for good. MIN_ISR_CHANGED empties the ELR as shipped.
-    REASSIGNMENT removes replicas, and as shipped leaves removed ones in the ELR; of partition 0 it also changes
-    the topic's effective min ISR.
+    UNCLEAN_SHUTDOWN and UNCLEAN_ELECTION remove members permanently. MIN_ISR_CHANGED empties the ELR as
+    shipped. REASSIGNMENT removes replicas, and as shipped leaves removed ones in the ELR; of partition 0 it
+    also changes the topic's effective min ISR.
     """
 
     UNCLEAN_SHUTDOWN = "unclean shutdown"
@@ -54,7 +54,9 @@ class Violation(NamedTuple):
 def state_violations(
     partition: Registration, min_isr: int, *, elr: bool, excuses: frozenset[Excuse] = frozenset()
 ) -> Iterator[Violation]:
-    """What is wrong with a partition as it stands. ``min_isr`` is effective, ``elr`` whether the feature is on."""
+    """What is wrong with a partition in its current state. ``min_isr`` is effective, ``elr`` whether the
+    feature is on.
+    """
     isr, members = set(partition.isr), set(partition.elr)
     shared = isr & members
     if shared:

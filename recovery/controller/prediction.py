@@ -45,8 +45,8 @@ class LeaderWaitReason(StrEnum):
 
 
 class LeaderWait(NamedTuple):
-    """``brokers`` are those whose return (or answer) elects; ``unclean`` tells that committed records may be lost
-    by it; ``sentence`` says it to a person.
+    """``brokers`` are those whose return (or answer) elects; ``unclean``: committed records may be lost by
+    it; ``sentence`` is the text for a person.
     """
 
     waits: LeaderWaitReason
@@ -195,7 +195,9 @@ def _look(
     *,
     unclean_shutdown: bool = False,
 ) -> Registration:
-    """``partition`` after the controller has looked at it, with ``leaving`` taken out of the ISR."""
+    """``partition`` after the controller has checked it for an election, with ``leaving`` removed from the
+    ISR.
+    """
     gone = frozenset((leaving,))
     proposal = Proposal(
         acceptable - gone,

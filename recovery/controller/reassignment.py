@@ -58,7 +58,8 @@ def reassign(
         acceptable=acceptable_leaders(partition, image.brokers),
         min_isr=image.effective_min_isr(tp.topic),
         replicas=(*target, *removing),
-        # As shipped: what the new target neither adds nor removes stays as the running reassignment had it.
+        # As shipped: replicas that the new target neither adds nor removes keep their role in the running
+        # reassignment.
         removing=removing or None,
         adding=adding or None,
         new_directories=tuple((broker, _default_directory(image.brokers[broker])) for broker in adding),

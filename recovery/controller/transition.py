@@ -26,9 +26,8 @@ _T = TypeVar("_T")
 
 def transition(partition: Registration, proposal: Proposal, rules: ControllerRules) -> PartitionChange | None:
     """The change that ``proposal`` results in, None if there is none (KIP-966, "Eligible Leader Replicas").
-
-    One thing differs from shipped 4.3: where a partition without a leader loses a replica in a reassignment,
-    Kafka may write -1 into LastKnownELR, as if nobody were a broker. That is left out.
+    One difference from shipped 4.3: if a partition without a leader loses a replica in a reassignment, Kafka
+    may write the invalid broker id -1 into LastKnownELR. This function does not.
     """
     targets = complete_reassignment(targets_of(partition, proposal), proposal.min_isr, rules)
     targets = update_elr(partition, targets, proposal, rules)
@@ -107,7 +106,7 @@ def _after_election(
                 isr=(elected.leader,), elr=without(targets.elr, frozenset((elected.leader,)))
             )
     if rules.kip966_min_isr_change and len(targets.isr) >= min_isr:
-        # Where a lower min ISR left the ELR standing, the one replica just elected can be enough.
+        # If min ISR was lowered while the ELR had members, the one replica just elected can reach min ISR.
         targets = targets._replace(elr=(), last_known_elr=())
     if not rules.elr:
         # Without the ELR the last in-sync replica stays in the ISR: it alone remembers who may be elected.

@@ -1,4 +1,5 @@
-"""KIP-966's unclean recovery manager: whom to elect from what the replicas say of their logs. In no release.
+"""KIP-966's unclean recovery manager: which replica to elect, from the replicas' log infos. Not in any
+release.
 
 Shipped Kafka elects the first live replica instead; the plan of this project ranks with
 :mod:`recovery.ranking`. Here is what the specified controller would do, for the simulator and for comparison.

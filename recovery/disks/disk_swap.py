@@ -45,7 +45,9 @@ class MovedReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DiskSwap:
-    """A disk that is replaced: what it held, and what must be recovered before its broker starts."""
+    """A disk that is replaced: the replicas that were on it, and what must be recovered before its broker
+    starts.
+    """
 
     place: LogDirPlace
     held: tuple[TopicPartition, ...]
@@ -54,7 +56,7 @@ class DiskSwap:
 
 
 def swap(cluster: DiskCluster, place: LogDirPlace, held: Iterable[TopicPartition]) -> DiskSwap:
-    """The steps of replacing that disk; ``held`` is what was on it."""
+    """The steps of replacing that disk; ``held`` are the replicas that were on it."""
     names = frozenset(held)
     dangers = tuple(
         danger

@@ -95,7 +95,7 @@ class FailurePreview:
 
 
 def if_places_fail(cluster: DiskCluster, places: Sequence[LogDirPlace]) -> FailurePreview:
-    """The log dirs fail in the order given. Raises DiskError for one that does not exist."""
+    """The preview for log dirs that fail in the order given. Raises DiskError for one that does not exist."""
     for place in places:
         check(cluster, place)
     stopped = tuple(dict.fromkeys(p.broker for p in places if stops(cluster, p, places)))

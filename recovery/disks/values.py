@@ -76,9 +76,11 @@ class DiskOutcome(StrEnum):
     LAST_COPY = "last copy lost"
     OFFLINE = "offline"
     SURVIVOR = "a surviving copy lost"
-    """Nobody leads it already, so the controller would do nothing; what can be recovered is another thing."""
+    """The partition has no leader already, so the controller would do nothing. Fewer copies may then be left
+    for a recovery.
+    """
     UNDER_MIN_ISR = "under min ISR"
     NEW_LEADER = "new leader"
     FEWER = "one replica fewer"
     UNNOTICED = "not noticed yet"
-    """The disk has failed, and its broker has not seen it."""
+    """The disk has failed, and its broker has not noticed it."""

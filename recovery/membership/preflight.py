@@ -37,7 +37,7 @@ class LivenessLimits(NamedTuple):
 
 
 class NodeIdentity(NamedTuple):
-    """Who answers at an endpoint, by ApiVersions and DescribeCluster."""
+    """The node that answers at an endpoint, from ApiVersions and DescribeCluster."""
 
     cluster_id: str
     node_id: int
@@ -87,8 +87,8 @@ class VoterSetStrength(NamedTuple):
 
 
 class PreflightResult(NamedTuple):
-    """``refused`` holds every reason against the change, the leader's own answer first; ``warnings`` is what an
-    operator should know; ``after`` is None where the leader would refuse.
+    """``refused`` holds every reason against the change, the leader's own answer first; ``warnings`` are for
+    the operator; ``after`` is None if the leader would refuse.
     """
 
     refused: tuple[str, ...]
@@ -102,7 +102,7 @@ class PreflightResult(NamedTuple):
 
 
 def strength(quorum: Quorum, voters: VoterSet, limits: LivenessLimits) -> VoterSetStrength:
-    """Which of ``voters`` are alive and close to the log's end. The leader is, by answering."""
+    """Which of ``voters`` are alive and close to the log end. The leader is: it answered."""
     up = tuple(key for key in voters.keys if _alive(quorum, key, limits))
     return VoterSetStrength(voters, up, tuple(key for key in voters.keys if key not in up))
 
@@ -114,8 +114,8 @@ def before_adding(
     rules: MembershipRules,
     limits: LivenessLimits,
 ) -> PreflightResult:
-    """The verdict on adding ``voter``. Every endpoint must have been asked, and must be that node of this cluster:
-    an endpoint that cannot be reached would be persisted in the VotersRecord.
+    """The preflight result for adding ``voter``. Every endpoint must have been asked, and must be that node
+    of this cluster: an endpoint that cannot be reached would be persisted in the VotersRecord.
     """
     asked = tuple(probes)
     outcome = add_voter(quorum, AddVoter(voter, quorum.cluster_id), _versions(quorum, asked), rules)
@@ -125,7 +125,7 @@ def before_adding(
 def before_removing(
     quorum: Quorum, key: ReplicaKey, limits: LivenessLimits, *, auto_join: bool | None = None
 ) -> PreflightResult:
-    """The verdict on removing ``key``. ``auto_join`` is that controller's setting; None: not known."""
+    """The preflight result for removing ``key``. ``auto_join`` is that controller's setting; None: not known."""
     outcome = remove_voter(quorum, RemoveVoter(key, quorum.cluster_id))
     verdict = _verdict(quorum, outcome, limits, ())
     warnings = list(verdict.warnings)
@@ -145,9 +145,9 @@ def before_removing(
 def explain_timeout(after: Quorum, key: ReplicaKey, *, adding: bool, reachable: bool = True) -> TimeoutCause:
     """The cause of a REQUEST_TIMED_OUT, from the quorum as it is described afterwards.
 
-    NOT_COMMITTED: the change is in the log. It takes effect as soon as a majority of the new set is up; do not send
-    it again. PASSED: nothing explains the timeout any more. Another change was in progress at that moment, or a
-    request of the leader to the new voter (AddVoterHandler then answers at once).
+    NOT_COMMITTED: the change is in the log. It takes effect as soon as a majority of the new set is up; do
+    not send it again. PASSED: the cause is gone. Another change was in progress at that moment, or a request
+    of the leader to the new voter (AddVoterHandler then answers at once).
     """
     if after.high_watermark is None:
         return TimeoutCause.NO_HIGH_WATERMARK

@@ -15,7 +15,9 @@ HOUR_MS = 3_600_000
 
 
 class QuorumReplica(NamedTuple):
-    """How far a voter or observer has come. Times are milliseconds of the leader's clock, -1 for never."""
+    """How far a voter or observer has replicated the log. Times are milliseconds of the leader's clock, -1
+    for never.
+    """
 
     key: ReplicaKey
     log_end_offset: int
@@ -27,11 +29,12 @@ class QuorumReplica(NamedTuple):
 class Quorum:
     """The quorum as its leader knows it, or as DescribeQuorum shows it.
 
-    ``high_watermark`` is None until the leader has committed a record of its own epoch. ``voters_offset`` is the
-    offset of the newest VotersRecord; ``change_pending`` is True while the leader handles a change of the voters.
-    DescribeQuorum shows neither: both are None then. ``now_ms`` is the leader's clock: in DescribeQuorum's answer,
-    the leader's own last fetch time. ``progress`` holds the voters in their order, then the observers.
-    DescribeQuorum does not tell ``kraft_version`` either: it is a finalized feature (KIP-584).
+    ``high_watermark`` is None until the leader has committed a record of its own epoch. ``voters_offset`` is
+    the offset of the newest VotersRecord; ``change_pending`` is True while the leader handles a change of the
+    voters. DescribeQuorum shows neither: both are None then. ``now_ms`` is the leader's clock: in
+    DescribeQuorum's answer, the leader's own last fetch time. ``progress`` holds the voters in their order,
+    then the observers. DescribeQuorum does not return ``kraft_version`` either: it is a finalized feature
+    (KIP-584).
     """
 
     cluster_id: str
@@ -52,7 +55,7 @@ class Quorum:
 
     @property
     def voter_progress(self) -> tuple[QuorumReplica, ...]:
-        """Every voter in its order; offsets and times are -1 where the leader told nothing of it."""
+        """Every voter in its order; offsets and times are -1 if the leader did not report them."""
         return tuple(self.progress_of(key) or QuorumReplica(key, NEVER) for key in self.voters.keys)
 
     @property
@@ -96,7 +99,7 @@ class RaftError(StrEnum):
 
 
 class TimeoutCause(StrEnum):
-    """What stands behind REQUEST_TIMED_OUT, which Kafka answers at once in all cases but NOT_COMMITTED."""
+    """The cause of a REQUEST_TIMED_OUT. Kafka returns this error at once, except for NOT_COMMITTED."""
 
     CHANGE_PENDING = "another change of the voters is under way"
     NO_HIGH_WATERMARK = "the leader has not committed anything in its epoch"
@@ -149,7 +152,7 @@ def timed_out(cause: TimeoutCause, detail: str = "") -> VoterChangeRefusal:
 
 
 def caught_up(progress: QuorumReplica | None, now_ms: int) -> bool:
-    """Whether the leader takes an observer for caught up: it once was, and fetched within the last hour.
+    """Whether the leader considers an observer caught up: it once was, and fetched within the last hour.
 
     That is as shipped; KIP-853's text asks for the log end within the request's time limit.
     """

@@ -1,4 +1,4 @@
-"""The health of the quorum: which replicas are behind or gone, how many more failures it tolerates."""
+"""The health of the quorum: which replicas are behind or down, and how many more failures it tolerates."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from recovery.membership.quorum import Quorum, QuorumReplica
 from recovery.membership.voters import ReplicaKey, VoterEndpoint
 
 GHOST_MS = 10_000
-"""An observer that has not fetched for so long is gone, a broker dead; the leader lists it for minutes more."""
+"""An observer that has not fetched for this long (ms) is down; the leader lists it for some minutes more."""
 BEHIND_MS = 3_000
 COMMITTING_MS = 1_500
 """An idle leader appends every 500 ms: a majority that was caught up within this time has committed something."""
 FEW = 16
-"""So many offsets above the high watermark are no sign of anything."""
+"""This many offsets above the high watermark are normal."""
 
 
 class MemberRole(StrEnum):
@@ -180,7 +180,7 @@ def _member(
         state = _state(voter is not None, fetch, caught, lag, limits)
         # The former disk of a node with a new one: both cannot be up.
         if role is MemberRole.BROKER and state is MemberState.GHOST:
-            # It was not removed: it returns when it is started again.
+            # It was not removed from the voters: it rejoins when it is started again.
             state = MemberState.SILENT
         if twice and voter is None and (fetch is None or fetch > limits.fetch_age_ms):
             state = MemberState.GHOST

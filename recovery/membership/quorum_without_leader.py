@@ -1,4 +1,4 @@
-"""A quorum without a leader: which hosts must come back, and what each of them still holds."""
+"""A quorum without a leader: which hosts must come back, and how much of the log each of them has."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ NOT_KNOWN = -1
 class VoterHost(NamedTuple):
     """A voter, as it was last seen and as it is now.
 
-    ``held`` is its log end offset as the leader last saw it, ``metadata`` the offset that it says it has loaded:
-    both are lower bounds of its log end, NOT_KNOWN if there was no answer. ``why`` it does not answer.
-    ``other`` is the directory id that its node was last seen with, where that is not the voter's: a new disk.
+    ``held`` is its log end offset in the leader's last answer, ``metadata`` the offset that it reports to
+    have loaded: both are lower bounds of its log end, NOT_KNOWN if there was no answer. ``why`` it does not
+    answer. ``other`` is the directory id that its node was last seen with, where that is not the voter's: a
+    new disk.
     """
 
     key: ReplicaKey
@@ -95,7 +96,7 @@ class QuorumWithoutLeader:
 
     @property
     def at_most(self) -> int:
-        """How many must come back at worst: those that answer may not be voters at all."""
+        """How many must come back in the worst case: the nodes that answer may not be voters at all."""
         down = len(self.down)
         return min(down, max(self.missing, down // 2 + 1))
 
@@ -113,7 +114,9 @@ class QuorumWithoutLeader:
 
     @property
     def without_metadata(self) -> tuple[VoterHost, ...]:
-        """Those that answer and tell no metadata, where another tells some: a new disk, or a start since then."""
+        """Nodes that answer without a metadata offset while another reports one: a new disk, or a restart
+        since then.
+        """
         if not any(host.metadata > NOT_KNOWN for host in self.hosts):
             return ()
         return tuple(host for host in self.up if host.metadata <= NOT_KNOWN)

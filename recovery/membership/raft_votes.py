@@ -112,7 +112,7 @@ def _grants(elector: Elector, request: VoteRequest) -> bool:
 
 
 class VoteTally(StrEnum):
-    """Where an election stands."""
+    """The current result of an election."""
 
     WON = "won"
     LOST = "lost"

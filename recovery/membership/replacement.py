@@ -40,7 +40,9 @@ class StepKind(StrEnum):
 
     @property
     def said(self) -> bool:
-        """Whether the operator may have to confirm that it is done: the cluster does not always show it."""
+        """Whether the operator may have to confirm that the step is done: the cluster does not always show
+        it.
+        """
         return self in (StepKind.SERVERS, StepKind.SWAP, StepKind.STAY_OUT)
 
     @property
@@ -81,7 +83,7 @@ class ReplacementRequest:
     static: bool = False
 
     def endpoints_of(self, node_id: int) -> tuple[VoterEndpoint, ...]:
-        """Where that node listens: as given, or as in its voter's record; empty if neither is known."""
+        """The endpoints of that node: as given, or as in its voter record; empty if neither is known."""
         given = dict(self.endpoints).get(node_id, ())
         if given:
             return given

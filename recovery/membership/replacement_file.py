@@ -23,7 +23,7 @@ WARNING = "steps are looked at in the cluster before each is taken; the words he
 
 
 def make(header: ReplacementHeader, wanted: ReplacementRequest) -> ReplacementPlan:
-    """The plan of what is wanted. Raises ReplacementError."""
+    """The plan for that request. Raises ReplacementError."""
     return ReplacementPlan(header, wanted, steps(wanted), notes(wanted))
 
 

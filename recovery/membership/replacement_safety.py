@@ -58,7 +58,7 @@ def restart_stops(found: VoterSetStrength) -> bool:
 
 
 def _first(plan: ReplacementPlan, found: VoterSetStrength) -> str:
-    """What to do first."""
+    """The step to do first."""
     wanted = plan.wanted
     named = ", ".join(str(key.id) for key in found.down)
     down = {key.id for key in found.down}

@@ -16,20 +16,20 @@ from recovery.membership.replica_lookup import fetches
 from recovery.membership.voters import ReplicaKey, VoterSet
 
 STOPPED_MS = 3_000
-"""A controller that has not fetched for so long is stopped, or as good as stopped."""
+"""A controller that has not fetched for this long counts as stopped."""
 CLOSE = 20
-"""Offsets that a replica may be behind and count as caught up: the leader never stands still."""
+"""A replica that is at most this many offsets behind counts as caught up: the leader appends all the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuorumPicture:
-    """The cluster as it is now. ``servers`` is what each node runs with as controller.quorum.bootstrap.servers,
-    by "broker 1" or "controller 100"; None for a node that would not tell. ``joins`` is what the controllers that
-    tell it run with as controller.quorum.auto.join.enable. ``since_ms`` is when a run first looked at this leader,
-    by the leader's clock; 0 for a single look. ``quiet`` are the numbers of steps whose controller it has seen
-    stopped. ``confirmed`` are the numbers of steps that an operator said are done, where the cluster cannot show
-    it. ``mute`` are those of ``servers`` that will not tell however long they are waited for: they were not asked,
-    or do not let themselves be asked.
+    """The cluster as it is now. ``servers`` is what each node runs with as
+    controller.quorum.bootstrap.servers, by "broker 1" or "controller 100"; None for a node that would not
+    tell. ``joins`` is what the controllers that tell it run with as controller.quorum.auto.join.enable.
+    ``since_ms`` is the leader's clock when a run first read this leader; 0 for a single reading. ``quiet``
+    are the numbers of the steps whose controller was seen stopped. ``confirmed`` are the numbers of steps
+    that an operator said are done, where the cluster cannot show it. ``mute`` are the nodes of ``servers``
+    that will never answer: they were not asked, or the caller lacks the permission.
     """
 
     quorum: Quorum
@@ -44,8 +44,8 @@ class QuorumPicture:
 class StepSituation(NamedTuple):
     """The state of a step: ``done``, or what it ``waits_for``, or what it is ``held`` back by.
 
-    ``caught`` of ``target`` offsets are there, for a progress bar; -1 where the step has none. ``unseen``: the
-    cluster never shows that it is done; an operator has to confirm it.
+    ``caught`` of ``target`` offsets are there, for a progress bar; -1 where the step has none. ``unseen``:
+    the cluster does not show whether the step is done; an operator has to confirm it.
     """
 
     done: bool
@@ -65,7 +65,7 @@ def current(plan: ReplacementPlan, picture: QuorumPicture) -> ReplacementStep | 
 
 
 def situation(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPicture) -> StepSituation:
-    """One step, as the cluster shows it. A step that sends a change still needs its own preflight."""
+    """The state of one step in the cluster. A step that sends a change still needs its own preflight."""
     quorum = picture.quorum
     look: Mapping[StepKind, Callable[[], StepSituation]] = {
         StepKind.STOP: lambda: _stopped(plan, step, picture),
@@ -99,7 +99,7 @@ def _stopped(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPictur
         return DONE  # what runs there is the one with the new disk
     held = quorum.progress_of(key) if key is not None else None
     fetched = held.last_fetch_ms if held is not None else 0
-    # A new leader has seen no fetch yet: count the silence from our first reading.
+    # A new leader has received no fetch yet: count from our first reading.
     known = step.number in picture.quiet
     heard = fetched if fetched > 0 or known else picture.since_ms
     # A leader does not fetch; it runs while it answers.
@@ -216,7 +216,7 @@ def _servers(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPictur
     unasked = f"{', '.join(silent)} would not tell, or were not asked" if silent else ""
     if unasked:
         unasked += ": confirm when it is done there"
-    # Brokers may be restarted all the same.
+    # Brokers may be restarted anyway.
     restarts = [name for name in (*other, *silent) if "controller" in name]
     why = "; ".join(part for part in (said, unasked) if part)
     return StepSituation(False, why, held if restarts else (), unseen=not picture.mute.isdisjoint(silent))

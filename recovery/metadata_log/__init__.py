@@ -1,1 +1,1 @@
-"""The cluster metadata log (KRaft, KIP-500): its records decoded, and folded into what was true when."""
+"""The cluster metadata log (KRaft, KIP-500): its records decoded, and folded into a history of states."""

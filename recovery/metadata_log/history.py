@@ -1,4 +1,4 @@
-"""The metadata log folded: what each partition, broker and configuration was, since when and until when.
+"""The metadata log folded: the states of each partition, broker and configuration, with start and end times.
 
 The fold keeps columns (offset, time, subject, change) and an index by subject. The state of one partition is put
 together when it is asked for, so that a million records cost no million states.
@@ -35,7 +35,7 @@ from recovery.metadata_log.records import (
 )
 
 IN_SNAPSHOT = -1
-"""The batch of a record that a snapshot holds: it tells what stood there, not when it came about."""
+"""The batch number of a record from a snapshot: it gives a state, not the time of its change."""
 
 
 class MetadataLogRecord(NamedTuple):
@@ -48,7 +48,7 @@ class MetadataLogRecord(NamedTuple):
 
 
 class PartitionSubject(NamedTuple):
-    """A partition by topic id: a topic that is made again under the same name is another."""
+    """A partition by topic id: a topic that is created again under the same name is a different one."""
 
     topic_id: str
     partition: int
@@ -93,7 +93,9 @@ class HistoryRow(NamedTuple):
 
 
 class PartitionInterval(NamedTuple):
-    """What the controller held of a partition from ``since_ms`` (``offset``) until ``until_ms``; None: still."""
+    """The state of a partition in the controller's metadata from ``since_ms`` (``offset``) until
+    ``until_ms``; None: still.
+    """
 
     since_ms: int
     until_ms: int | None
@@ -103,7 +105,7 @@ class PartitionInterval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryCounts:
-    """What was read: data records, and those that tell less than they should.
+    """How many data records were read, and how many of them could not be used in full.
 
     ``unknown`` by (type, version): newer than this code. ``malformed``: damaged values. ``uncommitted``: records of
     a transaction of the controller that has not ended. ``aborted``: records that an aborted one took back.
@@ -161,7 +163,7 @@ class MetadataHistory:
         return tuple(topic_id for topic_id, known in self._topics.items() if known == name)
 
     def partitions(self) -> Iterator[PartitionSubject]:
-        """Every partition that ever was."""
+        """Every partition that ever existed."""
         for subjects in self._partitions.values():
             yield from subjects
 
@@ -181,7 +183,7 @@ class MetadataHistory:
             )
 
     def intervals(self, subject: PartitionSubject) -> tuple[PartitionInterval, ...]:
-        """What the partition was, the oldest first. Empty where its beginning is not in the log.
+        """The partition's states, the oldest first. Empty if its first record is not in the log.
 
         The last interval has no end, unless the topic was deleted.
         """
@@ -281,7 +283,7 @@ class MetadataHistory:
 
 
 def applied(now: Registration | None, change: Change) -> Registration | None:
-    """A partition after one change; None: it is not there, or its beginning is not known."""
+    """A partition after one change; None: it does not exist, or its first record is not known."""
     match change:
         case Registration():
             return change

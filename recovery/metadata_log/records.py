@@ -80,7 +80,7 @@ class UnregisterBrokerRecord(NamedTuple):
 
 
 class BrokerRegistrationChangeRecord(NamedTuple):
-    """None: as before. FenceBroker and UnfenceBroker records of older clusters are told as this one.
+    """None: as before. FenceBroker and UnfenceBroker records of older clusters are decoded as this one.
 
     ``directories`` are the ids of the broker's online log dirs, ``cordoned`` of those that take no new replica.
     """

@@ -105,7 +105,7 @@ _BROKER = (RegisterBrokerRecord, UnregisterBrokerRecord, BrokerRegistrationChang
 
 
 class MetadataTimeline:
-    """The events of a history that may go on growing: each is told once."""
+    """The events of a history that may keep growing: each is returned once."""
 
     def __init__(self, history: MetadataHistory) -> None:
         self.history = history
@@ -119,7 +119,7 @@ class MetadataTimeline:
         for batch, together in groupby(rows, key=lambda row: row.batch):
             found = _of_batch(self.history, list(together), self._now)
             if batch == IN_SNAPSHOT:
-                for _ in found:  # what stood in a snapshot is where the events begin, and is none
+                for _ in found:  # the state in a snapshot is the starting point, not an event
                     pass
             else:
                 yield from found
@@ -165,7 +165,7 @@ def _of_batch(
 
 
 def kind_of_move(before: Registration | None, after: Registration | None) -> EventKind:
-    """What a change of a partition comes to, the worst first."""
+    """The kind of event that a partition's change is, the worst first."""
     if after is None:
         return EventKind.PARTITION_DELETED
     if before is None:
@@ -198,7 +198,7 @@ _MOVES: tuple[tuple[EventKind, Callable[[Registration, Registration], bool]], ..
     (EventKind.RECOVERY_ENDED, lambda old, new: old.leader_recovery_state != new.leader_recovery_state),
     (EventKind.LEADER_CHANGED, lambda old, new: old.leader_epoch != new.leader_epoch),
 )
-"""The first that holds says what a change is."""
+"""The first condition that is true gives the kind of the change."""
 
 
 def _cause(move: PartitionMove, causes: list[HistoryRow]) -> HistoryRow | None:
