@@ -51,7 +51,7 @@ T = TypeVar("T")
 TIMES_TIMEOUT = 3.0
 """Seconds for one batch's timestamps."""
 LIST_REASSIGNMENTS_AT_ONCE = 5_000
-"""Beyond so many partitions all reassignments are listed, which is a shorter request."""
+"""Above this number of partitions all reassignments are listed: that request is shorter."""
 
 
 class LiveBackend:
@@ -76,7 +76,7 @@ class LiveBackend:
 
     @property
     def membership(self) -> LiveMembership:
-        """The voters of the metadata quorum, for those who change them."""
+        """The voters of the metadata quorum, for commands that change them."""
         from backends.live.membership import LiveMembership
         from backends.live.nodes.controllers import ControllerConnections
 
@@ -172,7 +172,7 @@ class LiveBackend:
         )
 
     async def _ask_logs(self, request: SurveyRequest, cluster: ClusterInfo) -> Replicas:
-        """The replicas alone, without what else a survey tells."""
+        """Only the replicas of a survey."""
         run = self._survey_run(request, cluster)
         await run.run()
         return replicas(run, {broker.id: broker for broker in cluster.brokers}, {})

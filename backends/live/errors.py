@@ -70,7 +70,7 @@ class BrokerError(BackendError):
 
     @property
     def unknown(self) -> Unknown:
-        """The same as a value."""
+        """This error as a value."""
         return Unknown(_WHY.get(self.trouble, Why.NOT_ANSWERED), str(self))
 
 

@@ -14,11 +14,11 @@ from backends.metadata_log.batches import BatchReader
 from recovery.metadata_log.history import MetadataHistory
 
 LEADER_CHANGES = 3
-"""So often another leader is looked for before it is said that none stays."""
+"""This many changes of the leader are followed before the reading fails."""
 
 
 EPOCHS_TRIED = 100
-"""So many quorum epochs are tried for the oldest snapshot; behind them the newest one serves."""
+"""This many quorum epochs are tried for the oldest snapshot; then the newest snapshot is used."""
 
 
 class LiveMetadataLog:

@@ -1,1 +1,1 @@
-"""The work itself, the same for the command line and the console: asked for, checked, sent, recorded."""
+"""The operations that the command line and the console share: check, confirm, send, record."""

@@ -1,4 +1,4 @@
-"""Who may change a cluster: everybody reads it, and only what is armed is handed a cluster that can be changed."""
+"""Access to a cluster: every operation can read it, and only an armed one gets a cluster that can be changed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ C = TypeVar("C")
 class Access(Generic[C]):
     """A cluster, or its quorum. ``reading`` cannot send a change.
 
-    ``refuse`` raises a ConsoleError while nothing may be changed: it is called each time that a cluster is to be
-    changed, and says why.
+    ``refuse`` raises a ConsoleError with the reason while changes are not allowed; it is called before each
+    change.
     """
 
     reading: C

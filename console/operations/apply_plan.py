@@ -1,4 +1,4 @@
-"""Applying a plan: what moved is refused row by row, what holds is elected."""
+"""Applying a plan: stale rows are refused one by one, the other rows are elected."""
 
 # ruff: noqa: ARG002  # the signatures are the change's
 
@@ -34,7 +34,7 @@ from recovery.strategy import Strategy
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What was refused and what was elected; ``elected`` is None where nothing was to be sent."""
+    """The refused and the elected rows; ``elected`` is None if there was nothing to send."""
 
     prepared: PreparedPlan
     elected: Elected | None
@@ -48,7 +48,7 @@ class Applied:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many rows ended how, those for which nothing was sent too."""
+        """The number of rows by outcome, rows for which nothing was sent included."""
         found = Counter(str(check.decision) for check in self.prepared.checks if not check.holds)
         elected = self.elected.counts if self.elected is not None else {}
         found.update({str(outcome): count for outcome, count in elected.items()})
@@ -127,7 +127,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         if result.prepared.stale:
             status = Status.STALE
         else:
-            # Stopped before anything was sent: the rows that hold are left.
+            # Stopped before anything was sent: the rows that could be applied are left over.
             stopped = result.elected is None and bool(result.prepared.holding.rows)
             status = Status.PARTLY if result.failures or stopped else Status.DONE
         return Conclusion(status, result.counts, unfinished=unrestored)

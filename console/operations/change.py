@@ -1,6 +1,6 @@
-"""One change of a cluster, from the lock to the end of its journal: what the screens and the commands both run."""
+"""One change of a cluster, from the lock to the end of its journal. The screens and the commands both run it."""
 
-# ruff: noqa: ARG002  # what a change does not need it does not say
+# ruff: noqa: ARG002  # each change uses only some of the arguments
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Invocation(Protocol):
 class Question(NamedTuple):
     """What a person is asked before anything is sent. One of ``answers`` must be typed.
 
-    ``warnings`` are shown first. ``otherwise`` is told where something else is typed.
+    ``warnings`` are shown first. ``otherwise`` is the message if something else is typed.
     """
 
     text: str
@@ -56,30 +56,30 @@ class Question(NamedTuple):
 
     @classmethod
     def number(cls, text: str, number: int, warnings: tuple[str, ...] = ()) -> Question:
-        """One that is answered by a number, which has to be read for it."""
+        """A question that is answered by typing a number from the text."""
         return cls(
             text, (str(number),), f"not confirmed (the number is {number}); nothing was sent", warnings
         )
 
     def accept(self, typed: str) -> str:
-        """The answer. Raises NotDone where it is none of those asked for."""
+        """The answer. Raises NotDone if it is not one of ``answers``."""
         if typed not in self.answers:
             raise NotDone(self.otherwise)
         return typed
 
 
 class Operator(Protocol[P_contra]):
-    """Who is asked and told: a person at a terminal, or at a screen."""
+    """The person who runs the change, at a terminal or at a screen."""
 
     @property
     def progress(self) -> Progress | None: ...
 
     def says(self, *lines: str) -> None:
-        """Something to know beside the result."""
+        """Shows lines that are not part of the result."""
         ...
 
     def finds(self, found: Unfinished) -> None:
-        """What earlier runs left unfinished."""
+        """Shows what earlier runs left unfinished."""
         ...
 
     async def restores_first(self, found: Unfinished) -> bool:
@@ -87,21 +87,21 @@ class Operator(Protocol[P_contra]):
         ...
 
     def restored(self, settled: SettledOrders) -> None:
-        """What became of them."""
+        """Shows the result of the restore."""
         ...
 
     def shows(self, prepared: P_contra) -> None:
-        """What would be changed, before it is asked for."""
+        """Shows the prepared change before the question."""
         ...
 
     async def answers(self, question: Question, prepared: P_contra) -> str | None:
-        """The answer; None where nobody is asked, because it was agreed to before. Raises NotDone."""
+        """The answer to the question; None if it was agreed to before and nobody is asked. Raises NotDone."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeRun(Generic[P_contra]):
-    """What a change runs in, once the lock is held."""
+    """The context of a change while it has the lock."""
 
     cluster_id: str
     journal: Journal
@@ -122,32 +122,32 @@ class Conclusion(NamedTuple):
 
 
 class Change(ABC, Generic[C, P, R]):
-    """A change described: what is prepared, asked for, compared again and sent. ``C`` is the cluster or its quorum,
-    ``P`` what was prepared, ``R`` what came of it.
+    """One kind of change: how it is prepared, confirmed, compared again and sent. ``C`` is the type of the
+    cluster or its quorum, ``P`` of the prepared change, ``R`` of the result.
     """
 
     reason: str
 
     def without_lock(self, cluster_id: str) -> R | None:
-        """The result where there is nothing to do, before the lock is taken; None: it is taken.
+        """The result if there is nothing to do; None: the lock is taken and the change goes on.
 
         Raises InputError where the change is for another cluster.
         """
         return None
 
     async def settle(self, access: Access[C], run: ChangeRun[P]) -> None:
-        """Finishes what earlier runs left. Raises NotDone where it is unfinished and stays so."""
+        """Finishes what earlier runs left. Raises NotDone if it cannot be finished."""
 
     @abstractmethod
     async def prepare(self, cluster: C, cluster_id: str, operator: Operator[P]) -> P:
-        """Reads and judges. Raises ConsoleError and BackendError."""
+        """Reads the cluster and decides what to send. Raises ConsoleError and BackendError."""
 
     @abstractmethod
     def unsent(self, prepared: P) -> R | None:
-        """The result where nothing is to be sent; None: it is asked for, and sent."""
+        """The result if there is nothing to send; None: the question is asked, and the change is sent."""
 
     def question(self, prepared: P) -> Question | None:
-        """None where nothing has to be asked."""
+        """The question to the operator; None: no question is needed."""
         return None
 
     async def compare_again(
@@ -157,12 +157,12 @@ class Change(ABC, Generic[C, P, R]):
         answer: str,
         operator: Operator[P],
     ) -> P:
-        """After the answer, which may have taken long: what moved meanwhile is refused."""
+        """Runs after the answer, which may have taken long: rows that changed meanwhile are refused."""
         raise NotImplementedError("a change that asks a question compares again after the answer")
 
     @abstractmethod
     async def carry_out(self, cluster: C, prepared: P, run: ChangeRun[P]) -> R:
-        """Sends it, and looks at what came of it."""
+        """Sends the change, and reads the result."""
 
     @abstractmethod
     def conclusion(self, result: R) -> Conclusion: ...
@@ -230,8 +230,8 @@ def open_journal(
 ) -> Iterator[Journal]:
     """The journal of the cluster on this host, which holds its lock. Raises JournalError, JournalLocked.
 
-    Where the last lines cannot be written although the work ended well, ``incomplete`` is told, if there is
-    one, and the result of the work is not lost for it.
+    Where the last lines cannot be written although the work ended well, ``incomplete`` is called, if given,
+    and the result of the work is still returned.
     """
     journal = _opened(invocation, cluster_id, reason)
     try:

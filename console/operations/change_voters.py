@@ -1,4 +1,4 @@
-"""Changes of the metadata quorum: voters, kraft.version, and what earlier runs sent without a recorded end."""
+"""Changes of the metadata quorum: voters, kraft.version, and requests of earlier runs without a recorded end."""
 
 # ruff: noqa: ARG002  # the signatures are the change's
 
@@ -78,7 +78,7 @@ class ChangeVoters(Change[Membership, PreparedChange, Changed]):
 
 
 class Upgraded(NamedTuple):
-    """What spoke against the upgrade, the answer where it was sent, and whether the level was then ``seen``."""
+    """The problems found, the answer if the upgrade was sent, and whether the new level was then ``seen``."""
 
     check: UpgradeCheck
     answer: ChangeAnswer | None = None
@@ -87,7 +87,7 @@ class Upgraded(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UpgradeKraftVersion(Change[Membership, UpgradeCheck, Upgraded]):
-    """kraft.version 0 to 1, if nothing speaks against it."""
+    """Upgrades kraft.version from 0 to 1 if the check finds no problem."""
 
     reason: str
 
@@ -165,7 +165,7 @@ class SettleVoters(Change[Membership, Unfinished, SettledVoters]):
 
 
 def tell_half_done_replacement(run: ChangeRun[P]) -> None:
-    """A controller replacement that is half done goes on from wherever the voters are then."""
+    """Says that an unfinished controller replacement can be continued from the current voter set."""
     half_done = open_replacement(unfinished(run.cluster_id))
     if half_done is not None:
         run.operator.says(f"a controller replacement is half done: {half_done.file}")

@@ -1,4 +1,4 @@
-"""What an operator says to be done is kept in the journal, so that a later run does not ask for it again."""
+"""Records in the journal the steps that an operator confirmed, so that a later run does not ask again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from recovery.membership.replacement_state import StepSituation
 
 
 class Keeping:
-    """A watcher around another one, which keeps what is confirmed. ``kept`` was confirmed in earlier runs."""
+    """A watcher around another one that records confirmed steps. ``kept`` are the steps confirmed in earlier
+    runs.
+    """
 
     def __init__(self, watcher: Watcher, plan_id: str, recorder: Recorder, kept: frozenset[int]) -> None:
         self._watcher = watcher

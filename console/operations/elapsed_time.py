@@ -1,4 +1,4 @@
-"""How long something is waited for: real seconds, or those of a simulation that were let pass."""
+"""Elapsed waiting time: real seconds, or seconds of simulated time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Waited:
         return max(self._paused, self._clock() - self._began)
 
     async def pause(self, seconds: float) -> None:
-        """Lets so much of the cluster's time pass."""
+        """Waits this long in the cluster's time."""
         await self._membership.pause(seconds)
         self._paused += seconds
 
@@ -34,7 +34,7 @@ class Waited:
 
     @contextlib.contextmanager
     def not_counted(self) -> Iterator[None]:
-        """Around what a person takes to answer."""
+        """A context in which time does not count: waiting for a person's answer."""
         since = self._clock()
         try:
             yield

@@ -1,4 +1,4 @@
-"""Holding the elections of a plan, and looking at what came of them."""
+"""Runs the elections of a plan in batches, and reads the results."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ from recovery.ranking import Ranking
 SUCCESS = frozenset({Outcome.ELECTED, Outcome.ALREADY_ONLINE})
 LOOK_SECONDS = 10.0
 SETTLING_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
-"""Seconds between looks at what was just elected and restored."""
+"""Seconds between readings of the partitions that were just elected and restored."""
 PART = 500
-"""Rows elected and restored together: what a signal, or a power cut, finds in flight is small."""
+"""Rows elected and restored together: few, so that a signal or a power cut leaves few rows in flight."""
 PARTS_AT_ONCE = 3
 """While the controller works on one part, the rows of the next are judged."""
 
 
 class Result(NamedTuple):
-    """One row of a plan and how its election ended. ``state`` is what was seen afterwards, None if nothing was."""
+    """One row of a plan and the result of its election. ``state`` is the row's state read afterwards, None if
+    it was not read.
+    """
 
     row: PlanRow
     election: Election
@@ -46,7 +48,9 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """What came of a plan's elections, in the plan's order. ``not_seen`` says why nothing was looked at after."""
+    """The results of a plan's elections, in the plan's order. ``not_seen`` says why the state was not read
+    afterwards.
+    """
 
     results: tuple[Result, ...]
     not_seen: str | None = None
@@ -110,7 +114,7 @@ async def carry_out(
 
 
 def _as_seen(election: Election, state: RowState | None) -> Election:
-    """An election whose answer never came was held where the planned leader is then seen to lead."""
+    """An unanswered election counts as done if the planned leader is then seen to lead."""
     if election.outcome is not Outcome.FAILED or state is None or state.leading is not Leading.RIGHT:
         return election
     detail = "; ".join(filter(None, ("seen to lead afterwards, its answer did not come", election.detail)))
@@ -155,9 +159,8 @@ async def _in_parts(job: _BatchJob, plan: Plan) -> tuple[tuple[Election, ...], f
 async def _looked_at(
     job: _BatchJob, plan: Plan, elections: tuple[Election, ...], unsent: frozenset[TopicPartition]
 ) -> tuple[Mapping[TopicPartition, RowState], str | None]:
-    """What has become of the rows that something was sent for, or why that was not seen.
-
-    All at once: a look at some partitions of a topic describes the whole of it.
+    """The state of the rows for which something was sent, or why it could not be read. One request for all
+    rows: describing some partitions of a topic describes the whole topic.
     """
     rows = tuple(row for row in plan.rows if row.tp not in unsent)
     if not rows or all(e.outcome is Outcome.NOT_ATTEMPTED for e in elections if e.tp not in unsent):
@@ -182,7 +185,7 @@ class _BatchJob(NamedTuple):
         )
 
     async def until(self, rows: Sequence[PlanRow], most_failures: int) -> tuple[Election, ...]:
-        """As :meth:`all`, ended by so many failures: no batch is larger than what is left of them."""
+        """As :meth:`all`, but stops after this many failures: no batch has more rows than failures are left."""
         ended: list[Election] = []
         failed = 0
         while len(ended) < len(rows) and failed < most_failures and not self.stop:
@@ -233,8 +236,8 @@ async def survey_rows(
     leaders_only: bool = False,
 ) -> tuple[Survey, ...]:
     """A fresh survey of those partitions that still exist; the others are left out. Raises BackendError.
-
-    ``leaders_only``: where there is a leader nobody else is asked, and of its log only the last epoch.
+    ``leaders_only``: for a partition with a leader only the leader is asked, and only for the last epoch of
+    its log.
     """
     found = await described(backend, partitions)
     return await surveyed(backend, found.states, progress, seconds, leaders_only=leaders_only)

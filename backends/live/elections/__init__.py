@@ -1,1 +1,1 @@
-"""Designated elections: checked, held, read back, restored."""
+"""Designated elections: check, elect, read the result back, restore the assignment order."""

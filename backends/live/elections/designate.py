@@ -5,7 +5,8 @@ are accepted on an offline partition at once. So
 the chosen replica is put first, the rest by rank, the election is held, and the order is put back.
 
 AlterPartitionReassignments compares nothing: had the replica set changed meanwhile, the old one would start a
-reassignment that deletes replicas. Hence every write is preceded by a read, and what changed is left alone.
+reassignment that deletes replicas. Hence every write is preceded by a read, and a changed assignment is not
+written.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ BATCH = 1_000
 """Partitions in one ElectLeaders request (the recovery tool's specification, "Designated Leader Elections")."""
 
 BACKOFF = 1.0
-"""Seconds before a passing failure is tried again."""
+"""Seconds before a retry after a temporary failure."""
 
 
 async def designate(
@@ -46,8 +47,8 @@ async def designate(
 ) -> tuple[Election, ...]:
     """Elect the designated leaders batch by batch; one result a row, in the order given.
 
-    ``attempts`` retries are made of rows that failed in passing; every one judges them again. Raises
-    BackendError only where nothing at all was sent.
+    Rows with a temporary failure are retried up to ``attempts`` times; every retry judges them again. Raises
+    BackendError only if nothing at all was sent.
     """
     ended: dict[TopicPartition, Election] = {}
     waiting = list(rows)
@@ -65,7 +66,7 @@ async def designate(
 
 
 class _DesignateJob(NamedTuple):
-    """What every attempt shares; ``tell`` is called with (rows ended, ``total`` rows)."""
+    """The state that all attempts share; ``tell`` is called with (finished rows, ``total`` rows)."""
 
     api: ElectionApi
     ranking: Ranking
@@ -94,7 +95,7 @@ async def _attempt(
 async def _run_batch(
     job: _DesignateJob, rows: Sequence[PlanRow], ended: dict[TopicPartition, Election]
 ) -> ElectionBatch:
-    """One batch, by the cluster's own designated elections where it has them."""
+    """One batch, by the cluster's own designated elections if it has them."""
     if await job.api.designates():
         from backends.live.elections.native_election import NativeBatch
 
@@ -111,7 +112,9 @@ async def _run_batch(
 async def restore_orders(
     api: ElectionApi, rows: Sequence[WrittenOrder], recorder: Recorder
 ) -> tuple[Election, ...]:
-    """Put back the assignment of rows whose order is the one written, or their own again, and of no other."""
+    """Restore the assignment of rows whose current order is the written one or already the original one, and
+    of no other row.
+    """
     ended: dict[TopicPartition, Election] = {}
     for first in range(0, len(rows), BATCH):
         chunk = rows[first : first + BATCH]

@@ -1,4 +1,4 @@
-"""The few calls that a designated election is made of, as the batch needs them."""
+"""The calls that a batch of designated elections needs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from recovery.model import PartitionState, ReplicaLog, TopicPartition, Unknown
 
 
 class ElectionRefusal(Protocol):
-    """Why one partition's election was not held."""
+    """Why one partition's election did not take place."""
 
     @property
     def passing(self) -> bool:
-        """Whether trying again may help."""
+        """Whether a retry may help."""
         ...
 
     @property
@@ -24,7 +24,7 @@ class ElectionRefusal(Protocol):
 
     @property
     def doubtful(self) -> bool:
-        """Whether what was asked for may have been done, or will be, all the same."""
+        """Whether the request may have been carried out, or may still be."""
         ...
 
     def __str__(self) -> str: ...
@@ -43,11 +43,11 @@ class ElectionApi(Protocol):
     async def states(
         self, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, PartitionState | Unknown]:
-        """The partitions' state now, from a caught-up broker; what does not exist any more is left out."""
+        """The partitions' state now, from a caught-up broker; deleted partitions are left out."""
         ...
 
     async def reassigning(self, partitions: Sequence[TopicPartition]) -> frozenset[TopicPartition]:
-        """Those with a reassignment in progress. Raises where that cannot be asked."""
+        """Those with a reassignment in progress. Raises BackendError if they cannot be listed."""
         ...
 
     async def logs(
@@ -57,13 +57,17 @@ class ElectionApi(Protocol):
         ...
 
     def connection(self, broker: int) -> object | None:
-        """The open connection over which that broker is asked for its logs, to be told from a later one."""
+        """The identity of the open connection to that broker for log queries; a later connection has another
+        identity.
+        """
         ...
 
     async def write_orders(
         self, orders: Mapping[TopicPartition, tuple[int, ...]]
     ) -> Mapping[TopicPartition, ElectionRefusal | None]:
-        """AlterPartitionReassignments with the same replicas in another order; None: accepted, else why not."""
+        """AlterPartitionReassignments with the same replicas in another order; None: accepted, else the
+        reason.
+        """
         ...
 
     async def elect(
@@ -79,7 +83,7 @@ class ElectionApi(Protocol):
     async def designate(
         self, leaders: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, ElectionRefusal | None]:
-        """ElectLeaders v3. Raises NotOffered or NotAllowed where nothing was sent for that reason."""
+        """ElectLeaders v3. Raises NotOffered or NotAllowed if nothing was sent for that reason."""
         ...
 
     async def blocks_on_dead_last_known_leader(self) -> bool:

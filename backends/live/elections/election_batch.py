@@ -34,20 +34,20 @@ from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
 
 ORDER_SEEN_FOR = 3.0
-"""Seconds in which a caught-up broker must show an order that the controller took."""
+"""Seconds in which a caught-up broker must show an order that the controller accepted."""
 
 READ_BACK_FOR = 10.0
 """Seconds in which a caught-up broker must show the election; the controller needs some milliseconds."""
 
 CANCELLED_READ_BACK_FOR = 3.0
-"""The same for an election that was on its way when the batch was cancelled."""
+"""The same for an election that was in flight when the batch was cancelled."""
 
 
 class ElectionBatch:
-    """At most 1,000 rows. ``passing`` are the rows whose failure may pass."""
+    """At most 1,000 rows. ``passing`` are the rows with a temporary failure."""
 
     native = False
-    """Whether the cluster elects the designated leaders itself: then no order matters."""
+    """Whether the cluster elects the designated leaders itself: then the assignment order does not matter."""
 
     def __init__(
         self,
@@ -69,15 +69,13 @@ class ElectionBatch:
         self._seen: dict[TopicPartition, Survey] = {}
         self._why_in_doubt: dict[TopicPartition, str] = {}
         self._read_back_done = False
-        # What must be put back, by partition.
+        # The orders to restore, by partition.
         self._written = {row.tp: row for row in self.rows if row.tp in self._sent.standing}
 
     async def run(self) -> Mapping[TopicPartition, Election]:
-        """One result a row. Whatever happens on the way, every order that was written is put back, unless an
-        election of ours may still be carried out by it.
-
-        Raises nothing but cancellation, and that only after restoring was tried; being cancelled once while
-        restoring does not stop it.
+        """One result per row. In every case each written order is restored, unless one of our elections may
+        still be carried out and needs it. Raises only CancelledError, and only after restoring was tried; one
+        cancellation during the restore does not stop it.
         """
         try:
             ready = await self._judged()
@@ -105,7 +103,7 @@ class ElectionBatch:
         return [row for row in self.rows if row.tp not in self._ended]
 
     def _judge(self, row: PlanRow, now: Survey | Unknown | None, *, order_is_ours: bool) -> None:
-        """Ends a row whose election may not be sent; keeps what was seen of the others."""
+        """Finishes a row whose election must not be sent; keeps the survey of the others."""
         if isinstance(now, Survey):
             self._seen[row.tp] = now
         found = judge(row, self._ranking, now, self._means, order_is_ours=order_is_ours)
@@ -129,7 +127,7 @@ class ElectionBatch:
     # Reorder.
 
     async def _reorder(self, rows: Sequence[PlanRow]) -> None:
-        """Writes the orders; what must be put back is kept also when this is cut off."""
+        """Writes the orders; which orders must be restored is remembered even if this is cancelled."""
         if not rows:
             return
         entry = record(self._recorder, "reorder", [row.written_order for row in rows])
@@ -157,7 +155,7 @@ class ElectionBatch:
     # Elect.
 
     async def _elect(self, rows: Sequence[PlanRow]) -> None:
-        """The journal's line first, then the last look at the state, and the election at once."""
+        """Writes the journal line, then reads the state for the last time, and sends the election at once."""
         if not rows:
             return
         entry = record(self._recorder, "elect", [row.written_order for row in rows])
@@ -202,17 +200,16 @@ class ElectionBatch:
             self._why_in_doubt[row.tp] = why
 
     def _no_doubt(self, rows: Sequence[PlanRow]) -> None:
-        """Of this attempt's election; one of an earlier attempt may still be in doubt."""
+        """The election of this attempt is not in doubt; one of an earlier attempt may still be."""
         for row in rows:
             if row.tp in self._why_in_doubt and row.tp not in self._sent.standing:
                 del self._sent.in_doubt[row.tp]
             self._why_in_doubt.pop(row.tp, None)
 
     async def _last_look(self, rows: Sequence[PlanRow]) -> list[PlanRow]:
-        """The rows that are still as they were judged, with the assignment as the election is to follow it.
-
-        The state of all of them is read once more, last of all; a log only where the connection that carried it is
-        gone, for then its broker may have been started again.
+        """The rows that are still as they were judged, and whose assignment is in the order that the election
+        needs. The state of all rows is read once more, as the last step. A log is read again only if the
+        connection that carried its answer is closed, because its broker may then have restarted.
         """
         rows = await self._asked_again(rows)
         loop = asyncio.get_running_loop()
@@ -248,7 +245,7 @@ class ElectionBatch:
         return [row for row in rows if row.tp not in self._ended]
 
     def _awaits_order(self, row: PlanRow, state: PartitionState | Unknown | None) -> bool:
-        """Whether our order is still to be seen; ends a row that is not to be elected any more."""
+        """Whether our order is not visible yet; finishes a row that must not be elected any more."""
         if isinstance(state, Unknown):
             return True
         written = row.tp in self._written
@@ -274,7 +271,7 @@ class ElectionBatch:
             )
 
     def _shows_leader(self, row: PlanRow, state: PartitionState | Unknown | None) -> bool:
-        """Whether there is nothing to wait for, and then how the row ended."""
+        """Whether the row is finished; if so, records its result."""
         if isinstance(state, Unknown):
             return False
         if state is not None and state.topic_id == row.topic_id:
@@ -282,7 +279,7 @@ class ElectionBatch:
                 return False
             self._led(row, with_state(self._seen[row.tp], state))
             return True
-        self._sent.in_doubt.pop(row.tp, None)  # whatever is there now is no partition of ours
+        self._sent.in_doubt.pop(row.tp, None)  # the topic was created again
         self._judge(row, None if state is None else with_state(self._seen[row.tp], state), order_is_ours=True)
         return True
 
@@ -292,7 +289,9 @@ class ElectionBatch:
         seconds: float,
         settled: Callable[[PlanRow, PartitionState | Unknown | None], bool],
     ) -> list[PlanRow]:
-        """Looks again and again at the rows that are not ``settled``; those that are not so within ``seconds``."""
+        """Reads the rows repeatedly until they are ``settled``; returns those that are not settled within
+        ``seconds``.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         waiting, pause = list(rows), 0.02
@@ -306,7 +305,7 @@ class ElectionBatch:
         return waiting
 
     def _led(self, row: PlanRow, now: Survey) -> None:
-        """The row has a leader, elected by us or by somebody else."""
+        """The row has a leader, elected by us or by another client."""
         self._sent.in_doubt.pop(row.tp, None)
         state, found = now.state, judge_leader(row, now)
         if found.decision is RowDecision.OTHER_LEADER:
@@ -319,8 +318,8 @@ class ElectionBatch:
     # Restore.
 
     async def _undo(self) -> None:
-        """Puts back what this batch wrote, except where an election of ours may still be carried out; what stays is
-        told in the row.
+        """Restores the orders that this batch wrote, except while one of our elections may still be carried
+        out; the row's result says which order stays.
         """
         alive = await self._elections_alive()
         for row in alive:
@@ -372,7 +371,7 @@ class ElectionBatch:
 
 
 async def _to_the_end(undoing: Coroutine[Any, Any, None]) -> None:
-    """Wait for it although this task is cancelled meanwhile; a second cancellation stops it."""
+    """Waits for it even if this task is cancelled meanwhile; a second cancellation stops it."""
     me = asyncio.current_task()
     if me is not None and me.cancelling():
         await undoing

@@ -1,4 +1,6 @@
-"""What a batch tells the journal before and after each request, and what an error says of what was asked."""
+"""What a batch records in the journal before and after each request, and whether a failed request may have
+been carried out.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _UNSENT = {"reorder": "nothing was sent", "elect": "not elected", "restore": "no
 
 
 def record(recorder: Recorder, action: str, rows: Sequence[WrittenOrder]) -> str:
-    """The entry of what is about to be sent. Raises NotRecorded."""
+    """Records what is about to be sent; returns the entry's id. Raises NotRecorded."""
     try:
         return recorder.before(action, {"rows": rows})
     except Exception as error:
@@ -33,20 +35,20 @@ def record(recorder: Recorder, action: str, rows: Sequence[WrittenOrder]) -> str
 
 
 def failed(rows: Sequence[_Named], error: BackendError) -> Mapping[str, object]:
-    """What the journal is told of a request that failed as a whole."""
+    """The journal's end of a request that failed as a whole."""
     how = "refused" if surely_not_done(error) else "unknown"
     return {how: {row.tp: str(error) for row in rows}}
 
 
 def not_sent(rows: Sequence[_Named], why: str) -> Mapping[str, object]:
-    """What the journal is told of rows that were left out of a request, or of a request that was not sent."""
+    """The journal's end of rows that were left out of a request, or of a request that was not sent."""
     return {"refused": {row.tp: f"not sent: {why}" for row in rows}}
 
 
 def answered(
     answers: Mapping[TopicPartition, ElectionRefusal | None], left_out: Sequence[TopicPartition] = ()
 ) -> Mapping[str, object]:
-    """What the journal is told of an answer partition by partition; ``left_out`` were not asked for at last."""
+    """The journal's end of an answered request, by partition; ``left_out`` were not part of the sent request."""
     refused = dict.fromkeys(left_out, "not sent") | {
         tp: str(answer) for tp, answer in answers.items() if answer is not None and not answer.doubtful
     }
@@ -57,10 +59,10 @@ def answered(
 
 
 def surely_not_done(error: BackendError) -> bool:
-    """Whether what was asked for has certainly not been done."""
+    """Whether the request has certainly not been carried out."""
     return isinstance(error, (NotAllowed, NotOffered)) or not getattr(error, "sent", True)
 
 
 def may_pass(error: BackendError) -> bool:
-    """Whether the same request may be answered otherwise a moment later."""
+    """Whether the same request may succeed a moment later."""
     return not isinstance(error, (NotRecorded, NotAllowed, NotOffered))

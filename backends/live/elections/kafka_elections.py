@@ -1,4 +1,4 @@
-"""Elections as Kafka holds them, and who leads afterwards."""
+"""Preferred and unclean ElectLeaders, and the leaders afterwards."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ READ_BACK_FOR = 10.0
 async def hold_elections(
     api: ElectionApi, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
 ) -> tuple[Election, ...]:
-    """Hold them, then read the leaders back; one result for each partition that the controller answers for.
-
-    Raises BackendError where the election was refused as a whole or it is not known whether it was held.
+    """Sends the elections, then reads the leaders back; one result for each partition in the controller's
+    answer. Raises BackendError if the request was refused as a whole, or if it is not known whether it was
+    carried out.
     """
     kind = "preferred" if preferred else "unclean"
     named = "all" if partitions is None else list(partitions)
@@ -40,7 +40,9 @@ async def hold_elections(
 async def _read_back(
     api: ElectionApi, partitions: Sequence[TopicPartition], held: Iterable[TopicPartition], preferred: bool
 ) -> Mapping[TopicPartition, PartitionState]:
-    """The states, asked again until they show every election that was held; what cannot be had is left out."""
+    """The states, read repeatedly until they show every election that took place; states that cannot be read
+    are left out.
+    """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + READ_BACK_FOR
     states: dict[TopicPartition, PartitionState] = {}

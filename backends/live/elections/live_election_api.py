@@ -1,4 +1,4 @@
-"""The calls that designated elections are made of, over the fleet's connections."""
+"""The calls of designated elections, over the fleet's connections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from backends.live.survey.survey_answer import Replicas
 from recovery.model import PartitionState, ReplicaLog, TopicPartition, Unknown
 
 ASK_AGAIN_FOR = 3.0
-"""Seconds in which every replica has to tell its log right before an election."""
+"""Seconds in which every replica has to return its log end right before an election."""
 
 
 class LiveElectionApi:
@@ -33,7 +33,7 @@ class LiveElectionApi:
         fleet: BrokerFleet,
         ask_logs: Callable[[SurveyRequest, ClusterInfo], Awaitable[Replicas]],
     ) -> None:
-        """``ask_logs`` runs a survey, the cluster as it is described a moment ago."""
+        """``ask_logs`` runs a survey, given the newest description of the cluster."""
         self._fleet = fleet
         self._ask_logs = ask_logs
         self._emulates = False
@@ -47,7 +47,7 @@ class LiveElectionApi:
     async def states(
         self, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, PartitionState | Unknown]:
-        """The partitions' state now; what does not exist any more is left out."""
+        """The partitions' state now; deleted partitions are left out."""
         told = (await self._fleet.any(lambda conn: describe_some(conn, partitions))).value
         why: dict[TopicPartition, PartitionState | Unknown] = {
             tp: told.unknown[TopicPartition(tp.topic, WHOLE_TOPIC)]
@@ -81,7 +81,7 @@ class LiveElectionApi:
         return told.value
 
     async def designates(self) -> bool:
-        """ElectLeaders v3 is offered, and was not found wanting before."""
+        """ElectLeaders v3 is offered, and has not failed before."""
         if self._emulates:
             return False
 
@@ -105,7 +105,7 @@ class LiveElectionApi:
         return told.value
 
     async def blocks_on_dead_last_known_leader(self) -> bool:
-        """KAFKA-19522, mended in 4.1, which also brought AlterPartitionReassignments v1."""
+        """KAFKA-19522, fixed in 4.1, which also added AlterPartitionReassignments v1."""
 
         async def ask(conn: BrokerConnection) -> bool:
             elr = (conn.features or {}).get(ELR_FEATURE, 0) >= 1

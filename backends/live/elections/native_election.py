@@ -1,5 +1,5 @@
-"""Designated elections by ElectLeaders v3 (unclean-recovery-tool, "Designated Leader Elections"): nothing is
-reordered, and so nothing has to be put back.
+"""Designated elections by ElectLeaders v3 (unclean-recovery-tool, "Designated Leader Elections"): no
+assignment is reordered, so none has to be restored.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ CALL = "ElectLeaders v3"
 
 
 class NativeBatch(ElectionBatch):
-    """As :class:`backends.live.elections.election_batch.ElectionBatch`: the same judgement, the same reading back.
-
-    ``unable`` is set where nothing was sent because the cluster does not offer the call, or not to this caller;
-    the rows are then for an ordinary batch.
+    """As :class:`backends.live.elections.election_batch.ElectionBatch`: the same judgement, and the result is
+    read back in the same way. ``unable`` is set if nothing was sent because the cluster does not offer the
+    call, or does not allow it to this caller; an ordinary batch then elects the rows.
     """
 
     native = True

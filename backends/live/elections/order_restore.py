@@ -1,4 +1,4 @@
-"""Putting assignments back into their own order, until it is known that they are."""
+"""Restores assignments to their original order, and makes sure that they are."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition, Unknown
 
 RESTORE_FOR = 15.0
-"""Seconds in which restoring is tried again before it is left to ``resume``."""
+"""Seconds of retries before the restore is left to ``resume``."""
 SEEN_FOR = 3.0
-"""Seconds in which a caught-up broker has to show an order after it was written, where no answer told so."""
+"""Seconds in which a caught-up broker has to show a written order if the write was not answered."""
 
 
 async def put_back(
@@ -30,7 +30,7 @@ async def put_back(
 
 
 class _Doubt(NamedTuple):
-    """A write of these rows that may have been carried out."""
+    """A write of these rows that was not answered, and may have been carried out."""
 
     entry: str
     rows: Sequence[WrittenOrder]
@@ -63,7 +63,7 @@ class _Restoring:
             self._told()
 
     async def _once(self, rows: Sequence[WrittenOrder], now: float) -> dict[TopicPartition, str]:
-        """Writes the original order where the present one is ours; says why not for each other row.
+        """Writes the original order if the current one is ours; returns the reason for each other row.
 
         Where the original order stands it is written too: a broker that is a moment behind the controller does not
         show the other one yet, and a request whose answer never came may still be carried out after this look,
@@ -93,7 +93,7 @@ class _Restoring:
         return problems
 
     def _told(self) -> None:
-        """Records how the write in doubt ended: by what was seen since."""
+        """Records the end of the write in doubt, from the state read since then."""
         if self._doubt is None:
             return
         entry, doubtful, error = self._doubt
@@ -103,7 +103,7 @@ class _Restoring:
         self._recorder.after(entry, {"applied": back, "unknown": unknown})
 
     def _was_seen(self, row: WrittenOrder, replicas: tuple[int, ...], now: float) -> bool:
-        """Whether the own order has stood for long enough after a write whose answer told nothing."""
+        """Whether the original order has been visible for long enough after an unanswered write."""
         if replicas != row.replicas:
             self._seen.pop(row.tp, None)
         elif self._doubt is not None or row.tp in self._seen:
@@ -111,7 +111,7 @@ class _Restoring:
         return self._is_back(row.tp)
 
     def _is_back(self, tp: TopicPartition) -> bool:
-        """By what was seen, not by the time since: looks that failed say nothing."""
+        """Counts only successful readings: failed ones say nothing."""
         first, last = self._seen.get(tp, (0.0, 0.0))
         return last - first >= SEEN_FOR
 

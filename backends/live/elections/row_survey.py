@@ -1,4 +1,4 @@
-"""What is seen of a plan's rows right before their elections are sent."""
+"""A survey of a plan's rows right before their elections are sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
 
 
 class RowSurvey:
-    """Surveys of rows, and over which connections their logs were told."""
+    """Surveys of rows, and the connections over which their logs were read."""
 
     def __init__(self, api: ElectionApi) -> None:
         self._api = api
@@ -59,13 +59,13 @@ class RowSurvey:
         return surveys
 
     def reconnected(self, broker: int) -> bool:
-        """Whether the connection that carried that broker's answer is gone: it may have been started again."""
+        """Whether the connection that carried that broker's answer is closed: the broker may have restarted."""
         carried = self._carried.get(broker)
         return carried is None or self._api.connection(broker) is not carried
 
 
 def with_state(seen: Survey, state: PartitionState) -> Survey:
-    """What was seen, with a state that was read later: who could be elected is told by it alone."""
+    """The survey with a state that was read later: only that state decides which replicas can be elected."""
     if state.offline_replicas == seen.state.offline_replicas:
         return seen._replace(state=state)
     before, after = seen.state.offline_replicas, state.offline_replicas

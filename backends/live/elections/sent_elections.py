@@ -1,4 +1,4 @@
-"""What was sent for rows of a plan, for all attempts at them."""
+"""The requests that were sent for rows of a plan, over all attempts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from recovery.model import TopicPartition
 class SentElections:
     """What all attempts at the same rows share.
 
-    ``asked``: something was sent for these. ``in_doubt``: an election of these was sent without an answer, at that
-    time of the event loop, and may still be carried out. ``standing``: our order of these was left in place.
+    ``asked``: something was sent for these. ``in_doubt``: an election of these was sent without an answer, at
+    that time of the event loop, and may still be carried out. ``standing``: our order of these rows was not
+    restored.
     """
 
     asked: set[TopicPartition] = field(default_factory=set)

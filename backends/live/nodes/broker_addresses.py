@@ -49,7 +49,7 @@ class BrokerAddresses:
         return conn.broker
 
     def of(self, broker: int) -> Address | None:
-        """Where that broker is asked; None: not known."""
+        """The address for requests to that broker; None: not known."""
         return self.overrides.get(broker) or self.advertised.get(broker)
 
     def not_advertised(self) -> list[Address]:

@@ -30,7 +30,7 @@ R = TypeVar("R", bound=ResponsePayload)
 T = TypeVar("T")
 
 PATIENCE = 1.0
-"""Seconds before a question that may be asked twice is put to the next broker as well."""
+"""Seconds before a repeatable request is sent to the next broker as well."""
 QUORUM_PATIENCE = 0.4
 """The same for a description of the quorum."""
 AVOIDED_FOR = 30.0
@@ -93,7 +93,7 @@ class BrokerFleet:
         return described
 
     async def close(self) -> None:
-        """Let go of every connection, in any state; what is in flight fails."""
+        """Close every connection, in any state; requests in flight fail."""
         tasks: list[asyncio.Task[Any]] = [*self._leftovers, *self._quorum.close()]
         for task in tasks:
             task.cancel()
@@ -133,12 +133,11 @@ class BrokerFleet:
         again: bool = True,
         forwarded: bool = False,
     ) -> BrokerAnswer[T]:
-        """Put a question that any broker can answer to one that has the latest metadata.
-
-        When one fails the next is asked, and when it takes its time the next one as well. ``again`` False is
-        for what must not be sent twice: the next is asked only where certainly nothing was sent. ``forwarded``
-        is for what a broker forwards to the controller, as it does with every change.
-        Raises NotAllowed, Unreachable, or the error that the last broker gave.
+        """Send a request that any broker can answer to one that has the latest metadata. If that broker
+        fails, the next is asked; if it is slow, the next is asked as well. ``again`` False is for what must
+        not be sent twice: the next is asked only where certainly nothing was sent. ``forwarded`` is for what
+        a broker forwards to the controller, as it does with every change. Raises NotAllowed, Unreachable, or
+        the error that the last broker gave.
         """
         fresh = up_to_date_brokers(await self.quorum())
         pool = self._forwarding if forwarded or not again else self._common
